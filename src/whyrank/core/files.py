@@ -1,0 +1,50 @@
+"""Files that are never half-written: write beside, then rename."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path beside `path`; it takes the place of `path` only when the block succeeds."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    os.close(handle)
+    try:
+        yield Path(beside)
+        os.chmod(beside, 0o666 & ~_umask())  # mkstemp makes private files; results are ordinary ones
+        os.replace(beside, target)
+    finally:
+        Path(beside).unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a UTF-8 text file in one step."""
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """First 16 hex digits of the SHA-256 of a file's content."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def cache_folder() -> Path:
+    """Where scores and disk-backed documents are kept: `WHYRANK_CACHE`, else the user's cache folder."""
+    given = os.environ.get("WHYRANK_CACHE")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whyrank"
+    return Path(given) if given else base
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,170 @@
+"""One lazy registry per kind of thing: probes, rankers, analyzers, collections, ...
+
+A name resolves in this order: registered in this process, built in (a lazy `module:attr`), an installed entry
+point of the group `whyrank.<kind>`. Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import importlib
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from whyrank.core.callstrings import Call, arguments_of, parse_call
+from whyrank.core.errors import UnknownName, WhyrankError
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Family(Protocol):
+    """A factory of many related objects whose ids share a prefix, such as `matched/`."""
+
+    def names(self) -> Iterable[str]:
+        """Ids that the family can make now, prefix included."""
+        ...
+
+    def make(self, name: str, **arguments: Any) -> Any:
+        """Make the object with this id."""
+        ...
+
+
+class Registry(Generic[T]):
+    """Finds, lists and makes the objects of one kind by name or call string.
+
+    A key that ends in `/` stands for a `Family`: one object that makes all ids with that prefix.
+    """
+
+    def __init__(self, kind: str, one: str, builtin: Mapping[str, str] | None = None) -> None:
+        self.kind, self.one = kind, one
+        self._builtin = dict(builtin or {})
+        self._factories: dict[str, Any] = {}
+
+    def register(self, name: str) -> Callable[[F], F]:
+        """Register a class or function under a name; a name can be taken only once."""
+
+        def add(factory: F) -> F:
+            if name in self._factories or name in self._builtin:
+                raise WhyrankError(f"{self.one} {name!r} is already registered; choose another name")
+            self._factories[name] = factory
+            return factory
+
+        return add
+
+    def forget(self, name: str) -> None:
+        """Take back a registration made in this process."""
+        self._factories.pop(name, None)
+
+    def create(self, text: str, **defaults: Any) -> T:
+        """Make the object that a call string describes; `defaults` fill arguments it accepts but was not given."""
+        call = parse_call(text)
+        return self.build(call, **defaults)
+
+    def build(self, call: Call, **defaults: Any) -> T:
+        """Make the object of a parsed call string."""
+        factory = self.factory(call.name)
+        arguments = {k: v for k, v in defaults.items() if k in _accepted(factory)} | dict(call.arguments)
+        if call.resource is not None:
+            arguments["resource"] = call.resource
+        self._check(call, factory, arguments)
+        made: T = factory.make(call.name, **arguments) if _is_family(factory) else factory(**arguments)
+        return made
+
+    def factory(self, name: str) -> Any:
+        """The class, function or family behind a name."""
+        for key in (name, name.partition("/")[0] + "/"):
+            if (found := self._find(key)) is not None and _serves(found, name):
+                return found
+        raise UnknownName(self.one, name, self.names())
+
+    def names(self) -> list[str]:
+        """All ids that can be made now, families spelled out, sorted."""
+        found: set[str] = set()
+        for key in {*self._builtin, *self._factories, *self._entry_points()}:
+            found.update(self._names_of(key))
+        return sorted(found)
+
+    def match(self, pattern: str) -> list[str]:
+        """Ids that a shell pattern matches; an error that suggests names when there are none."""
+        found = fnmatch.filter(self.names(), pattern)
+        if not found:
+            raise UnknownName(self.one, pattern, self.names())
+        return found
+
+    def __contains__(self, name: str) -> bool:
+        try:
+            self.factory(name)
+        except UnknownName:
+            return False
+        return True
+
+    def _names_of(self, key: str) -> Iterable[str]:
+        if not key.endswith("/"):
+            return [key]
+        family = self._find(key)
+        return family.names() if family is not None else []
+
+    def _find(self, key: str) -> Any:
+        if key in self._factories:
+            return self._factories[key]
+        if key in self._builtin:
+            self._factories[key] = _load(self._builtin[key])
+        elif key in (points := self._entry_points()):
+            self._load_plugin(key, points[key])
+        return self._factories.get(key)
+
+    def _load_plugin(self, key: str, point: EntryPoint) -> None:
+        try:
+            self._factories[key] = point.load()
+        except Exception as error:  # a broken plugin must not stop the rest
+            source = point.dist.name if point.dist else "?"
+            log.warning("%s %r from package %r does not load: %s", self.one, key, source, error)
+
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=f"whyrank.{self.kind}")}
+
+    def _check(self, call: Call, factory: Any, arguments: Mapping[str, Any]) -> None:
+        accepted = _accepted(factory)
+        unknown = [key for key in arguments if key not in accepted]
+        if "resource" in unknown:
+            raise WhyrankError(f"{self.one} {call.name!r} takes no resource after the colon ({call.resource!r})")
+        if unknown:
+            raise UnknownName(f"argument of {self.one} {call.name!r}", unknown[0], accepted - {"resource"})
+
+
+def call_of(obj: Any, name: str) -> str:
+    """The call string of a dataclass instance that is registered under `name`."""
+    arguments = arguments_of(obj)
+    resource = arguments.pop("resource", None)
+    return str(Call(name, resource, arguments))
+
+
+def _is_family(factory: Any) -> bool:
+    return not isinstance(factory, type) and isinstance(factory, Family)
+
+
+def _serves(factory: Any, name: str) -> bool:
+    return not _is_family(factory) or name in set(factory.names())
+
+
+def _accepted(factory: Any) -> set[str]:
+    """Names of the keyword arguments that a factory takes."""
+    if dataclasses.is_dataclass(factory):
+        return {f.name for f in dataclasses.fields(factory) if f.init}
+    import inspect
+
+    target = factory.make if _is_family(factory) else factory
+    declared = getattr(factory, "arguments", None)
+    names = set(inspect.signature(target).parameters) - {"name", "arguments"}
+    return names | set(declared) if declared else names
+
+
+def _load(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
