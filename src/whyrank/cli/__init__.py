@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""The command line: one file per command."""

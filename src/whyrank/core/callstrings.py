@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from whyrank.core.errors import WhyrankError
 
-_BARE = re.compile(r"[^,()='\"\s\[\]{}]+")
+_BARE = re.compile(r"[^,()='\"\s]+")
 _KEY = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*")
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_NOT_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 
 
 class Call(NamedTuple):
@@ -30,31 +34,30 @@ class Call(NamedTuple):
     def __str__(self) -> str:
         head = self.name if self.resource is None else f"{self.name}:{self.resource}"
         inside = ",".join(f"{key}={format_value(value)}" for key, value in self.arguments.items())
-        needs_brackets = inside or (self.resource or "").endswith(")")
+        needs_brackets = inside or head.endswith(")") or head != head.rstrip()
         return f"{head}({inside})" if needs_brackets else head
 
 
 def parse_call(text: str) -> Call:
     """Parse a call string; raise a `WhyrankError` that quotes it when it is malformed."""
-    head, inside = _split_arguments(text.strip())
+    head, arguments = _split_arguments(text.strip(), text)
     name, colon, resource = head.partition(":")
-    if not name or (colon and not resource):
+    if not _BARE.fullmatch(name := name.strip()) or (colon and not resource):
         raise WhyrankError(f"{text!r} is not a call string; write NAME, NAME:RESOURCE or NAME(key=value,...)")
-    return Call(name, resource if colon else None, _arguments(inside, text))
+    return Call(name, resource if colon else None, arguments)
 
 
 def format_value(value: Any) -> str:
     """Write a value so that it parses back: bare where a string needs no quotes, else a literal."""
-    if isinstance(value, str):
-        return value if _BARE.fullmatch(value) and _literal(value) == value else repr(value)
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return "1e999" if value > 0 else "-1e999"
-    return repr(value)
+    bare = isinstance(value, str) and _BARE.fullmatch(value) and value[0] not in _CLOSING
+    return str(value) if bare and _literal(value) == value else _spelled(value)
 
 
 def arguments_of(obj: Any) -> dict[str, Any]:
     """Fields of a dataclass instance that differ from their defaults, as keyword arguments."""
-    return {f.name: value for f in dataclasses.fields(obj) if f.init and (value := getattr(obj, f.name)) != _default(f)}
+    return {
+        f.name: value for f in dataclasses.fields(obj) if f.init and (value := getattr(obj, f.name)) != _default(f)
+    }
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -63,37 +66,38 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return field.default
 
 
-def _split_arguments(text: str) -> tuple[str, str]:
-    """Cut `head(inside)` at the last bracket that closes at the end."""
+def _split_arguments(text: str, whole: str) -> tuple[str, dict[str, Any]]:
+    """Cut `head(arguments)` at the last bracket that closes at the end and has arguments behind it."""
     if not text.endswith(")"):
-        return text, ""
-    start = _opening_of_last(text)
-    if start is None:
-        raise WhyrankError(f"{text!r}: the brackets do not match")
-    return text[:start], text[start + 1 : -1]
+        return text, {}
+    problem = WhyrankError(f"{whole!r}: the brackets do not match")
+    for start in _openings_of_last(text):
+        try:
+            return text[:start], _arguments(text[start + 1 : -1], whole)
+        except WhyrankError as error:  # a bracket inside a quoted value, or a mistake: the first bracket knows best
+            problem = error
+    raise problem
 
 
-def _opening_of_last(text: str) -> int | None:
-    """Index of the bracket that the final `)` closes; quoted parts do not count."""
-    for start in (i for i, c in enumerate(text) if c == "("):
-        if _closing(text, start) == len(text) - 1:
-            return start
-    return None
+def _openings_of_last(text: str) -> Iterator[int]:
+    """Every bracket that the final `)` may close, the last one first; quoted parts behind it do not count."""
+    starts = [i for i, c in enumerate(text) if c == "("]
+    return (i for i in reversed(starts) if _closing(text, i, {"(": ")"}) == len(text) - 1)
 
 
-def _closing(text: str, start: int) -> int | None:
+def _closing(text: str, start: int, kinds: Mapping[str, str]) -> int | None:
     """Index of the bracket that closes the one at `start`, skipping quoted strings."""
-    stack, i = [_CLOSING[text[start]]], start + 1
+    stack, i = [kinds[text[start]]], start + 1
     while i < len(text) and stack:
         quoted = _QUOTED.match(text, i)
         if quoted:
             i = quoted.end()
             continue
-        if text[i] in _CLOSING:
-            stack.append(_CLOSING[text[i]])
+        if text[i] in kinds:
+            stack.append(kinds[text[i]])
         elif text[i] == stack[-1]:
             stack.pop()
-        elif text[i] in ")]}":
+        elif text[i] in kinds.values():
             return None
         i += 1
     return None if stack else i - 1
@@ -118,9 +122,10 @@ def _take_value(rest: str, whole: str) -> tuple[Any, str]:
     """Read one value off the front of `rest`; give it and what follows."""
     quoted, bare = _QUOTED.match(rest), _BARE.match(rest)
     if quoted:
-        return ast.literal_eval(quoted[0]), rest[quoted.end() :]
-    if rest[:1] in _CLOSING and (end := _closing(rest, 0)) is not None:
-        return _bracketed(rest[: end + 1], whole), rest[end + 1 :]
+        return _evaluated(quoted[0], whole), rest[quoted.end() :]
+    end = _closing(rest, 0, _CLOSING) if rest[:1] in _CLOSING else None
+    if end is not None and not (bare and bare.end() > end):
+        return _evaluated(rest[: end + 1], whole), rest[end + 1 :]
     if bare:
         return _literal(bare[0]), rest[bare.end() :]
     raise WhyrankError(f"{whole!r}: a value is missing at {rest!r}; quote values with blanks or brackets")
@@ -135,16 +140,34 @@ def _after_comma(rest: str, whole: str) -> str:
     return rest[1:].lstrip()
 
 
-def _bracketed(text: str, whole: str) -> Any:
+def _evaluated(text: str, whole: str) -> Any:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except _NOT_LITERAL:
         raise WhyrankError(f"{whole!r}: {text!r} is not a Python literal") from None
 
 
 def _literal(text: str) -> Any:
-    """The Python literal that `text` spells, or `text` itself."""
+    """The Python literal that `text` spells, or `text` itself; a `#` starts no comment here."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        return text if "#" in text else ast.literal_eval(text)
+    except _NOT_LITERAL:
         return text
+
+
+def _spelled(value: Any) -> str:
+    """A Python literal for a value, with infinity as a number too large for a float."""
+    match value.item() if isinstance(value, np.generic) else value:
+        case float(number) if math.isnan(number):
+            pass  # no literal spells it
+        case float(number) if math.isinf(number):
+            return "1e999" if number > 0 else "-1e999"
+        case dict(items):
+            return "{" + ", ".join(f"{_spelled(k)}: {_spelled(v)}" for k, v in items.items()) + "}"
+        case list(items):
+            return "[" + ", ".join(map(_spelled, items)) + "]"
+        case tuple(items):
+            return "(" + ", ".join(map(_spelled, items)) + ("," if len(items) == 1 else "") + ")"
+        case None | str() | int() | float() as plain:
+            return repr(plain)
+    raise WhyrankError(f"{value!r} cannot be written in a call string; use strings, numbers, lists or dictionaries")

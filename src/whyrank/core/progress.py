@@ -22,7 +22,9 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
@@ -31,7 +33,7 @@ class Progress:
         """Count `n` more steps and redraw at most ten times a second."""
         self.done += n
         now = time.monotonic()
-        if self._stream.isatty() and now - self._start > self._after and now - self._shown > 0.1:
+        if self._stream and self._stream.isatty() and now - self._start > self._after and now - self._shown > 0.1:
             self._shown = now
             self._draw(self.line(now - self._start))
 
@@ -40,7 +42,7 @@ class Progress:
         rate = self.done / seconds if seconds else 0.0
         if not self.total:
             return f"{self.what}: {self.done:,} ({rate:,.0f}/s)"
-        left = (self.total - self.done) / rate if rate else 0.0
+        left = max(self.total - self.done, 0) / rate if rate else 0.0
         share = self.done / self.total
         return f"{self.what}: {share:4.0%} {self.done:,}/{self.total:,} ({rate:,.0f}/s, {_clock(left)} left)"
 

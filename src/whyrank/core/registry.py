@@ -6,9 +6,9 @@ point of the group `whyrank.<kind>`. Nothing is imported before it is asked for.
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import importlib
+import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -45,6 +45,7 @@ class Registry(Generic[T]):
         self.kind, self.one = kind, one
         self._builtin = dict(builtin or {})
         self._factories: dict[str, Any] = {}
+        self._broken: set[str] = set()
 
     def register(self, name: str) -> Callable[[F], F]:
         """Register a class or function under a name; a name can be taken only once."""
@@ -84,7 +85,7 @@ class Registry(Generic[T]):
         raise UnknownName(self.one, name, self.names())
 
     def names(self) -> list[str]:
-        """All ids that can be made now, families spelled out, sorted."""
+        """All ids that can be made now, families spelled out, sorted; plugins that do not load are left out."""
         found: set[str] = set()
         for key in {*self._builtin, *self._factories, *self._entry_points()}:
             found.update(self._names_of(key))
@@ -106,7 +107,7 @@ class Registry(Generic[T]):
 
     def _names_of(self, key: str) -> Iterable[str]:
         if not key.endswith("/"):
-            return [key]
+            return [key] if key in self._builtin or self._find(key) is not None else []
         family = self._find(key)
         return family.names() if family is not None else []
 
@@ -115,7 +116,7 @@ class Registry(Generic[T]):
             return self._factories[key]
         if key in self._builtin:
             self._factories[key] = _load(self._builtin[key])
-        elif key in (points := self._entry_points()):
+        elif key not in self._broken and key in (points := self._entry_points()):
             self._load_plugin(key, points[key])
         return self._factories.get(key)
 
@@ -123,6 +124,7 @@ class Registry(Generic[T]):
         try:
             self._factories[key] = point.load()
         except Exception as error:  # a broken plugin must not stop the rest
+            self._broken.add(key)
             source = point.dist.name if point.dist else "?"
             log.warning("%s %r from package %r does not load: %s", self.one, key, source, error)
 
@@ -130,17 +132,20 @@ class Registry(Generic[T]):
         return {point.name: point for point in entry_points(group=f"whyrank.{self.kind}")}
 
     def _check(self, call: Call, factory: Any, arguments: Mapping[str, Any]) -> None:
-        accepted = _accepted(factory)
+        accepted, needed = _accepted(factory), _needed(factory)
         unknown = [key for key in arguments if key not in accepted]
         if "resource" in unknown:
             raise WhyrankError(f"{self.one} {call.name!r} takes no resource after the colon ({call.resource!r})")
         if unknown:
             raise UnknownName(f"argument of {self.one} {call.name!r}", unknown[0], accepted - {"resource"})
+        if missing := [key for key in needed if key not in arguments]:
+            how = ":RESOURCE" if missing[0] == "resource" else f"({missing[0]}=...)"
+            raise WhyrankError(f"{self.one} {call.name!r} needs {missing[0]!r}; write {call.name}{how}")
 
 
-def call_of(obj: Any, name: str) -> str:
-    """The call string of a dataclass instance that is registered under `name`."""
-    arguments = arguments_of(obj)
+def call_of(obj: Any, name: str, without: Iterable[str] = ()) -> str:
+    """The call string of a dataclass instance that is registered under `name`; `without` are in the name already."""
+    arguments = {key: value for key, value in arguments_of(obj).items() if key not in set(without)}
     resource = arguments.pop("resource", None)
     return str(Call(name, resource, arguments))
 
@@ -154,15 +159,20 @@ def _serves(factory: Any, name: str) -> bool:
 
 
 def _accepted(factory: Any) -> set[str]:
-    """Names of the keyword arguments that a factory takes."""
-    if dataclasses.is_dataclass(factory):
-        return {f.name for f in dataclasses.fields(factory) if f.init}
-    import inspect
+    """Names of the keyword arguments that a factory takes; a family may declare those of what it makes."""
+    declared = getattr(factory, "arguments", ()) if _is_family(factory) else ()
+    return {p.name for p in _parameters(factory)} | set(declared)
 
-    target = factory.make if _is_family(factory) else factory
-    declared = getattr(factory, "arguments", None)
-    names = set(inspect.signature(target).parameters) - {"name", "arguments"}
-    return names | set(declared) if declared else names
+
+def _needed(factory: Any) -> list[str]:
+    return [p.name for p in _parameters(factory) if p.default is p.empty]
+
+
+def _parameters(factory: Any) -> list[inspect.Parameter]:
+    """The parameters that can be given by keyword; a family gets the name from us."""
+    target, ours = (factory.make, {"name"}) if _is_family(factory) else (factory, set())
+    found = inspect.signature(target).parameters.values()
+    return [p for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in ours]
 
 
 def _load(target: str) -> Any:

@@ -1,0 +1,110 @@
+"""Effectiveness: measures of runs by ir-measures, and honest comparisons of two runs on the same queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from whyrank.contrasts.bootstrap import bootstrap_interval, sign_flip_p
+from whyrank.contrasts.correction import adjust
+from whyrank.contrasts.finding import or_none
+from whyrank.contrasts.statistics import paired_t_p
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection
+
+Run = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Effectiveness:
+    """One measure of one run: its mean, its value per query, and how it compares with the baseline.
+
+    `ci_low`, `ci_high` bound the mean difference (bootstrap over queries); `p_value` is a randomisation test of
+    the per-query differences, `p_t` the paired t-test; `p_adjusted` corrects `p_value` over all comparisons.
+    """
+
+    run: str
+    measure: str
+    mean: float
+    n_queries: int
+    per_query: Mapping[str, float]
+    baseline: str | None = None
+    difference: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    p_value: float | None = None
+    p_t: float | None = None
+    p_adjusted: float | None = None
+
+
+def evaluate(
+    collection: Collection, runs: Mapping[str, Run], measures: Sequence[str], baseline: str | None = None,
+    correction: str = "holm", seed: int = 0,
+) -> list[Effectiveness]:  # fmt: skip
+    """Measure every run on all judged queries; a query that a run lacks counts as zero."""
+    if not collection.qrels:
+        raise WhyrankError(f"collection {collection.name} has no relevance judgements to evaluate with")
+    if baseline is not None and baseline not in runs:
+        raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {', '.join(runs)}")
+    parsed = [measure_of(text) for text in measures]
+    rows = [row for name, run in runs.items() for row in _measured(collection, name, run, parsed)]
+    return _compared(rows, baseline, correction, seed) if baseline else rows
+
+
+def default_measures(collection: Collection) -> list[str]:
+    """nDCG@10, and RR and AP with the grade from which a document counts as relevant here."""
+    return [
+        "nDCG@10",
+        f"RR(rel={collection.grades.relevant})@10",
+        f"AP(rel={collection.grades.relevant})@100",
+    ]
+
+
+def measure_of(text: str) -> Any:
+    """Parse a measure in the notation of ir-measures, such as nDCG@10 or AP(rel=2)@100."""
+    import ir_measures
+
+    try:
+        return ir_measures.parse_measure(text)
+    except (NameError, ValueError, TypeError) as error:
+        raise WhyrankError(f"measure {text!r}: {error}; write it as nDCG@10, RR(rel=2)@10 or AP@100") from None
+
+
+def _measured(collection: Collection, name: str, run: Run, measures: Sequence[Any]) -> list[Effectiveness]:
+    import ir_measures
+
+    values: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
+    for metric in ir_measures.iter_calc(measures, collection.qrels, {q: dict(docs) for q, docs in run.items()}):
+        values[str(metric.measure)][metric.query_id] = float(metric.value)
+    return [_row(name, measure, per_query) for measure, per_query in values.items()]
+
+
+def _row(run: str, measure: str, per_query: Mapping[str, float]) -> Effectiveness:
+    ordered = {q: per_query[q] for q in sorted(per_query)}
+    mean = float(np.mean(list(ordered.values()))) if ordered else float("nan")
+    return Effectiveness(run, measure, mean, len(ordered), ordered)
+
+
+def _compared(rows: list[Effectiveness], baseline: str, correction: str, seed: int) -> list[Effectiveness]:
+    base = {row.measure: row for row in rows if row.run == baseline}
+    done = [row if row.run == baseline else _against(row, base[row.measure], seed) for row in rows]
+    raw = np.array([np.nan if row.p_value is None else row.p_value for row in done])
+    return [replace(row, p_adjusted=or_none(p)) for row, p in zip(done, adjust(raw, correction), strict=True)]
+
+
+def _against(row: Effectiveness, base: Effectiveness, seed: int) -> Effectiveness:
+    queries = [q for q in row.per_query if q in base.per_query]
+    diffs = np.array([row.per_query[q] - base.per_query[q] for q in queries])
+    interval = bootstrap_interval(diffs, np.ones(len(diffs)), seed=seed)
+    return replace(
+        row,
+        baseline=base.run,
+        difference=float(diffs.mean()),
+        ci_low=or_none(interval.low),
+        ci_high=or_none(interval.high),
+        p_value=or_none(sign_flip_p(diffs, 100_000, seed)),
+        p_t=or_none(paired_t_p(diffs)),
+    )

@@ -1,0 +1,92 @@
+"""Puts every study to every ranker: contrasts, scores, readout."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from whyrank.contrasts import Calibration, Contrasts, Finding, Reading, read_out
+from whyrank.contrasts.correction import adjust
+from whyrank.contrasts.readout import Setting
+from whyrank.core.protocols import Ranker, Study
+from whyrank.data import Collection
+from whyrank.scoring import Engine, Failure, Scores
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The delta used for one ranker, and the calibration that it came from, if any."""
+
+    delta: float = 0.0
+    calibration: Calibration | None = None
+
+    @property
+    def chance(self) -> float:
+        """Share of ordinary neighbours that differ by more than delta."""
+        return self.calibration.exceeding(self.delta) if self.calibration else float("nan")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of whom, and how."""
+
+    collection: Collection
+    studies: Sequence[Study]
+    rankers: Sequence[Ranker]
+    engine: Engine
+    thresholds: Mapping[str, Threshold] = field(default_factory=dict)
+    seed: int = 0
+    limit: int | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one ranker answered to one study."""
+
+    study: Study
+    ranker: str
+    contrasts: Contrasts
+    reading: Reading
+    findings: list[Finding]
+    failures: list[Failure]
+
+
+def answers(plan: Plan) -> Iterator[Answer]:
+    """Every study put to every ranker, one answer at a time."""
+    for study in plan.studies:
+        start = time.perf_counter()
+        contrasts = study.contrasts(plan.collection)
+        contrasts = contrasts.sample(plan.limit, plan.seed) if plan.limit else contrasts
+        building = time.perf_counter() - start
+        for ranker in plan.rankers:
+            yield _answer(plan, study, contrasts, ranker, building)
+
+
+def with_adjusted_p(findings: Sequence[Finding], method: str) -> list[Finding]:
+    """The same findings with p-values corrected over the whole table."""
+    raw = np.array([np.nan if f.p_value is None else f.p_value for f in findings])
+    corrected = adjust(raw, method)
+    return [
+        replace(f, p_adjusted=None if np.isnan(p) else float(p)) for f, p in zip(findings, corrected, strict=True)
+    ]
+
+
+def _answer(plan: Plan, study: Study, contrasts: Contrasts, ranker: Ranker, building: float) -> Answer:
+    start = time.perf_counter()
+    threshold = plan.thresholds.get(ranker.name, Threshold())
+    scores = _scores(plan.engine, ranker, contrasts)
+    reading = Reading.of(contrasts, scores.values.reshape(-1, contrasts.size), threshold.delta, study.symmetric)
+    setting = Setting(ranker.name, plan.collection.name, threshold.delta, plan.seed, threshold.chance)
+    findings = read_out(study, contrasts, reading, setting, plan.by)
+    seconds = building + time.perf_counter() - start
+    timed = [replace(finding, seconds=round(seconds, 3)) for finding in findings]
+    return Answer(study, ranker.name, contrasts, reading, timed, scores.failures)
+
+
+def _scores(engine: Engine, ranker: Ranker, contrasts: Contrasts) -> Scores:
+    query = np.repeat(contrasts.query, contrasts.size)
+    return engine.score(ranker, contrasts.queries, contrasts.docs, query, contrasts.doc.ravel())

@@ -1,0 +1,70 @@
+"""`whyrank contrasts`: write the contrasts of a study, a diagnostic data set for anyone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whyrank.cli.request import Request, with_request
+from whyrank.cli.setup import say
+
+if TYPE_CHECKING:
+    from whyrank.audit.runner import Plan
+    from whyrank.contrasts import Contrasts
+    from whyrank.contrasts.contrasts import Labels
+
+StudyName = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study's id or call string, such as 'matched/length|tf'.")
+]
+
+
+@with_request()
+def contrasts(request: Request, study: StudyName) -> None:
+    """Write the contrasts of one study (.jsonl or .parquet); with --ranker, each contrast's scores and effect."""
+    from whyrank.cli.setup import make_studies, open_collection
+    from whyrank.contrasts.files import save
+    from whyrank.core.errors import WhyrankError
+    from whyrank.probes import probes
+
+    if request.out is None:
+        raise WhyrankError("contrasts needs --out FILE, ending in .jsonl or .parquet")
+    if request.ranker:
+        found, columns = _answered(request, study)
+    else:
+        made = _one(make_studies([study], probes, request))
+        found, columns = made.contrasts(open_collection(request.collection, request.strict)), {}
+        found = found.sample(request.limit, request.seed) if request.limit else found
+    save(found, request.out, columns, study)
+    say(f"{len(found):,} contrasts of {study}, fingerprint {found.fingerprint[:16]}: {request.out}")
+
+
+def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels]]:
+    """Contrasts with a column of scores, differences and effects per ranker."""
+    from whyrank.audit.runner import answers
+    from whyrank.cli.running import make_plan
+    from whyrank.probes import probes
+
+    plan: Plan = make_plan(request, [study], probes)
+    _one(list(plan.studies))
+    columns: dict[str, Labels] = {}
+    for answer in answers(plan):
+        prefix = f"{answer.ranker} " if len(plan.rankers) > 1 else ""
+        reading = answer.reading
+        columns |= {
+            prefix + "scores": reading.scores,
+            prefix + "diff": reading.diffs,
+            prefix + "effect": reading.effects,
+        }
+        found = answer.contrasts
+    return found, columns
+
+
+def _one(studies: list[Any]) -> Any:
+    from whyrank.core.errors import WhyrankError
+
+    if len(studies) != 1:
+        raise WhyrankError(
+            f"contrasts writes one study at a time, and {len(studies)} match; name one: {studies[0].id}, ..."
+        )
+    return studies[0]

@@ -1,0 +1,61 @@
+"""`whyrank list`: what is registered, with one line each."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whyrank.cli import options as o
+
+if TYPE_CHECKING:
+    from whyrank.core.registry import Registry
+
+Kinds = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KIND]...", help="probes, rankers, analyzers, collections, characteristics."),
+]
+
+
+def list_(kinds: Kinds = None, json_: o.JsonOption = False) -> None:
+    """List what is registered, that of installed plugins included."""
+    from whyrank.core.errors import UnknownName
+
+    known = _registries()
+    for kind in kinds or []:
+        if kind not in known:
+            raise UnknownName("kind", kind, known)
+    chosen = {kind: _described(known[kind]) for kind in kinds or known}
+    print(json.dumps(chosen, indent=1)) if json_ else _show(chosen)
+
+
+def _registries() -> dict[str, Registry[Any]]:
+    from whyrank.data import collections
+    from whyrank.probes import probes
+    from whyrank.probes.characteristics import characteristics
+    from whyrank.rankers import rankers
+    from whyrank.text import analyzers
+
+    found = (probes, characteristics, rankers, analyzers, collections)
+    return {registry.kind: registry for registry in found}
+
+
+def _described(registry: Registry[Any]) -> dict[str, str]:
+    return {name: _line(registry, name) for name in registry.names()}
+
+
+def _line(registry: Registry[Any], name: str) -> str:
+    """What a study favours, else the first line of the factory's docstring."""
+    factory = registry.factory(name)
+    if hasattr(factory, "make"):
+        return str(factory.make(name).positive)
+    return (inspect.getdoc(factory) or "").split("\n")[0]
+
+
+def _show(chosen: dict[str, dict[str, str]]) -> None:
+    from whyrank.cli.show import table
+
+    for kind, rows in chosen.items():
+        table(kind, ["name", "what it is"], [[name, line] for name, line in rows.items()], left=2)

@@ -1,0 +1,108 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+CollectionOption = Annotated[
+    str,
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="SPEC",
+        help="A folder, PATH:SPLIT, a BEIR folder, irds:ID, or 'sample'.",
+    ),
+]
+RankerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ranker",
+        "-r",
+        metavar="SPEC",
+        help="A ranker's call string, such as bm25(k1=1.2); repeat for several.",
+    ),
+]
+AnalyzerOption = Annotated[
+    str,
+    typer.Option(
+        "--analyzer",
+        metavar="SPEC",
+        help="How words are counted: lucene, krovetz, terrier(stopwords=FILE), whitespace, ...",
+    ),
+]
+StatsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stats",
+        metavar="COLLECTION|FILE",
+        help="Background statistics of lexical rankers, if not the collection's own.",
+    ),
+]
+CompatOption = Annotated[
+    str | None,
+    typer.Option("--compat", metavar="NAME", help="Reproduce published behaviour, slips included: abnirml."),
+]
+PairsOption = Annotated[
+    str | None,
+    typer.Option("--pairs", metavar="judged|top:K", help="Which documents of a query are paired."),
+]
+CandidatesOption = Annotated[
+    str | None,
+    typer.Option("--candidates", metavar="RUN", help="A run file, or the name of a run of the collection."),
+]
+ToleranceOption = Annotated[
+    str | None, typer.Option("--tolerance", metavar="X|N%", help="How far matched values may lie apart.")
+]
+DeltaOption = Annotated[
+    str,
+    typer.Option(
+        "--delta",
+        metavar="VALUE|pNN",
+        help="Score differences up to this are neutral; p50 = the median of the calibration.",
+    ),
+]
+DeltaFromOption = Annotated[
+    str | None,
+    typer.Option("--delta-from", metavar="COLLECTION", help="Calibrate on another collection's candidates."),
+]
+AlphaOption = Annotated[
+    float, typer.Option("--alpha", help="Level of significance, after correction.", min=0.0, max=1.0)
+]
+CorrectionOption = Annotated[
+    str,
+    typer.Option("--correction", metavar="NAME", help="Over the whole table: holm, bonferroni, bh or none."),
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by", metavar="LABEL", help="Break findings down by a label, such as relevance_group or relevance."
+    ),
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+LimitOption = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", help="At most N contrasts per study, drawn at random.", min=1),
+]
+ExecutorOption = Annotated[str, typer.Option("--executor", metavar="NAME", help="serial or processes.")]
+BatchOption = Annotated[
+    int | None, typer.Option("--batch-size", metavar="N", help="Pairs per call of the ranker.", min=1)
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="FILE",
+        help="Where scores are kept; 'none' keeps nothing. Default: the user's cache folder.",
+    ),
+]
+OutOption = Annotated[str | None, typer.Option("--out", "-o", metavar="PATH", help="Where the result is written.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Make doubtful input an error: judgements that point nowhere.")
+]
+FormatOption = Annotated[
+    list[str] | None,
+    typer.Option("--format", metavar="NAME", help="Also write tables: markdown, csv, latex; repeat for several."),
+]

@@ -1,0 +1,23 @@
+"""`whyrank probe`: put probes to rankers and print what they answer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from whyrank.cli.request import Request, with_request
+
+Patterns = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[GLOB]...", help="Names or call strings of probes; all when none."),
+]
+
+
+@with_request()
+def probe(request: Request, patterns: Patterns = None) -> None:
+    """Put behaviour probes to rankers: which properties of text move their scores?"""
+    from whyrank.cli.running import run
+    from whyrank.probes import probes
+
+    run(request, patterns or ["*"], probes, "probe")

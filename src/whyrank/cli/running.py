@@ -1,0 +1,93 @@
+"""What all commands over studies do: build the plan, run it, write the result folder, print the findings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from whyrank.cli import setup
+from whyrank.cli.request import Request
+
+if TYPE_CHECKING:
+    from whyrank.audit.runner import Plan
+    from whyrank.contrasts import Finding
+    from whyrank.core.registry import Registry
+    from whyrank.report import ResultWriter
+
+
+def run(request: Request, patterns: Sequence[str], registry: Registry[Any], command: str) -> list[Finding]:
+    """Put the studies that the patterns name to the rankers; print the findings, and write them with `--out`."""
+    start = time.perf_counter()
+    plan = make_plan(request, patterns, registry)
+    with _writer(request, plan, command) or nullcontext() as writer:
+        findings = _findings(request, plan, writer)
+        if writer is not None:
+            writer.finish(findings, plan.thresholds, plan.collection.notes)
+    _print(request, plan, findings)
+    _conclude(request, plan, findings, time.perf_counter() - start)
+    return findings
+
+
+def make_plan(request: Request, patterns: Sequence[str], registry: Registry[Any]) -> Plan:
+    """Open everything that the request names; whatever is wrong shows before anything is scored."""
+    from whyrank.audit.runner import Plan
+    from whyrank.audit.thresholds import thresholds
+    from whyrank.contrasts.correction import adjust
+
+    adjust([], request.correction)
+    studies = setup.make_studies(patterns, registry, request)
+    collection = setup.open_collection(request.collection, request.strict)
+    rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats)
+    engine = setup.make_engine(request.executor, request.batch_size, request.store)
+    candidates = setup.delta_candidates(collection, request.delta_from, request.candidates, request.strict)
+    used = thresholds(request.delta, rankers, candidates, engine)
+    return Plan(collection, studies, rankers, engine, used, request.seed, request.limit, request.by)
+
+
+def _writer(request: Request, plan: Plan, command: str) -> ResultWriter | None:
+    if request.out is None:
+        return None
+    from whyrank.report import ResultWriter
+
+    identities = {ranker.name: repr(ranker) for ranker in plan.rankers}
+    facts = {
+        "command": command,
+        **request.settings(),
+        "rankers": identities,
+        "studies": [s.id for s in plan.studies],
+    }
+    return ResultWriter(request.out, facts | {"collection_name": plan.collection.name})
+
+
+def _findings(request: Request, plan: Plan, writer: ResultWriter | None) -> list[Finding]:
+    from whyrank.audit.runner import answers, with_adjusted_p
+    from whyrank.core.progress import track
+
+    found, failures = [], []
+    for answer in track(answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
+        found += answer.findings
+        failures += answer.failures
+        if writer is not None:
+            writer.add(answer)
+    setup.report_failures(failures)
+    return with_adjusted_p(found, request.correction)
+
+
+def _print(request: Request, plan: Plan, findings: Sequence[Finding]) -> None:
+    if request.json:
+        import json
+
+        print(json.dumps([finding.as_dict() for finding in findings], indent=1))
+        return
+    from whyrank.cli.show import findings_table
+
+    findings_table(findings, plan.thresholds, request.alpha, request.correction)
+
+
+def _conclude(request: Request, plan: Plan, findings: Sequence[Finding], seconds: float) -> None:
+    asked = sum(finding.n for finding in findings if finding.group is None)
+    where = f"; report: {request.out}/report.html" if request.out else ""
+    who = f"{len(plan.studies)} studies, {len(plan.rankers)} rankers, {asked:,} contrasts on {plan.collection.name}"
+    setup.say(f"{who} in {seconds:.1f} s{where}")

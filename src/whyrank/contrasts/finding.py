@@ -1,0 +1,58 @@
+"""A finding: one row of results, the answer of one ranker to one study."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How often a ranker preferred the favoured text of a study's contrasts.
+
+    `score` = (positive - negative) / (n - nonfinite); the interval and `p_value` are clustered by query;
+    `p_t`, `p_wilcoxon` and `p_sign` treat contrasts as independent, as the published tables do.
+    Figures that are undefined are None.
+    """
+
+    study: str
+    ranker: str
+    collection: str
+    n: int
+    positive: int
+    neutral: int
+    negative: int
+    nonfinite: int
+    score: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    mean_diff: float | None
+    median_diff: float | None
+    delta: float
+    n_queries: int
+    fingerprint: str
+    seed: int
+    group: str | None = None
+    seconds: float = 0.0
+    p_t: float | None = None
+    p_wilcoxon: float | None = None
+    p_sign: float | None = None
+    meaning: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by field name, for JSON and tables."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, row: dict[str, Any]) -> Finding:
+        """The finding of a row that `as_dict` made; unknown fields are ignored."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in row.items() if name in known})
+
+
+def or_none(value: float) -> float | None:
+    """A figure for a finding: None where it is undefined."""
+    return None if math.isnan(value) else float(value)

@@ -1,0 +1,150 @@
+"""Pools: the documents of each query that a study may pair, analysed once for all studies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from whyrank.contrasts.contrasts import index_texts
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.data import Collection
+from whyrank.data.trec import ranking, read_run
+from whyrank.rankers import kernels
+from whyrank.text import Analyzer, Tokens, analyzers
+
+_TOP = re.compile(r"top:(\d+)")
+_made: WeakKeyDictionary[Collection, dict[Source, Pools]] = WeakKeyDictionary()
+
+
+class Source(NamedTuple):
+    """Where the documents of a query come from: `judged`, or `top:K` of a run; and how they are analysed."""
+
+    pairs: str = "judged"
+    candidates: str | None = None
+    analyzer: str = "lucene"
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The documents of one query: ids, texts, grades (NaN where unjudged) and term counts."""
+
+    query_id: str
+    query: str
+    doc_ids: list[str]
+    rows: Codes
+    relevance: Floats
+    pools: Pools
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The document texts."""
+        return [self.pools.texts[row] for row in self.rows]
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """The document titles; empty where there is none."""
+        return [self.pools.collection.titles.get(doc_id, "") for doc_id in self.doc_ids]
+
+    @cached_property
+    def query_terms(self) -> list[str]:
+        """The distinct terms of the query, in order of appearance."""
+        return list(dict.fromkeys(self.pools.analyzer.query_terms(self.query)))
+
+    @cached_property
+    def counts(self) -> Floats:
+        """How often each document has each distinct query term: [documents, terms]."""
+        vocabulary, tokens = self.pools.analyzer.vocabulary, self.pools.tokens
+        terms = np.array([vocabulary.id(term) for term in self.query_terms], dtype=np.int32)
+        tf = np.zeros((len(self.rows), len(terms)), np.int32)
+        kernels.scan(tokens.ids, tokens.offsets, self.rows, terms, np.full(len(vocabulary), -1, np.int32), tf)
+        return tf.astype(np.float64)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Number of tokens of each document after analysis."""
+        return np.asarray(np.diff(self.pools.tokens.offsets)[self.rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """The pools of all queries of a collection, with their texts analysed in one go."""
+
+    collection: Collection
+    source: Source
+
+    @classmethod
+    def of(cls, collection: Collection, source: Source) -> Pools:
+        """The pools of a collection; made once per source."""
+        known = _made.setdefault(collection, {})
+        if source not in known:
+            known[source] = cls(collection, source)
+        return known[source]
+
+    @cached_property
+    def analyzer(self) -> Analyzer:
+        """The analyzer that counts terms."""
+        return analyzers.create(self.source.analyzer)
+
+    @cached_property
+    def members(self) -> dict[str, list[str]]:
+        """Document ids by query id, for queries and documents that exist."""
+        found = candidates_of(self.collection, self.source.pairs, self.source.candidates)
+        docs, queries = self.collection.docs, self.collection.queries
+        return {q: [d for d in ids if d in docs] for q, ids in found.items() if q in queries}
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The distinct texts of all pools."""
+        return self._indexed[0]
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The distinct texts, analysed."""
+        return self.analyzer.docs(self.texts)
+
+    def __iter__(self) -> Iterator[Pool]:
+        return iter(self._pools)
+
+    @cached_property
+    def _indexed(self) -> tuple[list[str], Codes]:
+        docs = self.collection.docs
+        return index_texts(docs[d] for ids in self.members.values() for d in ids)
+
+    @cached_property
+    def _pools(self) -> list[Pool]:
+        edges = np.cumsum([0, *(len(ids) for ids in self.members.values())])
+        rows = [self._indexed[1][a:b] for a, b in pairwise(edges)]
+        return [self._pool(q, ids, row) for (q, ids), row in zip(self.members.items(), rows, strict=True)]
+
+    def _pool(self, query_id: str, doc_ids: list[str], rows: Codes) -> Pool:
+        judged = self.collection.qrels.get(query_id, {})
+        grades = np.array([judged.get(d, np.nan) for d in doc_ids], dtype=np.float64)
+        return Pool(query_id, self.collection.queries[query_id], doc_ids, rows, grades, self)
+
+
+def candidates_of(collection: Collection, pairs: str = "judged", run: str | None = None) -> Mapping[str, list[str]]:
+    """Document ids by query id: the judged ones, or the first K of a run."""
+    top = _TOP.fullmatch(pairs)
+    if pairs == "judged":
+        return {query_id: list(judged) for query_id, judged in collection.qrels.items()}
+    if not top:
+        raise WhyrankError(f"pairs {pairs!r} is neither 'judged' nor 'top:K' (such as top:100)")
+    found = _run(collection, run)
+    return {query_id: ranking(scores)[: int(top[1])] for query_id, scores in found.items()}
+
+
+def _run(collection: Collection, run: str | None) -> Mapping[str, Mapping[str, float]]:
+    if run is not None:
+        return collection.runs[run] if run in collection.runs else read_run(run)
+    if len(collection.runs) == 1:
+        return next(iter(collection.runs.values()))
+    have = ", ".join(collection.runs) or "none"
+    raise WhyrankError(f"pairs top:K needs --candidates RUN (a run file, or a run of the collection: {have})")

@@ -1,0 +1,137 @@
+"""Readout: from contrasts and their scores to findings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from whyrank.contrasts.bootstrap import bootstrap_interval, cluster_sums, sign_flip_p
+from whyrank.contrasts.contrasts import Categories, Contrasts
+from whyrank.contrasts.effect import Effects, differences, effects, finite
+from whyrank.contrasts.finding import Finding, or_none
+from whyrank.contrasts.statistics import median, paired_t_p, share_p, sign_p, wilcoxon_p
+from whyrank.core.protocols import Codes, Flags, Floats, Study
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read off the scores of one study and one ranker: a value per contrast."""
+
+    scores: Floats
+    diffs: Floats
+    effects: Effects
+    finite: Flags
+    clusters: Codes
+
+    @classmethod
+    def of(cls, contrasts: Contrasts, scores: Floats, delta: float, symmetric: bool) -> Reading:
+        """Differences and effects of all contrasts; absolute differences for a symmetric study."""
+        diffs = np.abs(differences(scores)) if symmetric else differences(scores)
+        usable = finite(scores)
+        clean = np.where(usable, diffs, np.nan)
+        return cls(
+            scores,
+            clean,
+            np.where(usable, effects(diffs, delta), 0).astype(np.int8),
+            usable,
+            contrasts.clusters,
+        )
+
+    def take(self, rows: Flags) -> Reading:
+        """The same for some of the contrasts."""
+        columns = self.scores[rows], self.diffs[rows], self.effects[rows], self.finite[rows], self.clusters[rows]
+        return Reading(*columns)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the readout needs to know besides the scores."""
+
+    ranker: str
+    collection: str
+    delta: float
+    seed: int = 0
+    chance: float = math.nan
+    resamples: int = 10_000
+    flips: int = 100_000
+
+
+def read_out(
+    study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, by: str | None = None
+) -> list[Finding]:
+    """The finding over all contrasts, then one per value of the label column `by`."""
+    whole = _finding(study, contrasts, reading, setting)
+    if by is None or by not in contrasts.labels:
+        return [whole]
+    codes, names = group_codes(contrasts, by)
+    parts = [_finding(study, contrasts, reading.take(codes == i), setting, name) for i, name in enumerate(names)]
+    return [whole, *parts]
+
+
+def group_codes(contrasts: Contrasts, by: str) -> tuple[Codes, list[str]]:
+    """A code per contrast for the values of a label column; per-text values are joined by a slash."""
+    column = contrasts.labels[by]
+    values = column.codes if isinstance(column, Categories) else column
+    keys = values if values.ndim == 2 else values[:, None]
+    rows, codes = np.unique(keys, axis=0, return_inverse=True)
+    show = column.names.__getitem__ if isinstance(column, Categories) else str
+    return codes.astype(np.int32).ravel(), ["/".join(show(v) for v in row) for row in rows.tolist()]
+
+
+def _finding(
+    study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, group: str | None = None
+) -> Finding:
+    counts = [int(np.count_nonzero(reading.effects[reading.finite] == sign)) for sign in (1, 0, -1)]
+    diffs = np.sort(reading.diffs[reading.finite])  # sorted, so that sums do not depend on the order of contrasts
+    figures = _clustered(reading, setting, study.symmetric) | _independent(diffs, counts, study.symmetric)
+    return Finding(
+        study=study.id,
+        ranker=setting.ranker,
+        collection=setting.collection,
+        n=len(reading.diffs),
+        positive=counts[0],
+        neutral=counts[1],
+        negative=counts[2],
+        nonfinite=len(reading.diffs) - len(diffs),
+        p_adjusted=None,
+        delta=setting.delta,
+        n_queries=len(np.unique(reading.clusters)),
+        fingerprint=contrasts.fingerprint,
+        seed=setting.seed,
+        group=group,
+        meaning=study.positive,
+        **figures,
+    )
+
+
+def _clustered(reading: Reading, setting: Setting, symmetric: bool) -> dict[str, Any]:
+    """Score, interval and p-value that respect that contrasts of one query hang together."""
+    keep = reading.finite
+    sums, counts = cluster_sums(reading.effects[keep].astype(np.float64), reading.clusters[keep])
+    score = float(sums.sum() / counts.sum()) if counts.sum() else math.nan
+    interval = bootstrap_interval(sums, counts, resamples=setting.resamples, seed=setting.seed)
+    if symmetric:
+        p = share_p(sums, counts, setting.chance, setting.flips, setting.seed)
+    else:
+        p = sign_flip_p(sums, setting.flips, setting.seed)
+    return _defined(score=score, ci_low=interval.low, ci_high=interval.high, p_value=p)
+
+
+def _independent(diffs: Floats, counts: list[int], symmetric: bool) -> dict[str, Any]:
+    """Mean and median, and the tests of the published tables.
+
+    On the absolute differences of a symmetric study these tests would be trivially true, so there are none.
+    """
+    mean = float(diffs.mean()) if len(diffs) else math.nan
+    centre = _defined(mean_diff=mean, median_diff=median(diffs))
+    if symmetric or not len(diffs):
+        return centre
+    tests = _defined(p_t=paired_t_p(diffs), p_wilcoxon=wilcoxon_p(diffs), p_sign=sign_p(counts[0], counts[2]))
+    return centre | tests
+
+
+def _defined(**figures: float) -> dict[str, Any]:
+    return {name: or_none(value) for name, value in figures.items()}

@@ -1,0 +1,128 @@
+"""Tests of the differences or effects of one study.
+
+All but `share_p` treat every contrast as independent, for comparison with published numbers; what respects
+the queries is in `bootstrap`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.contrasts.bootstrap import sign_flip_p
+from whyrank.core.protocols import Floats, Ints
+
+EXACT_RANKS = 50  # up to here the distribution of the signed-rank sum is counted out, as in R and scipy
+
+
+def paired_t_p(diffs: npt.ArrayLike) -> float:
+    """Two-sided p-value of the paired t-test: t = mean / (s / sqrt(n)) with n - 1 degrees of freedom.
+
+    All differences zero: 1; all equal and not zero: 0; fewer than two or one that is not finite: NaN.
+    Student, The probable error of a mean, Biometrika 6 (1908).
+    """
+    values = np.asarray(diffs, dtype=np.float64)
+    peak = float(np.abs(values).max()) if len(values) > 1 else math.nan
+    if not math.isfinite(peak):
+        return math.nan
+    if values.min() == values.max():
+        return 1.0 if peak == 0 else 0.0
+    return _t_p(values / peak)  # squares of very large or small differences would leave the range of a float
+
+
+def _t_p(values: Floats) -> float:
+    from scipy.special import stdtr
+
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    return float(2 * stdtr(len(values) - 1, -abs(values.mean() / error)))
+
+
+def wilcoxon_p(diffs: npt.ArrayLike) -> float:
+    """Two-sided p-value of the signed-rank test: zeros are dropped, ties share their mean rank.
+
+    With W the sum of the ranks of positive differences: exact, given the ties, up to 50 non-zero differences,
+    else normal, z = (|W - n(n+1)/4| - 1/2) / sqrt(n(n+1)(2n+1)/24 - sum(t^3 - t)/48) over groups of t ties.
+    All differences zero: 1; no differences, or one that is NaN: NaN. Wilcoxon, Individual comparisons by
+    ranking methods, Biometrics Bulletin 1 (1945); Conover, Practical Nonparametric Statistics (1999).
+    """
+    values = np.asarray(diffs, dtype=np.float64)
+    if not len(values) or np.isnan(values).any():
+        return math.nan
+    values = values[values != 0]
+    if not len(values):
+        return 1.0
+    ranks, ties, positive = _tie_groups(values)
+    distance = abs(float(ranks @ positive) - len(values) * (len(values) + 1) / 4)
+    exact = len(values) <= EXACT_RANKS
+    return _exact_rank_p(np.repeat(ranks, ties), distance) if exact else _normal_rank_p(ties, distance)
+
+
+def _tie_groups(values: Floats) -> tuple[Floats, Ints, Ints]:
+    order = np.argsort(np.abs(values))
+    sizes = np.abs(values)[order]
+    starts = np.concatenate([[0], np.flatnonzero(sizes[1:] != sizes[:-1]) + 1])
+    ties = np.diff(starts, append=len(values))
+    positive = np.add.reduceat((values > 0)[order], starts, dtype=np.int64)
+    return starts + (ties + 1) / 2, ties, positive
+
+
+def _exact_rank_p(ranks: Floats, distance: float) -> float:
+    doubled = (2 * ranks).astype(np.int64)  # mean ranks are halves; whole numbers can index
+    ways = np.zeros(int(doubled.sum()) + 1)
+    ways[0] = 1
+    for rank in doubled:
+        ways[rank:] += ways[:-rank]
+    far = np.abs(np.arange(len(ways)) - (len(ways) - 1) / 2) >= 2 * distance
+    return float(ways[far].sum() / 2.0 ** len(ranks))
+
+
+def _normal_rank_p(ties: Ints, distance: float) -> float:
+    sizes = ties.astype(np.float64)  # cubes of ties among millions do not fit in int64
+    n = float(sizes.sum())
+    variance = n * (n + 1) * (2 * n + 1) / 24 - float((sizes**3 - sizes).sum()) / 48
+    return math.erfc(max(0.0, distance - 0.5) / math.sqrt(2 * variance))
+
+
+def sign_p(positive: int, negative: int) -> float:
+    """Exact two-sided sign test: min(1, 2 P(X <= min(positive, negative))) for a fair binomial X.
+
+    Neutral effects are left out; without any other effect the p-value is 1. Conover, Practical Nonparametric
+    Statistics (1999).
+    """
+    fewer, more = sorted((int(positive), int(negative)))
+    if fewer == more:
+        return 1.0
+    from scipy.special import betainc
+
+    return min(1.0, float(2 * betainc(more, fewer + 1, 0.5)))
+
+
+def share_p(sums: npt.ArrayLike, counts: npt.ArrayLike, share: float, flips: int = 10_000, seed: int = 0) -> float:
+    """Two-sided test by query of H0: the share of non-neutral effects of a symmetric study equals `share`.
+
+    Flips the signs of the centred sums S_q - share * N_q, where S_q counts the non-neutral effects of query q
+    and N_q its contrasts (see `sign_flip_p`). With delta at the median difference of ordinary neighbours in a
+    ranking, half of such neighbours differ by more, so the share to test against is 0.5. NaN when `share` is
+    NaN or there are no contrasts.
+    """
+    total, size = np.asarray(sums, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    if math.isnan(share) or not size.any():
+        return math.nan
+    return sign_flip_p(total - share * size, flips, seed)
+
+
+def median(values: npt.ArrayLike) -> float:
+    """The usual median, the mean of the two middle values of an even number; NaN when there are none."""
+    array = np.asarray(values, dtype=np.float64)
+    return float(np.median(array)) if len(array) else math.nan
+
+
+def upper_median(values: npt.ArrayLike) -> float:
+    """Element n // 2 of the sorted values, the median in the code of ABNIRML; NaN when there are none."""
+    array = np.asarray(values, dtype=np.float64)
+    if not len(array) or np.isnan(array).any():
+        return math.nan
+    middle = len(array) // 2
+    return float(np.partition(array, middle)[middle])

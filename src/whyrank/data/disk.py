@@ -1,0 +1,214 @@
+"""Documents that stay on disk: a read-only mapping over memory-mapped files.
+
+A store is a folder with these files (integers little-endian, n documents in the order of the corpus):
+
+- `texts`, `ids`: all texts and all ids, UTF-8, one after the other
+- `text_ends`, `id_ends`: int64[n], where each ends
+- `title_sizes`: int32[n], bytes of the text's beginning that are its title
+- `hashes`: int64[n], the 64-bit hashes of the ids, sorted; `order`: int32[n], whose hash each one is
+- `meta.json`: version, number of documents, bytes of the corpus, of `texts` and of `ids`, notes
+
+An id is found by binary search over the hashes and then compared itself, so that equal hashes do no harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.core.protocols import Codes, Ints
+
+VERSION = 1
+_CHUNK = 4096
+_INTEGERS = {"text_ends": "<i8", "id_ends": "<i8", "title_sizes": "<i4", "hashes": "<i8", "order": "<i4"}
+
+
+class DiskDocs(Mapping[str, str]):
+    """The documents of a store, id -> text, in the order of the corpus; equal to the dict of that corpus."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open a whole store; an error of the system or a ValueError when it is not."""
+        meta = read_meta(folder)
+        self.folder, self.notes = folder, list(map(str, meta["notes"]))
+        self.corpus_bytes = int(meta["corpus_bytes"])
+        self._texts, self._ids = _bytes(folder / "texts"), _bytes(folder / "ids")
+        self._text_ends: Ints = _integers(folder, "text_ends")
+        self._id_ends: Ints = _integers(folder, "id_ends")
+        self._title_sizes: Codes = _integers(folder, "title_sizes")
+        self._hashes: Ints = _integers(folder, "hashes")
+        self._order: Codes = _integers(folder, "order")
+
+    def __len__(self) -> int:
+        """Number of documents."""
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[str]:
+        """Ids in the order of the corpus."""
+        return _pieces(self._ids, self._id_ends)
+
+    def __contains__(self, doc_id: object) -> bool:
+        """Whether the document is there; its text is not read."""
+        return isinstance(doc_id, str) and self.position(doc_id) is not None
+
+    def __getitem__(self, doc_id: str) -> str:
+        """Text of a document."""
+        return self.text_at(self._known(doc_id))
+
+    def __reduce__(self) -> tuple[type[DiskDocs], tuple[Path]]:
+        """Travel between processes as a path."""
+        return type(self), (self.folder,)
+
+    def __repr__(self) -> str:
+        """Where the store is and how many documents it has."""
+        return f"DiskDocs({str(self.folder)!r}, {len(self):,} documents)"
+
+    def items(self) -> ItemsView[str, str]:
+        """Ids with texts, read from front to back."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[str]:
+        """Texts, read from front to back."""
+        return _Values(self)
+
+    def get_many(self, doc_ids: Sequence[str]) -> list[str]:
+        """Texts of these documents in the given order, read in the order of the file."""
+        positions = [self._known(doc_id) for doc_id in doc_ids]
+        texts = {position: self.text_at(position) for position in sorted(set(positions))}
+        return [texts[position] for position in positions]
+
+    def position(self, doc_id: str) -> int | None:
+        """Where in the corpus a document stands, from 0; None when it is not there."""
+        key = np.int64(hash_of(doc_id))
+        i = int(np.searchsorted(self._hashes, key))
+        while i < len(self) and self._hashes[i] == key:
+            position = int(self._order[i])
+            if self.id_at(position) == doc_id:
+                return position
+            i += 1
+        return None
+
+    def id_at(self, position: int) -> str:
+        """Id of the document at a position."""
+        return _piece(self._ids, self._id_ends, position).decode()
+
+    def text_at(self, position: int) -> str:
+        """Text of the document at a position."""
+        return _piece(self._texts, self._text_ends, position).decode()
+
+    def title_at(self, position: int) -> str:
+        """Title of the document at a position, or an empty string."""
+        return _piece(self._texts, self._text_ends, position)[: int(self._title_sizes[position])].decode()
+
+    def texts(self) -> Iterator[str]:
+        """All texts, from front to back."""
+        return _pieces(self._texts, self._text_ends)
+
+    def titled(self) -> Ints:
+        """Positions of the documents that have a title."""
+        return np.flatnonzero(self._title_sizes)
+
+    def _known(self, doc_id: str) -> int:
+        position = self.position(doc_id) if isinstance(doc_id, str) else None
+        if position is None:
+            raise KeyError(doc_id)
+        return position
+
+
+class DiskTitles(Mapping[str, str]):
+    """The titles of a store, id -> title, for the documents that have one."""
+
+    def __init__(self, docs: DiskDocs) -> None:
+        """View the titles of these documents."""
+        self._docs = docs
+
+    def __len__(self) -> int:
+        """Number of documents with a title."""
+        return len(self._docs.titled())
+
+    def __iter__(self) -> Iterator[str]:
+        """Ids of the documents with a title, in the order of the corpus."""
+        return (self._docs.id_at(int(position)) for position in self._docs.titled())
+
+    def __getitem__(self, doc_id: str) -> str:
+        """Title of a document that has one."""
+        position = self._docs.position(doc_id) if isinstance(doc_id, str) else None
+        title = self._docs.title_at(position) if position is not None else ""
+        if not title:
+            raise KeyError(doc_id)
+        return title
+
+
+@runtime_checkable
+class _Batched(Protocol):
+    def get_many(self, doc_ids: Sequence[str]) -> list[str]: ...
+
+
+def texts_of(docs: Mapping[str, str], doc_ids: Iterable[str]) -> list[str]:
+    """Texts of many documents in the given order, with one pass over the disk where they lie there."""
+    wanted = list(doc_ids)
+    return docs.get_many(wanted) if isinstance(docs, _Batched) else [docs[doc_id] for doc_id in wanted]
+
+
+def hash_of(doc_id: str) -> int:
+    """64-bit hash of an id, the same in every process."""
+    digest = hashlib.blake2b(doc_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """What a store says about itself; a ValueError when the sizes of its files say otherwise."""
+    meta: dict[str, Any] = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    sizes = {name: np.dtype(kind).itemsize * meta["documents"] for name, kind in _INTEGERS.items()}
+    sizes |= {"texts": meta["text_bytes"], "ids": meta["id_bytes"]}
+    if meta["version"] != VERSION or any((folder / name).stat().st_size != size for name, size in sizes.items()):
+        raise ValueError(f"the document store {folder} is not whole")
+    return meta
+
+
+class _Items(ItemsView[str, str]):
+    def __init__(self, docs: DiskDocs) -> None:
+        super().__init__(docs)
+        self._docs = docs
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(self._docs, self._docs.texts(), strict=True)
+
+
+class _Values(ValuesView[str]):
+    def __init__(self, docs: DiskDocs) -> None:
+        super().__init__(docs)
+        self._docs = docs
+
+    def __iter__(self) -> Iterator[str]:
+        return self._docs.texts()
+
+
+def _bytes(path: Path) -> mmap.mmap | bytes:
+    with open(path, "rb") as file:
+        # an empty file cannot be mapped
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
+
+
+def _integers(folder: Path, name: str) -> npt.NDArray[Any]:
+    return np.asarray(np.memmap(folder / name, _INTEGERS[name], "r"))
+
+
+def _piece(data: mmap.mmap | bytes, ends: Ints, position: int) -> bytes:
+    start = int(ends[position - 1]) if position else 0
+    return data[start : int(ends[position])]
+
+
+def _pieces(data: mmap.mmap | bytes, ends: Ints) -> Iterator[str]:
+    before = 0
+    for start in range(0, len(ends), _CHUNK):
+        bounds = [before, *ends[start : start + _CHUNK].tolist()]
+        yield from (data[a:b].decode() for a, b in pairwise(bounds))
+        before = bounds[-1]

@@ -1,0 +1,126 @@
+"""From what a user writes (`sample`, `PATH:SPLIT`, `irds:ID`, ...) to a collection."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from whyrank.core.errors import BadInput, WhyrankError, suggestion
+from whyrank.core.registry import Registry
+from whyrank.data.collection import Collection
+
+collections: Registry[Collection] = Registry(
+    "collections",
+    "collection",
+    {
+        "sample": "whyrank.data.spec:sample",
+        "folder": "whyrank.data.spec:folder",
+        "beir": "whyrank.data.spec:beir",
+        "irds": "whyrank.data.spec:irds",
+    },
+)
+
+
+class Place(NamedTuple):
+    """A folder and the split of it that was asked for."""
+
+    path: Path
+    split: str | None
+
+
+def open_collection(spec: str, strict: bool = False) -> Collection:
+    """Open a collection: `sample`, `irds:ID`, `folder:PATH`, `beir:PATH`, or a path (`PATH`, `PATH:SPLIT`).
+
+    A registered name wins over a folder of the same name; write `./sample` for the folder. With `strict`,
+    judgements or runs that mention unknown documents or queries are an error (runs: when they are read).
+    """
+    name = re.split(r"[:(]", spec.strip(), maxsplit=1)[0]
+    try:
+        found = collections.create(spec, strict=strict) if name in collections else folder(spec, strict)
+    except OSError as error:
+        raise WhyrankError(f"collection {spec!r} cannot be read ({error.strerror or error})") from error
+    if not isinstance(found, Collection):
+        raise WhyrankError(f"collection {name!r} is registered but gave {type(found).__name__}; tell its author")
+    return found
+
+
+def sample(strict: bool = False) -> Collection:
+    """The bundled sample: short passages with graded judgements and a BM25 run."""
+    from whyrank.data.folder import read_folder
+
+    with resources.as_file(resources.files("whyrank.data") / "sample") as path:
+        found = read_folder(path, strict=strict)
+        found.runs = dict(found.runs)  # the folder may be a temporary one
+        return found
+
+
+def folder(resource: str = "", strict: bool = False) -> Collection:
+    """A folder on this machine, in our own or in BEIR's shape: `folder:PATH` or `folder:PATH:SPLIT`."""
+    from whyrank.data.beir import is_beir, read_beir
+    from whyrank.data.folder import read_folder
+
+    place = locate(resource)
+    read = read_beir if is_beir(place.path) else read_folder
+    return read(place.path, place.split, strict)
+
+
+def beir(resource: str = "", strict: bool = False) -> Collection:
+    """A BEIR folder on this machine: `beir:PATH` or `beir:PATH:SPLIT`."""
+    from whyrank.data.beir import read_beir
+
+    place = locate(resource)
+    return read_beir(place.path, place.split, strict)
+
+
+def irds(resource: str = "", strict: bool = False) -> Collection:
+    """A collection of ir_datasets by its id: `irds:ID`."""
+    from whyrank.data.irds import read_irds
+
+    if not resource:
+        raise WhyrankError("the collection irds needs an id; write irds:ID, such as irds:beir/scifact/test")
+    return read_irds(resource, strict)
+
+
+def locate(text: str) -> Place:
+    """Find the folder, and the split after the last colon unless the colon belongs to the path."""
+    if not text.strip():
+        raise WhyrankError("a collection needs a folder; write PATH or PATH:SPLIT")
+    head, _, split = text.rpartition(":")
+    if (whole := Path(text).expanduser()).exists():
+        return Place(_folder(whole), None)
+    if head and split and (path := Path(head).expanduser()).exists():
+        return Place(_folder(path), split)
+    raise WhyrankError(_not_found(text))
+
+
+def _folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise BadInput(path, "a collection is a folder, and this is a file", "name the folder that holds it")
+    return path
+
+
+def _not_found(text: str) -> str:
+    name = re.split(r"[:(]", text)[0]
+    near = _near_folder(text)
+    hint = f"; did you mean the folder {near!r}?" if near else ""
+    known = suggestion(name, collections.names())
+    return f"no collection {name!r} is registered ({known}) and no folder {text!r} exists{hint}"
+
+
+def _near_folder(text: str) -> str | None:
+    """The spec with its folder's name mended, where a folder beside has a name much like it."""
+    head, colon, split = text.rpartition(":")
+    mended = (_mended(Path(path).expanduser(), rest) for path, rest in ((head, colon + split), (text, "")) if path)
+    return next((each for each in mended if each), None)
+
+
+def _mended(path: Path, rest: str) -> str | None:
+    missing = path
+    while not missing.parent.is_dir():
+        missing = missing.parent
+    siblings = [each.name for each in missing.parent.iterdir() if each.is_dir()]
+    near = difflib.get_close_matches(missing.name, siblings, n=1)
+    return f"{missing.with_name(near[0]) / path.relative_to(missing)}{rest}" if near else None

@@ -1,0 +1,66 @@
+"""Oddities that stop nothing: counted as data streams by, with the first few examples, told in notes."""
+
+from __future__ import annotations
+
+import re
+
+_SHOWN = 5
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Tally:
+    """Counts one kind of oddity and remembers the first few examples."""
+
+    def __init__(self, what: str) -> None:
+        """Start at none; `what` says in the plural what is counted."""
+        self.what, self.count = what, 0
+        self.first: list[str] = []
+
+    def add(self, example: str) -> None:
+        """Count one more."""
+        self.count += 1
+        if len(self.first) < _SHOWN:
+            self.first.append(example)
+
+    def notes(self, source: str) -> list[str]:
+        """One line for the user, or nothing when nothing was counted."""
+        if not self.count:
+            return []
+        more = ", …" if self.count > len(self.first) else ""
+        return [f"{source}: {self.what}: {self.count:,} ({', '.join(self.first)}{more})"]
+
+
+class TextTallies:
+    """What can be odd about texts: empty ones are kept, lone surrogates are replaced."""
+
+    def __init__(self, things: str) -> None:
+        """Start at none; `things` are `documents` or `queries`."""
+        self.empty = Tally(f"{things} with an empty text")
+        self.mended = Tally(f"{things} with lone surrogates (each replaced by U+FFFD)")
+
+    def mend(self, text_id: str, text: str) -> str:
+        """Count what is odd about a text and give it in a form that can be encoded."""
+        if not text or text.isspace():
+            self.empty.add(text_id)
+        mended = without_surrogates(text)
+        if mended is not text:
+            self.mended.add(text_id)
+        return mended
+
+    def notes(self, source: str) -> list[str]:
+        """The lines for the user."""
+        return self.empty.notes(source) + self.mended.notes(source)
+
+
+def without_surrogates(text: str) -> str:
+    """Replace lone surrogates by U+FFFD, one for one; a text without any comes back as the same object."""
+    return text if encodable(text) else _SURROGATE.sub("\ufffd", text)
+
+
+def encodable(text: str) -> bool:
+    """Whether the text can be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

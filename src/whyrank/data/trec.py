@@ -1,0 +1,163 @@
+"""TREC runs and judgements, read and written; and the one place that decides the order of a ranking.
+
+A run line is `query_id Q0 doc_id rank score tag`, a judgement `query_id 0 doc_id grade`; further columns are
+ignored. The rank column is written but never trusted: the scores alone give the order.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.data.lines import Line, read_lines, write_lines
+from whyrank.data.tallies import Tally
+
+Run = dict[str, dict[str, float]]
+Qrels = dict[str, dict[str, int]]
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
+
+
+class Judgement(NamedTuple):
+    """One line of a judgement file."""
+
+    query_id: str
+    doc_id: str
+    grade: int
+    line: int
+
+
+def ranking(scores: Mapping[str, float]) -> list[str]:
+    """Document ids from best to worst: score descending, ties by document id descending, NaN last.
+
+    Ties go by id in descending order because trec_eval breaks them so when it reads a run: evaluation here
+    and there sees the same ranking.
+    """
+    by_id = sorted(scores, reverse=True)
+    return sorted(by_id, key=lambda doc_id: (math.isnan(scores[doc_id]), -scores[doc_id]))
+
+
+def read_run(path: str | PathLike[str]) -> Run:
+    """Read a six-column run as query_id -> doc_id -> score."""
+    run: Run = {}
+    for line in read_lines(path := Path(path)):
+        query_id, _, doc_id, _, score = _columns(path, line, 6, "query_id Q0 doc_id rank score tag")[:5]
+        scores = run.setdefault(query_id, {})
+        if doc_id in scores:
+            what = f"document {doc_id!r} occurs twice for query {query_id!r}"
+            raise BadInput(path, what, "keep one line of each", line.number)
+        scores[doc_id] = _score(path, line, score)
+    return run
+
+
+def write_run(path: str | PathLike[str], run: Mapping[str, Mapping[str, float]], tag: str = "whyrank") -> None:
+    """Write a run in one step, each query in the order of `ranking`, ranks from 1.
+
+    Scores are written with all their digits, so that reading them back gives the same numbers to the last
+    bit. Blanks in the tag become underscores. A NaN is refused, because no reader can place it.
+    """
+    write_lines(Path(path), run_lines(run, tag))
+
+
+def read_qrels(path: str | PathLike[str], notes: list[str] | None = None, strict: bool = True) -> Qrels:
+    """Read judgements as query_id -> doc_id -> grade; a line that repeats another is counted in `notes`.
+
+    Both shapes are read: TREC's four columns, and BEIR's three columns with a header, separated by tabs. A line
+    that contradicts an earlier one is an error; without `strict` the earlier one counts and `notes` tell of it.
+    """
+    qrels: Qrels = {}
+    read, contradicting = 0, Tally("judgements that contradict an earlier line, which counts")
+    for query_id, doc_id, grade, line in _judgements(path := Path(path)):
+        known = qrels.setdefault(query_id, {}).setdefault(doc_id, grade)
+        if known != grade:
+            contradicting.add(f"line {line}")
+            what = f"document {doc_id!r} was judged {known} for query {query_id!r} before, here {grade}"
+            if strict:
+                raise BadInput(path, what, "keep one of the two", line)
+        read += 1
+    repeated = read - contradicting.count - sum(map(len, qrels.values()))
+    found = [f"{path.name}: judgements that repeat an earlier line: {repeated:,}"] if repeated else []
+    if notes is not None:
+        notes += found + contradicting.notes(path.name)
+    return qrels
+
+
+def write_qrels(path: str | PathLike[str], qrels: Mapping[str, Mapping[str, int]]) -> None:
+    """Write judgements in TREC's four columns, in one step."""
+    write_lines(Path(path), _qrels_lines(qrels))
+
+
+def run_lines(run: Mapping[str, Mapping[str, float]], tag: str = "whyrank") -> Iterator[str]:
+    """The lines of a run file, without their ends."""
+    tag = "_".join(tag.split()) or "whyrank"
+    for query_id, scores in run.items():
+        for rank, doc_id in enumerate(ranking(scores), 1):
+            score = float(scores[doc_id])
+            if math.isnan(score):
+                raise WhyrankError(f"the score of document {doc_id!r} for query {query_id!r} is NaN; leave it out")
+            yield f"{_one_word(query_id)} Q0 {_one_word(doc_id)} {rank} {score!r} {tag}"
+
+
+def _qrels_lines(qrels: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    for query_id, grades in qrels.items():
+        for doc_id, grade in grades.items():
+            yield f"{_one_word(query_id)} 0 {_one_word(doc_id)} {int(grade)}"
+
+
+def _one_word(text_id: str) -> str:
+    # a byte order mark would be taken for the file's own when it stands first
+    if text_id.split() != [text_id] or text_id.startswith("\ufeff"):
+        raise WhyrankError(f"id {text_id!r} cannot be written to a TREC file; use ids without blanks")
+    return text_id
+
+
+def _judgements(path: Path) -> Iterator[Judgement]:
+    lines = read_lines(path)
+    first = next(lines)
+    header = first.text.split("\t")
+    if len(header) == 3 and not _INTEGER.fullmatch(header[2].strip()):
+        yield from (_beir_judgement(path, line) for line in lines)
+        return
+    yield _trec_judgement(path, first)
+    yield from (_trec_judgement(path, line) for line in lines)
+
+
+def _trec_judgement(path: Path, line: Line) -> Judgement:
+    query_id, _, doc_id, grade = _columns(path, line, 4, "query_id 0 doc_id grade")[:4]
+    return Judgement(query_id, doc_id, _grade(path, line, grade), line.number)
+
+
+def _beir_judgement(path: Path, line: Line) -> Judgement:
+    columns = line.text.split("\t")
+    if len(columns) < 3:
+        what = f"expected 3 columns separated by tabs (query-id, corpus-id, score), found {len(columns)}"
+        raise BadInput(path, what, "mend this line", line.number)
+    return Judgement(columns[0], columns[1], _grade(path, line, columns[2].strip()), line.number)
+
+
+def _columns(path: Path, line: Line, wanted: int, shape: str) -> list[str]:
+    columns = line.text.split()
+    if len(columns) < wanted:
+        what = f"expected {wanted} columns ({shape}), found {len(columns)}"
+        raise BadInput(path, what, "mend this line", line.number)
+    return columns
+
+
+def _grade(path: Path, line: Line, text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise BadInput(path, f"grade {text!r} is not an integer", "write grades as 0, 1, 2, ...", line.number)
+    return int(text)
+
+
+def _score(path: Path, line: Line, text: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        raise BadInput(path, f"score {text!r} is not a number", "the score is column 5", line.number) from None
+    if math.isnan(score):
+        raise BadInput(path, "the score is NaN", "leave such documents out", line.number)
+    return score

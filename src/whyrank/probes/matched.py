@@ -1,0 +1,141 @@
+"""Measure-and-match probes: two documents of one query, equal in one characteristic, different in another.
+
+MacAvaney et al., "ABNIRML: Analyzing the Behavior of Neural IR Models", TACL 2022 (and arXiv 2011.00696v1, 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from whyrank.contrasts.contrasts import Categories, Contrasts, Labels, index_texts
+from whyrank.contrasts.pools import Pool, Pools, Source
+from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.protocols import Codes
+from whyrank.core.registry import call_of
+from whyrank.data import Grades
+from whyrank.probes.characteristics import characteristics, in_words, measured
+from whyrank.probes.matching import Tolerance, match, walk
+
+_COMPAT = ("abnirml",)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Pairs of documents of one query with equal control and different variable, the higher variable first.
+
+    Attributes:
+        variable: the characteristic that differs.
+        control: the characteristic that is held equal.
+        tolerance: how far control values may lie apart: a number, or a share of the larger one such as `10%`.
+        margin: by how much the variable must differ at least (more than this).
+        compat: `abnirml` finds the pairs that the released code finds, slips included.
+        analyzer: counts words and query terms.
+        pairs: `judged`, or `top:K` of the run `candidates`.
+    """
+
+    variable: str
+    control: str
+    tolerance: float | str = 0.0
+    margin: float = 0.0
+    compat: str | None = None
+    analyzer: str = "lucene"
+    pairs: str = "judged"
+    candidates: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.compat not in (None, *_COMPAT):
+            raise UnknownName("compat mode of matched probes", str(self.compat), _COMPAT)
+        _tolerance(self.tolerance, self.margin)
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, f"matched/{self.variable}|{self.control}", without=("variable", "control"))
+
+    @property
+    def positive(self) -> str:
+        """What +1 means."""
+        held = f"equal {self.control}" + (f" (within {self.tolerance})" if self.tolerance else "")
+        return f"prefers the text with {in_words(self.variable)}, at {held}"
+
+    @property
+    def symmetric(self) -> bool:
+        """A matched probe has a direction."""
+        return False
+
+    def contrasts(self, collection: Any) -> Contrasts:
+        """All matched pairs of all queries."""
+        pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
+        found = [(pool, self._pairs(pool)) for pool in pools]
+        return _assembled(pools, [(pool, pairs) for pool, pairs in found if len(pairs)])
+
+    def _pairs(self, pool: Pool) -> Codes:
+        control, variable = measured(self.control, pool), measured(self.variable, pool)
+        enumerate_pairs = walk if self.compat == "abnirml" else match
+        return enumerate_pairs(control, variable, _tolerance(self.tolerance, self.margin))
+
+
+class MatchedFamily:
+    """All ordered pairs of different characteristics, those registered by others included."""
+
+    arguments = ("tolerance", "margin", "compat", "analyzer", "pairs", "candidates")
+
+    def names(self) -> Iterable[str]:
+        """Ids such as `matched/relevance|length`."""
+        return [f"matched/{a}|{b}" for a, b in permutations(characteristics.names(), 2)]
+
+    def make(self, name: str, **arguments: Any) -> Matched:
+        """The probe with this id."""
+        variable, _, control = name.removeprefix("matched/").partition("|")
+        return Matched(variable, control, **arguments)
+
+
+family = MatchedFamily()
+
+
+def _tolerance(given: float | str, margin: float) -> Tolerance:
+    text = str(given).strip()
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf") or not margin >= 0:
+        raise WhyrankError(
+            f"tolerance {given!r} and margin {margin!r}: give a number, zero or more, or a share such as 10%"
+        )
+    return Tolerance(0.0, value / 100, margin) if text.endswith("%") else Tolerance(value, 0.0, margin)
+
+
+def _assembled(pools: Pools, found: list[tuple[Pool, Codes]]) -> Contrasts:
+    """Join the pairs of all pools into contrasts over the texts of the collection."""
+    empty = np.empty((0, 2), np.int32)
+    doc = np.concatenate([empty, *(pool.rows[pairs] for pool, pairs in found)])
+    grades = np.concatenate([np.empty((0, 2)), *(pool.relevance[pairs] for pool, pairs in found)])
+    which = np.repeat(np.arange(len(found), dtype=np.int32), [len(pairs) for _, pairs in found])
+    labels: dict[str, Labels] = {
+        "query_id": Categories(which, [pool.query_id for pool, _ in found]),
+        "doc_ids": _doc_ids(found),
+        "relevance": grades if np.isnan(grades).any() else grades.astype(np.int32),
+        "relevance_group": _groups(grades, pools.collection.grades),
+    }
+    queries, query = index_texts(pool.query for pool, _ in found)
+    return Contrasts(queries, pools.texts, query[which], doc, labels).take(slice(None))
+
+
+def _doc_ids(found: list[tuple[Pool, Codes]]) -> Categories:
+    starts = np.cumsum([0, *(len(pool.doc_ids) for pool, _ in found)])
+    parts = [pairs + start for (_, pairs), start in zip(found, starts, strict=False)]
+    codes = np.concatenate([np.empty((0, 2), np.int32), *parts]).astype(np.int32)
+    return Categories(codes, [doc_id for pool, _ in found for doc_id in pool.doc_ids])
+
+
+def _groups(grades: Any, scale: Grades) -> Categories:
+    """Whether both, one or none of the two texts are relevant."""
+    relevant = (grades >= scale.relevant).sum(axis=1)
+    codes = np.where(np.isnan(grades).any(axis=1), 3, relevant).astype(np.int32)
+    return Categories(codes, ["both non-relevant", "one relevant", "both relevant", "unjudged"])

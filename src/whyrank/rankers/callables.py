@@ -1,0 +1,106 @@
+"""Any Python function as a ranker: `python:module:callable`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.files import file_digest
+from whyrank.core.registry import call_of
+
+
+@dataclass(frozen=True, repr=False)
+class PythonRanker:
+    """A function of (queries, docs) that gives one number per pair: `module:callable` or `path/file.py:callable`.
+
+    A class is called once without arguments, and its instance (or its `score` method) is asked. The identity has a
+    hash of the module's source. What depends on anything else (a file, a model, a service) is stateful: its scores
+    are reused across runs only with `version=`. Plain functions count as stateless and all else as stateful,
+    unless `stateful=` says otherwise.
+    """
+
+    resource: str
+    stateful: bool | None = None
+    version: str | int | float | None = None
+    batch_size: int = 32
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, "python")
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether scores may be reused in a later run."""
+        stateful = not isinstance(self._target, FunctionType) if self.stateful is None else self.stateful
+        return not stateful or self.version is not None
+
+    def __repr__(self) -> str:
+        return f"python:{self.resource} source={self._source} version={self.version!r}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The configuration alone: a worker imports the function for itself."""
+        hidden = ("_module", "_function", "_target")
+        return {key: value for key, value in self.__dict__.items() if key not in hidden}
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> npt.NDArray[Any]:
+        """Ask the function."""
+        return np.asarray(self._function(queries, docs))
+
+    @cached_property
+    def _function(self) -> Callable[[Sequence[str], Sequence[str]], Any]:
+        found = self._target() if isinstance(self._target, type) else self._target
+        function: Callable[[Sequence[str], Sequence[str]], Any] = getattr(found, "score", found)
+        return function
+
+    @cached_property
+    def _target(self) -> Any:
+        name = self.resource.rpartition(":")[2]
+        found = getattr(self._module, name, None)
+        if not callable(found) and not hasattr(found, "score"):
+            raise WhyrankError(f"ranker 'python:{self.resource}': {self._module.__name__} has no callable {name!r}")
+        return found
+
+    @cached_property
+    def _source(self) -> str:
+        file = getattr(self._module, "__file__", None)
+        return file_digest(file) if file else sha256(self._module.__name__.encode()).hexdigest()[:16]
+
+    @cached_property
+    def _module(self) -> ModuleType:
+        module, _, name = self.resource.rpartition(":")
+        if not module or not name:
+            raise WhyrankError(
+                f"ranker 'python:{self.resource}': write python:MODULE:CALLABLE or python:FILE.py:CALLABLE"
+            )
+        try:
+            return _from_file(Path(module)) if module.endswith(".py") else _from_name(module)
+        except (ImportError, OSError, SyntaxError) as error:
+            raise WhyrankError(f"ranker 'python:{self.resource}' cannot be imported: {error}") from error
+
+
+def _from_name(name: str) -> ModuleType:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # a console script does not look in the working folder by itself
+    return importlib.import_module(name)
+
+
+def _from_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ImportError(f"no such file: {path}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

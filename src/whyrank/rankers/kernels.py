@@ -1,0 +1,122 @@
+"""Compiled loops of the lexical rankers: count query terms in texts, then weigh the counts.
+
+A query is a list of distinct terms; `tf` has one row per text and one column per query term.
+The weighing adds up in query order, so that every path to a score gives the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from whyrank.core.protocols import Codes, Floats, Ints
+
+Counts = npt.NDArray[np.int32]
+SATURATED, DIRICHLET, JELINEK_MERCER = 0, 1, 2
+
+
+@njit(cache=True, nogil=True)
+def scan(ids: Codes, offsets: Ints, rows: Codes, terms: Codes, slot: Codes, tf: Counts) -> None:
+    """Count the query terms in the texts `rows` by reading their tokens; `slot` is all -1 before and after."""
+    for j in range(len(terms)):
+        slot[terms[j]] = j
+    for i in range(len(rows)):
+        for position in range(offsets[rows[i]], offsets[rows[i] + 1]):
+            j = slot[ids[position]]
+            if j >= 0:
+                tf[i, j] += 1
+    for j in range(len(terms)):
+        slot[terms[j]] = -1
+
+
+@njit(cache=True, nogil=True)
+def weigh(
+    kind: int, tf: Counts, lengths: Ints, weights: Floats, priors: Floats, a: float, b: float, out: Floats
+) -> None:
+    """Score each row of counts.
+
+    SATURATED: sum of w * tf / (tf + a + b * length), with a = k1(1-b) and b = k1 b / average length.
+    DIRICHLET: sum of w * log((tf + a * prior) / (length + a)), with a = mu.
+    JELINEK_MERCER: sum of w * log((1 - a) * tf / length + a * prior), with a = lambda.
+    """
+    for i in range(len(tf)):
+        total = 0.0
+        for j in range(len(weights)):
+            if kind == SATURATED:
+                if tf[i, j] > 0:
+                    total += weights[j] * (tf[i, j] / (tf[i, j] + (a + b * lengths[i])))
+            elif kind == DIRICHLET:
+                total += weights[j] * np.log((tf[i, j] + a * priors[j]) / (lengths[i] + a))
+            else:
+                share = tf[i, j] / lengths[i] if lengths[i] > 0 else 0.0
+                total += weights[j] * np.log((1.0 - a) * share + a * priors[j])
+        out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def postings(ids: Codes, offsets: Ints, size: int) -> tuple[Ints, Codes, Counts]:
+    """Inverted lists of all terms: start of each list, documents in ascending order, and their counts."""
+    starts, last = np.zeros(size + 1, np.int64), np.full(size, -1, np.int32)
+    for d in range(len(offsets) - 1):
+        for position in range(offsets[d], offsets[d + 1]):
+            if last[ids[position]] != d:
+                last[ids[position]] = d
+                starts[ids[position] + 1] += 1
+    starts = np.cumsum(starts)
+    docs, tf = np.empty(starts[-1], np.int32), np.zeros(starts[-1], np.int32)
+    fill = starts[:-1].copy()
+    last[:] = -1
+    for d in range(len(offsets) - 1):
+        for position in range(offsets[d], offsets[d + 1]):
+            term = ids[position]
+            if last[term] != d:
+                last[term] = d
+                docs[fill[term]] = d
+                fill[term] += 1
+            tf[fill[term] - 1] += 1
+    return starts, docs, tf
+
+
+@njit(cache=True, nogil=True)
+def add_lists(
+    starts: Ints,
+    docs: Codes,
+    counts: Counts,
+    rows: Codes,
+    terms: Codes,
+    norms: Floats,
+    weights: Floats,
+    slot: Codes,
+    out: Floats,
+) -> None:
+    """Add what terms give to the saturated scores of the texts `rows`, by walking their inverted lists."""
+    for i in range(len(rows)):
+        slot[rows[i]] = i
+    for j in range(len(terms)):
+        for position in range(starts[terms[j]], starts[terms[j] + 1]):
+            i = slot[docs[position]]
+            if i >= 0:
+                out[i] += weights[j] * (counts[position] / (counts[position] + norms[rows[i]]))
+    for i in range(len(rows)):
+        slot[rows[i]] = -1
+
+
+@njit(cache=True, nogil=True)
+def add_dense(dense: Counts, rows: Codes, norms: Floats, weight: float, out: Floats) -> None:
+    """Add what one frequent term gives, its counts spread out over all documents."""
+    for i in range(len(rows)):
+        tf = dense[rows[i]]
+        if tf > 0:
+            out[i] += weight * (tf / (tf + norms[rows[i]]))
+
+
+@njit(cache=True, nogil=True)
+def impacts(starts: Ints, docs: Codes, counts: Counts, norms: Floats, weights: Floats) -> npt.NDArray[np.float32]:
+    """What each posting adds to a saturated score: the eager index that retrieval reads."""
+    found = np.zeros(len(docs), np.float32)
+    for term in range(len(starts) - 1):
+        for position in range(starts[term], starts[term + 1]):
+            tf = counts[position]
+            found[position] = weights[term] * (tf / (tf + norms[docs[position]]))
+    return found

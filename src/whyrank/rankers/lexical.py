@@ -1,0 +1,120 @@
+"""What all lexical rankers share: analysis, counting, and the loop over queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.rankers import kernels
+from whyrank.rankers.background import Background
+from whyrank.text import Analyzer, Tokens
+
+
+class Weights(NamedTuple):
+    """How to weigh the counts of one query's terms: a kind of `kernels.weigh` and its arguments."""
+
+    kind: int
+    weights: Floats
+    priors: Floats
+    a: float
+    b: float = 0.0
+
+
+class Formula(Protocol):
+    """A lexical model: the weights it gives to the terms of a query."""
+
+    @property
+    def id(self) -> str:
+        """Call string of the model as the user wrote it."""
+        ...
+
+    @property
+    def parameters(self) -> str:
+        """All parameters, defaults included."""
+        ...
+
+    def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
+        """Weights for the distinct terms of a query and how often each occurs in it."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class LexicalRanker:
+    """A lexical model with its analyzer and background statistics: scores any text."""
+
+    formula: Formula
+    analyzer: Analyzer
+    background: Background
+    batch_size = 250_000
+
+    @property
+    def name(self) -> str:
+        """Call string of the model."""
+        return self.formula.id
+
+    def __repr__(self) -> str:
+        return f"{self.formula.parameters} analyzer={self.analyzer.identity} statistics={self.background.digest}"
+
+    @property
+    def retrieves(self) -> bool:
+        """Whether the score is a sum over terms that occur, so that an inverted index can retrieve by it."""
+        return self.formula.weights(self.background, [], np.zeros(0, np.int64)).kind == kernels.SATURATED
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
+        """Score aligned pairs of texts."""
+        query, query_of = _indexed(queries)
+        doc, doc_of = _indexed(docs)
+        scorer = TextScorer(self, self.analyzer.docs(doc))
+        found = np.empty(len(query_of))
+        order = np.argsort(query_of, kind="stable")
+        edges = np.searchsorted(query_of[order], np.arange(len(query) + 1))
+        for i, text in enumerate(query):
+            rows = order[edges[i] : edges[i + 1]]
+            found[rows] = scorer.score(text, doc_of[rows])
+        return found
+
+    def query(self, text: str) -> tuple[Codes, Weights]:
+        """Distinct term ids of a query in order of appearance, and their weights."""
+        ids = self.analyzer.queries([text]).ids
+        distinct, first, counts = np.unique(ids, return_index=True, return_counts=True)
+        order = np.argsort(first)
+        terms = [self.analyzer.vocabulary.terms[i] for i in distinct[order]]
+        return distinct[order].astype(np.int32), self.formula.weights(self.background, terms, counts[order])
+
+
+class TextScorer:
+    """Scores analysed texts against one query after another."""
+
+    def __init__(self, ranker: LexicalRanker, tokens: Tokens) -> None:
+        self._ranker, self._tokens = ranker, tokens
+        self._lengths = np.diff(tokens.offsets)
+        self._slot = np.full(0, -1, np.int32)
+
+    def score(self, query: str, rows: Codes) -> Floats:
+        """Scores of the texts `rows` for a query."""
+        terms, weights = self._ranker.query(query)
+        tf = np.zeros((len(rows), len(terms)), np.int32)
+        kernels.scan(self._tokens.ids, self._tokens.offsets, rows, terms, self._slots(), tf)
+        return weighed(weights, tf, self._lengths[rows])
+
+    def _slots(self) -> Codes:
+        if len(self._slot) < len(self._ranker.analyzer.vocabulary):
+            self._slot = np.full(len(self._ranker.analyzer.vocabulary), -1, np.int32)
+        return self._slot
+
+
+def weighed(weights: Weights, tf: Codes, lengths: Ints) -> Floats:
+    """Scores from counts."""
+    out = np.empty(len(tf))
+    kernels.weigh(weights.kind, tf, lengths, weights.weights, weights.priors, weights.a, weights.b, out)
+    return out
+
+
+def _indexed(texts: Sequence[str]) -> tuple[list[str], Codes]:
+    found: dict[str, int] = {}
+    codes = np.array([found.setdefault(text, len(found)) for text in texts], dtype=np.int32)
+    return list(found), codes

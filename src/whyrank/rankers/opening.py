@@ -1,0 +1,75 @@
+"""From a ranker's call string and the setting it is used in to a ranker that can score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast, runtime_checkable
+from weakref import WeakKeyDictionary
+
+from whyrank.core.protocols import Ranker
+from whyrank.core.registry import Registry
+from whyrank.data import Collection, open_collection
+from whyrank.rankers.background import Background
+from whyrank.text import Analyzer, analyzers
+
+rankers: Registry[Any] = Registry(
+    "rankers",
+    "ranker",
+    {
+        "bm25": "whyrank.rankers.bm25:BM25",
+        "ql": "whyrank.rankers.ql:QL",
+        "python": "whyrank.rankers.callables:PythonRanker",
+    },
+)
+_computed: WeakKeyDictionary[Collection, dict[Analyzer, Background]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a ranker is used: the collection at hand, the default analyzer, the source of statistics."""
+
+    collection: Collection | None = None
+    analyzer: str = "lucene"
+    stats: str | None = None
+
+    def analyzer_for(self, own: str | None) -> Analyzer:
+        """The ranker's own analyzer, else the default one."""
+        return analyzers.create(own or self.analyzer)
+
+    def background(self, analyzer: Analyzer, own: str | None) -> Background:
+        """Statistics from the ranker's own source, the given source, or the collection at hand."""
+        source = own or self.stats
+        if source is None:
+            return _of_collection(self.collection, analyzer) if self.collection else Background.empty(analyzer)
+        if source.endswith(".parquet") or Path(source).is_file():
+            return Background.load(source, analyzer)
+        return _of_collection(open_collection(source), analyzer)
+
+
+@runtime_checkable
+class Bindable(Protocol):
+    """A ranker's configuration that needs its setting before it can score."""
+
+    def bind(self, setting: Setting) -> Ranker:
+        """The ranker that scores in this setting."""
+        ...
+
+
+def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
+    """Make the ranker that a call string describes, ready to score.
+
+    Example:
+        >>> collection = open_collection("sample")
+        >>> bm25 = open_ranker("bm25(k1=1.2,b=0.75)", Setting(collection))
+        >>> bm25.score(["berlin wall"], ["The wall fell in 1989."])  # doctest: +SKIP
+    """
+    made = rankers.create(spec)
+    return made.bind(setting or Setting()) if isinstance(made, Bindable) else cast(Ranker, made)
+
+
+def _of_collection(collection: Collection, analyzer: Analyzer) -> Background:
+    known = _computed.setdefault(collection, {})
+    if analyzer not in known:
+        known[analyzer] = Background.of(collection.docs, analyzer)
+    return known[analyzer]

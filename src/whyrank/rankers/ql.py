@@ -1,0 +1,63 @@
+"""Query likelihood: how probable the query is under a language model of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.protocols import Ints
+from whyrank.core.registry import call_of
+from whyrank.rankers.background import Background
+from whyrank.rankers.kernels import DIRICHLET, JELINEK_MERCER
+from whyrank.rankers.lexical import LexicalRanker, Weights
+from whyrank.rankers.opening import Setting
+
+_KINDS = {"dirichlet": DIRICHLET, "jm": JELINEK_MERCER}
+
+
+@dataclass(frozen=True)
+class QL:
+    """Log probability of the query tokens under the smoothed language model of the text.
+
+    dirichlet: sum of log((tf + mu P(t|C)) / (length + mu)), mu = 1000.
+    jm: sum of log((1 - lam) tf / length + lam P(t|C)), lam = 0.1.
+    P(t|C) = max(cf, 0.5) / tokens in the collection, so that an unseen term is rare, not impossible.
+    Zhai and Lafferty, "A study of smoothing methods for language models", SIGIR 2001.
+    """
+
+    mu: float = 1000.0
+    lam: float = 0.1
+    smoothing: str = "dirichlet"
+    analyzer: str | None = None
+    stats: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.smoothing not in _KINDS:
+            raise UnknownName("smoothing", self.smoothing, _KINDS)
+        if self.mu <= 0 or not 0 < self.lam < 1:
+            raise WhyrankError(f"{self.id}: mu must be above 0, and lam lies between 0 and 1")
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, "ql")
+
+    @property
+    def parameters(self) -> str:
+        """All parameters, defaults included."""
+        return f"ql(mu={self.mu},lam={self.lam},smoothing={self.smoothing})"
+
+    def bind(self, setting: Setting) -> LexicalRanker:
+        """Take analyzer and statistics from the setting."""
+        analyzer = setting.analyzer_for(self.analyzer)
+        return LexicalRanker(self, analyzer, setting.background(analyzer, self.stats))
+
+    def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
+        """How often each term is asked for, and its probability in the collection."""
+        cf = background.frequencies(terms)[1]
+        priors = np.maximum(cf, 0.5) / max(background.n_tokens, 1)
+        strength = self.mu if self.smoothing == "dirichlet" else self.lam
+        return Weights(_KINDS[self.smoothing], counts.astype(np.float64), priors, strength)

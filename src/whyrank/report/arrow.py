@@ -1,0 +1,114 @@
+"""Findings, texts and scores as Arrow tables: whole columns at a time, never an object per contrast."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from whyrank.contrasts import Categories, Contrasts, Reading
+from whyrank.contrasts.contrasts import Labels
+from whyrank.contrasts.files import arrow
+from whyrank.contrasts.finding import Finding
+from whyrank.core.protocols import Codes
+
+_TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
+_OWN = ("query", "docs", "scores", "diff", "effect", "finite")
+
+
+def findings_schema() -> Any:
+    """One column per field of a finding."""
+    return pa.schema([(f.name, _TYPES[str(f.type).removesuffix(" | None")]) for f in fields(Finding)])
+
+
+def findings_table(findings: Sequence[Finding]) -> Any:
+    """One row per finding; an undefined figure is null."""
+    rows = [{name: _storable(value) for name, value in f.as_dict().items()} for f in findings]
+    return pa.Table.from_pylist(rows, schema=findings_schema())
+
+
+def findings_of(table: Any) -> list[Finding]:
+    """The findings of a table that `findings_table` made."""
+    return [Finding.from_dict(row) for row in table.to_pylist()]
+
+
+def csv_of(table: Any) -> str:
+    """A table as CSV: strings quoted, null an empty cell."""
+    sink = io.BytesIO()
+    csv.write_csv(table, sink)
+    return sink.getvalue().decode()
+
+
+def table_of_csv(text: str) -> Any:
+    """The table of findings that `csv_of` wrote: an empty cell is null, a quoted empty one an empty string."""
+    convert = csv.ConvertOptions(
+        column_types=findings_schema(),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    parse = csv.ParseOptions(newlines_in_values=True)
+    return csv.read_csv(io.BytesIO(text.encode()), parse_options=parse, convert_options=convert)
+
+
+def texts_table(texts: Sequence[str]) -> Any:
+    """Every text with its index."""
+    return pa.table({"index": pa.array(np.arange(len(texts), dtype=np.int32)), "text": strings(texts)})
+
+
+def scores_table(contrasts: Contrasts, reading: Reading, query: Codes, docs: Codes) -> Any:
+    """One row per contrast; `query` and `docs` are indices into the texts of the whole result."""
+    labels = dict(contrasts.labels)
+    first = {name: _column(labels.pop(name)) for name in ("query_id", "doc_ids") if name in labels}
+    own = {
+        "query": arrow(query[contrasts.query]),
+        "docs": arrow(docs[contrasts.doc]),
+        "scores": arrow(reading.scores),
+        "diff": arrow(reading.diffs),
+        "effect": arrow(reading.effects),
+        "finite": arrow(reading.finite),
+    }
+    rest = {_free(name): _column(column) for name, column in labels.items()}
+    return pa.table(first | own | rest)
+
+
+def with_metadata(table: Any, metadata: Mapping[str, str]) -> Any:
+    """The table with words about itself in its schema."""
+    return table.replace_schema_metadata({key: encodable(value) for key, value in metadata.items()})
+
+
+def strings(texts: Sequence[str]) -> Any:
+    """A column of strings; half characters, which UTF-8 cannot hold, become question marks."""
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([encodable(text) for text in texts], pa.string())
+
+
+def encodable(text: str) -> str:
+    """The text with half characters (lone surrogates) replaced by question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _free(name: str) -> str:
+    return f"label_{name}" if name in _OWN else name
+
+
+def _column(values: Labels) -> Any:
+    try:
+        return arrow(values)
+    except UnicodeEncodeError:
+        codes, names = values
+        return arrow(Categories(codes, [encodable(name) for name in names]))

@@ -1,0 +1,201 @@
+"""The result folder: figures, scores, texts, settings and the report, written as a whole or not at all.
+
+settings.json           what was asked, versions, deltas, failures, notes
+findings.parquet, .csv  one row per finding
+scores/NAME.parquet     one row per contrast of one study and one ranker
+texts.parquet           the texts that these rows name by index
+report.html             all of it for people
+tables/                 findings.md and findings.tex, on request
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from whyrank.audit.runner import Answer, Threshold
+from whyrank.contrasts import Contrasts
+from whyrank.contrasts.finding import Finding
+from whyrank.core.errors import BadInput, UnknownName, WhyrankError, suggestion
+from whyrank.core.protocols import Codes, Study
+from whyrank.report import record as records
+from whyrank.report.arrow import (
+    csv_of,
+    encodable,
+    findings_of,
+    findings_table,
+    scores_table,
+    texts_table,
+    with_metadata,
+)
+from whyrank.report.examples import Examples, choose
+from whyrank.report.html import render
+from whyrank.report.slugs import slug
+from whyrank.report.swap import is_result_folder, place_for, swapped
+from whyrank.report.tables import to_latex, to_markdown
+
+FORMATS = ("markdown", "latex", "csv")
+FAILURES_KEPT = 100
+_REMEDY = "give a folder that `whyrank audit --out` wrote"
+
+
+class ResultWriter:
+    """Collects answers and writes a result folder; an older result at the same path is replaced as a whole.
+
+    Use it in a `with` block: `add` every answer, then `finish`. When the block fails or is interrupted, what was
+    at the path before is still there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+        self.path, self.settings = place_for(path), dict(settings)
+        self.findings: list[Finding] = []
+        self._swap: AbstractContextManager[Path] = swapped(self.path)
+        self._texts: dict[str, int] = {}
+        self._indexed: tuple[Contrasts, Codes, Codes] | None = None
+        self._studies: dict[str, Study] = {}
+        self._examples: dict[tuple[str, str], Examples] = {}
+        self._failures: list[dict[str, str]] = []
+        self._failed, self._finished = 0, False
+        _check_formats(self.settings)
+
+    def __enter__(self) -> Self:
+        self._folder = self._swap.__enter__()
+        (self._folder / "scores").mkdir()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self._finished:
+            unfinished = WhyrankError(f"{self.path}: nothing was written, because the result was not finished")
+            self._swap.__exit__(WhyrankError, unfinished, None)
+            raise unfinished
+        self._swap.__exit__(kind, error, trace)
+
+    def add(self, answer: Answer) -> None:
+        """Write the scores of one answer and keep its findings and a few examples."""
+        key = (answer.study.id, answer.ranker)
+        if key in self._examples:
+            raise WhyrankError(f"study {key[0]} was put to {key[1]} twice; name it once")
+        table = scores_table(answer.contrasts, answer.reading, *self._index(answer.contrasts))
+        words = {"study": key[0], "ranker": key[1], "fingerprint": answer.contrasts.fingerprint}
+        _write(with_metadata(table, words), _scores_file(self._folder, *key))
+        self._examples[key] = choose(answer.contrasts, answer.reading)
+        self._studies.setdefault(key[0], answer.study)
+        self.findings.extend(answer.findings)
+        self._note_failures(answer)
+
+    def finish(
+        self,
+        findings: Sequence[Finding],
+        thresholds: Mapping[str, Threshold] | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Write everything but the scores: the findings (with corrected p-values), texts, settings and report."""
+        failures = {"count": self._failed, "first": self._failures}
+        record = records.record_of(self.settings, list(self._studies.values()), thresholds or {}, failures, notes)
+        _write(findings_table(findings), self._folder / "findings.parquet")
+        _write(texts_table(list(self._texts)), self._folder / "texts.parquet")
+        self._write_text("findings.csv", csv_of(findings_table(findings)))
+        self._write_text("settings.json", records.to_text(record))
+        self._write_text("report.html", render(findings, record, self._examples))
+        self._write_tables(findings)
+        self._finished = True
+
+    def _index(self, contrasts: Contrasts) -> tuple[Codes, Codes]:
+        """Indices of the texts of some contrasts among all texts of the result."""
+        if self._indexed is None or self._indexed[0] is not contrasts:  # rankers share the contrasts of a study
+            self._indexed = (contrasts, self._places(contrasts.queries), self._places(contrasts.docs))
+        return self._indexed[1:]
+
+    def _places(self, texts: Sequence[str]) -> Codes:
+        known = self._texts
+        return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int32)
+
+    def _note_failures(self, answer: Answer) -> None:
+        self._failed += len(answer.failures)
+        room = FAILURES_KEPT - len(self._failures)
+        rows = (records.failure_row(answer.study.id, answer.ranker, failure) for failure in answer.failures[:room])
+        self._failures.extend(rows)
+
+    def _write_tables(self, findings: Sequence[Finding]) -> None:
+        alpha, correction = float(self.settings.get("alpha", 0.05)), str(self.settings.get("correction", ""))
+        formats = self.settings.get("formats") or ()
+        if "markdown" in formats:
+            self._write_text("tables/findings.md", to_markdown(findings, alpha, correction=correction))
+        if "latex" in formats:
+            self._write_text("tables/findings.tex", to_latex(findings, alpha, correction=correction))
+
+    def _write_text(self, name: str, text: str) -> None:
+        path = self._folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(encodable(text), encoding="utf-8", newline="\n")
+
+
+def read_findings(path: str | os.PathLike[str]) -> list[Finding]:
+    """The findings of a result folder."""
+    file = _folder(path) / "findings.parquet"
+    try:
+        return findings_of(_read(file))
+    except TypeError as error:
+        raise BadInput(file, f"does not hold findings ({error})", _REMEDY) from None
+
+
+def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The record of a result folder: settings, studies, thresholds, failures, notes, versions, date."""
+    found: dict[str, Any] = json.loads((_folder(path) / "settings.json").read_text(encoding="utf-8"))
+    return found
+
+
+def read_scores(path: str | os.PathLike[str], study: str, ranker: str) -> Any:
+    """The scores of one study and one ranker as an Arrow table, one row per contrast."""
+    file = _scores_file(_folder(path), study, ranker)
+    if not file.exists():
+        known = sorted({f"{f.study} by {f.ranker}" for f in read_findings(path)})
+        raise BadInput(path, f"holds no scores of {study} by {ranker}", suggestion(f"{study} by {ranker}", known))
+    return _read(file)
+
+
+def read_texts(path: str | os.PathLike[str]) -> list[str]:
+    """The texts of a result folder, in the order of their indices."""
+    texts: list[str] = _read(_folder(path) / "texts.parquet").column("text").to_pylist()
+    return texts
+
+
+def _check_formats(settings: Mapping[str, Any]) -> None:
+    for name in settings.get("formats") or ():
+        if name not in FORMATS:
+            raise UnknownName("format of tables", str(name), FORMATS)
+
+
+def _scores_file(folder: Path, study: str, ranker: str) -> Path:
+    return folder / "scores" / f"{slug(study, ranker)}.parquet"
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    if not Path(path).is_dir():
+        raise BadInput(path, "is not a folder", _REMEDY)
+    if not is_result_folder(Path(path)):
+        raise BadInput(path, "is not a result folder of whyrank: its settings.json is missing or not ours", _REMEDY)
+    return Path(path)
+
+
+def _write(table: Any, path: Path) -> None:
+    parquet.write_table(table, path, compression="zstd")
+
+
+def _read(path: Path) -> Any:
+    try:
+        return parquet.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(path, f"cannot be read ({reason})", "run the audit again") from None

@@ -1,0 +1,213 @@
+"""The report: one HTML file that needs nothing but a browser, no network and no other file."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from itertools import groupby
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from whyrank.contrasts.finding import Finding
+from whyrank.report import svg, words
+from whyrank.report.arrow import encodable
+from whyrank.report.examples import Examples, marker, shorten
+from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, significant
+from whyrank.report.slugs import slug
+from whyrank.report.tables import to_json
+
+_FAMILIES = {
+    "matched": ("Matched pairs", "Two texts for one query that agree in one measure and differ in another."),
+    "edited": ("Edited texts", "A text and a copy of it in which one thing was changed."),
+    "transferred": ("Transferred pairs", "Pairs of texts from a data set made for another purpose."),
+    "axioms": ("Retrieval axioms", "Pairs for which an axiom says which text must win."),
+    "bias": ("Bias studies", "Texts that differ in something that should not matter."),
+}
+_EMPTY: dict[str, Any] = {
+    "settings": {}, "thresholds": {}, "failures": {"count": 0, "first": []}, "notes": [], "versions": {}, "created": "",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Section:
+    """All that a report says about one study."""
+
+    anchor: str
+    short: str
+    row: Row
+    groups: Sequence[Row]
+    examples: Sequence[tuple[str, Examples]]
+    symmetric: bool
+
+
+@dataclass(frozen=True)
+class Family:
+    """The studies of one family."""
+
+    name: str
+    title: str
+    summary: str
+    sections: Sequence[Section]
+
+    @property
+    def anchor(self) -> str:
+        """Element id of the family's heading."""
+        return f"family-{slug(self.name)}"
+
+
+def render(
+    findings: Sequence[Finding],
+    record: Mapping[str, Any] | None = None,
+    examples: Mapping[tuple[str, str], Examples] | None = None,
+) -> str:
+    """The report on some findings as HTML.
+
+    Args:
+        findings: with corrected p-values.
+        record: what `settings.json` of a result folder holds; what is missing is left out.
+        examples: contrasts to show, by study and ranker.
+    """
+    environment = _environment()
+    page = _page(findings, record or {}, examples or {})
+    script, style = (Markup(_source(environment, name).strip()) for name in ("report.js", "report.css"))
+    template = environment.get_template("report.html.j2")
+    return encodable(template.render(page | {"style": style, "script": script, "script_hash": _csp_hash(script)}))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("whyrank.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {
+        "signed": words.signed, "count": words.count, "figure": words.figure, "p": words.p_value,
+        "interval": words.interval, "shorten": shorten, "day": _day, "setting": _setting,
+        "breakable": _breakable,
+    }  # fmt: skip
+    environment.globals |= {
+        "stacked_bar": svg.stacked_bar, "interval_bar": svg.interval_bar,
+        "marker": marker, "significant": significant,
+    }  # fmt: skip
+    return environment
+
+
+def _page(
+    findings: Sequence[Finding], record: Mapping[str, Any], examples: Mapping[tuple[str, str], Examples]
+) -> dict[str, Any]:
+    settings = record.get("settings", {})
+    alpha = float(settings.get("alpha", 0.05))
+    symmetric = {study["id"] for study in record.get("studies", ()) if study.get("symmetric")}
+    families = _families(findings, examples, symmetric)
+    sections = [section for family in families for section in family.sections]
+    return {
+        "title": _title(rankers_of(findings)),
+        "collections": collections_of(findings),
+        "rankers": rankers_of(findings),
+        "contrasts": sum(section.row.n for section in sections),
+        "sections": sections,
+        "families": families,
+        "anchors": {(s.row.study, s.row.collection): s.anchor for s in sections},
+        "verdicts": words.verdicts(findings, alpha, symmetric),
+        "deltas": words.delta_words(findings),
+        "alpha": alpha,
+        "correction": words.correction_words(str(settings.get("correction", ""))),
+        "by": settings.get("by"),
+        "record": _EMPTY | dict(record),
+        "findings_json": _script_json(to_json(findings)),
+    }
+
+
+def _families(
+    findings: Sequence[Finding], examples: Mapping[tuple[str, str], Examples], symmetric: set[str]
+) -> list[Family]:
+    sections = _sections(findings, examples, symmetric)
+    names = dict.fromkeys(section.row.family for section in sections)
+    return [
+        Family(name, *_FAMILIES.get(name, (name.capitalize(), "")), [s for s in sections if s.row.family == name])
+        for name in names
+    ]
+
+
+def _sections(
+    findings: Sequence[Finding], examples: Mapping[tuple[str, str], Examples], symmetric: set[str]
+) -> list[Section]:
+    rows, several = rows_of(findings), len(collections_of(findings)) > 1
+    shorts = _short_names([row.study for row in rows])
+    found = []
+    for (study, collection), parts in groupby(rows, key=lambda row: (row.study, row.collection)):
+        whole, *groups = _whole_first(list(parts))
+        anchor = f"study-{slug(study, collection) if several else slug(study)}"
+        shown = [(ranker, examples[study, ranker]) for ranker in whole.cells if (study, ranker) in examples]
+        found.append(Section(anchor, shorts[study], whole, groups, shown, study in symmetric))
+    return found
+
+
+def _short_names(studies: Sequence[str]) -> dict[str, str]:
+    """Studies without family, and without arguments where the rest still tells them apart."""
+    bare = {study: study.partition("(")[0] for study in studies}
+    taken = Counter(bare.values())
+    shown = {study: name if taken[name] == 1 else study for study, name in bare.items()}
+    return {study: name.partition("/")[2] or name for study, name in shown.items()}
+
+
+def _whole_first(rows: list[Row]) -> list[Row]:
+    """The rows of one study; where only groups were given, an empty row stands for the whole."""
+    first = rows[0]
+    return rows if first.group is None else [Row(first.study, first.collection, None, first.meaning), *rows]
+
+
+def _title(rankers: Sequence[str]) -> str:
+    if not rankers:
+        return "No findings"
+    if len(rankers) > 3:
+        return f"What {len(rankers)} rankers reward"
+    *most, last = rankers
+    return f"What {', '.join(most)} and {last} reward" if most else f"What {last} rewards"
+
+
+def _day(stamp: str) -> str:
+    try:
+        when = datetime.fromisoformat(stamp)
+    except ValueError:
+        return stamp
+    return f"{when.day} {when:%B %Y}"
+
+
+def _breakable(study: str) -> Markup:
+    """An id that may be broken after a bar and before its arguments."""
+    return Markup("<wbr>").join(re.split(r"(?<=\|)|(?=\()", study))
+
+
+def _setting(value: Any) -> str:
+    """A value of the settings on one line."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _source(environment: Environment, name: str) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _csp_hash(script: str) -> str:
+    """What the page's security policy names the only script that may run by."""
+    return base64.b64encode(sha256(script.encode()).digest()).decode()
+
+
+def _script_json(text: str) -> Markup:
+    """JSON that cannot end the script element it stands in, whatever its strings hold."""
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)

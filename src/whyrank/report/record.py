@@ -1,0 +1,93 @@
+"""The record of a result: what was asked, with which settings and versions, and what went wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import whyrank
+from whyrank.audit.runner import Threshold
+from whyrank.core.protocols import Study
+from whyrank.scoring.failures import Failure, one_line
+
+KIND = "whyrank result folder"
+FORMAT = 1
+_PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "bm25s", "ir-measures")
+_PERCENTILES = (5, 25, 50, 75, 95)
+
+
+def record_of(
+    settings: Mapping[str, Any],
+    studies: Sequence[Study],
+    thresholds: Mapping[str, Threshold],
+    failures: Mapping[str, Any],
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """Everything but the figures, as plain values that JSON can hold."""
+    record = {
+        "kind": KIND,
+        "format": FORMAT,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "settings": dict(settings),
+        "studies": [{"id": s.id, "positive": s.positive, "symmetric": s.symmetric} for s in studies],
+        "thresholds": {ranker: _threshold(threshold) for ranker, threshold in thresholds.items()},
+        "failures": dict(failures),
+        "notes": list(notes),
+        "versions": versions(),
+    }
+    return {key: plain(value) for key, value in record.items()}
+
+
+def versions() -> dict[str, str]:
+    """Versions of all that can change a figure."""
+    own = {"whyrank": whyrank.__version__, "python": platform.python_version()}
+    return own | {name: _version(name) for name in _PACKAGES} | {"platform": platform.platform()}
+
+
+def failure_row(study: str, ranker: str, failure: Failure) -> dict[str, str]:
+    """A failure as a row of the record, its texts shortened."""
+    texts = {"query": failure.query, "doc": failure.doc, "reason": failure.reason}
+    return {"study": study, "ranker": ranker} | {name: one_line(text, 200) for name, text in texts.items()}
+
+
+def plain(value: Any) -> Any:
+    """The value in terms of JSON: mappings, lists, strings, numbers; what is undefined or infinite is None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+def to_text(record: Mapping[str, Any]) -> str:
+    """The record as JSON, in characters that any encoding can hold."""
+    return json.dumps(plain(record), indent=2, allow_nan=False) + "\n"
+
+
+def _threshold(threshold: Threshold) -> dict[str, Any]:
+    calibration = threshold.calibration
+    if calibration is None:
+        return {"delta": threshold.delta, "source": "given"}
+    return {
+        "delta": threshold.delta,
+        "source": calibration.source,
+        "differences": len(calibration.diffs),
+        "chance": threshold.chance,
+        "percentiles": {f"p{p}": calibration.quantile(p / 100) for p in _PERCENTILES},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,62 @@
+"""Rankings: re-rank given candidates with any ranker, or retrieve from a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from whyrank.core.protocols import Ranker
+from whyrank.data import Collection
+from whyrank.data.trec import Run, ranking
+from whyrank.rankers import Setting, open_ranker
+from whyrank.rankers.index import LexicalIndex, rows_of
+from whyrank.rankers.lexical import LexicalRanker
+from whyrank.scoring.engine import Engine
+from whyrank.scoring.failures import Failure
+
+
+def rerank(
+    engine: Engine, ranker: Ranker, collection: Collection, candidates: Mapping[str, Mapping[str, float]]
+) -> tuple[Run, list[Failure]]:
+    """Score the candidates of each query; a pair without a finite score is left out and reported."""
+    wanted = {
+        q: [d for d in docs if d in collection.docs] for q, docs in candidates.items() if q in collection.queries
+    }
+    doc_ids = sorted({d for docs in wanted.values() for d in docs})
+    row = {d: i for i, d in enumerate(doc_ids)}
+    query = np.repeat(np.arange(len(wanted), dtype=np.int32), [len(docs) for docs in wanted.values()])
+    doc = np.array([row[d] for docs in wanted.values() for d in docs], dtype=np.int32)
+    texts = [collection.docs[d] for d in doc_ids]
+    scores = engine.score(ranker, [collection.queries[q] for q in wanted], texts, query, doc)
+    return _as_run(wanted, scores.values.tolist()), scores.failures
+
+
+def retrieve(
+    engine: Engine, ranker: Ranker, collection: Collection, depth: int, analyzer: str = "lucene"
+) -> tuple[Run, list[Failure]]:
+    """The best documents of the whole collection: by BM25 itself, or any ranker over the BM25 candidates."""
+    if isinstance(ranker, LexicalRanker) and ranker.retrieves:
+        return LexicalIndex.of(ranker, collection.docs).search(collection.queries, depth), []
+    first = open_ranker("bm25", Setting(collection, analyzer))
+    return rerank(engine, ranker, collection, retrieve(engine, first, collection, depth)[0])
+
+
+def rescore(index: LexicalIndex, queries: Mapping[str, str], candidates: Mapping[str, Mapping[str, float]]) -> Run:
+    """Re-rank candidates through an index: the same scores as from the texts, faster."""
+    run: Run = {}
+    for query_id in candidates.keys() & queries.keys():
+        rows = rows_of(index, candidates[query_id])
+        scores = index.rescore(queries[query_id], rows)
+        run[query_id] = {index.doc_ids[row]: float(score) for row, score in zip(rows, scores, strict=True)}
+    return run
+
+
+def _as_run(wanted: Mapping[str, list[str]], values: list[float]) -> Run:
+    found, position = Run(), 0
+    for query_id, docs in wanted.items():
+        scores = dict(zip(docs, values[position : position + len(docs)], strict=True))
+        finite = {d: s for d, s in scores.items() if np.isfinite(s)}
+        found[query_id] = {d: finite[d] for d in ranking(finite)}
+        position += len(docs)
+    return found

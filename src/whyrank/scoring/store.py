@@ -1,0 +1,150 @@
+"""Scores on disk: a row per (ranker, query), with the scores of all its documents as blobs."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from whyrank.core.errors import BadInput
+from whyrank.core.files import cache_folder
+from whyrank.core.protocols import Floats, Ints
+from whyrank.scoring.blobs import MAX_QUERIES, Blobs, Found, by_query, digest_bytes, fill, merge
+from whyrank.scoring.database import REMEDY, connect, reporting, writing
+from whyrank.scoring.failures import Failure
+from whyrank.scoring.pairs import Pairs, digest, unique_pairs
+
+_SAVE = """INSERT INTO scores VALUES (?, ?, ?, ?)
+ON CONFLICT (ranker, query) DO UPDATE SET docs = excluded.docs, scores = excluded.scores"""
+_SAVE_FAILURE = "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?, ?)"
+_FAILURES = """SELECT query, doc, reason FROM failures JOIN rankers ON ranker = id
+WHERE identity = ? ORDER BY query, doc"""
+
+
+class ScoreStore:
+    """All scores that were ever computed, in one sqlite file that several processes may use at once.
+
+    A pair is keyed by the ranker's identity and by the digests of both texts. The first score that is
+    stored for a pair stays.
+    """
+
+    def __init__(self, path: str | PathLike[str] | None = None) -> None:
+        """Open the store at `path`, or the one in the cache folder; make it where there is none."""
+        self.path = Path(path) if path is not None else cache_folder() / "scores.sqlite"
+        self._connection = connect(self.path)
+        self._lock = threading.RLock()
+        self._finalizer = weakref.finalize(self, self._connection.close)
+
+    def __repr__(self) -> str:
+        """Name the file."""
+        return f"ScoreStore({str(self.path)!r})"
+
+    def __enter__(self) -> Self:
+        """Close the file at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; the store cannot be used afterwards."""
+        self._finalizer()
+
+    def find(self, identity: str, pairs: Pairs) -> Found:
+        """Look up the scores of distinct pairs."""
+        found = Found(np.full(len(pairs.keys), np.nan), np.zeros(len(pairs.keys), np.bool_))
+        queries = digest_bytes(pairs.queries.digests)
+        with self._lock, reporting(self.path):
+            if (ranker := self._ranker(identity)) is None:
+                return found
+            for start in range(0, len(queries), MAX_QUERIES):
+                some = queries[start : start + MAX_QUERIES]
+                stored = self._stored(ranker, some)
+                fill(found, pairs, {i: stored[query] for i, query in enumerate(some, start) if query in stored})
+        return found
+
+    def add(self, identity: str, pairs: Pairs, rows: Ints, values: Floats, failures: Iterable[Failure] = ()) -> None:
+        """Commit the scores of some pairs (`rows` index `pairs`) and the failures of others in one step."""
+        order = np.argsort(rows)
+        new = by_query(pairs, rows[order], values[order])
+        with self._lock, reporting(self.path), writing(self._connection):
+            ranker = self._add_ranker(identity)
+            self._connection.executemany(_SAVE, self._merged(ranker, new))
+            self._connection.executemany(_SAVE_FAILURE, _failure_rows(ranker, failures))
+
+    def get(self, identity: str, query: str, docs: Iterable[str]) -> dict[str, float]:
+        """The known scores of one query's documents, by text."""
+        texts = list(docs)
+        codes = np.arange(len(texts), dtype=np.int32)
+        pairs = unique_pairs([query], texts, np.zeros_like(codes), codes)
+        found = self.find(identity, pairs)
+        known = np.flatnonzero(found.known)
+        return dict(zip(pairs.doc_texts(known), found.values[known].tolist(), strict=True))
+
+    def failures(self, identity: str) -> list[Failure]:
+        """The pairs that the ranker raised an exception on, each with the latest reason."""
+        with self._lock, reporting(self.path):
+            rows = self._connection.execute(_FAILURES, (_storable(identity),)).fetchall()
+        return [Failure(_text(query), _text(doc), reason) for query, doc, reason in rows]
+
+    def _ranker(self, identity: str) -> int | None:
+        asked = "SELECT id FROM rankers WHERE identity = ?"
+        row = self._connection.execute(asked, (_storable(identity),)).fetchone()
+        return row[0] if row else None
+
+    def _add_ranker(self, identity: str) -> int:
+        if (found := self._ranker(identity)) is not None:
+            return found
+        self._connection.execute("INSERT INTO rankers (identity) VALUES (?)", (_storable(identity),))
+        return int(self._connection.execute("SELECT last_insert_rowid()").fetchone()[0])
+
+    def _stored(self, ranker: int, queries: Sequence[bytes]) -> dict[bytes, Blobs]:
+        """What is stored of up to `MAX_QUERIES` queries."""
+        marks = ",".join("?" * len(queries))
+        asked = f"SELECT query, docs, scores FROM scores WHERE ranker = ? AND query IN ({marks})"
+        rows = self._connection.execute(asked, (ranker, *queries))
+        return {query: self._checked(Blobs(docs, scores)) for query, docs, scores in rows}
+
+    def _checked(self, blobs: Blobs) -> Blobs:
+        if not blobs.fit:
+            raise BadInput(self.path, "the score store is damaged", REMEDY)
+        return blobs
+
+    def _merged(self, ranker: int, new: dict[bytes, Blobs]) -> list[tuple[int, bytes, bytes, bytes]]:
+        """The rows to write: new scores together with those that are stored of the same queries."""
+        queries, rows = list(new), []
+        for start in range(0, len(queries), MAX_QUERIES):
+            some = queries[start : start + MAX_QUERIES]
+            old = self._stored(ranker, some)
+            merged = ((query, merge(old.get(query), new[query])) for query in some)
+            rows += [(ranker, query, *blobs) for query, blobs in merged if blobs is not None]
+        return rows
+
+
+def _failure_rows(ranker: int, failures: Iterable[Failure]) -> Iterator[tuple[object, ...]]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    for query, doc, reason in failures:
+        yield ranker, digest(query), digest(doc), _blob(query), _blob(doc), _storable(reason), now
+
+
+def _blob(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(blob: bytes) -> str:
+    return blob.decode("utf-8", "surrogatepass")
+
+
+def _storable(text: str) -> str:
+    """The text with lone surrogates spelled out: sqlite takes valid Unicode only."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,69 @@
+"""Steps of an analyzer: each takes one token and gives another, or None to drop it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import Any
+
+from whyrank.core.errors import MissingExtra
+from whyrank.text.state import Step
+
+_APOSTROPHES = ("'", "\u2019", "\uff07")
+
+
+def lower(token: str) -> str:
+    """Lower-case character by character, as Lucene does: Σ is always σ, and İ is i."""
+    return token.lower() if token.isascii() else "".join([c.lower()[0] for c in token])
+
+
+def possessive(token: str) -> str:
+    """Take away a final 's, with any of the three apostrophes that Lucene knows."""
+    return token[:-2] if token[-1:] in ("s", "S") and token[-2:-1] in _APOSTROPHES else token
+
+
+def stop(words: Iterable[str]) -> Step:
+    """Drop the tokens that are in a list of words."""
+    listed = frozenset(words)
+    return lambda token: None if token in listed else token
+
+
+def limits(max_length: int = 0, max_digits: int | None = None, max_repeat: int = 0) -> Step:
+    """Drop tokens that are longer, have more digits or a longer run of one character; 0 and None: no limit.
+
+    No digits at all is a sensible limit, so that for `max_digits` only None stands for none.
+    """
+    run = re.compile(rf"(.)\1{{{max_repeat}}}", re.DOTALL) if max_repeat else None
+
+    def limited(token: str) -> str | None:
+        long = 0 < max_length < len(token)
+        numeric = max_digits is not None and sum(map(str.isdigit, token)) > max_digits
+        return None if long or numeric or (run and run.search(token)) else token
+
+    return limited
+
+
+@lru_cache(maxsize=1 << 20)
+def porter(token: str) -> str:
+    """Porter's stemmer with its author's own amendments, as Lucene and Terrier have it (Porter 1980)."""
+    stem: str = _porter().stem(token, to_lowercase=False)
+    return stem
+
+
+def krovetz() -> Step:
+    """Krovetz's stemmer, which gives words of its dictionary (Krovetz 1993); needs the extra `krovetz`."""
+    try:
+        import krovetzstemmer
+    except ImportError:
+        raise MissingExtra("the Krovetz stemmer", "krovetz") from None
+    stem = krovetzstemmer.Stemmer().stem
+    # It knows English words only and fails on half a surrogate pair or a zero byte.
+    return lambda token: str(stem(token)) if token.isascii() and token.isprintable() else token
+
+
+@cache
+def _porter() -> Any:
+    from nltk.stem.porter import PorterStemmer
+
+    return PorterStemmer(mode=PorterStemmer.MARTIN_EXTENSIONS)

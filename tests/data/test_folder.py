@@ -1,0 +1,231 @@
+"""Collections in folders: our own shape and BEIR's."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import BadInput
+from whyrank.data import Collection, open_collection
+from whyrank.data.disk import DiskDocs
+from whyrank.data.trec import write_qrels, write_run
+
+OURS = {
+    "corpus.jsonl": '{"id": "a", "title": "T", "text": "one", "url": "u"}\n{"id": "b", "text": "two"}\n',
+    "queries.tsv": "1\tfirst\n2\tsecond\n",
+    "qrels.txt": "1 0 a 2\n1 0 b 0\n",
+    "runs/bm25.top100.txt": "1 Q0 a 1 2.5 t\n1 Q0 b 2 1.5 t\n",
+    "runs/other.txt": "2 Q0 b 1 1.0 t\n",
+}
+BEIR = {
+    "corpus.jsonl": '{"_id": "a", "title": "T", "text": "one", "metadata": {}}\n{"_id": "b", "text": "two"}\n',
+    "queries.jsonl": '{"_id": "1", "text": "first"}\n{"_id": "2", "text": "second"}\n{"_id": "3", "text": "third"}\n',
+    "qrels/test.tsv": "query-id\tcorpus-id\tscore\n1\ta\t2\n1\tb\t0\n",
+    "qrels/dev.tsv": "query-id\tcorpus-id\tscore\n3\tb\t1\n2\ta\t1\n",
+}
+
+
+def fill(folder, files, *, packed=False):
+    for name, text in files.items():
+        path = folder / (f"{name}.gz" if packed else name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    return folder
+
+
+def without(files, *names):
+    return {name: text for name, text in files.items() if name not in names}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_folder_is_read(tmp_path, packed):
+    collection = open_collection(str(fill(tmp_path / "mine", OURS, packed=packed)))
+    assert collection.name == "mine"
+    assert collection.docs == {"a": "T one", "b": "two"}
+    assert collection.titles == {"a": "T"}
+    assert collection.queries == {"1": "first", "2": "second"}
+    assert collection.qrels == {"1": {"a": 2, "b": 0}}
+    assert list(collection.runs) == ["bm25.top100", "other"]
+    assert collection.runs["bm25.top100"] == {"1": {"a": 2.5, "b": 1.5}}
+    assert collection.notes == []
+
+
+ids = st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), min_size=1, max_size=6)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+queries = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
+
+
+@given(st.dictionaries(ids, texts, min_size=1), st.dictionaries(ids, queries, min_size=1), st.data(), st.booleans())
+@settings(deadline=None)
+def test_a_collection_written_to_a_folder_comes_back(tmp_path_factory, docs, asked, data, packed):
+    qrels = data.draw(st.dictionaries(st.sampled_from(sorted(asked)), _about(docs, st.integers(0, 3)), min_size=1))
+    run = data.draw(st.dictionaries(st.sampled_from(sorted(asked)), _about(docs, st.floats(-9, 9)), min_size=1))
+    files = {
+        "corpus.jsonl": "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in docs.items()),
+        "queries.tsv": "".join(f"{i}\t{text}\n" for i, text in asked.items()),
+    }
+    folder = fill(tmp_path_factory.mktemp("folder"), files, packed=packed)
+    end = ".gz" if packed else ""
+    write_qrels(folder / f"qrels.txt{end}", qrels)
+    write_run(folder / "runs" / f"r.txt{end}", run)
+    found = open_collection(str(folder), strict=True)
+    plain = Collection.of(docs, asked, qrels, runs={"r": run}, name=folder.name)
+    assert (found.docs, found.queries, found.qrels, dict(found.runs), found.grades) == (
+        plain.docs, plain.queries, plain.qrels, plain.runs, plain.grades
+    )  # fmt: skip
+
+
+def _about(docs, values):
+    return st.dictionaries(st.sampled_from(sorted(docs)), values, min_size=1)
+
+
+def test_splits_and_their_candidates(tmp_path):
+    fill(
+        tmp_path,
+        {
+            "candidates.dev.jsonl": '{"id": "a", "text": "dev"}',
+            "candidates.test.jsonl": '{"id": "a", "text": "test"}',
+            "queries.dev.tsv": "1\tdev",
+            "queries.test.tsv": "1\ttest",
+            "qrels.dev.txt": "1 0 a 1",
+            "qrels.test.txt": "1 0 a 0",
+        },
+    )
+    collection = open_collection(f"{tmp_path}:test")
+    assert (collection.docs, collection.queries, collection.qrels) == ({"a": "test"}, {"1": "test"}, {"1": {"a": 0}})
+    assert collection.name == f"{tmp_path.name}:test"
+    with pytest.raises(BadInput, match=r"there are several splits \(dev, test\); write PATH:dev, for example"):
+        open_collection(str(tmp_path))
+    with pytest.raises(BadInput, match=r"there is no split 'tset'; did you mean 'test'\?"):
+        open_collection(f"{tmp_path}:tset")
+
+
+def test_the_only_split_is_read_and_noted(tmp_path):
+    files = {"queries.test.tsv": "1\tx", "qrels.test.txt": OURS["qrels.txt"], "corpus.jsonl": OURS["corpus.jsonl"]}
+    collection = open_collection(str(fill(tmp_path / "f", files)))
+    assert collection.qrels == {"1": {"a": 2, "b": 0}}
+    assert collection.notes == ["split 'test' was read, the only one in f"]
+
+
+def test_plain_queries_come_before_splits(tmp_path):
+    fill(tmp_path, OURS | {"queries.dev.tsv": "9\tdev\n"})
+    assert set(open_collection(str(tmp_path)).queries) == {"1", "2"}
+    assert set(open_collection(f"{tmp_path}:dev").queries) == {"9"}
+
+
+def test_a_split_of_a_folder_without_splits(tmp_path):
+    with pytest.raises(BadInput, match="there is no split 'dev'; it has no splits; leave the split out"):
+        open_collection(f"{fill(tmp_path, OURS)}:dev")
+
+
+def test_passages_serve_as_corpus(tmp_path):
+    files = without(OURS, "corpus.jsonl") | {"passages.jsonl": '{"docno": "a", "text": "p"}'}
+    assert open_collection(str(fill(tmp_path, files))).docs == {"a": "p"}
+
+
+def test_missing_files(tmp_path):
+    with pytest.raises(BadInput, match=r"a: the folder has no corpus\.jsonl or passages\.jsonl \(nor with \.gz\)"):
+        open_collection(str(fill(tmp_path / "a", without(OURS, "corpus.jsonl"))))
+    with pytest.raises(BadInput, match=r"b: the folder has no queries\.tsv \(nor with \.gz\)"):
+        open_collection(str(fill(tmp_path / "b", without(OURS, "queries.tsv"))))
+    files = {"queries.dev.tsv": "1\tx"}
+    with pytest.raises(BadInput, match=r"no corpus\.jsonl or passages\.jsonl or candidates\.dev\.jsonl"):
+        open_collection(str(fill(tmp_path / "c", files)))
+
+
+def test_missing_judgements_are_noted(tmp_path):
+    collection = open_collection(str(fill(tmp_path / "f", without(OURS, "qrels.txt"))))
+    assert (collection.qrels, collection.notes) == ({}, ["no qrels.txt in f: nothing is judged"])
+
+
+def test_three_column_judgements(tmp_path):
+    fill(tmp_path, OURS | {"qrels.txt": "query-id\tcorpus-id\tscore\n1\ta\t2\n"})
+    assert open_collection(str(tmp_path)).qrels == {"1": {"a": 2}}
+
+
+def test_runs_are_read_when_asked_for_and_once(tmp_path):
+    fill(tmp_path, OURS | {"runs/broken.txt": "1 Q0 a\n"})
+    runs = open_collection(str(tmp_path)).runs
+    assert "broken" in runs
+    assert runs["other"] is runs["other"]
+    with pytest.raises(BadInput, match=r"broken\.txt:1: expected 6 columns"):
+        runs["broken"]
+    with pytest.raises(KeyError):
+        runs["none"]
+
+
+def test_unknown_ids_are_noted_or_with_strict_fatal(tmp_path):
+    qrels = OURS["qrels.txt"] + "".join(f"1 0 z{i} 0\n" for i in range(7)) + "9 0 a 1\n"
+    fill(tmp_path, OURS | {"qrels.txt": qrels, "runs/r.txt": "1 Q0 a 1 2.5 t\n1 Q0 y 2 1.5 t\n"})
+    collection = open_collection(str(tmp_path))
+    assert collection.notes == [
+        "qrels.txt: queries that the collection does not have: 1 (9)",
+        "qrels.txt: documents that the collection does not have: 7 (z0, z1, z2, z3, z4, …)",
+    ]
+    assert collection.qrels["1"]["z3"] == 0
+    assert len(collection.runs["r"]["1"]) == 2
+    assert collection.notes[2:] == ["r.txt: documents that the collection does not have: 1 (y)"]
+    with pytest.raises(BadInput, match=r"qrels\.txt:10: query '9' is not in the collection .*; add what is missing"):
+        open_collection(str(tmp_path), strict=True)
+    fill(tmp_path, {"qrels.txt": qrels.replace("9 0 a 1\n", "")})
+    with pytest.raises(BadInput, match=r"qrels\.txt:3: document 'z0' is not in the collection \(7 such documents"):
+        open_collection(str(tmp_path), strict=True)
+    fill(tmp_path, {"qrels.txt": OURS["qrels.txt"]})
+    runs = open_collection(str(tmp_path), strict=True).runs
+    with pytest.raises(BadInput, match=r"r\.txt:2: document 'y' is not in the collection"):
+        runs["r"]
+
+
+def test_a_declaration_names_collection_and_grades(tmp_path):
+    text = "name: better name\ngrades: {names: {0: bad, 1: so so, 2: good}, relevant: 2}\n"
+    collection = open_collection(str(fill(tmp_path, OURS | {"collection.yaml": text})))
+    assert collection.name == "better name"
+    assert collection.grades.relevant == 2
+    assert collection.grades.name(1) == "so so"
+
+
+def test_the_name_of_a_folder_brings_known_grades(tmp_path):
+    assert open_collection(str(fill(tmp_path / "dl19", OURS))).grades.name(2) == "highly relevant"
+
+
+def test_a_large_corpus_stays_on_disk(tmp_path, monkeypatch):
+    fill(tmp_path / "f", OURS)
+    memory = open_collection(str(tmp_path / "f"))
+    monkeypatch.setenv("WHYRANK_MEMORY_LIMIT", "10")
+    collection = open_collection(str(tmp_path / "f"))
+    assert isinstance(collection.docs, DiskDocs)
+    assert (collection.docs, collection.titles, collection.notes) == (memory.docs, memory.titles, memory.notes)
+    travelled = pickle.loads(pickle.dumps(collection))
+    assert travelled.docs == memory.docs
+    assert travelled.runs["other"] == memory.runs["other"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_beir_folder_is_seen_and_read(tmp_path, packed):
+    fill(tmp_path / "f", BEIR, packed=packed)
+    collection = open_collection(str(tmp_path / "f"))
+    assert collection.name == "f:test"
+    assert collection.docs == {"a": "T one", "b": "two"}
+    assert collection.queries == {"1": "first"}
+    assert collection.qrels == {"1": {"a": 2, "b": 0}}
+    assert collection.notes == ["queries of other splits, left out: 2"]
+    dev = open_collection(f"beir:{tmp_path / 'f'}:dev")
+    assert (dev.queries, dev.qrels) == ({"2": "second", "3": "third"}, {"3": {"b": 1}, "2": {"a": 1}})
+
+
+def test_problems_of_a_beir_folder(tmp_path):
+    fill(tmp_path / "f", BEIR)
+    with pytest.raises(BadInput, match=r"f: there is no split 'train'; known: dev, test"):
+        open_collection(f"{tmp_path / 'f'}:train")
+    (tmp_path / "f" / "qrels" / "test.tsv").unlink()
+    with pytest.raises(BadInput, match=r"f: there is no split 'test'; known: dev"):
+        open_collection(str(tmp_path / "f"))
+    with pytest.raises(
+        BadInput, match=r"g: not a BEIR folder; it needs corpus\.jsonl, queries\.jsonl and qrels/SPLIT"
+    ):
+        open_collection(f"beir:{fill(tmp_path / 'g', OURS)}")

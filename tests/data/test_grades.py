@@ -1,0 +1,127 @@
+"""What grades mean: known scales, declared ones, and the careful guess."""
+
+from __future__ import annotations
+
+import pytest
+
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.data.declared import read_declaration
+from whyrank.data.grades import ANTIQUE, TREC_DL, Grades, grades_for, known_grades
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dl19", "msmarco_dl19", "DL20", "dl-2021:test", "dl_22", "dl23", "irds:msmarco-passage/trec-dl-2019/judged",
+        "irds:msmarco-passage-v2/trec-dl-2022", "trec-dl-2020",
+    ],
+)  # fmt: skip
+def test_trec_dl_passages_are_known(name):
+    assert known_grades(name) is TREC_DL
+
+
+@pytest.mark.parametrize("name", ["antique", "irds:antique/test/non-offensive", "ANTIQUE:test"])
+def test_antique_is_known(name):
+    assert known_grades(name) is ANTIQUE
+
+
+@pytest.mark.parametrize(
+    "name", ["cranfield", "dl18", "dl190", "idl19", "antiques", "irds:msmarco-document/trec-dl-2019", "dl24"]
+)
+def test_others_are_not(name):
+    assert known_grades(name) is None
+
+
+def test_groups_follow_the_scale():
+    assert [TREC_DL.group(grade) for grade in range(4)] == ["non-relevant", "non-relevant", "relevant", "relevant"]
+    assert [ANTIQUE.group(grade) for grade in range(1, 5)] == ["non-relevant", "non-relevant", "relevant", "relevant"]
+    assert (TREC_DL.relevant, TREC_DL.nonrelevant, ANTIQUE.relevant, ANTIQUE.nonrelevant) == (2, 0, 3, 1)
+    assert [TREC_DL.name(1), TREC_DL.name(9)] == ["related", "9"]
+
+
+def test_a_scale_on_its_head_is_refused():
+    with pytest.raises(WhyrankError, match=r"non-relevant 2, lowest relevant 2"):
+        Grades({}, relevant=2, nonrelevant=2)
+
+
+@pytest.mark.parametrize(
+    ("present", "relevant", "nonrelevant", "noted"),
+    [
+        ([], 1, 0, False),
+        ([0, 1], 1, 0, False),
+        ([0, 2, 4], 1, 0, False),
+        ([-2, 0, 1], 1, 0, False),
+        ([-1, 1], 1, 0, False),
+        ([1], 1, 0, False),
+        ([2], 1, 0, False),
+        ([1, 2, 3, 4], 2, 1, True),
+        ([2, 4], 3, 2, True),
+    ],
+)
+def test_unknown_scales_are_inferred(present, relevant, nonrelevant, noted):
+    notes: list[str] = []
+    qrels = {"q": {str(grade): grade for grade in present}}
+    grades = grades_for("something", qrels, notes)
+    assert (grades.relevant, grades.nonrelevant, bool(notes)) == (relevant, nonrelevant, noted)
+    assert all(grades.name(grade) == str(grade) for grade in present)
+    assert set(present) <= set(grades.names)
+
+
+def test_a_declared_scale_wins_over_a_known_one():
+    notes: list[str] = []
+    assert grades_for("dl19", {"q": {"d": 3}}, notes, Grades({}, relevant=3)).relevant == 3
+    assert grades_for("dl19", {"q": {"d": 3}}, notes) is TREC_DL
+    assert notes == []
+
+
+def test_a_scale_without_names_gets_numbers():
+    assert grades_for("x", {"q": {"d": 4}}, [], Grades({}, relevant=3, nonrelevant=1)).names == {
+        1: "1",
+        3: "3",
+        4: "4",
+    }
+
+
+def test_grades_that_do_not_fit_the_scale_are_noted():
+    notes: list[str] = []
+    grades_for("dl19", {"q": {"a": 0, "b": 1}}, notes)
+    assert notes == ["no judgement reaches grade 2, the lowest relevant: nothing counts as relevant"]
+    notes.clear()
+    grades_for("dl19", {"q": {"a": 4, "b": 7}}, notes)
+    assert notes == ["grades without a declared name: 4, 7"]
+
+
+def declare(tmp_path, text):
+    (tmp_path / "collection.yaml").write_text(text, encoding="utf-8")
+    return read_declaration(tmp_path / "collection.yaml")
+
+
+def test_a_declaration_is_read(tmp_path):
+    text = "name: mine\ngrades:\n  names: {0: bad, 1: so so, 2: good}\n  relevant: 2\n  nonrelevant: 0\n"
+    assert declare(tmp_path, text) == ("mine", Grades({0: "bad", 1: "so so", 2: "good"}, 2, 0))
+    assert declare(tmp_path, "name: only\n") == ("only", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", r"collection\.yaml: the file is empty; known keys"),
+        ("- a\n- b\n", r"collection\.yaml: Input should be a valid dictionary"),
+        ("nmae: x\n", r"collection\.yaml: nmae: Extra inputs are not permitted; known keys: name, grades"),
+        ("grades: {relevant: high}\n", r"collection\.yaml: grades\.relevant: Input should be a valid integer"),
+        ("grades: {nonrelevent: 1}\n", r"collection\.yaml: grades\.nonrelevent: Extra inputs"),
+        ("grades: {names: {zero: x}}\n", r"collection\.yaml: grades\.names\.zero: Input should be a valid integer"),
+        ("grades: {relevant: 0}\n", r"collection\.yaml: the non-relevant grade must lie below .*; mend 'relevant'"),
+        ("name: x\ngrades: [1\n", r"collection\.yaml:3: malformed YAML"),
+        ("name: 2020-13-45\n", r"collection\.yaml: "),
+    ],
+)
+def test_a_bad_declaration_is_named(tmp_path, text, what):
+    with pytest.raises(BadInput, match=what):
+        declare(tmp_path, text)
+
+
+def test_a_declaration_that_is_not_text(tmp_path):
+    (tmp_path / "collection.yaml").write_bytes(b"name: \xff\xff\n")
+    with pytest.raises(BadInput, match=r"collection\.yaml: "):
+        read_declaration(tmp_path / "collection.yaml")

@@ -1,0 +1,111 @@
+"""Checked line reading: encodings, compression, and messages that name the line."""
+
+from __future__ import annotations
+
+import gzip
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.data.lines import find_file, read_lines, write_lines
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1).filter(
+    lambda text: not text.isspace() and not text.startswith("\ufeff")
+)
+
+
+def content(path) -> list[tuple[int, str]]:
+    return [(line.number, line.text) for line in read_lines(path)]
+
+
+@given(st.lists(texts, min_size=1), st.sampled_from(["a.txt", "a.txt.gz"]))
+@settings(deadline=None)
+def test_what_is_written_is_read_back(tmp_path_factory, lines, name):
+    path = tmp_path_factory.mktemp("lines") / name
+    write_lines(path, lines)
+    assert content(path) == list(enumerate(lines, 1))
+
+
+def test_gzip_is_seen_from_the_content_not_the_name(tmp_path):
+    (tmp_path / "named.gz").write_bytes(b"one\ntwo\n")
+    (tmp_path / "unnamed").write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert content(tmp_path / "named.gz") == content(tmp_path / "unnamed") == [(1, "one"), (2, "two")]
+
+
+def test_compressed_bytes_depend_on_the_lines_alone(tmp_path):
+    write_lines(tmp_path / "a.gz", ["one"])
+    write_lines(tmp_path / "b.gz", ["one"])
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"one\n"
+
+
+def test_byte_order_mark_and_carriage_returns_are_no_text(tmp_path):
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    assert content(tmp_path / "a") == [(1, "one"), (2, "two")]
+
+
+def test_blank_lines_are_skipped_and_counted(tmp_path):
+    (tmp_path / "a").write_bytes(b"\n  \none\n\n\t\ntwo")
+    assert content(tmp_path / "a") == [(3, "one"), (6, "two")]
+
+
+def test_other_separators_of_unicode_do_not_end_a_line(tmp_path):
+    (tmp_path / "a").write_text("one\u2028still one\x85and\x0cone\n", encoding="utf-8")
+    assert content(tmp_path / "a") == [(1, "one\u2028still one\x85and\x0cone")]
+
+
+def test_size_counts_bytes_of_the_unpacked_line(tmp_path):
+    (tmp_path / "a").write_bytes(gzip.compress("né\nx\n".encode()))
+    assert [line.size for line in read_lines(tmp_path / "a")] == [4, 2]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", gzip.compress(b""), b"\xef\xbb\xbf"])
+def test_an_empty_file_is_an_error(tmp_path, data):
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(BadInput, match=r"a: the file is empty; put"):
+        content(tmp_path / "a")
+
+
+def test_bad_utf8_names_line_and_byte(tmp_path):
+    (tmp_path / "a").write_bytes(b"fine\nna\xefve\n")
+    with pytest.raises(BadInput, match=r"a:2: byte 3 of this line \(0xef\) is not UTF-8; save the file as UTF-8"):
+        content(tmp_path / "a")
+
+
+def test_a_cut_off_gzip_file_is_an_error(tmp_path):
+    whole = gzip.compress(os.urandom(50_000).hex().encode())
+    (tmp_path / "a.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BadInput, match=r"a\.gz:1: the gzip data is damaged .*; get the file again"):
+        content(tmp_path / "a.gz")
+
+
+def test_damaged_gzip_bytes_are_an_error(tmp_path):
+    whole = bytearray(gzip.compress(os.urandom(50_000).hex().encode()))
+    whole[len(whole) // 2] ^= 0xFF
+    (tmp_path / "a.gz").write_bytes(bytes(whole))
+    with pytest.raises(BadInput, match=r"the gzip data is damaged|is not UTF-8"):
+        content(tmp_path / "a.gz")
+
+
+def test_what_cannot_be_opened_is_one_clear_line(tmp_path):
+    with pytest.raises(BadInput, match=r"none: cannot be read \(No such file or directory\)"):
+        content(tmp_path / "none")
+    with pytest.raises(BadInput, match="cannot be read"):
+        content(tmp_path)
+
+
+def test_a_lone_surrogate_cannot_be_written_and_leaves_no_file(tmp_path):
+    with pytest.raises(WhyrankError, match="lone surrogate"):
+        write_lines(tmp_path / "a", ["fine", "bad \ud800"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_find_file_prefers_earlier_names_and_plain_files(tmp_path):
+    for name in ("b", "b.gz", "c.gz"):
+        (tmp_path / name).touch()
+    assert find_file(tmp_path, "a", "b") == tmp_path / "b"
+    assert find_file(tmp_path, "c", "b") == tmp_path / "c.gz"
+    assert find_file(tmp_path, "a") is None

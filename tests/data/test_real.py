@@ -1,0 +1,91 @@
+"""Real collections, with the counts that their descriptions state."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections import Counter
+
+import ir_measures
+import pytest
+
+from whyrank.core.errors import BadInput
+from whyrank.data import open_collection
+from whyrank.data.disk import DiskDocs
+
+
+def sizes(collection):
+    return len(collection.docs), len(collection.queries), sum(map(len, collection.qrels.values()))
+
+
+def test_cranfield(data_folder):
+    collection = open_collection(str(data_folder / "cranfield"), strict=True)
+    assert sizes(collection) == (1400, 225, 1837)
+    assert collection.notes == ["corpus.jsonl.gz: documents with an empty text: 2 (471, 995)"]
+    assert collection.docs["471"] == ""
+    assert collection.docs["1"].count("experimental investigation of the aerodynamics of a wing in a slipstream") == 1
+    assert len(collection.titles) == 1398
+    assert (collection.grades.relevant, collection.grades.nonrelevant) == (1, 0)
+
+
+def test_msmarco_dl19(data_folder):
+    collection = open_collection(str(data_folder / "msmarco_dl19"), strict=True)
+    assert sizes(collection) == (19_383, 43, 9_260)
+    grades = Counter(grade for by_doc in collection.qrels.values() for grade in by_doc.values())
+    assert grades == {0: 5158, 1: 1601, 2: 1804, 3: 697}
+    assert collection.grades.group(1) == "non-relevant"
+    assert collection.grades.name(3) == "perfectly relevant"
+    assert collection.notes == []
+
+
+# repllama is not among them: its scores are rounded so far that most are tied, and the published value (.7439)
+# follows the rank column, which neither trec_eval nor this package trusts (.7384 by score)
+PUBLISHED = {"bm25": 0.5058, "bm25_rm3": 0.5216, "tasb": 0.7210, "openai_ada2": 0.7035, "spladepp": 0.7308}
+
+
+def test_the_runs_of_dl19_score_as_published(data_folder):
+    collection = open_collection(str(data_folder / "msmarco_dl19"), strict=True)
+    measure = ir_measures.nDCG @ 10
+    for name, value in PUBLISHED.items():
+        found = ir_measures.calc_aggregate([measure], collection.qrels, collection.runs[f"{name}.top100"])[measure]
+        assert found == pytest.approx(value, abs=6e-5)
+
+
+def test_the_runs_of_dl19_are_read_as_ir_measures_reads_them(data_folder):
+    folder = data_folder / "msmarco_dl19"
+    runs = open_collection(str(folder), strict=True).runs
+    assert len(runs) == 6
+    for name, run in runs.items():
+        text = gzip.decompress((folder / "runs" / f"{name}.txt.gz").read_bytes()).decode()
+        theirs = {(row.query_id, row.doc_id): row.score for row in ir_measures.read_trec_run(io.StringIO(text))}
+        assert {(q, d): score for q, by_doc in run.items() for d, score in by_doc.items()} == theirs
+        assert {len(by_doc) for by_doc in run.values()} == {100}
+
+
+def test_dl19_on_disk(data_folder, monkeypatch):
+    memory = open_collection(str(data_folder / "msmarco_dl19"))
+    monkeypatch.setenv("WHYRANK_MEMORY_LIMIT", "1M")
+    kept = open_collection(str(data_folder / "msmarco_dl19"), strict=True)
+    assert isinstance(kept.docs, DiskDocs)
+    assert kept.docs == memory.docs
+
+
+def test_trecqa(data_folder):
+    collection = open_collection(f"{data_folder / 'trecqa'}:test", strict=True)
+    assert sizes(collection) == (1517, 100, 1517)
+    assert sum(grade for by_doc in collection.qrels.values() for grade in by_doc.values()) == 284
+    with pytest.raises(BadInput, match=r"several splits \(dev, test, train\)"):
+        open_collection(str(data_folder / "trecqa"))
+
+
+def test_medquad(data_folder):
+    collection = open_collection(f"{data_folder / 'medquad'}:dev", strict=True)
+    assert sizes(collection) == (15_809, 1509, 1509)
+    assert collection.grades.group(1) == "relevant"
+
+
+def test_nq_utd(data_folder):
+    collection = open_collection(str(data_folder / "nq_utd"), strict=True)
+    assert sizes(collection) == (800, 80, 800)
+    assert collection.notes == ["split 'test' was read, the only one in nq_utd"]
+    assert collection.docs == open_collection(f"{data_folder / 'nq_utd'}:test").docs

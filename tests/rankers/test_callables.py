@@ -1,0 +1,84 @@
+"""Python functions as rankers."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from whyrank.core.errors import WhyrankError
+from whyrank.rankers import open_ranker, rankers
+
+SOURCE = """
+def shorter(queries, docs):
+    return [-len(d) for d in docs]
+
+class Counting:
+    def __init__(self):
+        self.n = 0
+    def score(self, queries, docs):
+        self.n += len(docs)
+        return [float(self.n)] * len(docs)
+
+number = 3
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def test_a_function_in_a_file(module):
+    ranker = open_ranker(f"python:{module}:shorter")
+    assert ranker.score(["q", "q"], ["abc", ""]).tolist() == [-3, 0]
+
+
+def test_a_function_in_a_module(module, monkeypatch):
+    monkeypatch.syspath_prepend(module.parent)
+    module.rename(module.parent / "some_rankers.py")
+    assert open_ranker("python:some_rankers:shorter").score(["a b"], ["abc"]).tolist() == [-3]
+
+
+def test_a_class_is_made_once(module):
+    ranker = open_ranker(f"python:{module}:Counting")
+    ranker.score(["q"], ["a"])
+    assert ranker.score(["q"], ["a"]).tolist() == [2.0]
+
+
+def test_identity_has_the_source(module):
+    before = repr(open_ranker(f"python:{module}:shorter"))
+    module.write_text(SOURCE.replace("-len(d)", "len(d)"))
+    after = open_ranker(f"python:{module}:shorter")
+    assert repr(after) != before
+    assert after.score(["q"], ["abc"]).tolist() == [3]
+
+
+def test_only_what_is_stateless_or_versioned_is_reused(module):
+    assert open_ranker(f"python:{module}:shorter").cacheable
+    assert not open_ranker(f"python:{module}:Counting").cacheable
+    assert not open_ranker(f"python:{module}:shorter(stateful=True)").cacheable
+    assert open_ranker(f"python:{module}:Counting(version=2)").cacheable
+
+
+def test_call_string_parses_back(module):
+    made = rankers.create(f"python:{module}:shorter(version=2,batch_size=8)")
+    assert rankers.create(made.name) == made
+
+
+def test_travels_to_another_process(module):
+    ranker = open_ranker(f"python:{module}:shorter")
+    ranker.score(["q"], ["a"])
+    assert np.array_equal(pickle.loads(pickle.dumps(ranker)).score(["q"], ["ab"]), [-2])
+
+
+@pytest.mark.parametrize(
+    "resource", ["no_such_module:f", "mine", "{file}:missing", "{file}:number", "/no/such/file.py:f"]
+)
+def test_what_is_not_there_is_one_clear_line(module, resource):
+    with pytest.raises(WhyrankError, match="python:"):
+        ranker = open_ranker("python:" + resource.replace("{file}", str(module)))
+        ranker.score(["q"], ["d"])

@@ -1,0 +1,88 @@
+"""Findings, contrasts and answers made by hand for the tests of the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from whyrank.audit.runner import Answer
+from whyrank.contrasts import Contrasts, Finding, Pair, Reading
+from whyrank.contrasts.readout import Setting, read_out
+from whyrank.scoring import Failure
+
+NASTY = """<script>alert(1)</script> & "quotes" 'single' </script><!-- --> <img src=x onerror=alert(2)>"""
+
+BASE = Finding(
+    study="matched/length|tf", ranker="bm25", collection="toy",
+    n=100, positive=60, neutral=10, negative=30, nonfinite=0,
+    score=0.3, ci_low=0.2, ci_high=0.4, p_value=0.001, p_adjusted=0.01, mean_diff=0.5, median_diff=0.25, delta=0.125,
+    n_queries=20, fingerprint="ab" * 32, seed=0, p_t=0.002, p_wilcoxon=0.003, p_sign=0.004,
+    meaning="prefers the text with more words, at equal tf",
+)  # fmt: skip
+
+
+def finding(**changes: Any) -> Finding:
+    return replace(BASE, **changes)
+
+
+def empty(**changes: Any) -> Finding:
+    """The finding of a study without contrasts."""
+    undefined = ("score", "ci_low", "ci_high", "p_value", "p_adjusted", "mean_diff", "median_diff")
+    counts = ("n", "positive", "neutral", "negative", "nonfinite", "n_queries")
+    nothing = dict.fromkeys((*undefined, "p_t", "p_wilcoxon", "p_sign")) | dict.fromkeys(counts, 0)
+    return finding(**nothing | changes)
+
+
+@dataclass(frozen=True)
+class ToyStudy:
+    """A study by name."""
+
+    id: str = "matched/length|tf"
+    positive: str = "prefers the text with more words, at equal tf"
+    symmetric: bool = False
+
+
+def toy_contrasts(pairs: int = 4) -> Contrasts:
+    rows = [
+        Pair(f"query {i // 2}", (f"long text {i} " + NASTY, f"text {i}"), {
+            "query_id": f"q{i // 2}", "doc_ids": (f"a{i}", f"b{i}"), "grade": i, "group": "odd" if i % 2 else "even",
+        })
+        for i in range(pairs)
+    ]  # fmt: skip
+    return Contrasts.from_pairs(rows)
+
+
+def toy_answer(
+    study: ToyStudy | None = None,
+    ranker: str = "bm25",
+    contrasts: Contrasts | None = None,
+    scores: Any = None,
+    failures: tuple[Failure, ...] = (),
+) -> Answer:
+    study = study or ToyStudy()
+    contrasts = toy_contrasts() if contrasts is None else contrasts
+    if scores is None:
+        scores = np.arange(2.0 * len(contrasts)).reshape(-1, 2)[:, ::-1]
+    reading = Reading.of(contrasts, np.asarray(scores, dtype=np.float64), 0.5, study.symmetric)
+    setting = Setting(ranker, "toy", 0.5, resamples=100)
+    return Answer(study, ranker, contrasts, reading, read_out(study, contrasts, reading, setting), list(failures))
+
+
+_words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_figure = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+_count = st.integers(0, 2**53)
+
+findings = st.lists(
+    st.builds(
+        Finding, study=_words, ranker=_words, collection=_words, n=_count, positive=_count, neutral=_count,
+        negative=_count, nonfinite=_count, score=_figure, ci_low=_figure, ci_high=_figure, p_value=_figure,
+        p_adjusted=_figure, mean_diff=_figure, median_diff=_figure,
+        delta=st.floats(0, allow_infinity=False), n_queries=_count, fingerprint=_words, seed=st.integers(0, 2**62),
+        group=st.none() | _words, seconds=st.floats(0, 1e9), p_t=_figure, p_wilcoxon=_figure, p_sign=_figure,
+        meaning=_words,
+    ),
+    max_size=4,
+)  # fmt: skip

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_samples import NASTY, ToyStudy, empty, finding, findings, toy_answer
+
+from whyrank.report.examples import choose
+from whyrank.report.html import render
+from whyrank.report.slugs import slug
+from whyrank.report.svg import WIDTH, interval_bar, stacked_bar
+
+VOID = {"meta", "input", "wbr", "br", "img", "link", "rect", "line", "circle"}
+
+
+class Page(HTMLParser):
+    """Collects the elements of a page and checks that they nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+    def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
+        return [a for t, a in self.elements if t == tag and all(a.get(k) == v for k, v in wanted.items())]
+
+    @property
+    def ids(self) -> list[str | None]:
+        return [attributes["id"] for _, attributes in self.elements if "id" in attributes]
+
+    def text(self) -> str:
+        return " ".join("".join(data for tag, data in self.texts if tag not in ("script", "style")).split())
+
+
+def sample_page(**record) -> Page:
+    answer = toy_answer()
+    rows = [
+        finding(),
+        finding(ranker="ql", score=-0.5, p_adjusted=0.4, delta=3.5),
+        finding(group="both relevant", n=9),
+        finding(group="none", n=4, ranker="ql"),
+        empty(study="matched/tf|sum-tf"),
+        finding(study="edited/typos(seed=3)", nonfinite=5, n=105),
+        finding(study="plain"),
+    ]
+    return Page(render(rows, record, {("matched/length|tf", "bm25"): choose(answer.contrasts, answer.reading)}))
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return sample_page(
+        settings={"alpha": 0.05, "correction": "holm", "by": "relevance_group", "limit": None},
+        versions={"whyrank": "0.1.0"},
+        created="2026-11-15T08:00:00+00:00",
+        notes=["2 judgements name documents that do not exist"],
+        thresholds={
+            "bm25": {"delta": 0.5, "source": "run bm25", "differences": 90, "chance": 0.5},
+            "ql": {"delta": 1.0},
+        },
+        failures={
+            "count": 101,
+            "first": [{"study": "s", "ranker": "ql", "query": NASTY, "doc": NASTY, "reason": "nan"}],
+        },
+    )
+
+
+def test_every_study_has_a_section_and_links_lead_somewhere(page):
+    for study in ("matched/length|tf", "matched/tf|sum-tf", "edited/typos(seed=3)", "plain"):
+        assert f"study-{slug(study)}" in page.ids
+    assert {"verdict", "overview", "reading", "settings", "notes", "filter", "findings-data"} <= set(page.ids)
+    assert len(set(page.ids)) == len(page.ids)
+    targets = [link["href"] for link in page.all("a")]
+    assert {target[1:] for target in targets} <= set(page.ids)
+
+
+def test_the_order_of_the_page(page):
+    text = page.text()
+    places = [
+        text.index(words) for words in ("What bm25 and ql reward", "prefers the text with more words", "How to read")
+    ]
+    assert places == sorted(places)
+    order = [i for i in page.ids if i in ("verdict", "overview", "reading", "settings", "notes")]
+    assert order == ["verdict", "overview", "reading", "settings", "notes"]
+
+
+def test_nothing_is_loaded(page):
+    for tag, attributes in page.elements:
+        assert not {"src", "srcset", "action", "background", "data"} & set(attributes)
+        assert tag not in ("link", "img", "iframe", "object", "base")
+        assert (attributes.get("href") or "#").startswith("#")
+    style = "".join(data for tag, data in page.texts if tag == "style")
+    assert not re.search(r"@import|url\(|https?:", style)
+
+
+def test_documents_stay_text(page):
+    assert len(page.all("script")) == 2
+    assert not [a for _, a in page.elements if any(name.startswith("on") for name in a)]
+    assert "long text 0 " + NASTY in page.text()
+
+
+def test_only_our_script_may_run(page):
+    import base64
+    import hashlib
+
+    policy = page.all("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
+    script = [data for tag, data in page.texts if tag == "script"][-1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+
+
+def test_names_are_escaped_everywhere():
+    rows = [
+        finding(study=f"x/{NASTY}", ranker=NASTY, collection=NASTY, meaning=NASTY),
+        finding(study=f"x/{NASTY}", ranker=NASTY, collection=NASTY, group=NASTY),
+    ]
+    hostile = Page(render(rows, {"settings": {NASTY: NASTY}, "notes": [NASTY], "versions": {NASTY: NASTY}}))
+    assert len(hostile.all("script")) == 2
+    assert not hostile.all("img")
+    data = next(data for tag, data in hostile.texts if tag == "script")
+    assert [row["ranker"] for row in json.loads(data)] == [NASTY, NASTY]
+    assert "<" not in data
+
+
+def test_figures_are_embedded_as_json(page):
+    data = next(data for tag, data in page.texts if tag == "script")
+    assert [row["study"] for row in json.loads(data)][:2] == ["matched/length|tf"] * 2
+
+
+def test_tables_are_semantic(page):
+    assert all("scope" in head for head in page.all("th"))
+    regions = [a for _, a in page.elements if a.get("role") == "region"]
+    assert regions
+    assert all(a.get("tabindex") == "0" and a.get("aria-label") for a in regions)
+    charts = page.all("svg")
+    assert len(charts) == 2 * 4
+    assert all(chart["role"] == "img" and chart["aria-label"] for chart in charts)
+
+
+def test_cells_carry_value_sign_and_mark(page):
+    cells = [(a["data-value"], a["class"]) for a in page.all("td") if "data-value" in a]
+    assert cells[:2] == [("0.300000", "cell pos sure"), ("-0.500000", "cell neg")]
+    assert "+0.30†" in page.text()
+    assert "−0.50" in page.text()
+    assert "−0.50†" not in page.text()
+
+
+def test_a_study_without_contrasts_says_so(page):
+    assert "The collection has no such pair of texts" in page.text()
+    assert "no contrasts" in page.text()
+
+
+def test_settings_notes_and_failures_are_shown(page):
+    text = page.text()
+    for words in (
+        "15 November 2026", "2 judgements name documents", "101 pairs of texts got no finite score",
+        "Holm correction", "bm25 0.125; ql 3.5", "run bm25", "By relevance group", "not finite",
+    ):  # fmt: skip
+        assert words in text
+    assert "limit" not in [data for tag, data in page.texts if tag == "th"]
+
+
+def test_families_have_headings(page):
+    heads = [data for tag, data in page.texts if tag == "h2"]
+    assert heads == [
+        "Overview", "Matched pairs", "Edited texts", "Other", "How to read this", "Settings", "Notes",
+    ]  # fmt: skip
+
+
+def test_nothing_at_all_makes_a_page():
+    assert "No findings" in Page(render([])).text()
+
+
+def test_only_groups_make_a_page():
+    assert "both" in Page(render([finding(group="both")])).text()
+
+
+def test_several_collections_have_sections_of_their_own():
+    text = render([finding(), finding(collection="other")])
+    assert len(set(re.findall(r'<section id="(study-[^"]+)"', text))) == 2
+    Page(text)
+
+
+def test_a_symmetric_study_is_explained():
+    record = {"studies": [{"id": "s/x", "positive": "differs", "symmetric": True}]}
+    text = Page(render([finding(study="s/x", meaning="differs")], record)).text()
+    assert "carries no meaning here" in text
+    assert "bm25 could not be tested" in text
+
+
+def test_half_characters_do_not_break_the_page():
+    render([finding(ranker="\ud800")]).encode("utf-8")
+
+
+@settings(max_examples=20, deadline=None)
+@given(findings, st.text(max_size=20))
+def test_any_finding_makes_a_page_that_nests(rows, note):
+    Page(render(rows, {"notes": [note]}))
+
+
+@given(st.tuples(*[st.integers(0, 1000)] * 4))
+def test_stacked_bars_fill_their_width(parts):
+    names = ("negative", "neutral", "positive", "nonfinite")
+    chart = str(stacked_bar(finding(**dict(zip(names, parts, strict=True)))))
+    shown = re.findall(r'class="bar (\w+)" x="([\d.]+)" y="0" width="([\d.]+)"', chart)
+    assert [name for name, *_ in shown] == [name for name, n in zip(names, parts, strict=True) if n]
+    total, left = sum(parts), 0
+    for name, n in zip(names, parts, strict=True):
+        if n:
+            x, width = next((float(x), float(w)) for found, x, w in shown if found == name)
+            assert x == pytest.approx(WIDTH * left / total, abs=0.01)
+            assert width == pytest.approx(WIDTH * n / total, abs=1.01)
+        left += n
+
+
+def test_interval_bars_place_the_score():
+    chart = str(interval_bar(finding(score=0.5, ci_low=-1.0, ci_high=1.0)))
+    assert f'cx="{WIDTH * 3 // 4}"' in chart
+    assert f'x="0" y="6" width="{WIDTH}"' in chart
+    assert "circle" not in interval_bar(empty())
+    assert "negative" in interval_bar(finding(score=-0.1))

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from dataclasses import asdict, fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_samples import BASE, empty, finding, findings
+
+from whyrank.contrasts import Finding
+from whyrank.report.arrow import findings_of, findings_table
+from whyrank.report.tables import escape_latex, escape_markdown, from_csv, to_csv, to_json, to_latex, to_markdown
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a Markdown row, split at unescaped pipes."""
+    return [re.sub(r"\\(.)", r"\1", cell).strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def unlatex(text: str) -> str:
+    """What LaTeX shows for an escaped text."""
+    named = {
+        "backslash": "\\", "asciitilde": "~", "asciicircum": "^", "bar": "|", "less": "<", "greater": ">",
+        "asciigrave": "`",
+    }  # fmt: skip
+    text = re.sub(r"\\text(\w+)\{\}", lambda m: f"\0{ord(named[m[1]])}\0", text)
+    text = re.sub(r"\{([][*])\}|\{\}", lambda m: m[1] or "", text)
+    text = re.sub(r"\\([{}$&#%_])", r"\1", text)
+    return re.sub("\0(\\d+)\0", lambda m: chr(int(m[1])), text)
+
+
+@given(findings)
+def test_findings_survive_csv(rows):
+    assert from_csv(to_csv(rows)) == rows
+
+
+@given(findings)
+def test_findings_survive_arrow(rows):
+    assert findings_of(findings_table(rows)) == rows
+
+
+@given(findings)
+def test_findings_survive_json(rows):
+    assert [Finding.from_dict(row) for row in json.loads(to_json(rows))] == rows
+
+
+def test_csv_can_be_read_by_other_programs():
+    rows = list(csv.DictReader(io.StringIO(to_csv([finding(ranker='a "b", c'), empty()]))))
+    assert list(rows[0]) == [field.name for field in fields(Finding)]
+    assert rows[0]["ranker"] == 'a "b", c'
+    assert float(rows[0]["score"]) == 0.3
+    assert (rows[1]["score"], rows[1]["n"], rows[0]["group"]) == ("", "0", "")
+
+
+def test_csv_of_nothing_is_a_header():
+    assert from_csv(to_csv([])) == []
+
+
+def test_json_knows_no_nan():
+    rows = json.loads(to_json([finding(score=math.nan, mean_diff=math.inf)]), parse_constant=pytest.fail)
+    assert (rows[0]["score"], rows[0]["mean_diff"]) == (None, None)
+    assert rows[0]["n"] == 100
+
+
+def test_half_characters_do_not_break_tables():
+    assert findings_of(findings_table([finding(ranker="a\ud800")]))[0].ranker == "a?"
+
+
+def test_markdown_has_a_row_per_study_and_a_column_per_ranker():
+    rows = [
+        finding(),
+        finding(ranker="ql", score=-0.204, p_adjusted=0.5, delta=2.0),
+        finding(study="matched/tf|length"),
+    ]
+    lines = to_markdown(rows, alpha=0.05, correction="holm").splitlines()
+    assert cells(lines[0]) == ["study", "n", "queries", "bm25", "ql"]
+    assert cells(lines[2]) == ["matched/length|tf", "100", "20", "+0.30†", "−0.20"]
+    assert cells(lines[3]) == ["matched/tf|length", "100", "20", "+0.30†", "–"]
+    assert {line.count("|") - line.count(r"\|") for line in lines[:4]} == {6}
+
+
+def test_markdown_states_delta_correction_and_alpha():
+    text = to_markdown([finding(), finding(ranker="ql", delta=2.0)], alpha=0.01, correction="bonferroni")
+    assert "bm25 0.125; ql 2" in text
+    assert "Bonferroni correction" in text
+    assert r"p \< 0.01" in text
+
+
+def test_dagger_follows_alpha():
+    assert "+0.30†" not in to_markdown([finding(p_adjusted=0.01)], alpha=0.01)
+    assert "+0.30†" in to_markdown([finding(p_adjusted=0.0099)], alpha=0.01)
+    assert "+0.30†" not in to_markdown([finding(p_adjusted=None)])
+
+
+def test_groups_follow_their_study():
+    rows = [
+        finding(),
+        finding(group="both relevant", n=7),
+        finding(study="matched/tf|length"),
+        finding(ranker="ql"),
+        finding(ranker="ql", group="both relevant", n=7),
+    ]
+    lines = to_markdown(rows).splitlines()
+    assert cells(lines[0]) == ["study", "group", "n", "queries", "bm25", "ql"]
+    assert [cells(line)[:3] for line in lines[2:5]] == [
+        ["matched/length|tf", "all", "100"],
+        ["matched/length|tf", "both relevant", "7"],
+        ["matched/tf|length", "all", "100"],
+    ]
+    assert cells(lines[3])[4:] == ["+0.30†", "+0.30†"]
+
+
+def test_collections_are_told_apart_where_there_are_several():
+    lines = to_markdown([finding(), finding(collection="other", score=0.1)]).splitlines()
+    assert [cells(line)[1] for line in lines[2:4]] == ["toy", "other"]
+
+
+@pytest.mark.parametrize("write", [to_markdown, to_latex])
+def test_a_study_without_contrasts_shows_a_dash(write):
+    text = write([empty(), finding(ranker="ql")])
+    row = next(line for line in text.splitlines() if "matched" in line)
+    assert re.search(r"(–|--) (\||&) (\+0.30|\$\+0.30)", row)
+
+
+def test_latex_is_a_booktabs_table():
+    rows = [
+        finding(),
+        finding(ranker="ql", score=-0.5),
+        finding(study="a_b|c%", p_adjusted=0.9),
+        finding(n=1234, study="z"),
+    ]
+    text = to_latex(rows, caption="50% of_all", label="tab:x", correction="holm")
+    lines = text.splitlines()
+    assert [r"\toprule" in text, r"\midrule" in text, r"\bottomrule" in text] == [True] * 3
+    assert r"\begin{tabular}{lrrrr}" in lines
+    assert r"matched/length\textbar{}tf & 100 & 20 & $+0.30^{\dagger}$ & $\mathbf{-0.50}^{\dagger}$ \\" in lines
+    assert r"a\_b\textbar{}c\% & 100 & 20 & $+0.30$ & -- \\" in lines
+    assert r"z & 1,234 & 20 & $+0.30^{\dagger}$ & -- \\" in lines
+    caption = next(line for line in lines if line.startswith(r"\caption"))
+    assert r"50\% of\_all" in caption
+    assert "Holm correction" in caption
+    assert r"$\delta$ per ranker: bm25 0.125; ql 0.125" in caption
+    assert r"$^{\dagger}$ marks p \textless{} 0.05" in caption
+    assert r"\label{tab:x}" in lines
+
+
+def test_latex_braces_balance_whatever_the_names():
+    text = to_latex([finding(study="{{}", ranker="\\}$", group="%\n")], caption="}")
+    bare = re.sub(r"\\[{}]", "", text)
+    assert bare.count("{") == bare.count("}")
+    assert not re.search(r"(?<!\\)%", text)
+
+
+def test_equal_scores_are_bold_together_and_zero_is_not():
+    row = to_latex([finding(score=0.301), finding(ranker="ql", score=-0.299)]).splitlines()[8]
+    assert row.count("mathbf") == 2
+    zero = to_latex([finding(score=0.001), finding(ranker="ql", score=0.0)]).splitlines()[8]
+    assert "mathbf" not in zero
+    assert "$0.00" in zero
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="δ†−–")))
+def test_latex_escaping_keeps_the_text(text):
+    assert unlatex(escape_latex(text)) == text
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"])))
+def test_markdown_escaping_keeps_the_text(text):
+    escaped = escape_markdown(text)
+    assert re.sub(r"\\([\\`*_\[\]<>|&~])", r"\1", escaped) == text
+    assert not re.search(r"(?<!\\)(?:\\\\)*[|<`]", escaped)
+
+
+def test_line_breaks_become_blanks():
+    assert escape_markdown("a\n\tb\r\x00c") == "a b c"
+    assert escape_latex("a\n\\b") == r"a \textbackslash{}b"
+
+
+def test_hyphens_do_not_join():
+    assert escape_latex("a---b") == "a-{}-{}-b"
+
+
+def test_no_field_is_lost():
+    assert asdict(from_csv(to_csv([BASE]))[0]) == asdict(BASE)

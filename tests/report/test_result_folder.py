@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_samples import NASTY, ToyStudy, empty, finding, findings, toy_answer, toy_contrasts
+
+from whyrank.audit.runner import Threshold
+from whyrank.contrasts import Calibration, Contrasts, Pair
+from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
+from whyrank.report.record import plain
+from whyrank.scoring import Failure
+
+
+def write(path: Path, *answers, rows=None, settings=None, **rest) -> Path:
+    with ResultWriter(path, settings or {}) as writer:
+        for answer in answers:
+            writer.add(answer)
+        writer.finish(writer.findings if rows is None else rows, **rest)
+    return path
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def test_a_result_folder_is_complete(tmp_path):
+    folder = write(tmp_path / "new" / "out", toy_answer(), settings={"formats": ["markdown", "latex", "csv"]})
+    found = set(files(folder))
+    scores = {name for name in found if name.startswith("scores/")}
+    assert len(scores) == 1
+    assert found - scores == {
+        "findings.parquet", "findings.csv", "texts.parquet", "settings.json", "report.html",
+        "tables/findings.md", "tables/findings.tex",
+    }  # fmt: skip
+    assert os.listdir(tmp_path / "new") == ["out"]
+
+
+def test_tables_come_on_request(tmp_path):
+    assert not (write(tmp_path / "out", toy_answer()) / "tables").exists()
+    folder = write(tmp_path / "out", toy_answer(), settings={"formats": ["latex"], "correction": "bh"})
+    assert os.listdir(folder / "tables") == ["findings.tex"]
+    assert "Benjamini" in (folder / "tables" / "findings.tex").read_text()
+
+
+def test_an_unknown_format_is_refused_at_once(tmp_path):
+    with pytest.raises(UnknownName, match="latex"):
+        ResultWriter(tmp_path / "out", {"formats": ["latecks"]})
+
+
+@given(findings)
+def test_findings_come_back(tmp_path_factory, rows):
+    assert read_findings(write(tmp_path_factory.mktemp("folder") / "out", rows=rows)) == rows
+
+
+def test_scores_name_texts_by_index(tmp_path):
+    contrasts = toy_contrasts()
+    answer = toy_answer(contrasts=contrasts, scores=[[2, 1], [1, 1.25], [math.nan, 1], [math.inf, 0]])
+    folder = write(tmp_path / "out", answer)
+    texts, rows = read_texts(folder), read_scores(folder, "matched/length|tf", "bm25").to_pylist()
+    for i, row in enumerate(rows):
+        assert texts[row["query"]] == contrasts.queries[contrasts.query[i]]
+        assert [texts[d] for d in row["docs"]] == [contrasts.docs[d] for d in contrasts.doc[i]]
+        assert (row["query_id"], row["doc_ids"]) == (f"q{i // 2}", [f"a{i}", f"b{i}"])
+        assert (row["grade"], row["group"]) == (i, "odd" if i % 2 else "even")
+    assert [row["diff"] for row in rows] == [1.0, -0.25, None, None]
+    assert [row["effect"] for row in rows] == [1, 0, 0, 0]
+    assert [row["finite"] for row in rows] == [True, True, False, False]
+    assert [row["scores"] for row in rows[:2]] == [[2.0, 1.0], [1.0, 1.25]]
+    assert rows[3]["scores"] == [math.inf, 0.0]
+
+
+def test_columns_have_the_promised_types_and_words(tmp_path):
+    answer = toy_answer()
+    folder = write(tmp_path / "out", answer)
+    schema = pq.read_schema(next((folder / "scores").iterdir()))
+    kinds = {field.name: str(field.type) for field in schema}
+    assert list(kinds)[:8] == ["query_id", "doc_ids", "query", "docs", "scores", "diff", "effect", "finite"]
+    assert (kinds["query"], kinds["diff"], kinds["effect"], kinds["finite"]) == ("int32", "double", "int8", "bool")
+    assert "dictionary" in kinds["query_id"]
+    assert "int32" in kinds["docs"]
+    assert schema.metadata[b"study"] == b"matched/length|tf"
+    assert schema.metadata[b"ranker"] == b"bm25"
+    assert schema.metadata[b"fingerprint"].decode() == answer.contrasts.fingerprint
+
+
+def test_texts_are_held_once_for_all_studies_and_rankers(tmp_path):
+    contrasts = toy_contrasts()
+    answers = [toy_answer(ToyStudy(s), r, contrasts) for s in ("x/a", "x/b") for r in ("bm25", "ql")]
+    folder = write(tmp_path / "out", *answers)
+    texts = read_texts(folder)
+    assert sorted(texts) == sorted({*contrasts.queries, *contrasts.docs})
+    assert len(list((folder / "scores").iterdir())) == 4
+
+
+def test_studies_without_labels_or_contrasts_are_written(tmp_path):
+    bare = Contrasts.from_pairs([Pair("q", ("a", "b"))])
+    nothing = Contrasts.from_pairs([])
+    answers = [
+        toy_answer(ToyStudy("x/bare"), contrasts=bare),
+        toy_answer(ToyStudy("x/nothing"), contrasts=nothing, scores=np.empty((0, 2))),
+        toy_answer(
+            ToyStudy("x/three"), contrasts=Contrasts.from_pairs([Pair("q", ("a", "b", "c"))]), scores=[[1, 2, 4]]
+        ),
+    ]
+    folder = write(tmp_path / "out", *answers)
+    assert read_scores(folder, "x/bare", "bm25").num_rows == 1
+    assert read_scores(folder, "x/nothing", "bm25").num_rows == 0
+    assert read_scores(folder, "x/three", "bm25")["diff"].to_pylist() == [-1.0]
+    assert [f.n for f in read_findings(folder)] == [1, 0, 1]
+
+
+def test_labels_cannot_hide_our_columns(tmp_path):
+    contrasts = Contrasts.from_pairs([Pair("q", ("a", "b"), {"diff": 7, "query": "x"})])
+    table = read_scores(write(tmp_path / "out", toy_answer(contrasts=contrasts)), "matched/length|tf", "bm25")
+    assert table["label_diff"].to_pylist() == [7]
+    assert table["diff"].to_pylist() == [1.0]
+    assert table["label_query"].to_pylist() == ["x"]
+
+
+def test_half_characters_in_texts_and_labels_are_written(tmp_path):
+    contrasts = Contrasts.from_pairs(
+        [Pair("q\ud800", ("a\udfff", "b"), {"query_id": "\ud800", "doc_ids": ("x", "\ud801")})]
+    )
+    folder = write(tmp_path / "out", toy_answer(contrasts=contrasts, failures=(Failure("\ud800", "b", "r"),)))
+    assert read_texts(folder) == ["q?", "a?", "b"]
+    assert read_scores(folder, "matched/length|tf", "bm25")["query_id"].to_pylist() == ["?"]
+    assert read_settings(folder)["failures"]["count"] == 1
+
+
+def test_many_contrasts_are_written_by_column(tmp_path):
+    n, k = 200_000, 500
+    rows = np.arange(n, dtype=np.int32)
+    contrasts = Contrasts(
+        [f"q{i}" for i in range(k)],
+        [f"d{i}" for i in range(k)],
+        rows % k,
+        np.column_stack([rows % k, (rows + 1) % k]),
+    )
+    answer = toy_answer(contrasts=contrasts, scores=np.random.default_rng(0).normal(size=(n, 2)))
+    import time
+
+    start = time.perf_counter()
+    folder = write(tmp_path / "out", answer)
+    assert time.perf_counter() - start < 5
+    assert read_scores(folder, "matched/length|tf", "bm25").num_rows == n
+
+
+def test_settings_are_recorded(tmp_path):
+    calibration = Calibration(np.array([0.1, 0.2, 0.4]), "run bm25 of toy")
+    folder = write(
+        tmp_path / "out",
+        toy_answer(),
+        settings={"alpha": 0.01, "out": Path("x"), "seed": np.int64(3), "odd": math.nan},
+        thresholds={"bm25": Threshold(0.2, calibration), "ql": Threshold(0.5)},
+        notes=["note " + NASTY],
+    )
+    record = read_settings(folder)
+    assert record["settings"] == {"alpha": 0.01, "out": "x", "seed": 3, "odd": None}
+    assert record["thresholds"]["bm25"]["source"] == "run bm25 of toy"
+    assert record["thresholds"]["bm25"]["percentiles"]["p50"] == 0.2
+    assert record["thresholds"]["ql"] == {"delta": 0.5, "source": "given"}
+    assert record["notes"] == ["note " + NASTY]
+    assert record["studies"][0] == {"id": "matched/length|tf", "positive": ToyStudy().positive, "symmetric": False}
+    names = {"whyrank", "python", "numpy", "scipy", "numba", "pyarrow", "bm25s", "ir-measures", "platform"}
+    assert set(record["versions"]) == names
+    assert record["created"][:2] == "20"
+
+
+def test_failures_are_counted_and_the_first_kept(tmp_path):
+    failures = tuple(Failure(f"query {i}", "word " * 500, "ValueError: no") for i in range(70))
+    answers = [toy_answer(ranker=r, failures=failures) for r in ("bm25", "ql")]
+    kept = read_settings(write(tmp_path / "out", *answers))["failures"]
+    assert (kept["count"], len(kept["first"])) == (140, 100)
+    assert kept["first"][0]["reason"] == "ValueError: no"
+    assert all(len(row["doc"]) <= 201 for row in kept["first"])
+
+
+def test_a_new_result_replaces_the_old_one_as_a_whole(tmp_path):
+    path = write(tmp_path / "out", toy_answer(ranker="old"), settings={"formats": ["latex"]})
+    write(path, toy_answer(ranker="new"))
+    assert [f.ranker for f in read_findings(path)] == ["new"]
+    assert len(list((path / "scores").iterdir())) == 1
+    assert not (path / "tables").exists()
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_failure_leaves_the_old_result(tmp_path, error):
+    path = write(tmp_path / "out", toy_answer())
+    before = files(path)
+    with pytest.raises(error), ResultWriter(path, {}) as writer:  # noqa: PT012
+        writer.add(toy_answer(ranker="ql"))
+        raise error
+    assert files(path) == before
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_failure_after_finishing_leaves_the_old_result(tmp_path):
+    path = write(tmp_path / "out", toy_answer())
+    before = files(path)
+    with pytest.raises(ValueError, match="late"), ResultWriter(path, {}) as writer:  # noqa: PT012
+        writer.finish([finding()])
+        raise ValueError("late")
+    assert files(path) == before
+
+
+def test_a_failing_rename_puts_the_old_result_back(tmp_path, monkeypatch):
+    path = write(tmp_path / "out", toy_answer())
+    before, rename = files(path), Path.rename
+
+    def refuse(self, target):
+        if self.suffix == ".tmp":
+            raise OSError("disk is gone")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(OSError, match="gone"):
+        write(path, toy_answer(ranker="new"))
+    assert files(path) == before
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_an_unfinished_result_is_no_result(tmp_path):
+    with pytest.raises(WhyrankError, match="not finished"), ResultWriter(tmp_path / "out", {}) as writer:
+        writer.add(toy_answer())
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "settings.json"])
+def test_a_folder_of_something_else_is_refused(tmp_path, name):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / name).write_text('{"kind": "something else"}')
+    with pytest.raises(WhyrankError, match="mine: is not empty"):
+        ResultWriter(tmp_path / "mine", {})
+    assert os.listdir(tmp_path / "mine") == [name]
+
+
+def test_a_folder_that_fills_up_meanwhile_is_refused(tmp_path):
+    with pytest.raises(WhyrankError, match="is not empty"), ResultWriter(tmp_path / "out", {}) as writer:  # noqa: PT012
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "thesis.txt").write_text("years of work")
+        writer.finish([finding()])
+    assert files(tmp_path) == {"out/thesis.txt": b"years of work"}
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    (tmp_path / "out").mkdir()
+    assert read_findings(write(tmp_path / "out", rows=[empty()])) == [empty()]
+
+
+def test_a_file_and_the_current_folder_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(BadInput, match="is a file"):
+        ResultWriter(tmp_path / "file", {})
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for path in (".", ".."):
+        with pytest.raises(WhyrankError, match="current folder"):
+            ResultWriter(path, {})
+
+
+def test_a_link_keeps_pointing_at_the_result(tmp_path):
+    write(tmp_path / "real", toy_answer(ranker="old"))
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write(tmp_path / "link", toy_answer(ranker="new"))
+    assert (tmp_path / "link").is_symlink()
+    assert read_findings(tmp_path / "real")[0].ranker == "new"
+
+
+def test_results_are_ordinary_files(tmp_path):
+    folder = write(tmp_path / "out", toy_answer())
+    (tmp_path / "plain").mkdir()
+    assert folder.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_the_same_answer_twice_is_an_error(tmp_path):
+    with pytest.raises(WhyrankError, match="twice"):
+        write(tmp_path / "out", toy_answer(), toy_answer())
+
+
+def test_reading_what_is_not_there(tmp_path):
+    with pytest.raises(BadInput, match="is not a folder"):
+        read_findings(tmp_path / "nowhere")
+    with pytest.raises(BadInput, match="not a result folder"):
+        read_settings(tmp_path)
+    folder = write(tmp_path / "out", toy_answer())
+    with pytest.raises(BadInput, match=r"did you mean 'matched/length\|tf by bm25'"):
+        read_scores(folder, "matched/length|tf", "bm52")
+
+
+def test_reading_damaged_files(tmp_path):
+    folder = write(tmp_path / "out", toy_answer())
+    (folder / "findings.parquet").write_bytes(b"PAR1 broken")
+    with pytest.raises(BadInput, match=r"findings\.parquet: cannot be read"):
+        read_findings(folder)
+    (folder / "texts.parquet").rename(folder / "findings.parquet")
+    with pytest.raises(BadInput, match="does not hold findings"):
+        read_findings(folder)
+    with pytest.raises(BadInput, match=r"texts\.parquet"):
+        read_texts(folder)
+
+
+def test_the_report_of_a_folder_shows_its_examples_safely(tmp_path):
+    text = (write(tmp_path / "out", toy_answer()) / "report.html").read_text(encoding="utf-8")
+    assert "<script>alert(1)" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+_values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=5)
+
+
+@given(st.dictionaries(st.text(), _values | st.tuples(_values) | st.builds(Path, st.just("x")), max_size=4))
+def test_settings_become_plain_json(settings):
+    json.loads(json.dumps(plain(settings), allow_nan=False), parse_constant=pytest.fail)

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from counting_rankers import Picky, grid, true_score
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.scoring import Engine, Failure, ScoreStore
+from whyrank.scoring.asking import Task, answer
+
+
+@dataclass(frozen=True)
+class Raising:
+    """Raises on the documents in `bad`, whatever company they are in, and counts its calls."""
+
+    bad: frozenset = frozenset()
+    error: BaseException = field(default_factory=lambda: ValueError("too long"), compare=False, repr=False)
+    calls: list = field(default_factory=list, compare=False, repr=False)
+    name: str = "raising"
+
+    def score(self, queries, docs):
+        self.calls.append(list(docs))
+        if self.bad & set(docs):
+            raise self.error
+        return np.array([true_score(q, d) for q, d in zip(queries, docs, strict=True)])
+
+
+@dataclass(frozen=True)
+class Returning:
+    value: object = None
+    name: str = "returning"
+
+    def score(self, queries, docs):
+        return self.value
+
+
+@given(
+    st.one_of(st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39)).map(lambda s: set(range(40)) - s)),
+    st.integers(1, 50),
+)
+def test_all_pairs_but_those_that_raise_get_their_scores(bad, batch_size):
+    texts = [f"d{i}" for i in range(40)]
+    ranker = Raising(frozenset(texts[i] for i in bad) | {"never"})
+    rows = grid(1, -1, 40)
+    order = [d for batch in _batches(ranker, rows, batch_size) for d in batch]
+    if set(order[:20]) <= ranker.bad:
+        with pytest.raises(WhyrankError, match="first 20"):
+            Engine(batch_size=batch_size).score(ranker, *rows)
+        return
+    scores = Engine(batch_size=batch_size).score(ranker, *rows)
+    expected = [np.nan if d in ranker.bad else true_score("q0", d) for d in rows[1]]
+    assert np.array_equal(scores.values, expected, equal_nan=True)
+    assert sorted(scores.failures) == sorted(Failure("q0", d, "ValueError: too long") for d in ranker.bad - {"never"})
+    assert scores.scored == 41
+
+
+def _batches(ranker, rows, batch_size):
+    """The batches that the same pairs are cut into when nothing fails."""
+    calm = Raising()
+    Engine(batch_size=batch_size).score(calm, *rows)
+    return calm.calls
+
+
+def test_one_bad_pair_costs_two_calls_per_halving():
+    ranker = Raising(frozenset({"d300"}))
+    scores = Engine(batch_size=1024).score(ranker, *grid(1, 0, 1024))
+    assert len(ranker.calls) == 1 + 2 * 10
+    assert np.isnan(scores.values).sum() == 1
+
+
+def test_failures_are_recorded_but_tried_again_in_the_next_run(tmp_path):
+    rows = grid(2, 0, 30)
+    with ScoreStore(tmp_path / "s.sqlite") as store:
+        first = Engine(store).score(ranker := Raising(frozenset({"d3"})), *rows)
+        wanted = [Failure("q0", "d3", "ValueError: too long"), Failure("q1", "d3", "ValueError: too long")]
+        assert sorted(first.failures) == store.failures(repr(ranker)) == wanted
+        assert store.get(repr(ranker), "q0", ["d3", "d4"]) == {"d4": true_score("q0", "d4")}
+        second = Engine(store).score(Raising(frozenset({"d3"})), *rows)
+        assert (second.scored, second.reused) == (2, 58)
+        assert sorted(second.failures) == wanted
+        assert np.array_equal(first.values, second.values, equal_nan=True)
+
+
+def test_texts_of_failures_are_kept_whole():
+    doc = "bad " + "long " * 10_000
+    scores = Engine().score(Picky(), ["q" * 5000], [doc, "fine"], np.zeros(2, np.int32), np.arange(2, dtype=np.int32))
+    assert [(f.query, f.doc) for f in scores.failures] == [("q" * 5000, doc)]
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 20, 32, 100_000])
+def test_a_ranker_that_never_works_is_asked_for_twenty_single_pairs(batch_size):
+    ranker = Raising(frozenset(f"d{i}" for i in range(5000)), OSError("model.bin is missing\nlook there"))
+    with pytest.raises(WhyrankError, match=r"ranker 'raising' failed.*first 20.*OSError: model.bin is missing look"):
+        Engine(batch_size=batch_size).score(ranker, *grid(1, 0, 5000))
+    assert sum(len(call) == 1 for call in ranker.calls) == 20
+
+
+def test_fewer_than_twenty_failures_are_only_failures():
+    ranker = Raising(frozenset(f"d{i}" for i in range(19)))
+    scores = Engine(batch_size=4).score(ranker, *grid(1, 0, 19))
+    assert np.isnan(scores.values).all()
+    assert len(scores.failures) == 19
+
+
+def test_once_something_worked_any_number_may_fail():
+    bad = frozenset(f"d{i:03}" for i in range(200))
+    ranker = Raising(bad)
+    docs = ["ok", *sorted(bad)]  # the shortest document comes first
+    scores = Engine(batch_size=8).score(ranker, ["q"], docs, np.zeros(201, np.int32), np.arange(201, dtype=np.int32))
+    assert np.isnan(scores.values).tolist() == [False] + [True] * 200
+
+
+def test_patience_ends_with_the_first_success_inside_a_batch():
+    docs = ["ok", *(f"d{i}" for i in range(9))]
+    found = answer(Raising(frozenset(docs[1:])), Task(0, ["q"] * 10, docs, patience=2))
+    assert (found.succeeded, found.gave_up, sorted(found.reasons)) == (True, False, list(range(1, 10)))
+
+
+def test_scores_from_the_store_do_not_prove_that_the_ranker_works(tmp_path):
+    with ScoreStore(tmp_path / "s.sqlite") as store:
+        bad = frozenset(f"d{i}" for i in range(100, 200))
+        Engine(store).score(Raising(bad), *grid(1, 0, 50))
+        with pytest.raises(WhyrankError, match="first 20"):
+            Engine(store).score(Raising(bad), *grid(1, 0, 200)[:2], *(c[100:] for c in grid(1, 0, 200)[2:]))
+
+
+def test_a_user_error_of_the_ranker_is_passed_on_at_once():
+    error = WhyrankError("weights.bin: no such file")
+    ranker = Raising(frozenset({"d5"}), error)
+    with pytest.raises(WhyrankError) as caught:
+        Engine(batch_size=16).score(ranker, *grid(1, 0, 40))
+    assert caught.value is error
+    assert len([call for call in ranker.calls if "d5" in call]) == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_being_stopped_is_no_failure_of_a_pair(error, tmp_path):
+    with ScoreStore(tmp_path / "s.sqlite") as store:
+        ranker = Raising(frozenset({"d5"}), error)
+        with pytest.raises(type(error)):
+            Engine(store, batch_size=1).score(ranker, *grid(1, 0, 10))
+        kept = store.get(repr(ranker), "q0", [f"d{i}" for i in range(10)])
+    assert len(kept) == len(ranker.calls) - 1
+    assert kept == {d: true_score("q0", d) for d in kept}
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (np.zeros(2), r"shape \(2,\) for 3 pairs"),
+        (np.zeros((3, 2)), r"shape \(3, 2\) for 3 pairs"),
+        (np.zeros((1, 3)), r"shape \(1, 3\) for 3 pairs"),
+        (np.float64(1), r"shape \(\) for 3 pairs"),
+        (["a", "b", "c"], "type <U1"),
+        ([None, None, None], "type object"),
+        (None, "type object"),
+        (np.zeros(3, complex), "type complex128"),
+        ([[1], [2, 3], [4]], "no array"),
+    ],
+)
+def test_answers_that_are_no_scores_are_the_rankers_fault(value, what):
+    with pytest.raises(WhyrankError, match=f"ranker 'returning' returned.*{what}"):
+        Engine().score(Returning(value), *grid(1, 0, 3))
+
+
+@pytest.mark.parametrize("kind", ["<f2", "<f4", ">f8", "<i8", "u1", "?"])
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_any_real_numbers_are_scores(kind, shape):
+    given_values = np.array([1, 0, 1]).astype(kind).reshape(shape)
+    scores = Engine().score(
+        Returning(given_values), ["q"], ["d"] * 3 + ["e", "ff"], np.zeros(3, np.int32), np.array([0, 3, 4], np.int32)
+    )
+    assert scores.values.dtype == np.float64
+    assert sorted(scores.values.tolist()) == [0.0, 1.0, 1.0]
+
+
+def test_a_list_of_numbers_will_do():
+    assert Engine().score(Returning([1.5]), *grid(1, 0, 1)).values.tolist() == [1.5]
+
+
+def test_an_exception_without_a_message_is_named_by_its_type():
+    reasons = answer(Raising(frozenset({"d"}), MemoryError()), Task(0, ["q"], ["d"])).reasons
+    assert reasons == {0: "MemoryError"}

@@ -1,0 +1,145 @@
+"""Runs that are killed, interrupted or beside one another, as real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from counting_rankers import Counting, grid, read_log, true_score
+
+from whyrank.scoring import Engine, ScoreStore
+
+HERE = str(Path(__file__).parent)
+SOURCE = str(Path(__file__).parents[2] / "src")
+CODE = (
+    f"import sys; sys.path[:0] = [{HERE!r}, {SOURCE!r}]; from counting_rankers import main; main(*eval(sys.argv[1]))"
+)
+
+
+def start(*arguments):
+    command = [sys.executable, "-c", CODE, repr(arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
+
+def finish(process):
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return [int(number) for number in out.split()]
+
+
+def wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.005)
+
+
+def group_is_gone(process):
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def committed(path, ranker, n_queries, n_docs):
+    with ScoreStore(path) as store:
+        docs = [f"d{i}" for i in range(n_docs)]
+        found = {q: store.get(repr(ranker), q, docs) for q in (f"q{i}" for i in range(n_queries))}
+    return {(q, d): score for q, scores in found.items() for d, score in scores.items()}
+
+
+@pytest.mark.parametrize(("name", "workers"), [("serial", 1), ("processes(workers=2)", 2)])
+def test_a_killed_run_loses_at_most_a_batch_per_worker_and_resumes(tmp_path, name, workers):
+    store, log = str(tmp_path / "scores.sqlite"), str(tmp_path / "log")
+    arguments = (store, log, name, 0.02, 4, 0, 60, 5)
+    ranker = Counting(log, 0.02)
+    process = start(*arguments)
+    wait_for(lambda: len(read_log(log)) >= 60)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    wait_for(lambda: group_is_gone(process), 10)  # workers notice that they are orphans
+
+    first = read_log(log)
+    before = committed(store, ranker, 4, 60)
+    assert 60 - 5 * workers <= len(before) < 240
+    assert set(before) <= set(first)
+    # a worker may still log the batch it was in when the parent died; that one was never committed
+    assert len(first) - len(before) <= 5 * workers
+
+    scored, reused, failures = finish(start(*arguments))
+    second = read_log(log)[len(first) :]
+    assert (scored, reused, failures) == (240 - len(before), len(before), 0)
+    assert len(second) == len(set(second)) == scored
+    assert not set(second) & set(before)
+    everything = {(f"q{i}", f"d{j}"): true_score(f"q{i}", f"d{j}") for i in range(4) for j in range(60)}
+    assert committed(store, ranker, 4, 60) == everything
+
+
+@pytest.mark.parametrize("name", ["serial", "processes(workers=2)"])
+@pytest.mark.parametrize("to_group", [True, False], ids=["as a terminal does", "to the parent only"])
+def test_an_interrupted_run_ends_at_once_and_leaves_no_process(tmp_path, name, to_group):
+    store, log = str(tmp_path / "scores.sqlite"), str(tmp_path / "log")
+    process = start(store, log, name, 0.05, 4, 0, 500, 5)
+    wait_for(lambda: len(read_log(log)) >= 15)
+    began = time.monotonic()
+    (os.killpg if to_group else os.kill)(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    wait_for(lambda: group_is_gone(process), 5)
+    assert time.monotonic() - began < 4
+    assert process.returncode == -signal.SIGINT
+    assert err.count("Traceback") == 1  # the parent's own; workers say nothing
+    assert "KeyboardInterrupt" in err
+    kept = committed(store, Counting(log, 0.05), 4, 500)
+    assert kept == {pair: true_score(*pair) for pair in kept}
+    assert len(kept) >= 5
+
+
+def test_workers_do_not_outlive_a_killed_parent_even_inside_a_long_batch(tmp_path):
+    store, log = str(tmp_path / "scores.sqlite"), str(tmp_path / "log")
+    process = start(store, log, "processes(workers=2)", 60.0, 1, 0, 10, 5)
+    wait_for(Path(log + ".begun").exists)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    try:
+        wait_for(lambda: group_is_gone(process), 5)
+    finally:
+        if not group_is_gone(process):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_two_runs_on_one_store_lose_nothing(tmp_path):
+    store, go = str(tmp_path / "scores.sqlite"), tmp_path / "go"
+    logs = [str(tmp_path / "log")] * 2  # the log is part of the identity: both are the same ranker
+    spans = [(0, 70), (40, 110)]
+    runs = [start(store, log, "serial", 0.001, 4, *span, 3, str(go)) for log, span in zip(logs, spans, strict=True)]
+    time.sleep(0.5)
+    go.touch()
+    counts = [finish(run) for run in runs]
+    assert all(scored + reused == 280 and failures == 0 for scored, reused, failures in counts)
+    expected = {(f"q{i}", f"d{j}"): true_score(f"q{i}", f"d{j}") for i in range(4) for j in range(110)}
+    assert committed(store, Counting(logs[0], 0.001), 4, 110) == expected
+    with ScoreStore(store) as opened:
+        scores = Engine(opened).score(Counting(logs[0], 0.001), *grid(4, 0, 110))
+    assert (scores.scored, scores.reused) == (0, 440)
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000], ids=["small ranker", "ranker larger than a pipe"])
+def test_a_script_without_a_main_guard_gets_an_error_and_not_a_fork_bomb(tmp_path, size):
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import sys; sys.path[:0] = [{HERE!r}, {SOURCE!r}]\n"
+        "from counting_rankers import Picky, grid\n"
+        "from whyrank.scoring import Engine, ProcessExecutor\n"
+        f"Engine(executor=ProcessExecutor(2)).score(Picky('x' * {size}), *grid(1, 0, 100))\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "WhyrankError: ranker 'picky': a worker process died" in done.stderr

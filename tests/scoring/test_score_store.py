@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import sqlite3
+import threading
+
+import numpy as np
+import pytest
+from counting_rankers import true_score
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.files import cache_folder
+from whyrank.scoring import Failure, ScoreStore
+from whyrank.scoring.blobs import Blobs, merge
+from whyrank.scoring.pairs import digest, unique_pairs
+
+ODD = ["", "\0", "a\0", "\ud800", "\ud800\udc00", "\U00010000", "y" * 2_000_000]
+
+
+def put(store, identity, scores, failures=()):
+    """Add {(query, doc): score} in one commit."""
+    queries, docs = [q for q, _ in scores], [d for _, d in scores]
+    codes = np.arange(len(scores), dtype=np.int32)
+    pairs = unique_pairs(queries, docs, codes, codes)
+    rows = np.arange(len(pairs.keys))
+    wanted = zip(pairs.query_texts(rows), pairs.doc_texts(rows), strict=True)
+    store.add(identity, pairs, rows, np.array([scores[pair] for pair in wanted], float), failures)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with ScoreStore(tmp_path / "scores.sqlite") as opened:
+        yield opened
+
+
+def test_the_default_file_is_in_the_cache_folder():
+    with ScoreStore() as store:
+        put(store, "r", {("q", "d"): 1.0})
+    assert (cache_folder() / "scores.sqlite").exists()
+
+
+PAIRS = st.tuples(st.sampled_from(["q1", "q2", "", "\ud800"]), st.text("ab\0\udc00", max_size=2))
+COMMITS = st.lists(
+    st.tuples(st.sampled_from(["r1", "r2"]), st.dictionaries(PAIRS, st.floats(allow_nan=False), max_size=8)),
+    max_size=6,
+)
+
+
+@given(COMMITS)
+@settings(max_examples=40, deadline=None)
+def test_a_store_is_a_dictionary_whose_first_value_stays(tmp_path_factory, commits):
+    model: dict = {}
+    with ScoreStore(tmp_path_factory.mktemp("store") / "s.sqlite") as store:
+        for identity, scores in commits:
+            put(store, identity, scores)
+            for pair, value in scores.items():
+                model.setdefault((identity, *pair), value)
+        for identity in ("r1", "r2"):
+            for query in ("q1", "q2", "", "\ud800"):
+                known = {d: v for (r, q, d), v in model.items() if (r, q) == (identity, query)}
+                assert store.get(identity, query, [*known, "never", "seen"]) == known
+
+
+def test_many_queries_are_found_across_the_chunks_of_a_look_up(store):
+    scores = {(f"q{i}", f"d{j}"): true_score(f"q{i}", f"d{j}") for i in range(600) for j in range(i % 4)}
+    put(store, "r", scores)
+    put(store, "r", {(f"q{i}", "more"): float(i) for i in range(0, 600, 2)})
+    asked = [(f"q{i}", d) for i in range(700) for d in ("d0", "d1", "d2", "d3", "more")]
+    codes = np.arange(len(asked), dtype=np.int32)
+    pairs = unique_pairs([q for q, _ in asked], [d for _, d in asked], codes, codes)
+    values, known = (found[pairs.inverse] for found in store.find("r", pairs))
+    expected = scores | {(f"q{i}", "more"): float(i) for i in range(0, 600, 2)}
+    assert {pair for pair, k in zip(asked, known, strict=True) if k} == set(expected)
+    assert {pair: v for pair, v, k in zip(asked, values.tolist(), known, strict=True) if k} == expected
+    assert np.isnan(values[~known]).all()
+
+
+def test_odd_texts_and_non_finite_scores_come_back(store):
+    put(store, "r", {(q, d): true_score(q, d) for q in ODD for d in ODD})
+    for query in ODD:
+        assert store.get("r", query, ODD) == {d: true_score(query, d) for d in ODD}
+    put(store, "s", {("q", "nan"): np.nan, ("q", "inf"): np.inf, ("q", "-inf"): -np.inf})
+    found = store.get("s", "q", ["nan", "inf", "-inf", "other"])
+    assert set(found) == {"nan", "inf", "-inf"}
+    assert np.isnan(found["nan"])
+    assert (found["inf"], found["-inf"]) == (np.inf, -np.inf)
+
+
+def test_there_is_one_row_per_ranker_and_query(store):
+    for i in range(30):
+        put(store, "r", {("q", f"d{i}"): float(i), ("p", f"d{i}"): 1.0})
+    rows = sqlite3.connect(store.path).execute("SELECT query, docs, scores FROM scores").fetchall()
+    assert {query for query, _, _ in rows} == {digest("q"), digest("p")}
+    assert [(len(docs), len(scores)) for _, docs, scores in rows] == [(480, 240)] * 2
+    docs, scores = next((docs, scores) for query, docs, scores in rows if query == digest("q"))
+    expected = {digest(f"d{i}"): float(i) for i in range(30)}
+    assert dict(zip([docs[i : i + 16] for i in range(0, 480, 16)], np.frombuffer(scores), strict=True)) == expected
+
+
+def test_the_file_is_safe_against_power_loss(store):
+    assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert store._connection.execute("PRAGMA busy_timeout").fetchone()[0] >= 60_000
+
+
+def test_failures_are_on_record_with_their_latest_reason_and_are_no_scores(store):
+    odd = Failure("q\ud800", "d\0" + "x" * 1000, "ValueError: \udc00")
+    put(store, "r", {("q", "fine"): 1.0}, [odd, Failure("q", "d", "ValueError: old")])
+    put(store, "r", {}, [Failure("q", "d", "KeyError: new")])
+    assert store.failures("r") == [Failure("q", "d", "KeyError: new"), odd._replace(reason="ValueError: \\udc00")]
+    assert store.failures("other") == []
+    assert store.get("r", "q", ["d", "fine"]) == {"fine": 1.0}
+    row = sqlite3.connect(store.path).execute('SELECT query_digest, doc_digest, "when" FROM failures').fetchall()
+    assert (digest("q"), digest("d")) in [r[:2] for r in row]
+    assert all(when.startswith("2") for *_, when in row)
+
+
+def test_a_commit_that_fails_leaves_nothing_behind(store):
+    def failures():
+        yield Failure("q", "d", "ValueError")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        put(store, "r", {("q", "d"): 1.0}, failures())
+    assert store.get("r", "q", ["d"]) == {}
+    assert store.failures("r") == []
+    put(store, "r", {("q", "d"): 2.0})
+    assert store.get("r", "q", ["d"]) == {"d": 2.0}
+
+
+def test_threads_may_share_a_store(store):
+    def work(n):
+        for i in range(20):
+            put(store, "r", {("q", f"{n}-{i}"): float(i)})
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.get("r", "q", [f"{n}-{i}" for n in range(4) for i in range(20)])) == 80
+
+
+def test_many_may_make_the_store_at_once(tmp_path):
+    problems = []
+
+    def work(n):
+        try:
+            with ScoreStore(tmp_path / "new.sqlite") as store:
+                put(store, "r", {("q", str(n)): float(n)})
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    with ScoreStore(tmp_path / "new.sqlite") as store:
+        assert store.get("r", "q", map(str, range(8))) == {str(n): float(n) for n in range(8)}
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but long enough to look at " * 100)
+    with pytest.raises(WhyrankError, match=r"notes\.txt: not a score store.*delete it or pass another path"):
+        ScoreStore(path)
+    assert path.read_text().startswith("not a database")
+
+
+def test_another_programs_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "other.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(WhyrankError, match=r"other\.sqlite: not a score store.*pass another path"):
+        ScoreStore(path)
+    assert path.read_bytes() == before
+
+
+def test_a_store_of_another_version_is_refused(tmp_path):
+    path = tmp_path / "scores.sqlite"
+    ScoreStore(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(WhyrankError, match=r"scores\.sqlite: a score store of version 99.*delete it or pass"):
+        ScoreStore(path)
+
+
+def damaged_store(tmp_path):
+    path = tmp_path / "scores.sqlite"
+    with ScoreStore(path) as store:
+        put(store, "r", {(f"q{i}", f"d{j}"): 1.0 for i in range(50) for j in range(50)})
+        store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+def test_a_damaged_file_is_reported(tmp_path):
+    path = damaged_store(tmp_path)
+    content = bytearray(path.read_bytes())
+    content[8192:] = b"\xff" * (len(content) - 8192)
+    path.write_bytes(content)
+    with (
+        pytest.raises(WhyrankError, match=r"scores\.sqlite: .*delete it or pass another path"),
+        ScoreStore(path) as store,
+    ):
+        put(store, "r", {("q1", "d1"): 2.0})
+
+
+def test_a_damaged_row_is_reported(tmp_path):
+    path = damaged_store(tmp_path)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE scores SET scores = x'00'")
+    connection.commit()
+    connection.close()
+    with ScoreStore(path) as store, pytest.raises(WhyrankError, match="damaged; delete it or pass another path"):
+        store.get("r", "q1", ["d1"])
+
+
+def test_a_folder_in_place_of_the_file_is_reported(tmp_path):
+    with pytest.raises(WhyrankError, match="the score store cannot be used"):
+        ScoreStore(tmp_path)
+
+
+def test_a_file_in_place_of_the_folder_is_reported(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WhyrankError, match="the score store cannot be used"):
+        ScoreStore(tmp_path / "file" / "scores.sqlite")
+
+
+def test_digests_that_share_their_start_are_told_apart():
+    start = b"\x07" * 8
+    old = Blobs(start + b"\x01" * 8, np.array([1.0]).tobytes())
+    merged = merge(old, Blobs(start + b"\x02" * 8, np.array([2.0]).tobytes()))
+    assert merged is not None
+    assert {merged.docs[:16], merged.docs[16:]} == {start + b"\x01" * 8, start + b"\x02" * 8}
+    assert sorted(np.frombuffer(merged.scores)) == [1.0, 2.0]
+    assert merge(old, Blobs(old.docs, np.array([9.0]).tobytes())) is None
