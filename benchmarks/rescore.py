@@ -58,15 +58,32 @@ def main() -> None:
     engine = index._bm25s()
     rows = [np.sort(rng.choice(DOCS, CANDIDATES, replace=False)).astype(np.int32) for _ in range(QUERIES)]
     for name, frequent in (("content terms", 0), ("with frequent terms", 2)):
-        terms = [np.unique(np.concatenate([rng.integers(0, 30, frequent), rng.integers(100, 5_000, 4)])) for _ in range(QUERIES)]
-        prepared = [(t.astype(np.int32), ranker.formula.weights(ranker.background, [f"t{i}" for i in t], np.ones(len(t), np.int64)), r) for t, r in zip(terms, rows, strict=True)]
+        terms = [
+            np.unique(np.concatenate([rng.integers(0, 30, frequent), rng.integers(100, 5_000, 4)]))
+            for _ in range(QUERIES)
+        ]
+        prepared = [
+            (
+                t.astype(np.int32),
+                ranker.formula.weights(ranker.background, [f"t{i}" for i in t], np.ones(len(t), np.int64)),
+                r,
+            )
+            for t, r in zip(terms, rows, strict=True)
+        ]
         ours = best(index.rescore_terms, prepared)
         theirs = best(lambda t, _, r: engine.get_scores_from_ids(t)[r], [(t.tolist(), w, r) for t, w, r in prepared])
-        gap = max(np.abs(index.rescore_terms(t, w, r) - engine.get_scores_from_ids(t.tolist())[r]).max() for t, w, r in prepared[:20])
-        print(f"{name}: ours {ours:.3f} ms/query, bm25s {theirs:.3f} ms/query, ratio {theirs / ours:.2f}, largest difference {gap:.1e}")
+        gap = max(
+            np.abs(index.rescore_terms(t, w, r) - engine.get_scores_from_ids(t.tolist())[r]).max()
+            for t, w, r in prepared[:20]
+        )
+        print(
+            f"{name}: ours {ours:.3f} ms/query, bm25s {theirs:.3f} ms/query, ratio {theirs / ours:.2f}, largest difference {gap:.1e}"
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     held = (tokens.ids.nbytes + tokens.offsets.nbytes + sum(part.nbytes for part in index._lists)) / 2**20
-    print(f"{DOCS:,} passages, {len(tokens.ids):,} tokens: index {held:,.0f} MiB, peak of the process {peak:,.0f} MiB (bm25s {bm25s.__version__} index and generation included)")
+    print(
+        f"{DOCS:,} passages, {len(tokens.ids):,} tokens: index {held:,.0f} MiB, peak of the process {peak:,.0f} MiB (bm25s {bm25s.__version__} index and generation included)"
+    )
 
 
 if __name__ == "__main__":

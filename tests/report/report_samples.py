@@ -20,7 +20,7 @@ BASE = Finding(
     n=100, positive=60, neutral=10, negative=30, nonfinite=0,
     score=0.3, ci_low=0.2, ci_high=0.4, p_value=0.001, p_adjusted=0.01, mean_diff=0.5, median_diff=0.25, delta=0.125,
     n_queries=20, fingerprint="ab" * 32, seed=0, p_t=0.002, p_wilcoxon=0.003, p_sign=0.004,
-    meaning="prefers the text with more words, at equal tf",
+    meaning="prefers the text with more words, at equal tf", call="matched/length|tf(tolerance=5)",
 )  # fmt: skip
 
 
@@ -67,8 +67,9 @@ def toy_answer(
     if scores is None:
         scores = np.arange(2.0 * len(contrasts)).reshape(-1, 2)[:, ::-1]
     reading = Reading.of(contrasts, np.asarray(scores, dtype=np.float64), 0.5, study.symmetric)
-    setting = Setting(ranker, "toy", 0.5, resamples=100)
-    return Answer(study, ranker, contrasts, reading, read_out(study, contrasts, reading, setting), list(failures))
+    setting = Setting(ranker, "toy", 0.5, resamples=100, flips=100, study=study.id)
+    rows = read_out(study, contrasts, reading, setting)
+    return Answer(study.id, study, ranker, contrasts, reading, rows, list(failures))
 
 
 _words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -82,7 +83,7 @@ findings = st.lists(
         p_adjusted=_figure, mean_diff=_figure, median_diff=_figure,
         delta=st.floats(0, allow_infinity=False), n_queries=_count, fingerprint=_words, seed=st.integers(0, 2**62),
         group=st.none() | _words, seconds=st.floats(0, 1e9), p_t=_figure, p_wilcoxon=_figure, p_sign=_figure,
-        meaning=_words,
+        meaning=_words, call=_words,
     ),
     max_size=4,
 )  # fmt: skip

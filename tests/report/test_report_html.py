@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_samples import NASTY, ToyStudy, empty, finding, findings, toy_answer
+from report_samples import NASTY, empty, finding, findings, toy_answer
 
 from whyrank.report.examples import choose
 from whyrank.report.html import render
@@ -60,7 +60,7 @@ def sample_page(**record) -> Page:
         finding(),
         finding(ranker="ql", score=-0.5, p_adjusted=0.4, delta=3.5),
         finding(group="both relevant", n=9),
-        finding(group="none", n=4, ranker="ql"),
+        finding(group="none", n=4, ranker="ql", delta=3.5),
         empty(study="matched/tf|sum-tf"),
         finding(study="edited/typos(seed=3)", nonfinite=5, n=105),
         finding(study="plain"),
@@ -96,11 +96,6 @@ def test_every_study_has_a_section_and_links_lead_somewhere(page):
 
 
 def test_the_order_of_the_page(page):
-    text = page.text()
-    places = [
-        text.index(words) for words in ("What bm25 and ql reward", "prefers the text with more words", "How to read")
-    ]
-    assert places == sorted(places)
     order = [i for i in page.ids if i in ("verdict", "overview", "reading", "settings", "notes")]
     assert order == ["verdict", "overview", "reading", "settings", "notes"]
 
@@ -176,7 +171,8 @@ def test_settings_notes_and_failures_are_shown(page):
     text = page.text()
     for words in (
         "15 November 2026", "2 judgements name documents", "101 pairs of texts got no finite score",
-        "Holm correction", "bm25 0.125; ql 3.5", "run bm25", "By relevance group", "not finite",
+        "Holm correction", "In full: matched/length|tf(tolerance=5)",
+        "bm25 0.125; ql 3.5", "run bm25", "By relevance group", "not finite",
     ):  # fmt: skip
         assert words in text
     assert "limit" not in [data for tag, data in page.texts if tag == "th"]
@@ -204,7 +200,7 @@ def test_several_collections_have_sections_of_their_own():
 
 
 def test_a_symmetric_study_is_explained():
-    record = {"studies": [{"id": "s/x", "positive": "differs", "symmetric": True}]}
+    record = {"studies": [{"name": "s/x", "positive": "differs", "symmetric": True}]}
     text = Page(render([finding(study="s/x", meaning="differs")], record)).text()
     assert "carries no meaning here" in text
     assert "bm25 could not be tested" in text

@@ -140,6 +140,6 @@ def test_a_script_without_a_main_guard_gets_an_error_and_not_a_fork_bomb(tmp_pat
         "from whyrank.scoring import Engine, ProcessExecutor\n"
         f"Engine(executor=ProcessExecutor(2)).score(Picky('x' * {size}), *grid(1, 0, 100))\n"
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 1
     assert "WhyrankError: ranker 'picky': a worker process died" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 import sys
 
 import pytest
@@ -74,6 +75,18 @@ def test_krovetz_gives_words():
 @given(st.text())
 def test_krovetz_survives_any_text(token):
     assert isinstance(steps.krovetz()(token), str)
+
+
+def test_krovetz_leaves_the_shared_bytes_of_python_alone():
+    stem = steps.krovetz()
+    assert [stem(letter) for letter in string.ascii_letters] == list(string.ascii_letters.lower())
+    assert [bytes([ord(letter)]).decode() for letter in string.ascii_letters] == list(string.ascii_letters)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(["Cities", "WALKED", "X1", "It", "RunNING"]))
+def test_krovetz_gives_lower_case(token):
+    assert steps.krovetz()(token) == steps.krovetz()(token.lower())
 
 
 def test_krovetz_says_which_extra_is_missing(monkeypatch):

@@ -31,10 +31,10 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked of whom, and how."""
+    """What is asked of whom, and how; each study under the name that it has in the findings."""
 
     collection: Collection
-    studies: Sequence[Study]
+    studies: Mapping[str, Study]
     rankers: Sequence[Ranker]
     engine: Engine
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
@@ -47,6 +47,7 @@ class Plan:
 class Answer:
     """What one ranker answered to one study."""
 
+    name: str
     study: Study
     ranker: str
     contrasts: Contrasts
@@ -57,13 +58,13 @@ class Answer:
 
 def answers(plan: Plan) -> Iterator[Answer]:
     """Every study put to every ranker, one answer at a time."""
-    for study in plan.studies:
+    for name, study in plan.studies.items():
         start = time.perf_counter()
         contrasts = study.contrasts(plan.collection)
         contrasts = contrasts.sample(plan.limit, plan.seed) if plan.limit else contrasts
         building = time.perf_counter() - start
         for ranker in plan.rankers:
-            yield _answer(plan, study, contrasts, ranker, building)
+            yield _answer(plan, name, contrasts, ranker, building)
 
 
 def with_adjusted_p(findings: Sequence[Finding], method: str) -> list[Finding]:
@@ -75,16 +76,16 @@ def with_adjusted_p(findings: Sequence[Finding], method: str) -> list[Finding]:
     ]
 
 
-def _answer(plan: Plan, study: Study, contrasts: Contrasts, ranker: Ranker, building: float) -> Answer:
-    start = time.perf_counter()
+def _answer(plan: Plan, name: str, contrasts: Contrasts, ranker: Ranker, building: float) -> Answer:
+    start, study = time.perf_counter(), plan.studies[name]
     threshold = plan.thresholds.get(ranker.name, Threshold())
     scores = _scores(plan.engine, ranker, contrasts)
     reading = Reading.of(contrasts, scores.values.reshape(-1, contrasts.size), threshold.delta, study.symmetric)
-    setting = Setting(ranker.name, plan.collection.name, threshold.delta, plan.seed, threshold.chance)
+    setting = Setting(ranker.name, plan.collection.name, threshold.delta, plan.seed, threshold.chance, study=name)
     findings = read_out(study, contrasts, reading, setting, plan.by)
     seconds = building + time.perf_counter() - start
     timed = [replace(finding, seconds=round(seconds, 3)) for finding in findings]
-    return Answer(study, ranker.name, contrasts, reading, timed, scores.failures)
+    return Answer(name, study, ranker.name, contrasts, reading, timed, scores.failures)
 
 
 def _scores(engine: Engine, ranker: Ranker, contrasts: Contrasts) -> Scores:

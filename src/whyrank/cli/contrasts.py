@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,7 +47,7 @@ def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels
     from whyrank.probes import probes
 
     plan: Plan = make_plan(request, [study], probes)
-    _one(list(plan.studies))
+    _one(plan.studies)
     columns: dict[str, Labels] = {}
     for answer in answers(plan):
         prefix = f"{answer.ranker} " if len(plan.rankers) > 1 else ""
@@ -60,11 +61,11 @@ def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels
     return found, columns
 
 
-def _one(studies: list[Any]) -> Any:
+def _one(studies: Mapping[str, Any]) -> Any:
     from whyrank.core.errors import WhyrankError
 
     if len(studies) != 1:
         raise WhyrankError(
-            f"contrasts writes one study at a time, and {len(studies)} match; name one: {studies[0].id}, ..."
+            f"contrasts writes one study at a time, and {len(studies)} match; name one: {next(iter(studies))}, ..."
         )
-    return studies[0]
+    return next(iter(studies.values()))

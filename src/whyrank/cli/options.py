@@ -106,3 +106,6 @@ FormatOption = Annotated[
     list[str] | None,
     typer.Option("--format", metavar="NAME", help="Also write tables: markdown, csv, latex; repeat for several."),
 ]
+SweepOption = Annotated[
+    bool, typer.Option("--sweep", help="Also show the scores at every percentile of the calibration of delta.")
+]

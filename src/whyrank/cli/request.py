@@ -36,6 +36,7 @@ class Request:
     json: o.JsonOption = False
     strict: o.StrictOption = False
     format: o.FormatOption = None
+    sweep: o.SweepOption = False
 
     def settings(self) -> dict[str, Any]:
         """All options as plain values, for the result folder."""

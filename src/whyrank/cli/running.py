@@ -12,6 +12,7 @@ from whyrank.cli.request import Request
 
 if TYPE_CHECKING:
     from whyrank.audit.runner import Plan
+    from whyrank.audit.sweep import SweepPoint
     from whyrank.contrasts import Finding
     from whyrank.core.registry import Registry
     from whyrank.report import ResultWriter
@@ -22,10 +23,10 @@ def run(request: Request, patterns: Sequence[str], registry: Registry[Any], comm
     start = time.perf_counter()
     plan = make_plan(request, patterns, registry)
     with _writer(request, plan, command) or nullcontext() as writer:
-        findings = _findings(request, plan, writer)
+        findings, points = _asked(request, plan, writer)
         if writer is not None:
-            writer.finish(findings, plan.thresholds, plan.collection.notes)
-    _print(request, plan, findings)
+            writer.finish(findings, plan.thresholds, plan.collection.notes, points)
+    _print(request, plan, findings, points)
     _conclude(request, plan, findings, time.perf_counter() - start)
     return findings
 
@@ -54,36 +55,42 @@ def _writer(request: Request, plan: Plan, command: str) -> ResultWriter | None:
     identities = {ranker.name: repr(ranker) for ranker in plan.rankers}
     facts = {
         "command": command,
+        "formats": request.format or [],
         **request.settings(),
         "rankers": identities,
-        "studies": [s.id for s in plan.studies],
+        "studies": {name: study.id for name, study in plan.studies.items()},
     }
     return ResultWriter(request.out, facts | {"collection_name": plan.collection.name})
 
 
-def _findings(request: Request, plan: Plan, writer: ResultWriter | None) -> list[Finding]:
+def _asked(request: Request, plan: Plan, writer: ResultWriter | None) -> tuple[list[Finding], list[SweepPoint]]:
+    """Findings with corrected p-values, and with `--sweep` the scores at every delta."""
     from whyrank.audit.runner import answers, with_adjusted_p
+    from whyrank.audit.sweep import sweep
     from whyrank.core.progress import track
 
-    found, failures = [], []
+    found, failures, points = [], [], []
     for answer in track(answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
         found += answer.findings
         failures += answer.failures
+        points += sweep(answer, plan.thresholds[answer.ranker]) if request.sweep else []
         if writer is not None:
             writer.add(answer)
     setup.report_failures(failures)
-    return with_adjusted_p(found, request.correction)
+    return with_adjusted_p(found, request.correction), points
 
 
-def _print(request: Request, plan: Plan, findings: Sequence[Finding]) -> None:
+def _print(request: Request, plan: Plan, findings: Sequence[Finding], points: Sequence[SweepPoint]) -> None:
     if request.json:
-        import json
+        from whyrank.report import to_json
 
-        print(json.dumps([finding.as_dict() for finding in findings], indent=1))
+        print(to_json(findings))
         return
-    from whyrank.cli.show import findings_table
+    from whyrank.cli.show import findings_table, sweep_table
 
     findings_table(findings, plan.thresholds, request.alpha, request.correction)
+    if points:
+        sweep_table(points)
 
 
 def _conclude(request: Request, plan: Plan, findings: Sequence[Finding], seconds: float) -> None:

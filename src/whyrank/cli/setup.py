@@ -58,14 +58,14 @@ def make_engine(executor: str, batch_size: int | None, store: str | None) -> Eng
     return Engine(kept, executor_named(executor), batch_size)
 
 
-def make_studies(patterns: Sequence[str], registry: Registry[Any], request: Request) -> list[Study]:
+def make_studies(patterns: Sequence[str], registry: Registry[Any], request: Request) -> dict[str, Study]:
     """Studies by call string (what contains a bracket) or by glob; options fill what a study accepts."""
     top = (request.pairs or "").startswith("top:")
     given = {"analyzer": request.analyzer, "compat": request.compat, "pairs": request.pairs, "seed": request.seed,
              "candidates": request.candidates if top else None, "tolerance": request.tolerance}  # fmt: skip
     defaults = {name: value for name, value in given.items() if value is not None}
     names = [name for pattern in patterns for name in ([pattern] if "(" in pattern else registry.match(pattern))]
-    return [registry.create(name, **defaults) for name in dict.fromkeys(names)]
+    return {name: registry.create(name, **defaults) for name in names}
 
 
 def delta_candidates(collection: Collection, delta_from: str | None, run: str | None, strict: bool) -> Candidates:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from whyrank.audit.runner import Threshold
+    from whyrank.audit.sweep import SweepPoint
     from whyrank.contrasts import Finding
 
 
@@ -40,8 +41,21 @@ def findings_table(
     caption = (
         f"delta: {deltas}\n* p < {alpha:g} after correction ({correction}); p and intervals are clustered by query"
     )
+    caption += _shared(findings)
     caption += f"\n{odd:,} contrasts without a finite score are left out" if odd else ""
     table("", [*header[:2], *(["group"] if grouped else []), *header[2:]], rows, 3 if grouped else 2, caption)
+
+
+def sweep_table(points: Sequence[SweepPoint]) -> None:
+    """Print the scores at some percentiles of the calibration of delta."""
+    marks = (0, 10, 25, 50, 75, 90, 99)
+    rows: dict[tuple[str, str], list[str]] = {}
+    for point in points:
+        if point.percentile in marks:
+            rows.setdefault((point.study, point.ranker), []).append(figure(point.score, "+.3f"))
+    header = ["study", "ranker", *(f"p{mark}" for mark in marks)]
+    caption = "scores when delta is this percentile of the neighbour differences"
+    table("", header, [[*key, *scores] for key, scores in rows.items()], 2, caption)
 
 
 def figure(value: float | None, form: str = ".3f") -> str:
@@ -70,6 +84,15 @@ def _row(f: Finding, alpha: float, grouped: bool) -> list[str]:
         p_value(f.p_adjusted),
         *counts,
     ]
+
+
+def _shared(findings: Sequence[Finding]) -> str:
+    """What options added to every study: the arguments that are in the calls and not in the names."""
+    from whyrank.core.callstrings import Call, parse_call
+
+    added = [dict(parse_call(f.call).arguments) for f in findings if f.call and f.call != f.study]
+    common = {k: v for k, v in added[0].items() if all(each.get(k) == v for each in added)} if added else {}
+    return f"\nstudies with {str(Call('x', None, common))[2:-1]}" if common else ""
 
 
 def _source(threshold: Threshold) -> str:

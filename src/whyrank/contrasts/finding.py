@@ -13,7 +13,8 @@ class Finding:
 
     `score` = (positive - negative) / (n - nonfinite); the interval and `p_value` are clustered by query;
     `p_t`, `p_wilcoxon` and `p_sign` treat contrasts as independent, as the published tables do.
-    Figures that are undefined are None.
+    Figures that are undefined are None. `study` is the name that was asked for, `call` the full call string, with
+    what came from options such as the analyzer.
     """
 
     study: str
@@ -41,6 +42,7 @@ class Finding:
     p_wilcoxon: float | None = None
     p_sign: float | None = None
     meaning: str = ""
+    call: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON and tables."""

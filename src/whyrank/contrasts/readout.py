@@ -13,6 +13,7 @@ from whyrank.contrasts.contrasts import Categories, Contrasts
 from whyrank.contrasts.effect import Effects, differences, effects, finite
 from whyrank.contrasts.finding import Finding, or_none
 from whyrank.contrasts.statistics import median, paired_t_p, share_p, sign_p, wilcoxon_p
+from whyrank.core.errors import UnknownName
 from whyrank.core.protocols import Codes, Flags, Floats, Study
 
 
@@ -57,6 +58,7 @@ class Setting:
     chance: float = math.nan
     resamples: int = 10_000
     flips: int = 100_000
+    study: str = ""
 
 
 def read_out(
@@ -64,8 +66,10 @@ def read_out(
 ) -> list[Finding]:
     """The finding over all contrasts, then one per value of the label column `by`."""
     whole = _finding(study, contrasts, reading, setting)
-    if by is None or by not in contrasts.labels:
+    if by is None or not len(contrasts):
         return [whole]
+    if by not in contrasts.labels:
+        raise UnknownName("label to break findings down by", by, contrasts.labels)
     codes, names = group_codes(contrasts, by)
     parts = [_finding(study, contrasts, reading.take(codes == i), setting, name) for i, name in enumerate(names)]
     return [whole, *parts]
@@ -88,7 +92,7 @@ def _finding(
     diffs = np.sort(reading.diffs[reading.finite])  # sorted, so that sums do not depend on the order of contrasts
     figures = _clustered(reading, setting, study.symmetric) | _independent(diffs, counts, study.symmetric)
     return Finding(
-        study=study.id,
+        study=setting.study or study.id,
         ranker=setting.ranker,
         collection=setting.collection,
         n=len(reading.diffs),
@@ -103,6 +107,7 @@ def _finding(
         seed=setting.seed,
         group=group,
         meaning=study.positive,
+        call=study.id,
         **figures,
     )
 

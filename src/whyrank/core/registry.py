@@ -74,7 +74,12 @@ class Registry(Generic[T]):
         if call.resource is not None:
             arguments["resource"] = call.resource
         self._check(call, factory, arguments)
-        made: T = factory.make(call.name, **arguments) if _is_family(factory) else factory(**arguments)
+        try:
+            made: T = factory.make(call.name, **arguments) if _is_family(factory) else factory(**arguments)
+        except (TypeError, ValueError) as error:
+            if not call.arguments:
+                raise
+            raise WhyrankError(f"{self.one} {str(call)!r} cannot be made: {error}") from error
         return made
 
     def factory(self, name: str) -> Any:

@@ -64,5 +64,5 @@ def measured(name: str, pool: Pool) -> Floats:
 
 def in_words(name: str) -> str:
     """What a higher value of a characteristic is, in words."""
-    text = (characteristics.factory(name).__doc__ or f"a higher {name}").strip()
-    return text.splitlines()[0]
+    text = (characteristics.factory(name).__doc__ or f"a higher {name}").strip().splitlines()[0].rstrip(".")
+    return text[:1].lower() + text[1:]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from whyrank.core.protocols import Codes, Floats
+from whyrank.core.protocols import Codes, Floats, Ints
 
 
 class Tolerance(NamedTuple):
@@ -26,10 +27,14 @@ def match(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
     Rows are documents. A matrix of several columns is compared as a whole: equal if every column is, higher if no
     column is lower and some column is higher. NaN is never equal and never higher.
     """
-    n = _matches(control, variable, *tolerance, np.empty((0, 2), np.int32))
-    pairs = np.empty((n, 2), np.int32)
-    _matches(control, variable, *tolerance, pairs)
-    return pairs
+    if tolerance.absolute or tolerance.relative:
+        return _filled(_matches, control, variable, tolerance)
+    usable = np.flatnonzero(~np.isnan(control).any(axis=1))
+    order = usable[np.lexsort(control[usable].T)]
+    starts = _group_starts(control[order])
+    room = np.empty((_within(np.diff(starts)), 2), np.int32)
+    n = _grouped(starts, order, variable, tolerance.margin, room)
+    return room[:n]
 
 
 def walk(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
@@ -40,10 +45,43 @@ def walk(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
     first document the backward walk starts at the end of the list, which repeats pairs when all documents are equal.
     """
     order = np.argsort(control.sum(axis=1), kind="stable")
-    n = _walked(control[order], variable[order], *tolerance, np.empty((0, 2), np.int32))
+    return order[_filled(_walked, control[order], variable[order], tolerance)].astype(np.int32)
+
+
+def _filled(enumerate_pairs: Callable[..., int], control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
+    """Count the pairs, then write them."""
+    n = enumerate_pairs(control, variable, *tolerance, np.empty((0, 2), np.int32))
     pairs = np.empty((n, 2), np.int32)
-    _walked(control[order], variable[order], *tolerance, pairs)
-    return order[pairs].astype(np.int32)
+    enumerate_pairs(control, variable, *tolerance, pairs)
+    return pairs
+
+
+def _group_starts(rows: Floats) -> Ints:
+    """Where groups of equal rows begin, and the end."""
+    new = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+    return np.concatenate([[0], new, [len(rows)]]).astype(np.int64)
+
+
+def _within(sizes: Ints) -> int:
+    """Number of unordered pairs within groups of these sizes."""
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+@njit(cache=True, nogil=True)
+def _grouped(starts: Ints, order: Ints, variable: Floats, margin: float, out: Codes) -> int:
+    """Pairs within groups of equal control; `out` has room for all of them."""
+    n = 0
+    for group in range(len(starts) - 1):
+        for a in range(starts[group], starts[group + 1]):
+            for b in range(a + 1, starts[group + 1]):
+                i, j = order[a], order[b]
+                if _higher(variable, i, j, margin):
+                    out[n, 0], out[n, 1] = i, j
+                    n += 1
+                elif _higher(variable, j, i, margin):
+                    out[n, 0], out[n, 1] = j, i
+                    n += 1
+    return n
 
 
 @njit(cache=True, nogil=True)

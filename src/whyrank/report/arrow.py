@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts import Categories, Contrasts, Reading
 from whyrank.contrasts.contrasts import Labels
 from whyrank.contrasts.files import arrow
@@ -55,6 +56,11 @@ def table_of_csv(text: str) -> Any:
     )
     parse = csv.ParseOptions(newlines_in_values=True)
     return csv.read_csv(io.BytesIO(text.encode()), parse_options=parse, convert_options=convert)
+
+
+def sweep_table(points: Sequence[SweepPoint]) -> Any:
+    """One row per study, ranker and percentile of the calibration of delta."""
+    return pa.Table.from_pylist([point._asdict() for point in points])
 
 
 def texts_table(texts: Sequence[str]) -> Any:

@@ -6,6 +6,7 @@ scores/NAME.parquet     one row per contrast of one study and one ranker
 texts.parquet           the texts that these rows name by index
 report.html             all of it for people
 tables/                 findings.md and findings.tex, on request
+sweep.csv               scores at every percentile of delta, on request
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from whyrank.audit.runner import Answer, Threshold
+from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts import Contrasts
 from whyrank.contrasts.finding import Finding
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError, suggestion
@@ -34,6 +36,7 @@ from whyrank.report.arrow import (
     findings_of,
     findings_table,
     scores_table,
+    sweep_table,
     texts_table,
     with_metadata,
 )
@@ -83,14 +86,15 @@ class ResultWriter:
 
     def add(self, answer: Answer) -> None:
         """Write the scores of one answer and keep its findings and a few examples."""
-        key = (answer.study.id, answer.ranker)
+        key = (answer.name, answer.ranker)
         if key in self._examples:
             raise WhyrankError(f"study {key[0]} was put to {key[1]} twice; name it once")
         table = scores_table(answer.contrasts, answer.reading, *self._index(answer.contrasts))
-        words = {"study": key[0], "ranker": key[1], "fingerprint": answer.contrasts.fingerprint}
-        _write(with_metadata(table, words), _scores_file(self._folder, *key))
+        facts = {"study": answer.name, "call": answer.study.id, "ranker": answer.ranker}
+        facts |= {"fingerprint": answer.contrasts.fingerprint}
+        _write(with_metadata(table, facts), _scores_file(self._folder, *key))
         self._examples[key] = choose(answer.contrasts, answer.reading)
-        self._studies.setdefault(key[0], answer.study)
+        self._studies.setdefault(answer.name, answer.study)
         self.findings.extend(answer.findings)
         self._note_failures(answer)
 
@@ -99,16 +103,19 @@ class ResultWriter:
         findings: Sequence[Finding],
         thresholds: Mapping[str, Threshold] | None = None,
         notes: Sequence[str] = (),
+        sweep: Sequence[SweepPoint] = (),
     ) -> None:
         """Write everything but the scores: the findings (with corrected p-values), texts, settings and report."""
         failures = {"count": self._failed, "first": self._failures}
-        record = records.record_of(self.settings, list(self._studies.values()), thresholds or {}, failures, notes)
+        record = records.record_of(self.settings, self._studies, thresholds or {}, failures, notes)
         _write(findings_table(findings), self._folder / "findings.parquet")
         _write(texts_table(list(self._texts)), self._folder / "texts.parquet")
         self._write_text("findings.csv", csv_of(findings_table(findings)))
         self._write_text("settings.json", records.to_text(record))
         self._write_text("report.html", render(findings, record, self._examples))
         self._write_tables(findings)
+        if sweep:
+            self._write_text("sweep.csv", csv_of(sweep_table(sweep)))
         self._finished = True
 
     def _index(self, contrasts: Contrasts) -> tuple[Codes, Codes]:
@@ -124,7 +131,7 @@ class ResultWriter:
     def _note_failures(self, answer: Answer) -> None:
         self._failed += len(answer.failures)
         room = FAILURES_KEPT - len(self._failures)
-        rows = (records.failure_row(answer.study.id, answer.ranker, failure) for failure in answer.failures[:room])
+        rows = (records.failure_row(answer.name, answer.ranker, failure) for failure in answer.failures[:room])
         self._failures.extend(rows)
 
     def _write_tables(self, findings: Sequence[Finding]) -> None:

@@ -33,16 +33,18 @@ _FAMILIES = {
     "bias": ("Bias studies", "Texts that differ in something that should not matter."),
 }
 _EMPTY: dict[str, Any] = {
-    "settings": {}, "thresholds": {}, "failures": {"count": 0, "first": []}, "notes": [], "versions": {}, "created": "",
+    "settings": {}, "thresholds": {}, "failures": {"count": 0, "first": []},
+    "notes": [], "versions": {}, "created": "",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Section:
-    """All that a report says about one study."""
+    """All that a report says about one study; `call` is its full call string where the name does not tell all."""
 
     anchor: str
     short: str
+    call: str
     row: Row
     groups: Sequence[Row]
     examples: Sequence[tuple[str, Examples]]
@@ -109,7 +111,7 @@ def _page(
 ) -> dict[str, Any]:
     settings = record.get("settings", {})
     alpha = float(settings.get("alpha", 0.05))
-    symmetric = {study["id"] for study in record.get("studies", ()) if study.get("symmetric")}
+    symmetric = {study["name"] for study in record.get("studies", ()) if study.get("symmetric")}
     families = _families(findings, examples, symmetric)
     sections = [section for family in families for section in family.sections]
     return {
@@ -151,8 +153,13 @@ def _sections(
         whole, *groups = _whole_first(list(parts))
         anchor = f"study-{slug(study, collection) if several else slug(study)}"
         shown = [(ranker, examples[study, ranker]) for ranker in whole.cells if (study, ranker) in examples]
-        found.append(Section(anchor, shorts[study], whole, groups, shown, study in symmetric))
+        found.append(Section(anchor, shorts[study], _call(whole), whole, groups, shown, study in symmetric))
     return found
+
+
+def _call(row: Row) -> str:
+    calls = dict.fromkeys(finding.call for finding in row.cells.values() if finding.call != row.study)
+    return ", ".join(filter(None, calls))
 
 
 def _short_names(studies: Sequence[str]) -> dict[str, str]:
@@ -186,9 +193,9 @@ def _day(stamp: str) -> str:
     return f"{when.day} {when:%B %Y}"
 
 
-def _breakable(study: str) -> Markup:
-    """An id that may be broken after a bar and before its arguments."""
-    return Markup("<wbr>").join(re.split(r"(?<=\|)|(?=\()", study))
+def _breakable(call: str) -> Markup:
+    """A call string that may be broken after a bar or a comma and before its arguments."""
+    return Markup("<wbr>").join(re.split(r"(?<=[|,])|(?=\()", call))
 
 
 def _setting(value: Any) -> str:

@@ -23,7 +23,7 @@ _PERCENTILES = (5, 25, 50, 75, 95)
 
 def record_of(
     settings: Mapping[str, Any],
-    studies: Sequence[Study],
+    studies: Mapping[str, Study],
     thresholds: Mapping[str, Threshold],
     failures: Mapping[str, Any],
     notes: Sequence[str],
@@ -34,7 +34,7 @@ def record_of(
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": dict(settings),
-        "studies": [{"id": s.id, "positive": s.positive, "symmetric": s.symmetric} for s in studies],
+        "studies": [_study(name, study) for name, study in studies.items()],
         "thresholds": {ranker: _threshold(threshold) for ranker, threshold in thresholds.items()},
         "failures": dict(failures),
         "notes": list(notes),
@@ -71,6 +71,10 @@ def plain(value: Any) -> Any:
 def to_text(record: Mapping[str, Any]) -> str:
     """The record as JSON, in characters that any encoding can hold."""
     return json.dumps(plain(record), indent=2, allow_nan=False) + "\n"
+
+
+def _study(name: str, study: Study) -> dict[str, Any]:
+    return {"name": name, "call": study.id, "positive": study.positive, "symmetric": study.symmetric}
 
 
 def _threshold(threshold: Threshold) -> dict[str, Any]:

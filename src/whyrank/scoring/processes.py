@@ -56,7 +56,9 @@ class _Pool:
         self.workers: list[_Worker] = []
         try:
             for _ in range(size):
-                self.workers.append(_Worker(name, payload))
+                self.workers.append(_Worker(name))
+            for worker in self.workers:
+                worker.load(payload)
         except BaseException:
             self.abandon()
             raise
@@ -95,16 +97,19 @@ class _Pool:
 class _Worker:
     """One worker process, seen from the parent."""
 
-    def __init__(self, name: str, payload: bytes) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.pipe, theirs = _CONTEXT.Pipe()
-        self.process = _CONTEXT.Process(target=_serve, args=(theirs, name, payload), daemon=True)
+        self.process = _CONTEXT.Process(target=_serve, args=(theirs, name), daemon=True)
+        self.process.start()
+        theirs.close()  # ours would keep the pipe open, and a write to a dead worker waiting, for ever
+
+    def load(self, payload: bytes) -> None:
+        """Send the ranker; as an argument of the process, a large one would hang when the worker dies early."""
         try:
-            self.process.start()
-        except BrokenPipeError as error:
+            self.pipe.send_bytes(payload)
+        except OSError as error:
             raise self._death() from error
-        finally:
-            theirs.close()
 
     def send(self, task: Task) -> None:
         try:
@@ -137,17 +142,17 @@ class _Worker:
         )
 
 
-def _serve(pipe: Connection, name: str, payload: bytes) -> None:
+def _serve(pipe: Connection, name: str) -> None:
     """The life of a worker: load the ranker, then answer tasks until the parent closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends us
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
-        ranker = _loaded(name, payload)
+        ranker = _loaded(name, pipe.recv_bytes())
         pipe.send("ready")
-        while (task := _next_task(pipe)) is not None:
-            pipe.send(answer(ranker, task))
-    except (BrokenPipeError, ConnectionResetError):
-        return
+        while True:
+            pipe.send(answer(ranker, pipe.recv()))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return  # the parent closed the pipe, or is gone
     except BaseException as error:
         pipe.send(_portable(error))
 
@@ -157,14 +162,6 @@ def _die_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _next_task(pipe: Connection) -> Task | None:
-    try:
-        task: Task = pipe.recv()
-    except EOFError:
-        return None
-    return task
 
 
 def _pickled(ranker: Ranker) -> bytes:

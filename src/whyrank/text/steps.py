@@ -52,14 +52,20 @@ def porter(token: str) -> str:
 
 
 def krovetz() -> Step:
-    """Krovetz's stemmer, which gives words of its dictionary (Krovetz 1993); needs the extra `krovetz`."""
+    """Krovetz's stemmer: lower-case words of its dictionary (Krovetz 1993); needs the extra `krovetz`."""
     try:
         import krovetzstemmer
     except ImportError:
         raise MissingExtra("the Krovetz stemmer", "krovetz") from None
     stem = krovetzstemmer.Stemmer().stem
-    # It knows English words only and fails on half a surrogate pair or a zero byte.
-    return lambda token: str(stem(token)) if token.isascii() and token.isprintable() else token
+
+    def stemmed(token: str) -> str:
+        # The extension lower-cases a single letter inside the byte that all of Python shares (b"P" is b"p" from then
+        # on), and fails on half a surrogate pair or a zero byte; it leaves words with other letters as they are.
+        safe = lower(token)
+        return str(stem(safe)) if len(safe) > 1 and safe.isascii() and safe.isprintable() else safe
+
+    return stemmed
 
 
 @cache

@@ -1,0 +1,48 @@
+# The two commands of the README: `make demo` and `make test`. Everything lands in .venv; nothing else is touched.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+OUT    ?= demo-report
+
+.PHONY: demo test test-slow lint bench browser clean
+
+demo: $(VENV)/.base ## Audit the bundled rankers on the bundled sample
+	$(BIN)/whyrank audit --out $(OUT)
+	@echo "Open $(OUT)/report.html in a browser."
+
+test: $(VENV)/.dev browser lint ## Lint, type-check and run every quick test
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/.dev ## The long tests: generated collections, real models
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --quiet || $(BIN)/lint-imports
+
+bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA for the real collection)
+	$(BIN)/python benchmarks/matched.py
+	$(BIN)/python benchmarks/rescore.py
+
+browser: ## A browser for the tests of the report, where apt can install one
+	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
+	  { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
+	  echo "no browser could be installed; its tests will be skipped"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

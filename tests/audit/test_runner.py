@@ -1,0 +1,201 @@
+"""From a collection to findings, whatever the batch size, the executor and the order of input."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.audit.runner import Plan, Threshold, answers, with_adjusted_p
+from whyrank.audit.sweep import sweep
+from whyrank.audit.thresholds import candidates_for_delta, thresholds
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection, open_collection
+from whyrank.probes import probes
+from whyrank.rankers import Setting, open_ranker
+from whyrank.scoring import Engine, ScoreStore, executor
+
+STUDIES = ["matched/relevance|length", "matched/length|tf", "matched/overlap|relevance", "matched/tf|sum-tf"]
+
+
+def plan_over(collection, engine=None, specs=("bm25", "ql"), seed=0, limit=None, by=None):
+    engine = engine or Engine()
+    rankers = [open_ranker(spec, Setting(collection)) for spec in specs]
+    deltas = thresholds("p50", rankers, candidates_for_delta(collection), engine)
+    studies = {name: probes.create(name, tolerance="10%") for name in STUDIES}
+    return Plan(collection, studies, rankers, engine, deltas, seed, limit, by)
+
+
+def findings_of(plan):
+    found = [finding for answer in answers(plan) for finding in answer.findings]
+    return [replace(finding, seconds=0.0) for finding in found]
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return open_collection("sample")
+
+
+@pytest.fixture(scope="module")
+def expected(sample):
+    return findings_of(plan_over(sample))
+
+
+@given(size=st.integers(1, 400))
+@settings(max_examples=8, deadline=None)
+def test_batch_size_does_not_matter(sample, expected, size):
+    assert findings_of(plan_over(sample, Engine(batch_size=size))) == expected
+
+
+def test_executor_does_not_matter(sample, expected):
+    assert findings_of(plan_over(sample, Engine(executor=executor("processes")))) == expected
+
+
+def test_store_does_not_matter(sample, expected, tmp_path):
+    for _ in range(2):
+        assert findings_of(plan_over(sample, Engine(ScoreStore(tmp_path / "s.sqlite")))) == expected
+
+
+@given(random=st.randoms())
+@settings(max_examples=5, deadline=None)
+def test_order_of_input_does_not_matter(sample, expected, random):
+    """Documents, queries and judgements in any order: the same findings to the bit, fingerprints included."""
+    docs, queries = list(sample.docs.items()), list(sample.queries.items())
+    qrels = [(q, d, g) for q, judged in sample.qrels.items() for d, g in judged.items()]
+    for part in (docs, queries, qrels):
+        random.shuffle(part)
+    mixed = Collection.of(docs, queries, qrels, name=sample.name, grades=sample.grades, runs=dict(sample.runs))
+    assert findings_of(plan_over(mixed)) == expected
+
+
+def test_same_seed_same_findings(sample):
+    one, two = (findings_of(plan_over(sample, seed=3, limit=40)) for _ in range(2))
+    assert one == two
+    assert all(finding.n <= 40 for finding in one)
+    assert findings_of(plan_over(sample, seed=4, limit=40))[0].fingerprint != one[0].fingerprint
+
+
+def test_a_study_without_contrasts_is_a_finding(expected):
+    empty = [finding for finding in expected if finding.study == "matched/tf|sum-tf"]
+    assert [(f.n, f.score, f.p_value, f.n_queries) for f in empty] == [(0, None, None, 0)] * 2
+
+
+def test_names_and_calls(expected):
+    first = expected[0]
+    assert (first.study, first.call) == (STUDIES[0], "matched/relevance|length(tolerance=10%)")
+    assert probes.create(first.call) == probes.create(STUDIES[0], tolerance="10%")
+
+
+def test_breakdown_adds_up(sample):
+    found = findings_of(plan_over(sample, by="relevance_group"))
+    whole = {(f.study, f.ranker): f for f in found if f.group is None}
+    for key, total in whole.items():
+        parts = [f for f in found if f.group is not None and (f.study, f.ranker) == key]
+        assert sum(f.n for f in parts) == total.n
+        assert sum(f.positive for f in parts) == total.positive
+
+
+def test_correction_is_over_the_whole_table(expected):
+    raw = np.array([np.nan if f.p_value is None else f.p_value for f in expected])
+    corrected = with_adjusted_p(expected, "bonferroni")
+    for finding, p in zip(corrected, raw, strict=True):
+        assert finding.p_adjusted == (None if np.isnan(p) else pytest.approx(min(1.0, p * np.isfinite(raw).sum())))
+
+
+def test_sweep_meets_the_finding_at_its_own_delta(sample):
+    plan = plan_over(sample, specs=("bm25",))
+    for answer in answers(plan):
+        points = sweep(answer, plan.thresholds["bm25"])
+        assert [p.percentile for p in points] == list(range(100))
+        at_median = points[50]
+        assert at_median.delta == answer.findings[0].delta
+        assert at_median.score == (answer.findings[0].score if answer.findings[0].n else None)
+    with pytest.raises(WhyrankError, match="calibration"):
+        sweep(answer, Threshold(0.1))
+
+
+class TestCandidatesForDelta:
+    docs = {"a": "x", "b": "y"}
+
+    def test_judged_when_there_is_no_run(self):
+        found = candidates_for_delta(Collection.of(self.docs, {"q": "x"}, {"q": {"a": 1}}, name="c"))
+        assert (found.texts, found.source) == ({"x": {"a": "x"}}, "judged documents of c")
+
+    def test_the_plain_bm25_run_first(self):
+        runs = {"tasb": {"q": {"b": 1.0}}, "bm25.top100": {"q": {"a": 1.0, "gone": 0.5}}, "bm25_rm3": {"q": {}}}
+        found = candidates_for_delta(Collection.of(self.docs, {"q": "x"}, {}, runs=runs, name="c"))
+        assert (found.texts, found.source) == ({"x": {"a": "x"}}, "run bm25.top100 of c")
+
+    def test_a_named_run(self):
+        runs = {"tasb": {"q": {"b": 1.0}}, "bm25": {"q": {"a": 1.0}}}
+        found = candidates_for_delta(Collection.of(self.docs, {"q": "x"}, {}, runs=runs, name="c"), "tasb")
+        assert found.texts == {"x": {"b": "y"}}
+
+
+class TestStaleScores:
+    """What changes the scores changes the identity, so that the store is never asked for another ranker's scores."""
+
+    def scored(self, tmp_path, collection, spec, analyzer="lucene", stats=None):
+        engine = Engine(ScoreStore(tmp_path / "scores.sqlite"))
+        ranker = open_ranker(spec, Setting(collection, analyzer, stats))
+        texts = list(collection.docs.values())
+        doc = np.arange(len(texts), dtype=np.int32)
+        return engine.score(ranker, ["the wall of berlin"], texts, np.zeros_like(doc), doc)
+
+    collection = Collection.of({"a": "the wall of berlin", "b": "a wall of the house"}, {"q": "x"})
+
+    def test_stop_list(self, tmp_path):
+        stop = tmp_path / "stop.txt"
+        stop.write_text("the\n")
+        spec = f"terrier(stopwords={stop})"
+        assert self.scored(tmp_path, self.collection, "bm25", spec).scored == 2
+        assert self.scored(tmp_path, self.collection, "bm25", spec).reused == 2
+        stop.write_text("the\nof\n")
+        assert self.scored(tmp_path, self.collection, "bm25", spec).scored == 2
+
+    def test_statistics_file(self, tmp_path):
+        from whyrank.rankers import Background
+        from whyrank.text import analyzers
+
+        path, lucene = tmp_path / "s.parquet", analyzers.create("lucene")
+        Background.of({"x": "wall"}, lucene).save(path)
+        first = self.scored(tmp_path, self.collection, "bm25", stats=str(path))
+        assert self.scored(tmp_path, self.collection, "bm25", stats=str(path)).reused == 2
+        Background.of({"x": "wall", "y": "house", "z": "garden"}, lucene).save(path)
+        second = self.scored(tmp_path, self.collection, "bm25", stats=str(path))
+        assert second.scored == 2
+        assert not np.array_equal(first.values, second.values)
+
+    def test_source_of_a_python_ranker(self, tmp_path):
+        module = tmp_path / "mine.py"
+        module.write_text("def f(queries, docs):\n    return [1.0] * len(docs)\n")
+        assert self.scored(tmp_path, self.collection, f"python:{module}:f").scored == 2
+        assert self.scored(tmp_path, self.collection, f"python:{module}:f").reused == 2
+        module.write_text("def f(queries, docs):\n    return [2.0] * len(docs)\n")
+        assert self.scored(tmp_path, self.collection, f"python:{module}:f").values.tolist() == [2.0, 2.0]
+
+    def test_a_stateful_ranker_only_with_a_version(self, tmp_path):
+        module = tmp_path / "mine.py"
+        module.write_text("class C:\n    def score(self, queries, docs):\n        return [1.0] * len(docs)\n")
+        for _ in range(2):
+            assert self.scored(tmp_path, self.collection, f"python:{module}:C").scored == 2
+        assert self.scored(tmp_path, self.collection, f"python:{module}:C(version=1)").scored == 2
+        assert self.scored(tmp_path, self.collection, f"python:{module}:C(version=1)").reused == 2
+        assert self.scored(tmp_path, self.collection, f"python:{module}:C(version=2)").scored == 2
+
+
+def test_all_matched_studies_on_dl19_in_time(data_folder):
+    """Start to end in one process: read, analyse, enumerate, score, summarise. The bound is for two idle cores."""
+    start = time.perf_counter()
+    collection = open_collection(str(data_folder / "msmarco_dl19"))
+    analyzer = f"terrier(stopwords={data_folder / 'stopwords' / 'terrier.txt'})"
+    ranker = open_ranker("bm25", Setting(collection, analyzer))
+    names = probes.match("matched/*")
+    studies = {name: probes.create(name, analyzer=analyzer, compat="abnirml") for name in names}
+    found = [f for a in answers(Plan(collection, studies, [ranker], Engine())) for f in a.findings]
+    assert sum(f.n for f in found) == 2_305_954
+    assert time.perf_counter() - start < 20

@@ -1,0 +1,423 @@
+"""The commands as a user types them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from whyrank.cli.main import main
+from whyrank.contrasts.files import load
+from whyrank.data import open_collection
+from whyrank.data.trec import read_run
+
+SUBPROCESS = [sys.executable, "-m", "whyrank.cli.main"]
+
+
+@pytest.fixture
+def whyrank(monkeypatch, capsys):
+    """Run a command in this process; gives exit code, standard output and standard error."""
+
+    def run(*arguments: str):
+        monkeypatch.setattr(sys, "argv", ["whyrank", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+def one_line(result) -> str:
+    """The error of a wrong request: exit code 2, one line, nothing on standard output."""
+    code, out, err = result
+    assert code == 2, err
+    assert out == ""
+    assert err.startswith("whyrank: ")
+    assert err.count("\n") == 1, err
+    assert "Traceback" not in err
+    return err
+
+
+class TestSpeed:
+    @pytest.mark.parametrize("command", [[sys.executable, "-c", "import whyrank"], [*SUBPROCESS, "--help"]])
+    def test_start_up(self, command):
+        def once() -> float:
+            start = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True)
+            return time.perf_counter() - start
+
+        assert min(once() for _ in range(5)) < 0.5
+
+    def test_nothing_heavy_is_imported(self):
+        code = "import sys, whyrank.cli.main; print([m for m in ('numba','pyarrow','scipy','torch','bm25s','nltk') if m in sys.modules])"
+        found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        assert found.stdout.strip() == "[]"
+
+
+class TestProbe:
+    def test_json_has_all_fields(self, whyrank):
+        code, out, _ = whyrank("probe", "matched/relevance|*", "--json", "--ranker", "bm25")
+        found = json.loads(out)
+        assert code == 0
+        assert [f["study"] for f in found] == [
+            f"matched/relevance|{c}" for c in ("length", "overlap", "sum-tf", "tf")
+        ]
+        fields = ["study", "ranker", "collection", "n", "positive", "neutral", "negative", "nonfinite", "score", "ci_low", "ci_high",
+                  "p_value", "p_adjusted", "mean_diff", "median_diff", "delta", "n_queries", "fingerprint", "seed", "group", "seconds"]  # fmt: skip
+        assert all(field in found[0] for field in fields)
+        assert found[0]["delta"] > 0
+
+    def test_published_counts(self, whyrank, data_folder):
+        """The command that the README of the reproduction gives."""
+        stop = data_folder / "stopwords" / "terrier.txt"
+        code, out, _ = whyrank("probe", "matched/*", "--compat", "abnirml", "--collection", str(data_folder / "msmarco_dl19"),
+                               "--analyzer", f"terrier(stopwords={stop})", "--ranker", "bm25", "--json")  # fmt: skip
+        found = {f["study"]: f for f in json.loads(out)}
+        assert code == 0
+        assert found["matched/length|relevance"]["n"] == 515_401
+        assert found["matched/overlap|sum-tf"]["n"] == 146_730
+        assert (found["matched/tf|sum-tf"]["n"], found["matched/tf|sum-tf"]["score"]) == (0, None)
+        assert sum(f["n"] for f in found.values()) == 2_305_954
+
+    def test_table_states_delta_and_correction(self, whyrank):
+        code, out, err = whyrank(
+            "probe", "matched/length|tf", "--delta", "p75", "--correction", "bh", "--alpha", "0.01"
+        )
+        assert code == 0
+        assert "delta: bm25" in out
+        assert "run bm25 of sample" in out
+        assert "p < 0.01 after correction (bh)" in out
+        assert "1 studies, 2 rankers" in err
+
+    def test_given_delta(self, whyrank):
+        _, out, _ = whyrank("probe", "matched/length|tf", "--delta", "0.25", "--json")
+        assert {f["delta"] for f in json.loads(out)} == {0.25}
+
+    def test_delta_from_another_collection(self, whyrank, tmp_path):
+        make_folder(tmp_path / "tiny")
+        _, out, _ = whyrank(
+            "probe",
+            "matched/length|relevance",
+            "--collection",
+            str(tmp_path / "tiny"),
+            "--delta-from",
+            "sample",
+            "--json",
+        )
+        assert json.loads(out)[0]["delta"] > 0.1
+
+    def test_call_string_and_glob(self, whyrank):
+        _, out, _ = whyrank(
+            "probe", "matched/length|tf(tolerance=1)", "matched/length|tf", "--ranker", "bm25", "--json"
+        )
+        found = {f["study"]: f["n"] for f in json.loads(out)}
+        assert list(found) == ["matched/length|tf(tolerance=1)", "matched/length|tf"]
+        assert found["matched/length|tf(tolerance=1)"] > found["matched/length|tf"]
+
+    def test_breakdown(self, whyrank):
+        _, out, _ = whyrank("probe", "matched/length|tf", "--by", "relevance_group", "--ranker", "bm25", "--json")
+        assert {f["group"] for f in json.loads(out)} > {None, "both relevant"}
+
+    def test_sweep(self, whyrank, tmp_path):
+        _, out, _ = whyrank(
+            "probe", "matched/length|relevance", "--ranker", "bm25", "--sweep", "--out", str(tmp_path / "r")
+        )
+        assert "p99" in out
+        rows = list(csv.DictReader((tmp_path / "r" / "sweep.csv").open()))
+        assert len(rows) == 100
+        assert float(rows[50]["delta"]) > float(rows[0]["delta"]) >= 0
+
+
+class TestAudit:
+    def test_result_folder(self, whyrank, tmp_path):
+        out_folder = tmp_path / "result"
+        code, out, err = whyrank("audit", "--out", str(out_folder), "--format", "markdown", "--format", "latex")
+        assert code == 0
+        assert "within 10%" in err
+        assert f"{out_folder}/report.html" in err
+        findings = pq.read_table(out_folder / "findings.parquet").to_pylist()
+        assert len(findings) == 40
+        assert len(list((out_folder / "scores").glob("*.parquet"))) == 40
+        settings = json.loads((out_folder / "settings.json").read_text())
+        assert settings["seed"] == 0
+        assert "lucene" in settings["rankers"]["bm25"]
+        assert "<html" in (out_folder / "report.html").read_text()
+        assert (out_folder / "tables" / "findings.tex").exists()
+        assert "matched/length" in out
+
+    def test_every_study_of_the_demo_has_something_to_show(self, whyrank, tmp_path):
+        _, out, _ = whyrank("audit", "--out", str(tmp_path / "r"), "--json")
+        counts = {f["study"]: f["n"] for f in json.loads(out)}
+        empty = {"matched/tf|sum-tf", "matched/sum-tf|tf"}
+        assert {study for study, n in counts.items() if n == 0} == empty
+        assert min(n for study, n in counts.items() if study not in empty) >= 30
+
+    def test_a_foreign_folder_is_not_touched(self, whyrank, tmp_path):
+        (tmp_path / "thesis").mkdir()
+        (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+        assert "thesis" in one_line(whyrank("audit", "--out", str(tmp_path / "thesis")))
+        assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
+
+
+class TestContrasts:
+    @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+    def test_writes_what_the_study_asks(self, whyrank, tmp_path, suffix):
+        path = tmp_path / f"c{suffix}"
+        code, _, err = whyrank("contrasts", "matched/length|tf", "--out", str(path))
+        found = load(path)
+        assert code == 0
+        assert f"{len(found):,} contrasts" in err
+        assert found.fingerprint[:16] in err
+        docs = open_collection("sample").docs
+        row = found.labels["doc_ids"].values()[0]
+        assert [docs[d] for d in row] == [found.docs[i] for i in found.doc[0]]
+
+    def test_with_a_ranker(self, whyrank, tmp_path):
+        path = tmp_path / "c.jsonl"
+        whyrank("contrasts", "matched/length|tf", "--ranker", "bm25", "--delta", "0", "--out", str(path))
+        row = json.loads(path.read_text().splitlines()[0])
+        assert row["diff"] == pytest.approx(row["scores"][0] - row["scores"][1])
+        assert row["effect"] == (row["diff"] > 0) - (row["diff"] < 0)
+        assert list(row)[:4] == ["query_id", "doc_ids", "query", "docs"]
+
+    def test_one_study_at_a_time(self, whyrank, tmp_path):
+        assert "one study" in one_line(whyrank("contrasts", "matched/*", "--out", str(tmp_path / "c.jsonl")))
+
+
+class TestRankAndEvaluate:
+    def test_rank_then_evaluate(self, whyrank, tmp_path):
+        run = tmp_path / "run.txt"
+        assert whyrank("rank", "--out", str(run), "--depth", "10")[0] == 0
+        assert max(map(len, read_run(run).values())) == 10
+        code, out, _ = whyrank(
+            "evaluate", "--run", str(run), "--run", "bm25", "--baseline", "bm25", "-m", "nDCG@10", "--json"
+        )
+        rows = {row["run"]: row for row in json.loads(out)}
+        assert code == 0
+        assert rows[str(run)]["mean"] == pytest.approx(rows["bm25"]["mean"]), "the bundled run is what rank gives"
+        assert rows[str(run)]["difference"] == pytest.approx(0)
+
+    def test_re_rank_candidates(self, whyrank, tmp_path):
+        out = tmp_path / "ql.txt"
+        whyrank("rank", "--ranker", "ql", "--candidates", "bm25", "--out", str(out))
+        given, found = open_collection("sample").runs["bm25"], read_run(out)
+        assert {q: set(docs) for q, docs in found.items()} == {q: set(docs) for q, docs in given.items()}
+
+    def test_to_standard_output(self, whyrank):
+        code, out, _ = whyrank("rank", "--depth", "2")
+        assert code == 0
+        assert out.splitlines()[0].split()[3] == "1"
+        assert len(out.splitlines()) == 80
+
+    def test_per_query_values(self, whyrank, tmp_path):
+        whyrank("evaluate", "--out", str(tmp_path / "v.csv"), "-m", "RR@10")
+        rows = list(csv.DictReader((tmp_path / "v.csv").open()))
+        assert len(rows) == 40
+        assert {row["measure"] for row in rows} == {"RR@10"}
+
+    def test_bm25_of_a_candidate_folder(self, whyrank, tmp_path, data_folder):
+        """Frequencies of a folder of candidates are skewed: about .45 where the published run has .506."""
+        run = tmp_path / "r.txt"
+        whyrank(
+            "rank",
+            "--collection",
+            str(data_folder / "msmarco_dl19"),
+            "--candidates",
+            "bm25.top100",
+            "--out",
+            str(run),
+        )
+        _, out, _ = whyrank(
+            "evaluate",
+            "--collection",
+            str(data_folder / "msmarco_dl19"),
+            "--run",
+            str(run),
+            "-m",
+            "nDCG@10",
+            "--json",
+        )
+        assert 0.42 < json.loads(out)[0]["mean"] < 0.48
+
+    def test_tune(self, whyrank):
+        code, out, err = whyrank("tune", "--grid", "k1=0.9,1.2", "--grid", "b=0.4", "--dev-share", "0.5", "--json")
+        assert code == 0
+        assert {t["ranker"] for t in json.loads(out)} == {"bm25(k1=0.9,b=0.4)", "bm25(k1=1.2,b=0.4)"}
+        assert "best of 2 settings on 20 queries" in err
+
+    def test_stats(self, whyrank, tmp_path):
+        path = tmp_path / "s.parquet"
+        assert whyrank("stats", "--out", str(path))[0] == 0
+        _, own, _ = whyrank("rank", "--depth", "3")
+        _, saved, _ = whyrank("rank", "--depth", "3", "--stats", str(path))
+        assert own == saved
+
+    def test_delta(self, whyrank):
+        _, out, _ = whyrank("delta", "--ranker", "bm25", "--json")
+        row = json.loads(out)[0]
+        assert row["delta"] == row["percentiles"]["50"]
+        code, out, _ = whyrank("delta")
+        assert code == 0
+        assert "p99" in out
+
+
+class TestList:
+    def test_everything_has_a_line(self, whyrank):
+        _, out, _ = whyrank("list", "--json")
+        kinds = json.loads(out)
+        assert {"probes", "rankers", "analyzers", "collections", "characteristics"} <= set(kinds)
+        assert all(line for rows in kinds.values() for line in rows.values())
+
+    def test_one_kind(self, whyrank):
+        _, out, _ = whyrank("list", "rankers")
+        assert "bm25" in out
+        assert "terrier" not in out
+
+
+def make_folder(path: Path, **files: str) -> Path:
+    content = {
+        "corpus.jsonl": '{"id": "a", "text": "cats purr"}\n{"id": "b", "text": "cats and dogs"}\n',
+        "queries.tsv": "1\tcats\n",
+        "qrels.txt": "1 0 a 1\n1 0 b 1\n",
+    } | {name.replace("__", "."): text for name, text in files.items()}
+    path.mkdir(parents=True)
+    for name, text in content.items():
+        (path / name).write_text(text)
+    return path
+
+
+class TestWrongRequests:
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (["probe", "matched/lenght|tf"], "matched/length|tf"),
+            (["probe", "--ranker", "bm52"], "'bm25'"),
+            (["probe", "--ranker", "bm25(k2=1)"], "'k1'"),
+            (["probe", "--ranker", "bm25(k1=)"], "value is missing"),
+            (["probe", "--ranker", "bm25", "--ranker", "bm25"], "twice"),
+            (["probe", "--analyzer", "lucen"], "'lucene'"),
+            (["probe", "--analyzer", "terrier"], "WHYRANK_TERRIER_STOPWORDS"),
+            (["probe", "--collection", "no/such/folder"], "no/such/folder"),
+            (["probe", "--delta", "median"], "p50"),
+            (["probe", "--correction", "bonferoni"], "'bonferroni'"),
+            (["probe", "--compat", "abnirm"], "'abnirml'"),
+            (["probe", "--pairs", "top:5", "--candidates", "no.run"], "no.run"),
+            (["probe", "--executor", "threads"], "serial"),
+            (["probe", "--limit", "0"], "--limit"),
+            (["probe", "--colection", "x"], "--collection"),
+            (["prob"], "probe"),
+            (["audit", "--format", "word"], "latex"),
+            (["evaluate", "-m", "nDGC"], "nDCG@10"),
+            (["evaluate", "--run", "no.txt"], "no.txt"),
+            (["rank", "--stats", "no.parquet"], "no.parquet"),
+            (["contrasts", "matched/length|tf"], "--out"),
+            (["contrasts", "matched/length|tf", "--out", "x.csv"], ".parquet"),
+            (["stats"], "--out"),
+            (["tune", "--grid", "k1"], "--grid"),
+            (["list", "ranker"], "'rankers'"),
+            (["probe", "--by", "colour"], "relevance_group"),
+        ],
+    )
+    def test_one_clear_line(self, whyrank, arguments, says, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert says in one_line(whyrank(*arguments))
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("files", "says"),
+        [
+            ({"corpus__jsonl": '{"id": "a"}\n'}, "corpus.jsonl:1"),
+            ({"corpus__jsonl": "{broken\n"}, "corpus.jsonl:1"),
+            ({"corpus__jsonl": ""}, "corpus.jsonl"),
+            ({"qrels__txt": "1 0 a high\n"}, "qrels.txt:1"),
+            ({"queries__tsv": "1\tcats\n1\tdogs\n"}, "queries.tsv:2"),
+        ],
+    )
+    def test_broken_files(self, whyrank, tmp_path, files, says):
+        folder = make_folder(tmp_path / "c", **files)
+        assert says in one_line(whyrank("probe", "--collection", str(folder)))
+
+    def test_judgements_that_point_nowhere(self, whyrank, tmp_path):
+        folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n1 0 b 0\n1 0 gone 1\n")
+        code, _, err = whyrank("probe", "matched/length|relevance", "--collection", str(folder))
+        assert code == 0
+        assert "gone" in err
+        assert "gone" in one_line(whyrank("probe", "--collection", str(folder), "--strict"))
+
+    def test_a_ranker_that_fails_on_some_texts(self, whyrank, tmp_path):
+        module = tmp_path / "mine.py"
+        module.write_text("def f(queries, docs):\n    return [1.0 / (len(d) - 9) for d in docs]\n")
+        folder = make_folder(tmp_path / "c")
+        code, out, err = whyrank(
+            "probe",
+            "matched/length|relevance",
+            "--collection",
+            str(folder),
+            "--ranker",
+            f"python:{module}:f",
+            "--json",
+            "--delta",
+            "0",
+        )
+        assert code == 0
+        assert json.loads(out)[0]["nonfinite"] == 1
+        assert "ZeroDivisionError" in err
+        assert "cats purr" in err
+
+    def test_a_two_megabyte_line(self, whyrank, tmp_path):
+        long = json.dumps({"id": "c", "text": "word " * 400_000})
+        folder = make_folder(
+            tmp_path / "c",
+            corpus__jsonl='{"id": "a", "text": "cats"}\n' + long + "\n",
+            qrels__txt="1 0 a 1\n1 0 c 1\n",
+        )
+        code, out, _ = whyrank(
+            "probe", "matched/length|relevance", "--collection", str(folder), "--json", "--ranker", "bm25"
+        )
+        assert code == 0
+        assert json.loads(out)[0]["n"] == 1
+
+
+def test_interrupted_run_goes_on(tmp_path):
+    """Ctrl-C ends with one line; the same command then scores only what is left."""
+    module, log = tmp_path / "slow.py", tmp_path / "log.txt"
+    module.write_text(
+        "import time\n"
+        f"LOG = {str(log)!r}\n"
+        "def f(queries, docs):\n"
+        "    time.sleep(0.05)\n"
+        "    with open(LOG, 'a') as file:\n"
+        "        file.writelines(f'{hash((q, d))}\\n' for q, d in zip(queries, docs))\n"
+        "    return [float(len(d)) for d in docs]\n"
+    )
+    environment = os.environ | {"WHYRANK_CACHE": str(tmp_path / "cache"), "PYTHONHASHSEED": "0"}
+    command = [
+        *SUBPROCESS,
+        "probe",
+        "matched/length|relevance",
+        "--ranker",
+        f"python:{module}:f(batch_size=8)",
+        "--json",
+    ]
+    first = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while (not log.exists() or log.read_text().count("\n") < 40) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    first.send_signal(signal.SIGINT)
+    _, err = first.communicate(timeout=60)
+    assert first.returncode == 130
+    assert err.strip().splitlines()[-1].startswith("whyrank: stopped")
+    assert "Traceback" not in err
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    assert json.loads(second.stdout)[0]["n"] > 0
+    scored = log.read_text().split()
+    assert len(scored) - len(set(scored)) <= 8, "at most one batch is scored again"

@@ -1,0 +1,111 @@
+"""Files: there is the old content or the new, never half of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from whyrank.core.files import cache_folder, file_digest, replacing, write_text
+
+
+@pytest.fixture
+def umask():
+    """Set the umask for one test."""
+    before = os.umask(0)
+    os.umask(before)
+    yield os.umask
+    os.umask(before)
+
+
+def test_a_failure_leaves_the_old_content_and_nothing_else(tmp_path):
+    target = tmp_path / "result.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError, match="in the middle"), replacing(target) as beside:  # noqa: PT012
+        beside.write_text("half of the n")
+        raise RuntimeError("in the middle")
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["result.txt"]
+
+
+def test_an_interruption_leaves_nothing_where_nothing_was(tmp_path):
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "result.txt") as beside:  # noqa: PT012
+        beside.write_text("half")
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_old_content_is_seen_until_the_block_ends(tmp_path):
+    target = tmp_path / "result.txt"
+    target.write_text("old")
+    with replacing(target) as beside:
+        beside.write_text("new")
+        assert target.read_text() == "old"
+        assert beside.parent == target.parent  # a rename works within one file system only
+    assert target.read_text() == "new"
+    assert os.listdir(tmp_path) == ["result.txt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are a matter of POSIX")
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_permissions_are_those_of_an_ordinary_new_file(tmp_path, umask, mask):
+    umask(mask)
+    write_text(tmp_path / "ours.txt", "x")
+    (tmp_path / "ordinary.txt").write_text("x")
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {0o666 & ~mask}
+    assert umask(mask) == mask
+
+
+def test_a_relative_path_and_new_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_text("plain.txt", "a")
+    write_text("new/folders/deep.txt", "b")
+    assert Path("plain.txt").read_text() == "a"
+    assert Path("new/folders/deep.txt").read_text() == "b"
+    assert sorted(p.name for p in tmp_path.rglob("*") if p.is_file()) == ["deep.txt", "plain.txt"]
+
+
+def test_a_name_as_long_as_the_file_system_allows(tmp_path):
+    target = tmp_path / ("n" * 250)
+    write_text(target, "x")
+    assert target.read_text() == "x"
+
+
+def test_text_is_utf8_whatever_the_locale(tmp_path):
+    write_text(tmp_path / "a.txt", "naïve – 文\n")
+    assert (tmp_path / "a.txt").read_bytes() == "naïve – 文\n".encode()
+
+
+def test_text_that_cannot_be_encoded_leaves_the_old_content(tmp_path):
+    write_text(tmp_path / "a.txt", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(tmp_path / "a.txt", "half a pair: \ud800")
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_the_digest_is_of_the_content(tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"abc" * 100_000)
+    assert file_digest(path) == sha256(b"abc" * 100_000).hexdigest()[:16]
+
+
+def test_the_cache_folder_follows_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("WHYRANK_CACHE", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine"
+    monkeypatch.delenv("WHYRANK_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "whyrank"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == Path.home() / ".cache" / "whyrank"
+
+
+def test_asking_for_the_cache_folder_makes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("WHYRANK_CACHE", str(tmp_path / "mine"))
+    cache_folder()
+    assert not (tmp_path / "mine").exists()

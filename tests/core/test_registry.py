@@ -1,0 +1,279 @@
+"""The registry: names resolve late, in a fixed order, and errors say what would have worked."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from whyrank.core.callstrings import Call
+from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.registry import Registry, call_of
+
+LAZY = """
+class Lazy:
+    def __init__(self, size=1):
+        self.size = size
+"""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A thing with arguments."""
+
+    resource: str | None = None
+    size: int = 1
+    analyzer: str = "lucene"
+
+    @property
+    def id(self) -> str:
+        return call_of(self, "thing")
+
+
+class Shapes:
+    """A family of two."""
+
+    def names(self):
+        return ["shape/round", "shape/square"]
+
+    def make(self, name, size=1):
+        return name, size
+
+
+class Declared(Shapes):
+    """A family that declares the arguments of what it makes."""
+
+    arguments = ("colour",)
+
+    def make(self, name, **arguments):
+        return name, arguments
+
+
+@dataclass(frozen=True)
+class Family(Shapes):
+    """A family that is a record itself."""
+
+    prefix: str = "shape"
+
+
+@pytest.fixture
+def things() -> Registry:
+    found = Registry("things", "thing")
+    found.register("thing")(Thing)
+    return found
+
+
+@pytest.fixture
+def on_path(tmp_path, monkeypatch):
+    """A folder that Python imports from; the modules written there are forgotten afterwards."""
+    known = set(sys.modules)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def install(folder, entries: str, module: str) -> None:
+    """Lay down what an installer would: a module and the metadata of its distribution."""
+    (folder / "installed_things.py").write_text(module)
+    info = folder / "installed_things-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: installed-things\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entries)
+
+
+def test_a_builtin_is_not_imported_before_it_is_asked_for(on_path):
+    (on_path / "lazy_thing_module.py").write_text(LAZY)
+    found = Registry("things", "thing", {"lazy": "lazy_thing_module:Lazy"})
+    assert found.names() == ["lazy"]
+    assert found.match("l*") == ["lazy"]
+    assert "lazy_thing_module" not in sys.modules
+    assert found.create("lazy(size=3)").size == 3
+    assert "lazy_thing_module" in sys.modules
+
+
+def test_the_builtins_of_whyrank_resolve():
+    from whyrank.data import collections
+    from whyrank.probes import probes
+    from whyrank.rankers import rankers
+    from whyrank.text import analyzers
+
+    for registry in (collections, probes, rankers, analyzers):
+        assert registry.names()
+        assert all(callable(registry.factory(n)) or registry.factory(n).names() for n in registry.names())
+
+
+def test_registering_returns_the_class_and_makes_objects(things):
+    made = things.create("thing:file.txt(size=2)")
+    assert made == Thing("file.txt", 2)
+    assert things.create(made.id) == made
+    assert things.register("other")(Thing) is Thing
+
+
+def test_a_function_is_a_factory_too(things):
+    @things.register("pair")
+    def pair(left=1, *, right=2):
+        return left, right
+
+    assert things.create("pair(right=5)") == (1, 5)
+
+
+def test_a_name_can_be_taken_only_once(things):
+    with pytest.raises(WhyrankError, match="'thing' is already registered"):
+        things.register("thing")(Thing)
+    with pytest.raises(WhyrankError, match="'lazy' is already registered"):
+        Registry("things", "thing", {"lazy": "nowhere:Lazy"}).register("lazy")(Thing)
+
+
+def test_forgetting_frees_the_name(things):
+    things.forget("thing")
+    assert "thing" not in things
+    assert things.names() == []
+    things.register("thing")(Thing)
+    things.forget("never registered")
+
+
+def test_forgetting_a_builtin_is_of_no_consequence(on_path):
+    (on_path / "lazy_thing_module.py").write_text(LAZY)
+    found = Registry("things", "thing", {"lazy": "lazy_thing_module:Lazy"})
+    found.create("lazy")
+    found.forget("lazy")
+    assert found.create("lazy").size == 1
+
+
+def test_names_are_sorted_and_matched_by_shell_patterns(things):
+    for name in ("b/two", "b/one", "a"):
+        things.register(name)(Thing)
+    assert things.names() == ["a", "b/one", "b/two", "thing"]
+    assert things.match("b/*") == ["b/one", "b/two"]
+    assert things.match("?") == ["a"]
+    assert things.match("*") == things.names()
+    with pytest.raises(UnknownName, match=r"unknown thing 'thong\*'; did you mean 'thing'\?"):
+        things.match("thong*")
+
+
+def test_defaults_fill_only_what_is_accepted_and_not_given(things):
+    assert things.create("thing", analyzer="krovetz", seed=3) == Thing(None, 1, "krovetz")
+    assert things.create("thing(analyzer=terrier)", analyzer="krovetz") == Thing(None, 1, "terrier")
+
+
+def test_an_unknown_argument_gets_a_suggestion(things):
+    with pytest.raises(UnknownName, match=r"unknown argument of thing 'thing' 'sise'; did you mean 'size'\?"):
+        things.create("thing(sise=1)")
+
+
+def test_an_unknown_name_gets_a_suggestion(things):
+    with pytest.raises(UnknownName, match=r"unknown thing 'thingy'; did you mean 'thing'\?"):
+        things.create("thingy(size=1)")
+
+
+def test_a_resource_where_none_is_taken(things):
+    things.register("plain")(lambda size=1: size)
+    with pytest.raises(WhyrankError, match=r"'plain' takes no resource after the colon \('x'\)"):
+        things.create("plain:x")
+
+
+def test_an_argument_that_is_needed(things):
+    things.register("file")(lambda resource: resource)
+    things.register("sized")(lambda *, size: size)
+    with pytest.raises(WhyrankError, match="thing 'file' needs 'resource'; write file:RESOURCE"):
+        things.create("file")
+    with pytest.raises(WhyrankError, match=r"thing 'sized' needs 'size'; write sized\(size=...\)"):
+        things.create("sized")
+    assert things.create("sized", size=4) == 4
+
+
+def test_an_argument_that_the_factory_refuses(things):
+    things.register("half")(lambda size=1: size / 2)
+    with pytest.raises(WhyrankError, match=r"thing 'half\(size=x\)' cannot be made: unsupported operand"):
+        things.create("half(size=x)")
+
+
+def test_a_fault_of_the_factory_itself_is_not_blamed_on_the_user(things):
+    @things.register("faulty")
+    def faulty(size=1):
+        raise TypeError("a fault in here")
+
+    with pytest.raises(TypeError, match="a fault in here"):
+        things.create("faulty")
+
+
+def test_an_argument_called_name_is_an_ordinary_one(things):
+    things.register("named")(lambda name="x": name)
+    assert things.create("named(name=y)") == "y"
+
+
+@pytest.mark.parametrize("family", [Shapes(), Family()], ids=["plain", "dataclass"])
+def test_a_family_makes_all_ids_with_its_prefix(things, family):
+    things.register("shape/")(family)
+    assert things.names() == ["shape/round", "shape/square", "thing"]
+    assert things.create("shape/round(size=2)") == ("shape/round", 2)
+    assert things.create("shape/round", size=3, colour="red") == ("shape/round", 3)
+    assert things.factory("shape/square") is family
+    assert "shape/round" in things
+    assert "shape/oval" not in things
+    assert "shape/" not in things
+    assert "shape" not in things
+    with pytest.raises(UnknownName, match="did you mean 'shape/round'"):
+        things.create("shape/rund")
+    with pytest.raises(UnknownName, match="unknown argument of thing 'shape/round' 'sizes'"):
+        things.create("shape/round(sizes=2)")
+    with pytest.raises(UnknownName, match="unknown argument of thing 'shape/round' 'name'"):
+        things.create("shape/round(name=square)")
+
+
+def test_a_family_may_declare_its_arguments(things):
+    things.register("shape/")(Declared())
+    assert things.create("shape/round(colour=red)", size=1) == ("shape/round", {"colour": "red"})
+    with pytest.raises(UnknownName, match="unknown argument"):
+        things.create("shape/round(size=2)")
+
+
+def test_a_single_object_may_stand_beside_a_family(things):
+    things.register("shape/")(Shapes())
+    things.register("shape/oval")(Thing)
+    assert things.names() == ["shape/oval", "shape/round", "shape/square", "thing"]
+    assert things.create("shape/oval") == Thing()
+
+
+def test_call_of_leaves_out_defaults_and_what_the_name_says():
+    assert call_of(Thing(), "thing") == "thing"
+    assert call_of(Thing("a:b(c)", 2), "thing") == "thing:a:b(c)(size=2)"
+    assert call_of(Thing(size=2, analyzer="x y"), "thing", without=["size"]) == "thing(analyzer='x y')"
+
+
+def test_build_takes_a_parsed_call(things):
+    assert things.build(Call("thing", "r", {"size": 5}), analyzer="x") == Thing("r", 5, "x")
+
+
+def test_an_installed_package_is_found_when_it_is_asked_for(on_path, things):
+    install(on_path, "[whyrank.things]\nlazy = installed_things:Lazy\n", LAZY)
+    assert "lazy" not in Registry("others", "other")
+    assert things.create("thing") == Thing()
+    assert "installed_things" not in sys.modules
+    assert things.create("lazy(size=2)").size == 2
+
+
+def test_a_registration_and_a_builtin_win_over_a_package(on_path):
+    (on_path / "lazy_thing_module.py").write_text(LAZY)
+    install(on_path, "[whyrank.things]\nlazy = installed_things:Lazy\nmine = installed_things:Lazy\n", LAZY)
+    found = Registry("things", "thing", {"lazy": "lazy_thing_module:Lazy"})
+    found.register("mine")(Thing)
+    assert type(found.create("lazy")).__module__ == "lazy_thing_module"
+    assert found.create("mine") == Thing()
+
+
+def test_a_broken_package_warns_once_and_does_not_stop_the_rest(on_path, things, caplog):
+    entries = "missing = nowhere:Thing\nfails = installed_things:Gone\nlazy = installed_things:Lazy\n"
+    install(on_path, f"[whyrank.things]\nfamily/ = nowhere:family\n{entries}", LAZY)
+    with caplog.at_level(logging.WARNING):
+        assert things.names() == ["lazy", "thing"]
+        assert things.match("*") == ["lazy", "thing"]
+        assert "missing" not in things
+        with pytest.raises(UnknownName, match="unknown thing 'missing'"):
+            things.create("missing")
+    assert len(caplog.messages) == 3
+    assert all("from package 'installed-things' does not load" in message for message in caplog.messages)
+    assert things.create("lazy").size == 1
