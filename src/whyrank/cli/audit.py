@@ -20,12 +20,11 @@ def audit(request: Request) -> None:
     from whyrank.cli.running import run
     from whyrank.probes import probes
 
-    if not request.collection:
-        request = _demo(request)
-    run(request, ["*"], probes, "audit")
+    demo = not request.collection
+    run(_demo(request) if demo else request, ["*"], probes, "audit")
+    if demo and request.tolerance is None:
+        say(f"note: the sample is small, so texts count as matched within {DEMO_TOLERANCE} (--tolerance 0: exactly)")
 
 
 def _demo(request: Request) -> Request:
-    if request.tolerance is None:
-        say(f"note: the sample is small, so texts count as matched within {DEMO_TOLERANCE} (--tolerance 0: exactly)")
     return replace(request, collection="sample", tolerance=request.tolerance or DEMO_TOLERANCE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+INTERRUPTED = 130
 COMMANDS: dict[str, Callable[..., Any]] = {
     "audit": audit.audit,
     "probe": probe.probe,
@@ -51,14 +52,15 @@ def main() -> None:
     except WhyrankError as error:
         _stop(str(error), 2)
     except KeyboardInterrupt:
-        _stop("stopped; what was scored is kept, so the same command goes on from here", 130)
+        code = INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:
         _stop(*_explained(error))
-    else:
-        sys.exit(code if isinstance(code, int) else 0)
+    if code == INTERRUPTED:  # the option parser turns Ctrl-C into this code
+        _stop("stopped; what was scored is kept, so the same command goes on from here", INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _explained(error: Exception) -> tuple[str, int]:
@@ -73,7 +75,7 @@ def _explained(error: Exception) -> tuple[str, int]:
     return f"internal error: {kind}: {error}; set WHYRANK_DEBUG=1 for the details and please report it", 70
 
 
-def _stop(message: str, code: int) -> None:
+def _stop(message: str, code: int) -> NoReturn:
     print("whyrank: " + " ".join(message.split("\n")), file=sys.stderr)
     sys.exit(code)
 

@@ -24,6 +24,7 @@ _TOKENS: Mapping[str, Tokenise] = {
 _STEMS: Mapping[str, Callable[[], list[Step]]] = {
     "": list,
     "porter": lambda: [steps.porter],
+    "porter-original": lambda: [steps.porter_original],
     "krovetz": lambda: [steps.krovetz()],
 }
 _FLAGS = ("lower", "possessive", "keep_query_stops")
@@ -43,8 +44,8 @@ def chain(
 ) -> Analyzer:
     """An analyzer of one's own, in this order: tokens, possessives, lower case, limits, stop words, stems.
 
-    `tokens` is unicode, plain, ascii or whitespace; `stop` is `lucene` or a file; `stem` is porter or
-    krovetz. The limits are those of `steps.limits`; `keep_query_stops` keeps stop words in queries.
+    `tokens` is unicode, plain, ascii or whitespace; `stop` is `lucene` or a file; `stem` is porter,
+    porter-original or krovetz. The limits are those of `steps.limits`; `keep_query_stops` keeps stop words in queries.
     """
     given = _checked(dict(locals()))
     stops = _stop_words(given["stop"])

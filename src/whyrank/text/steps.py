@@ -47,7 +47,14 @@ def limits(max_length: int = 0, max_digits: int | None = None, max_repeat: int =
 @lru_cache(maxsize=1 << 20)
 def porter(token: str) -> str:
     """Porter's stemmer with its author's own amendments, as Lucene and Terrier have it (Porter 1980)."""
-    stem: str = _porter().stem(token, to_lowercase=False)
+    stem: str = _porter("MARTIN_EXTENSIONS").stem(token, to_lowercase=False)
+    return stem
+
+
+@lru_cache(maxsize=1 << 20)
+def porter_original(token: str) -> str:
+    """Porter's stemmer as first printed, without the later amendments (Porter 1980)."""
+    stem: str = _porter("ORIGINAL_ALGORITHM").stem(token, to_lowercase=False)
     return stem
 
 
@@ -69,7 +76,7 @@ def krovetz() -> Step:
 
 
 @cache
-def _porter() -> Any:
+def _porter(mode: str) -> Any:
     from nltk.stem.porter import PorterStemmer
 
-    return PorterStemmer(mode=PorterStemmer.MARTIN_EXTENSIONS)
+    return PorterStemmer(mode=mode)
