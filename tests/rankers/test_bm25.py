@@ -41,18 +41,22 @@ def test_equals_bm25s(data_folder, name, variant):
         assert np.abs(found - expected).max() < 1e-5
 
 
+def oracle_idf(variant, n, df):
+    odds = (n - df + 0.5) / (df + 0.5)
+    if variant == "lucene":
+        return math.log(1 + odds)
+    if variant == "robertson":
+        return max(0.0, math.log(odds))
+    return math.log(n / max(df, 1)) if variant == "atire" else math.log2(odds)
+
+
 def oracle_bm25(variant, k1, b, k3, query, doc, docs):
     """BM25 of one pair, written out from the table in the docstring."""
     n, average = len(docs), sum(map(len, docs)) / len(docs) if sum(map(len, docs)) else 1.0
     counts, total = Counter(doc), 0.0
     for term, asked in Counter(query).items():
         df, tf = sum(term in d for d in docs), counts[term]
-        idf = {
-            "lucene": lambda: math.log(1 + (n - df + 0.5) / (df + 0.5)),
-            "robertson": lambda: max(0.0, math.log((n - df + 0.5) / (df + 0.5))),
-            "atire": lambda: math.log(n / max(df, 1)),
-            "terrier": lambda: math.log2((n - df + 0.5) / (df + 0.5)),
-        }[variant]()
+        idf = oracle_idf(variant, n, df)
         part = tf / (tf + k1 * (1 - b + b * len(doc) / average)) if tf else 0.0
         scale = k1 + 1 if variant in ("atire", "terrier") else 1.0
         weight = (k3 + 1) * asked / (k3 + asked) if variant == "terrier" else asked

@@ -79,6 +79,6 @@ def test_travels_to_another_process(module):
     "resource", ["no_such_module:f", "mine", "{file}:missing", "{file}:number", "/no/such/file.py:f"]
 )
 def test_what_is_not_there_is_one_clear_line(module, resource):
+    ranker = open_ranker("python:" + resource.replace("{file}", str(module)))
     with pytest.raises(WhyrankError, match="python:"):
-        ranker = open_ranker("python:" + resource.replace("{file}", str(module)))
         ranker.score(["q"], ["d"])

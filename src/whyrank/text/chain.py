@@ -45,7 +45,8 @@ def chain(
     """An analyzer of one's own, in this order: tokens, possessives, lower case, limits, stop words, stems.
 
     `tokens` is unicode, plain, ascii or whitespace; `stop` is `lucene` or a file; `stem` is porter,
-    porter-original or krovetz. The limits are those of `steps.limits`; `keep_query_stops` keeps stop words in queries.
+    porter-original or krovetz. The limits are those of `steps.limits`; `keep_query_stops` keeps stop words
+    in queries.
     """
     given = _checked(dict(locals()))
     stops = _stop_words(given["stop"])
