@@ -119,7 +119,7 @@ def test_silent_when_there_is_no_stream_at_all(clock, monkeypatch):
         (10, 0, 0.0, "x:   0% 0/10 (0/s, 0:00 left)"),
         (10, 1, 10.0, "x:  10% 1/10 (0/s, 1:30 left)"),
         (7201, 1, 1.0, "x:   0% 1/7,201 (1/s, 2:00:00 left)"),
-        (10, 20, 1.0, "x: 200% 20/10 (20/s, 0:00 left)"),
+        (10, 20, 10.0, "x: 200% 20/10 (2/s, 0:00 left)"),
     ],
 )
 def test_the_line(total, done, seconds, line):

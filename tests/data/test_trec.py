@@ -58,7 +58,12 @@ def test_order_is_score_then_id_descending_and_nan_last(by):
     assert all(before(a, b, by) for i, a in enumerate(order) for b in order[i + 1 :])
 
 
-@given(st.dictionaries(ids.filter(str.isascii), st.sampled_from([0.5, 1.0, 2.0]), min_size=2, max_size=6), st.data())
+@given(
+    st.dictionaries(
+        ids.filter(str.isascii).filter(str.isprintable), st.sampled_from([0.5, 1.0, 2.0]), min_size=2, max_size=6
+    ),
+    st.data(),
+)
 @settings(deadline=None)
 def test_ties_fall_as_trec_eval_lets_them_fall(by, data):
     relevant = data.draw(st.sampled_from(sorted(by)))

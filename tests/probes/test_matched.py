@@ -192,6 +192,15 @@ def test_registered_characteristics_make_probes():
     assert "matched/length|shouting" not in probes.names()
 
 
+def test_a_query_none_of_whose_documents_exist():
+    collection = Collection.of(
+        {"d1": "a b", "d2": "a b c"}, {"q": "a", "r": "b"}, {"q": {"d1": 1, "d2": 1}, "r": {"gone": 1}}
+    )
+    for name in probes.match("matched/*"):
+        probes.create(name).contrasts(collection)
+    assert len(probes.create("matched/length|relevance", analyzer="whitespace").contrasts(collection)) == 1
+
+
 def test_relative_tolerance():
     docs = {"a": "w " * 10, "b": "w " * 11 + "x", "c": "w " * 20}
     collection = Collection.of(docs, {"q": "w x"}, {"q": dict.fromkeys(docs, 0)})

@@ -19,6 +19,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     os.close(handle)
     try:
         yield Path(beside)
+        _flush(beside)
         os.chmod(beside, 0o666 & ~_umask())  # mkstemp makes private files; results are ordinary ones
         os.replace(beside, target)
     finally:
@@ -42,6 +43,12 @@ def cache_folder() -> Path:
     given = os.environ.get("WHYRANK_CACHE")
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whyrank"
     return Path(given) if given else base
+
+
+def _flush(path: str) -> None:
+    """Bring the content to the disk, so that after a power failure the name never stands for an empty file."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
 
 
 def _umask() -> int:

@@ -59,7 +59,7 @@ def overlap(pool: Pool) -> Floats:
 def measured(name: str, pool: Pool) -> Floats:
     """A characteristic of all documents of a pool as a matrix: one row per document."""
     values = np.asarray(characteristics.factory(name)(pool), dtype=np.float64)
-    return np.ascontiguousarray(values.reshape(len(pool.doc_ids), -1))
+    return np.ascontiguousarray(values if values.ndim == 2 else values[:, None])
 
 
 def in_words(name: str) -> str:

@@ -30,7 +30,7 @@ def match(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
     if tolerance.absolute or tolerance.relative:
         return _filled(_matches, control, variable, tolerance)
     usable = np.flatnonzero(~np.isnan(control).any(axis=1))
-    order = usable[np.lexsort(control[usable].T)]
+    order = usable[np.lexsort(control[usable].T)] if control.shape[1] else usable
     starts = _group_starts(control[order])
     room = np.empty((_within(np.diff(starts)), 2), np.int32)
     n = _grouped(starts, order, variable, tolerance.margin, room)

@@ -35,12 +35,12 @@ class Setting:
 
     def analyzer_for(self, own: str | None) -> Analyzer:
         """The ranker's own analyzer, else the default one."""
-        return analyzers.create(own or self.analyzer)
+        return analyzers.create(str(own or self.analyzer))
 
     def background(self, analyzer: Analyzer, own: str | None) -> Background:
         """Statistics from the ranker's own source, the given source, or the collection at hand."""
-        source = own or self.stats
-        if source is None:
+        source = str(own or self.stats or "")
+        if not source:
             return _of_collection(self.collection, analyzer) if self.collection else Background.empty(analyzer)
         if source.endswith(".parquet") or Path(source).is_file():
             return Background.load(source, analyzer)
