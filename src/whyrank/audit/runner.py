@@ -58,13 +58,40 @@ class Answer:
 
 def answers(plan: Plan) -> Iterator[Answer]:
     """Every study put to every ranker, one answer at a time."""
+    controls = Controls(plan)
     for name, study in plan.studies.items():
         start = time.perf_counter()
-        contrasts = study.contrasts(plan.collection)
-        contrasts = contrasts.sample(plan.limit, plan.seed) if plan.limit else contrasts
+        contrasts = _contrasts(plan, study)
         building = time.perf_counter() - start
         for ranker in plan.rankers:
-            yield _answer(plan, name, contrasts, ranker, building)
+            yield _answer(plan, name, contrasts, ranker, building, controls.score(study, ranker))
+
+
+class Controls:
+    """Scores of the controls that studies name (attribute `control_study`): each put to each ranker once."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Start with nothing asked."""
+        self._plan = plan
+        self._contrasts: dict[str, Contrasts] = {}
+        self._scores: dict[tuple[str, str], float | None] = {}
+
+    def score(self, study: Study, ranker: Ranker) -> float | None:
+        """The score of the study's control; None where it has none, or no contrasts."""
+        control: Study | None = getattr(study, "control_study", None)
+        if control is None:
+            return None
+        key = (control.id, ranker.name)
+        if key not in self._scores:
+            self._scores[key] = self._asked(control, ranker)
+        return self._scores[key]
+
+    def _asked(self, control: Study, ranker: Ranker) -> float | None:
+        if control.id not in self._contrasts:
+            self._contrasts[control.id] = _contrasts(self._plan, control)
+        contrasts, threshold = self._contrasts[control.id], self._plan.thresholds.get(ranker.name, Threshold())
+        reading = _reading(contrasts, _scores(self._plan.engine, ranker, contrasts), threshold, control)
+        return float(reading.effects[reading.finite].mean()) if reading.finite.any() else None
 
 
 def with_adjusted_p(findings: Sequence[Finding], method: str) -> list[Finding]:
@@ -76,16 +103,28 @@ def with_adjusted_p(findings: Sequence[Finding], method: str) -> list[Finding]:
     ]
 
 
-def _answer(plan: Plan, name: str, contrasts: Contrasts, ranker: Ranker, building: float) -> Answer:
+def _answer(
+    plan: Plan, name: str, contrasts: Contrasts, ranker: Ranker, building: float, control: float | None
+) -> Answer:
     start, study = time.perf_counter(), plan.studies[name]
     threshold = plan.thresholds.get(ranker.name, Threshold())
     scores = _scores(plan.engine, ranker, contrasts)
-    reading = Reading.of(contrasts, scores.values.reshape(-1, contrasts.size), threshold.delta, study.symmetric)
-    setting = Setting(ranker.name, plan.collection.name, threshold.delta, plan.seed, threshold.chance, study=name)
+    reading = _reading(contrasts, scores, threshold, study)
+    setting = Setting(ranker.name, plan.collection.name, threshold.delta, plan.seed, threshold.chance)
+    setting = replace(setting, study=name, control=control)
     findings = read_out(study, contrasts, reading, setting, plan.by)
     seconds = building + time.perf_counter() - start
     timed = [replace(finding, seconds=round(seconds, 3)) for finding in findings]
     return Answer(name, study, ranker.name, contrasts, reading, timed, scores.failures)
+
+
+def _reading(contrasts: Contrasts, scores: Scores, threshold: Threshold, study: Study) -> Reading:
+    return Reading.of(contrasts, scores.values.reshape(-1, contrasts.size), threshold.delta, study.symmetric)
+
+
+def _contrasts(plan: Plan, study: Study) -> Contrasts:
+    contrasts = study.contrasts(plan.collection)
+    return contrasts.sample(plan.limit, plan.seed) if plan.limit else contrasts
 
 
 def _scores(engine: Engine, ranker: Ranker, contrasts: Contrasts) -> Scores:

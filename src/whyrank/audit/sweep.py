@@ -5,6 +5,8 @@ MacAvaney et al. (ABNIRML, TACL 2022, section 4.1) find the order of systems sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +24,39 @@ class SweepPoint(NamedTuple):
     percentile: int
     delta: float
     score: float | None
+
+
+MEDIAN, LAST = 50, 95  # beyond the 95th percentile nearly all is neutral and orders are noise
+
+
+def stable_from(points: Sequence[SweepPoint]) -> dict[str, int | None]:
+    """By study, the lowest percentile from which on no two rankers change places (up to the 95th); None if there is none.
+
+    A tie agrees with any order. With a single ranker there is nothing to change.
+    """
+    studies = dict.fromkeys(point.study for point in points)
+    return {study: _stable([point for point in points if point.study == study]) for study in studies}
+
+
+def _stable(points: Sequence[SweepPoint]) -> int | None:
+    curves = _curves(points)
+    if len(curves) < 2:
+        return None
+    signs = np.array([np.sign(np.subtract(a, b)) for a, b in combinations(curves, 2)])
+    for start in range(LAST + 1):
+        rest = signs[:, start : LAST + 1]
+        if not ((rest.max(axis=1) > 0) & (rest.min(axis=1) < 0)).any():
+            return start
+    return None
+
+
+def _curves(points: Sequence[SweepPoint]) -> list[list[float]]:
+    """Scores by percentile, one list per ranker that has any."""
+    found: dict[str, list[float]] = {}
+    for point in points:
+        if point.score is not None:
+            found.setdefault(point.ranker, []).append(point.score)
+    return list(found.values())
 
 
 def sweep(answer: Answer, threshold: Threshold) -> list[SweepPoint]:

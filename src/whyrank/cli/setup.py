@@ -64,8 +64,21 @@ def make_studies(patterns: Sequence[str], registry: Registry[Any], request: Requ
     given = {"analyzer": request.analyzer, "compat": request.compat, "pairs": request.pairs, "seed": request.seed,
              "candidates": request.candidates if top else None, "tolerance": request.tolerance}  # fmt: skip
     defaults = {name: value for name, value in given.items() if value is not None}
-    names = [name for pattern in patterns for name in ([pattern] if "(" in pattern else registry.match(pattern))]
-    return {name: registry.create(name, **defaults) for name in names}
+    named = [p for p in patterns if "(" in p or p in registry]
+    found = {name: registry.create(name, **defaults) for p in patterns for name in _matching(p, registry)}
+    return {name: study for name, study in found.items() if name in named or _available(name, study)}
+
+
+def _matching(pattern: str, registry: Registry[Any]) -> list[str]:
+    return [pattern] if "(" in pattern else registry.match(pattern)
+
+
+def _available(name: str, study: Study) -> bool:
+    """Whether a study that a pattern found can run as it is; a note says what it would need."""
+    reason = getattr(study, "unavailable", "")
+    if reason:
+        say(f"note: {name} is left out: {reason}")
+    return not reason
 
 
 def delta_candidates(collection: Collection, delta_from: str | None, run: str | None, strict: bool) -> Candidates:

@@ -53,6 +53,7 @@ class Contrasts:
         query: index of the query, one per contrast.
         doc: indices of the texts, one row per contrast, the favoured text first.
         labels: named columns, one value per contrast or one per contrast and text.
+        dropped: how many questions could not be asked, by reason.
     """
 
     queries: Sequence[str]
@@ -60,6 +61,7 @@ class Contrasts:
     query: Codes
     doc: Codes
     labels: Mapping[str, Labels] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.doc.ndim != 2 or len(self.query) != len(self.doc):
@@ -77,7 +79,7 @@ class Contrasts:
         return int(self.doc.shape[1])
 
     @classmethod
-    def from_pairs(cls, pairs: Iterable[Pair], size: int = 2) -> Contrasts:
+    def from_pairs(cls, pairs: Iterable[Pair], size: int = 2, dropped: Mapping[str, int] | None = None) -> Contrasts:
         """Build contrasts from one `Pair` at a time."""
         rows = list(pairs)
         size = len(rows[0].docs) if rows else size
@@ -85,7 +87,7 @@ class Contrasts:
             raise WhyrankError(f"all contrasts of a study need the same number of texts ({size})")
         queries, query = index_texts([row.query for row in rows])
         docs, doc = index_texts([text for row in rows for text in row.docs])
-        return cls(queries, docs, query, doc.reshape(-1, size), _columns([row.labels for row in rows]))
+        return cls(queries, docs, query, doc.reshape(-1, size), _columns([row.labels for row in rows]), dropped or {})
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Contrasts:
         """Some of the contrasts; texts that none of them uses are dropped."""

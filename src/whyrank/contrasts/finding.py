@@ -14,7 +14,8 @@ class Finding:
     `score` = (positive - negative) / (n - nonfinite); the interval and `p_value` are clustered by query;
     `p_t`, `p_wilcoxon` and `p_sign` treat contrasts as independent, as the published tables do.
     Figures that are undefined are None. `study` is the name that was asked for, `call` the full call string, with
-    what came from options such as the analyzer.
+    what came from options such as the analyzer. `dropped` counts the questions that could not be asked, by reason;
+    `control` is the score of the study's control (for an edit: tokens joined by blanks and nothing else).
     """
 
     study: str
@@ -43,6 +44,8 @@ class Finding:
     p_sign: float | None = None
     meaning: str = ""
     call: str = ""
+    dropped: str = ""
+    control: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON and tables."""

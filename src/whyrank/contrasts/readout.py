@@ -59,6 +59,7 @@ class Setting:
     resamples: int = 10_000
     flips: int = 100_000
     study: str = ""
+    control: float | None = None
 
 
 def read_out(
@@ -108,6 +109,8 @@ def _finding(
         group=group,
         meaning=study.positive,
         call=study.id,
+        dropped="; ".join(f"{reason} {count:,}" for reason, count in sorted(contrasts.dropped.items()) if count),
+        control=setting.control,
         **figures,
     )
 

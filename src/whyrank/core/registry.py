@@ -70,7 +70,8 @@ class Registry(Generic[T]):
     def build(self, call: Call, **defaults: Any) -> T:
         """Make the object of a parsed call string."""
         factory = self.factory(call.name)
-        arguments = {k: v for k, v in defaults.items() if k in _accepted(factory)} | dict(call.arguments)
+        accepted = _accepted(factory, call.name)
+        arguments = {k: v for k, v in defaults.items() if k in accepted} | dict(call.arguments)
         if call.resource is not None:
             arguments["resource"] = call.resource
         self._check(call, factory, arguments)
@@ -137,7 +138,7 @@ class Registry(Generic[T]):
         return {point.name: point for point in entry_points(group=f"whyrank.{self.kind}")}
 
     def _check(self, call: Call, factory: Any, arguments: Mapping[str, Any]) -> None:
-        accepted, needed = _accepted(factory), _needed(factory)
+        accepted, needed = _accepted(factory, call.name), _needed(factory)
         unknown = [key for key in arguments if key not in accepted]
         if "resource" in unknown:
             raise WhyrankError(f"{self.one} {call.name!r} takes no resource after the colon ({call.resource!r})")
@@ -163,10 +164,10 @@ def _serves(factory: Any, name: str) -> bool:
     return not _is_family(factory) or name in set(factory.names())
 
 
-def _accepted(factory: Any) -> set[str]:
-    """Names of the keyword arguments that a factory takes; a family may declare those of what it makes."""
+def _accepted(factory: Any, name: str) -> set[str]:
+    """Names of the keyword arguments that a factory takes; a family may declare them, by name of what it makes."""
     declared = getattr(factory, "arguments", ()) if _is_family(factory) else ()
-    return {p.name for p in _parameters(factory)} | set(declared)
+    return {p.name for p in _parameters(factory)} | set(declared(name) if callable(declared) else declared)
 
 
 def _needed(factory: Any) -> list[str]:

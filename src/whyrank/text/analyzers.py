@@ -89,6 +89,11 @@ class Analyzer:
         """All terms that this analyzer met in this process; it grows with every text."""
         return self._state.vocabulary
 
+    @property
+    def stopwords(self) -> frozenset[str]:
+        """The words that are dropped from documents."""
+        return self._state.stopwords
+
     def docs(self, texts: Sequence[str]) -> Tokens:
         """Analyse documents."""
         return self._state.docs.tokens(texts)

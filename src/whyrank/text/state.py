@@ -42,6 +42,7 @@ class State:
         self.vocabulary, lock = Vocabulary(), threading.Lock()
         self.docs = Side(parts.tokenise, _TermIds(parts.steps, self.vocabulary), lock)
         self.queries = self.docs
+        self.stopwords: frozenset[str] = frozenset().union(*(getattr(step, "words", ()) for step in parts.steps))
         if parts.query_steps is not None:
             self.queries = Side(parts.tokenise, _TermIds(parts.query_steps, self.vocabulary), lock)
 

@@ -23,10 +23,21 @@ def possessive(token: str) -> str:
     return token[:-2] if token[-1:] in ("s", "S") and token[-2:-1] in _APOSTROPHES else token
 
 
+class Stop:
+    """Drops the tokens that are in a list of words."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        """Keep the list; `words` tells it to those who ask what an analyzer drops."""
+        self.words = frozenset(words)
+
+    def __call__(self, token: str) -> str | None:
+        """The token, or None when it is listed."""
+        return None if token in self.words else token
+
+
 def stop(words: Iterable[str]) -> Step:
     """Drop the tokens that are in a list of words."""
-    listed = frozenset(words)
-    return lambda token: None if token in listed else token
+    return Stop(words)
 
 
 def limits(max_length: int = 0, max_digits: int | None = None, max_repeat: int = 0) -> Step:

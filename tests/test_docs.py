@@ -1,0 +1,113 @@
+"""The documentation tells the truth: its examples run, print what they say, and its links lead somewhere.
+
+A Python block runs when the line before it is `<!-- run -->`; a block after `<!-- prints -->` is what the block before
+it prints. Classes named `Test...` in a block are contract tests, and run too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from whyrank.data import collections
+from whyrank.probes import probes
+from whyrank.probes.characteristics import characteristics
+from whyrank.rankers import rankers
+from whyrank.text import analyzers
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+REGISTRIES = (analyzers, characteristics, collections, probes, rankers)
+_BLOCK = re.compile(r"^<!-- (run|prints) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)|<(?:img|source)[^>]*?\bsrc(?:set)?=\"([^\"]+)\"")
+_HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+
+
+class Example(NamedTuple):
+    """A block of code and what it prints, where the page says so."""
+
+    name: str
+    code: str
+    prints: str | None
+
+
+def examples() -> Iterator[Example]:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        blocks = list(_BLOCK.finditer(text))
+        for block, following in zip(blocks, [*blocks[1:], None], strict=False):
+            if block[1] == "run":
+                line = text.count("\n", 0, block.start()) + 1
+                prints = following[2] if following and following[1] == "prints" else None
+                yield Example(f"{page.name}:{line}", block[2], prints)
+
+
+EXAMPLES = list(examples())
+
+
+@pytest.fixture
+def clean_registries() -> Iterator[None]:
+    """What an example registers is forgotten after it."""
+    before = {registry.kind: set(registry.names()) for registry in REGISTRIES}
+    yield
+    for registry in REGISTRIES:
+        for name in set(registry.names()) - before[registry.kind]:
+            registry.forget(name)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
+@pytest.mark.usefixtures("clean_registries")
+def test_examples_run(example, tmp_path, monkeypatch, capsys):
+    module = "docs_" + re.sub(r"\W", "_", example.name)
+    (tmp_path / f"{module}.py").write_text(example.code, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        made = importlib.import_module(module)
+        for contract in (value for name, value in vars(made).items() if name.startswith("Test")):
+            run_contract(contract)
+    finally:
+        sys.modules.pop(module, None)
+    if example.prints is not None:
+        assert capsys.readouterr().out.splitlines() == example.prints.splitlines()
+
+
+def run_contract(contract: type) -> None:
+    names = [name for name in dir(contract) if name.startswith("test_")]
+    assert names
+    for name in names:
+        getattr(contract(), name)()
+
+
+def test_there_are_examples():
+    pages = {example.name.split(":")[0] for example in EXAMPLES}
+    assert {"CONTRIBUTING.md", "matched-probes.md", "statistics.md", "scoring.md"} <= pages
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_relative_links_lead_somewhere(page):
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    for found in _LINK.findall(text):
+        target, _, part = "".join(found).partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        file = page.parent / target if target else page
+        assert file.exists(), f"{page.name} links to {target}, which does not exist"
+        assert not part or part in anchors(file), f"{page.name}: {target} has no heading #{part}"
+
+
+def anchors(page: Path) -> set[str]:
+    headings = _HEADING.findall(_FENCED.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_no_path_of_one_machine(page):
+    assert not re.search(r"/(?:work|root|home)/", page.read_text(encoding="utf-8"))
