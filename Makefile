@@ -37,11 +37,12 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.base: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) install --constraint constraints.txt --editable .
+	$(PIP) install --constraint constraints.txt --editable ".[nlp]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data]"
+	$(PIP) install --constraint constraints.txt torch
+	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models]"
 	@touch $@
 
 clean:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the network for a model
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:

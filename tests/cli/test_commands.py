@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
@@ -96,7 +99,7 @@ class TestProbe:
         assert "delta: bm25" in out
         assert "run bm25 of sample" in out
         assert "p < 0.01 after correction (bh)" in out
-        assert "1 studies, 2 rankers" in err
+        assert "1 study with" in err
 
     def test_given_delta(self, whyrank):
         _, out, _ = whyrank("probe", "matched/length|tf", "--delta", "0.25", "--json")
@@ -129,6 +132,55 @@ class TestProbe:
         assert len(rows) == 100
         assert float(rows[50]["delta"]) > float(rows[0]["delta"]) >= 0
 
+    def test_sweep_of_several_rankers(self, whyrank, tmp_path):
+        folder = tmp_path / "r"
+        asked = ("probe", "matched/length|*", "--tolerance", "10%", "--sweep", "--out", str(folder))
+        code, out, _ = whyrank(*asked)
+        assert code == 0
+        assert "stable from" in out
+        picture = ElementTree.parse(folder / "sweep.svg").getroot()
+        lines = [e.get("class") for e in picture.iter("{http://www.w3.org/2000/svg}polyline")]
+        assert len(lines) == 4 * 2, "four studies, two rankers"
+        report = (folder / "report.html").read_text()
+        assert report.count("<polyline") == 4 * 2
+        assert report.count("The order of rankers is") == 4
+        code, out, _ = whyrank(*asked, "--json")
+        assert {f["ranker"] for f in json.loads(out)} == {"bm25", "ql"}, "a list of findings and nothing else"
+
+    def test_group(self, whyrank, tmp_path):
+        folder = tmp_path / "r"
+        code, out, _ = whyrank("probe", "matched/length|*", "--tolerance", "10%", "--ranker", "bm25", "--ranker", "bm25(b=0.9)",
+                               "--ranker", "ql", "--group", "bm25*", "--group", "*", "--out", str(folder))  # fmt: skip
+        assert code == 0
+        assert "100 sd" in out
+        rows = list(csv.DictReader((folder / "stability.csv").open()))
+        assert [(r["group"], r["rankers"]) for r in rows] == [("bm25*", "2")] * 5 + [("*", "3")] * 5
+        found = {
+            (f["study"], f["ranker"]): f["score"] for f in pq.read_table(folder / "findings.parquet").to_pylist()
+        }
+        scores = [found[rows[0]["study"], ranker] for ranker in ("bm25", "bm25(b=0.9)")]
+        assert float(rows[0]["mean"]) == pytest.approx(statistics.mean(scores))
+        assert float(rows[0]["deviation"]) == pytest.approx(statistics.stdev(scores))
+        squares = [float(r["deviation"]) ** 2 for r in rows[:4]]
+        assert rows[4]["study"] == "matched/*"
+        assert float(rows[4]["deviation"]) == pytest.approx(math.sqrt(statistics.mean(squares)))
+        assert f"{100 * float(rows[4]['deviation']):.2f}" in out
+        assert "Stability over seeds" in (folder / "report.html").read_text()
+        assert json.loads((folder / "settings.json").read_text())["settings"]["group"] == ["bm25*", "*"]
+
+    @pytest.mark.parametrize(("pattern", "says"), [("bm52*", "bm52*"), ("q*", "one ranker only (ql)")])
+    def test_a_wrong_group_is_found_before_anything_is_scored(self, whyrank, tmp_path, pattern, says, monkeypatch):
+        monkeypatch.setattr("whyrank.scoring.Engine.score", lambda *_: pytest.fail("something was scored"))
+        message = one_line(whyrank("probe", "matched/length|tf", "--group", pattern, "--out", str(tmp_path / "r")))
+        assert says in message
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_sweep_without_candidates_is_refused_at_once(self, whyrank, tmp_path):
+        folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n")
+        asked = ("probe", "matched/length|tf", "--collection", str(folder), "--delta", "0.1", "--sweep")
+        assert "--delta-from" in one_line(whyrank(*asked, "--out", str(tmp_path / "r")))
+        assert not (tmp_path / "r").exists()
+
 
 class TestAudit:
     def test_result_folder(self, whyrank, tmp_path):
@@ -138,8 +190,8 @@ class TestAudit:
         assert "within 10%" in err
         assert f"{out_folder}/report.html" in err
         findings = pq.read_table(out_folder / "findings.parquet").to_pylist()
-        assert len(findings) == 40
-        assert len(list((out_folder / "scores").glob("*.parquet"))) == 40
+        assert {f["study"].partition("/")[0] for f in findings} == {"matched", "edited", "transferred"}
+        assert len(list((out_folder / "scores").glob("*.parquet"))) == len(findings)
         settings = json.loads((out_folder / "settings.json").read_text())["settings"]
         assert settings["seed"] == 0
         assert "lucene" in settings["rankers"]["bm25"]

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from whyrank.audit.runner import Answer
+from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts import Contrasts, Finding, Pair, Reading
 from whyrank.contrasts.readout import Setting, read_out
 from whyrank.scoring import Failure
@@ -72,6 +73,11 @@ def toy_answer(
     return Answer(study.id, study, ranker, contrasts, reading, rows, list(failures))
 
 
+def curve(study: str, ranker: str, *levels: float | None) -> list[SweepPoint]:
+    """Scores at percentiles 0 to 99: each level holds for an equal share of them."""
+    return [SweepPoint(study, ranker, p, p / 10, levels[p * len(levels) // 100]) for p in range(100)]
+
+
 _words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _figure = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 _count = st.integers(0, 2**53)
@@ -83,7 +89,7 @@ findings = st.lists(
         p_adjusted=_figure, mean_diff=_figure, median_diff=_figure,
         delta=st.floats(0, allow_infinity=False), n_queries=_count, fingerprint=_words, seed=st.integers(0, 2**62),
         group=st.none() | _words, seconds=st.floats(0, 1e9), p_t=_figure, p_wilcoxon=_figure, p_sign=_figure,
-        meaning=_words, call=_words,
+        meaning=_words, call=_words, dropped=_words, control=_figure,
     ),
     max_size=4,
 )  # fmt: skip

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_samples import NASTY, empty, finding, findings, toy_answer
+from report_samples import NASTY, curve, empty, finding, findings, toy_answer
 
+from whyrank.audit.stability import group_rankers, stability
 from whyrank.report.examples import choose
 from whyrank.report.html import render
 from whyrank.report.slugs import slug
@@ -52,6 +54,11 @@ class Page(HTMLParser):
 
     def text(self) -> str:
         return " ".join("".join(data for tag, data in self.texts if tag not in ("script", "style")).split())
+
+
+def spaced(page: Page) -> str:
+    """The text with a blank between elements."""
+    return " ".join(" ".join(data for tag, data in page.texts if tag not in ("script", "style")).split())
 
 
 def sample_page(**record) -> Page:
@@ -208,6 +215,57 @@ def test_a_symmetric_study_is_explained():
 
 def test_half_characters_do_not_break_the_page():
     render([finding(ranker="\ud800")]).encode("utf-8")
+
+
+def test_dropped_questions_are_told():
+    rows = [finding(dropped="not applicable 2,336; unchanged 12"), empty(study="edited/x", dropped="unchanged 278")]
+    text = Page(render(rows)).text()
+    assert "2,348 questions could not be asked: not applicable 2,336; unchanged 12." in text
+    assert "278 questions could not be asked: unchanged 278." in text
+    assert "could not be asked" not in Page(render([finding()])).text()
+
+
+def test_the_control_stands_beside_the_score_and_is_explained():
+    page = Page(render([finding(control=0.024), finding(ranker="ql", control=None), finding(study="x/y", score=0.7)]))
+    assert [data for tag, data in page.texts if data.startswith("control ")] == ["control +0.02", "control –"]
+    assert [data for tag, data in page.texts if tag == "th"].count("Control") == 1, "in the one study that has one"
+    assert [data for tag, data in page.texts if tag == "dt"].count("Control") == 1
+    assert "spacing is not mistaken for meaning" in page.text()
+    bare = Page(render([finding()])).text()
+    assert "Control" not in bare
+    assert "control " not in bare
+
+
+def test_sweeps_have_panels_tables_and_a_sentence():
+    rows = [finding(study=s, ranker=r) for s in ("x/a", "x/b") for r in ("bm25", "ql")]
+    points = [*curve("x/a", "bm25", 0.5, 0.1), *curve("x/a", "ql", 0.75, 0.05), *curve("x/b", "bm25", -0.25)]
+    page = Page(render(rows, sweep=points))
+    assert [line["class"] for line in page.all("polyline")] == ["curve c0 d0", "curve c1 d1", "curve c0 d0"]
+    assert len([a for a in page.all("svg", **{"class": "sweep"}) if a["role"] == "img" and a["aria-label"]]) == 2
+    assert len(page.all("svg", **{"class": "sweep swatch"})) == 3
+    text = page.text()
+    assert "Percentile 0 10 25 50 75 90 99 bm25 +0.50 +0.50 +0.50 +0.10" in spaced(page)
+    assert text.count("The order of rankers is stable from percentile 50 on.") == 1
+    assert "Scores at other values of δ" in text
+
+
+def test_a_sweep_without_contrasts_has_no_panel():
+    page = Page(render([empty()], sweep=curve("matched/length|tf", "bm25", None)))
+    assert not page.all("polyline")
+    assert not page.all("svg", **{"class": "sweep"})
+
+
+def test_stability_has_a_section():
+    rows = [finding(study=s, ranker=r, score=x) for s in ("x/a", "x/b") for r, x in (("m<1>", 0.1), ("m<2>", 0.3))]
+    page = Page(render(rows, spreads=stability(rows, group_rankers(["m<*"], ["m<1>", "m<2>"]))))
+    assert "stability" in page.ids
+    assert {"href": "#stability"} in page.all("a")
+    assert "m<* 2 rankers: m<1>, m<2>" in page.text()
+    assert len(page.all("tr", **{"class": "total"})) == 1
+    cells = [data for tag, data in page.texts if tag == "td"]
+    assert f"{100 * math.sqrt(0.02):.2f}" in cells
+    assert cells.count("0.141") == 3
+    assert "stability" not in Page(render(rows)).ids
 
 
 @settings(max_examples=20, deadline=None)

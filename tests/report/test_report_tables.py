@@ -120,6 +120,22 @@ def test_collections_are_told_apart_where_there_are_several():
     assert [cells(line)[1] for line in lines[2:4]] == ["toy", "other"]
 
 
+def test_the_control_stands_in_brackets_and_is_explained():
+    rows = [finding(control=-0.021), finding(ranker="ql", control=None, p_adjusted=0.9)]
+    markdown, latex = to_markdown(rows), to_latex(rows)
+    assert cells(markdown.splitlines()[2])[3:] == ["+0.30† (−0.02)", "+0.30"]
+    assert r"$\mathbf{+0.30}^{\dagger}$ ($-0.02$) & $\mathbf{+0.30}$ \\" in latex
+    for text in (markdown, latex):
+        assert "In brackets: the score of the control" in text
+
+
+@pytest.mark.parametrize("write", [to_markdown, to_latex])
+def test_without_controls_there_are_no_brackets(write):
+    text = write([finding(), finding(ranker="ql")])
+    assert "In brackets" not in text
+    assert "(" not in next(line for line in text.splitlines() if "matched" in line)
+
+
 @pytest.mark.parametrize("write", [to_markdown, to_latex])
 def test_a_study_without_contrasts_shows_a_dash(write):
     text = write([empty(), finding(ranker="ql")])

@@ -6,7 +6,7 @@ import pytest
 from report_samples import empty, finding
 
 from whyrank.report.slugs import slug
-from whyrank.report.words import in_words, p_value, signed, verdicts
+from whyrank.report.words import dropped_words, in_words, p_value, signed, verdicts
 
 MORE = "prefers the text with more words, at equal "
 
@@ -75,6 +75,23 @@ def test_the_opposite_of_other_words_is_quoted():
         in_words(finding(score=-1.0, meaning="keeps its promise")) == "does the opposite of this: keeps its promise"
     )
     assert in_words(finding(score=1.0, meaning="")) == "agrees with matched/length|tf"
+
+
+@pytest.mark.parametrize(
+    ("dropped", "said"),
+    [
+        ("", ""),
+        ("unchanged 1", "1 question could not be asked: unchanged 1."),
+        (
+            "not applicable 2,336; unchanged 12",
+            "2,348 questions could not be asked: not applicable 2,336; unchanged 12.",
+        ),
+        ("of some kind", "Questions that could not be asked: of some kind."),
+        ("kind 3; other", "Questions that could not be asked: kind 3; other."),
+    ],
+)
+def test_dropped_questions_are_counted(dropped, said):
+    assert dropped_words(dropped) == said
 
 
 def test_slugs_are_safe_and_unique():

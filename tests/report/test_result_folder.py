@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -10,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import NASTY, ToyStudy, empty, finding, findings, toy_answer, toy_contrasts
+from report_samples import NASTY, ToyStudy, curve, empty, finding, findings, toy_answer, toy_contrasts
 
 from whyrank.audit.runner import Threshold
+from whyrank.audit.stability import stability
 from whyrank.contrasts import Calibration, Contrasts, Pair
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
 from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
@@ -39,9 +41,37 @@ def test_a_result_folder_is_complete(tmp_path):
     assert len(scores) == 1
     assert found - scores == {
         "findings.parquet", "findings.csv", "texts.parquet", "settings.json", "report.html",
-        "tables/findings.md", "tables/findings.tex",
+        "tables/findings.csv", "tables/findings.md", "tables/findings.tex",
     }  # fmt: skip
     assert os.listdir(tmp_path / "new") == ["out"]
+
+
+def test_a_sweep_is_written_as_figures_and_as_a_picture(tmp_path):
+    points = [*curve("x/a", "bm25", 0.5, 0.25), *curve("x/a", "ql", None)]
+    folder = write(tmp_path / "out", toy_answer(), sweep=points)
+    rows = list(csv.DictReader((folder / "sweep.csv").open()))
+    assert list(rows[0]) == ["study", "ranker", "percentile", "delta", "score"]
+    assert [rows[i]["score"] for i in (0, 99, 100)] == ["0.5", "0.25", ""]
+    assert (folder / "sweep.svg").read_text(encoding="utf-8").count("<polyline") == 1
+
+
+def test_stability_is_written_where_groups_were_asked_for(tmp_path):
+    rows = [finding(study=s, ranker=r, score=x) for s in ("x/a", "x/b") for r, x in (("m1", 0.1), ("m2", 0.3))]
+    spreads = stability(rows, {"m*": ["m1", "m2"]})
+    folder = write(tmp_path / "out", rows=rows, spreads=spreads)
+    found = list(csv.DictReader((folder / "stability.csv").open()))
+    assert [row["study"] for row in found] == ["x/a", "x/b", "x/*"]
+    assert float(found[0]["mean"]) == pytest.approx(0.2)
+    assert found[2]["mean"] == ""
+    assert float(found[2]["deviation"]) == pytest.approx(0.02**0.5)
+    assert "Stability over seeds" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_groups_without_scores_have_a_header_only(tmp_path):
+    folder = write(tmp_path / "out", rows=[empty()], spreads=[])
+    header = "group,study,studies,rankers,mean,deviation,low,high"
+    assert (folder / "stability.csv").read_text().replace('"', "").split() == [header]
+    assert not (write(tmp_path / "out", rows=[empty()]) / "stability.csv").exists()
 
 
 def test_tables_come_on_request(tmp_path):

@@ -43,8 +43,8 @@ def test_executors_are_found_by_name():
     assert all(isinstance(executor(name), Executor) for name in ("serial", "processes"))
 
 
-def test_ray_is_announced_but_not_there():
-    with pytest.raises(WhyrankError, match="not available in this version"):
+def test_unknown_names_are_answered_with_known_ones():
+    with pytest.raises(WhyrankError, match="unknown executor 'ray'; known: processes, serial"):
         executor("ray")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 
@@ -37,6 +38,12 @@ def report(tmp_path_factory):
     return folder / "report.html"
 
 
+@pytest.fixture(scope="module")
+def studies(report):
+    """How many studies the result has."""
+    return len(json.loads((report.parent / "settings.json").read_text())["studies"])
+
+
 @pytest.fixture
 def page(browser, report):
     """The report, with every request and every error recorded."""
@@ -56,22 +63,26 @@ def test_nothing_leaves_the_page(page):
     assert page.errors == []
 
 
-def test_overview_lists_every_study(page):
-    rows = page.locator("#overview-table tbody tr:visible")
-    assert rows.count() == 20
+def test_overview_lists_every_study(page, studies):
+    rows = page.locator("#overview-table tr.study:visible")
+    assert rows.count() == studies >= 20
     assert "bm25" in page.locator("#verdict").inner_text()
 
 
-def test_filter(page):
+def test_filter(page, studies):
+    families = page.locator("#overview-table tr.family:visible")
+    before = families.count()
     page.fill("#filter", "overlap|tf")
-    assert page.locator("#overview-table tbody tr:visible").count() == 1
+    assert page.locator("#overview-table tr.study:visible").count() == 1
+    assert families.count() == min(before, 1), "families without studies to show are hidden"
     page.fill("#filter", "")
-    assert page.locator("#overview-table tbody tr:visible").count() == 20
+    assert page.locator("#overview-table tr.study:visible").count() == studies
+    assert families.count() == before
 
 
 def test_sorting_by_a_ranker(page):
     def first() -> str:
-        return page.locator("#overview-table tbody tr:visible").first.inner_text()
+        return page.locator("#overview-table tr.study:visible").first.inner_text()
 
     button = page.locator("#overview-table th[data-sort] button").last
     button.click()
@@ -90,11 +101,51 @@ def test_links_of_the_overview_lead_to_sections(page):
     assert page.locator(target).is_visible()
 
 
-def test_readable_without_scripts(browser, report):
+def test_readable_without_scripts(browser, report, studies):
     context = browser.new_context(java_script_enabled=False)
     opened = context.new_page()
     opened.goto(report.as_uri())
-    assert opened.locator("#overview-table tbody tr:visible").count() == 20
+    assert opened.locator("#overview-table tr.study:visible").count() == studies
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A result with a sweep and a group of rankers."""
+    folder = tmp_path_factory.mktemp("sweep") / "result"
+    asked = ["probe", "matched/length|*", "--tolerance", "10%", "--ranker", "bm25", "--ranker", "bm25(b=0.9)"]
+    command = ["whyrank", *asked, "--sweep", "--group", "bm25*", "--out", str(folder), "--store", "none"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert stop.value.code == 0
+    return folder
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_sweeps_are_drawn(browser, swept, scheme):
+    """Every line is visible and has a colour of its own, in the report and in the file."""
+    context = browser.new_context(color_scheme=scheme)
+    opened = context.new_page()
+    for name in ("report.html", "sweep.svg"):
+        opened.goto((swept / name).as_uri())
+        lines = opened.locator("polyline").evaluate_all(
+            "lines => lines.map(line => [getComputedStyle(line).stroke, line.getBoundingClientRect().width > 100])"
+        )
+        assert len(lines) == 4 * 2
+        assert all(wide for _, wide in lines)
+        assert len({stroke for stroke, _ in lines}) == 2
+        assert not {"none", "rgb(0, 0, 0)"} & {stroke for stroke, _ in lines}
+    context.close()
+
+
+def test_sweeps_and_groups_fit_a_phone(browser, swept):
+    context = browser.new_context(viewport={"width": 380, "height": 800})
+    opened = context.new_page()
+    opened.goto((swept / "report.html").as_uri())
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 380
+    assert opened.locator("#stability").is_visible()
     context.close()
 
 

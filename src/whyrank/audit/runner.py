@@ -41,6 +41,7 @@ class Plan:
     seed: int = 0
     limit: int | None = None
     by: str | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def _answer(
     threshold = plan.thresholds.get(ranker.name, Threshold())
     scores = _scores(plan.engine, ranker, contrasts)
     reading = _reading(contrasts, scores, threshold, study)
-    setting = Setting(ranker.name, plan.collection.name, threshold.delta, plan.seed, threshold.chance)
+    source = getattr(study, "source", plan.collection.name)  # a study over text pairs ignores the collection
+    setting = Setting(ranker.name, source, threshold.delta, plan.seed, threshold.chance)
     setting = replace(setting, study=name, control=control)
     findings = read_out(study, contrasts, reading, setting, plan.by)
     seconds = building + time.perf_counter() - start

@@ -36,7 +36,9 @@ def group_rankers(patterns: Sequence[str], rankers: Sequence[str]) -> dict[str, 
         if not members:
             raise UnknownName("ranker of a group", pattern, rankers)
         if len(members) < 2:
-            raise WhyrankError(f"group {pattern!r} matches one ranker only ({members[0]}); a spread needs two or more")
+            raise WhyrankError(
+                f"group {pattern!r} matches one ranker only ({members[0]}); a spread needs two or more"
+            )
     return groups
 
 
@@ -64,7 +66,7 @@ def _spread(findings: Sequence[Finding], group: str, members: Sequence[str], stu
 
 def _families(group: str, rows: Sequence[Spread]) -> list[Spread]:
     families = dict.fromkeys(row.study.partition("/")[0] for row in rows)
-    return [_family(group, name, [row for row in rows if row.study.startswith(f"{name}/")]) for name in families]
+    return [_family(group, name, [row for row in rows if row.study.partition("/")[0] == name]) for name in families]
 
 
 def _family(group: str, name: str, rows: Sequence[Spread]) -> Spread:

@@ -30,7 +30,7 @@ MEDIAN, LAST = 50, 95  # beyond the 95th percentile nearly all is neutral and or
 
 
 def stable_from(points: Sequence[SweepPoint]) -> dict[str, int | None]:
-    """By study, the lowest percentile from which on no two rankers change places (up to the 95th); None if there is none.
+    """By study, the lowest percentile from which on no two rankers change places (up to the 95th), or None.
 
     A tie agrees with any order. With a single ranker there is nothing to change.
     """
@@ -43,7 +43,7 @@ def _stable(points: Sequence[SweepPoint]) -> int | None:
     if len(curves) < 2:
         return None
     signs = np.array([np.sign(np.subtract(a, b)) for a, b in combinations(curves, 2)])
-    for start in range(LAST + 1):
+    for start in range(LAST):
         rest = signs[:, start : LAST + 1]
         if not ((rest.max(axis=1) > 0) & (rest.min(axis=1) < 0)).any():
             return start

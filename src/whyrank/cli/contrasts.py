@@ -20,7 +20,7 @@ StudyName = Annotated[
 ]
 
 
-@with_request()
+@with_request(without=("json", "format", "sweep", "group", "by", "alpha", "correction"))
 def contrasts(request: Request, study: StudyName) -> None:
     """Write the contrasts of one study (.jsonl or .parquet); with --ranker, each contrast's scores and effect."""
     from whyrank.cli.setup import make_studies, open_collection
@@ -33,7 +33,7 @@ def contrasts(request: Request, study: StudyName) -> None:
     if request.ranker:
         found, columns = _answered(request, study)
     else:
-        made = _one(make_studies([study], probes, request))
+        made = _one(make_studies([study], probes, request).studies)
         found, columns = made.contrasts(open_collection(request.collection, request.strict)), {}
         found = found.sample(request.limit, request.seed) if request.limit else found
     save(found, request.out, columns, study)

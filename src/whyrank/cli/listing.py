@@ -36,9 +36,10 @@ def _registries() -> dict[str, Registry[Any]]:
     from whyrank.probes import probes
     from whyrank.probes.characteristics import characteristics
     from whyrank.rankers import rankers
+    from whyrank.scoring.executors import executors
     from whyrank.text import analyzers
 
-    found = (probes, characteristics, rankers, analyzers, collections)
+    found = (probes, characteristics, rankers, analyzers, collections, executors)
     return {registry.kind: registry for registry in found}
 
 

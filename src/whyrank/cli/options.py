@@ -106,6 +106,14 @@ FormatOption = Annotated[
     list[str] | None,
     typer.Option("--format", metavar="NAME", help="Also write tables: markdown, csv, latex; repeat for several."),
 ]
+GroupOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group",
+        metavar="GLOB",
+        help="Rankers that belong together, such as one model trained with several seeds; shows how far they differ.",
+    ),
+]
 SweepOption = Annotated[
     bool, typer.Option("--sweep", help="Also show the scores at every percentile of the calibration of delta.")
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
@@ -37,14 +37,17 @@ class Request:
     strict: o.StrictOption = False
     format: o.FormatOption = None
     sweep: o.SweepOption = False
+    group: o.GroupOption = None
 
     def settings(self) -> dict[str, Any]:
         """All options as plain values, for the result folder."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def with_request(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command all options of a `Request`, with its own defaults; it gets them as `request`."""
+def with_request(
+    without: Collection[str] = (), **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a `Request`, but for some, with its own defaults; it gets them as `request`."""
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "request"]
@@ -58,13 +61,13 @@ def with_request(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..
             )
 
         called.__doc__, called.__name__ = command.__doc__, command.__name__
-        called.__signature__ = inspect.Signature([*own, *_options(defaults)])  # type: ignore[attr-defined]
+        called.__signature__ = inspect.Signature([*own, *_options(without, defaults)])  # type: ignore[attr-defined]
         return called
 
     return wrap
 
 
-def _options(defaults: dict[str, Any]) -> list[inspect.Parameter]:
+def _options(without: Collection[str], defaults: dict[str, Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(Request, include_extras=True)
     return [
         inspect.Parameter(
@@ -74,4 +77,5 @@ def _options(defaults: dict[str, Any]) -> list[inspect.Parameter]:
             annotation=hints[field.name],
         )
         for field in fields(Request)
+        if field.name not in without
     ]

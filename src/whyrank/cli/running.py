@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from whyrank.cli import setup
 from whyrank.cli.request import Request
+from whyrank.core.errors import UnknownName
 
 if TYPE_CHECKING:
-    from whyrank.audit.runner import Plan
+    from whyrank.audit.runner import Plan, Threshold
+    from whyrank.audit.stability import Spread
     from whyrank.audit.sweep import SweepPoint
     from whyrank.contrasts import Finding
+    from whyrank.core.protocols import Ranker
     from whyrank.core.registry import Registry
     from whyrank.report import ResultWriter
 
@@ -24,9 +27,10 @@ def run(request: Request, patterns: Sequence[str], registry: Registry[Any], comm
     plan = make_plan(request, patterns, registry)
     with _writer(request, plan, command) or nullcontext() as writer:
         findings, points = _asked(request, plan, writer)
+        spreads = _spreads(request, plan, findings)
         if writer is not None:
-            writer.finish(findings, plan.thresholds, plan.collection.notes, points)
-    _print(request, plan, findings, points)
+            writer.finish(findings, plan.thresholds, [*plan.collection.notes, *plan.notes], points, spreads)
+    _print(request, plan, findings, points, spreads)
     _conclude(request, plan, findings, time.perf_counter() - start)
     return findings
 
@@ -38,13 +42,32 @@ def make_plan(request: Request, patterns: Sequence[str], registry: Registry[Any]
     from whyrank.contrasts.correction import adjust
 
     adjust([], request.correction)
-    studies = setup.make_studies(patterns, registry, request)
+    studies, notes = setup.make_studies(patterns, registry, request)
     collection = setup.open_collection(request.collection, request.strict)
     rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats)
+    _groups(request, rankers)
     engine = setup.make_engine(request.executor, request.batch_size, request.store)
     candidates = setup.delta_candidates(collection, request.delta_from, request.candidates, request.strict)
     used = thresholds(request.delta, rankers, candidates, engine)
-    return Plan(collection, studies, rankers, engine, used, request.seed, request.limit, request.by)
+    _check_sweep(request, used)
+    return Plan(collection, studies, rankers, engine, used, request.seed, request.limit, request.by, notes)
+
+
+def _groups(request: Request, rankers: Sequence[Ranker]) -> dict[str, list[str]]:
+    """The rankers of every group that is asked for; a pattern that names fewer than two is an error."""
+    from whyrank.audit.stability import group_rankers
+
+    return group_rankers(request.group or (), [ranker.name for ranker in rankers])
+
+
+def _check_sweep(request: Request, used: Mapping[str, Threshold]) -> None:
+    from whyrank.core.errors import WhyrankError
+
+    bare = [ranker for ranker, threshold in used.items() if threshold.calibration is None]
+    if request.sweep and bare:
+        raise WhyrankError(
+            f"--sweep needs candidates to calibrate {bare[0]} on; give --candidates RUN or --delta-from COLLECTION"
+        )
 
 
 def _writer(request: Request, plan: Plan, command: str) -> ResultWriter | None:
@@ -69,32 +92,53 @@ def _asked(request: Request, plan: Plan, writer: ResultWriter | None) -> tuple[l
     from whyrank.audit.sweep import sweep
     from whyrank.core.progress import track
 
-    found, failures, points = [], [], []
+    found, failures, points, labels = [], [], [], set[str]()
     for answer in track(answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
         found += answer.findings
         failures += answer.failures
+        labels |= set(answer.contrasts.labels)
         points += sweep(answer, plan.thresholds[answer.ranker]) if request.sweep else []
         if writer is not None:
             writer.add(answer)
+    if request.by is not None and labels and request.by not in labels:
+        raise UnknownName("label to break findings down by", request.by, labels)
     setup.report_failures(failures)
     return with_adjusted_p(found, request.correction), points
 
 
-def _print(request: Request, plan: Plan, findings: Sequence[Finding], points: Sequence[SweepPoint]) -> None:
+def _spreads(request: Request, plan: Plan, findings: Sequence[Finding]) -> list[Spread] | None:
+    """How far the rankers of each group differ; None where no groups are asked for."""
+    from whyrank.audit.stability import stability
+
+    return stability(findings, _groups(request, plan.rankers)) if request.group else None
+
+
+def _print(
+    request: Request,
+    plan: Plan,
+    findings: Sequence[Finding],
+    points: Sequence[SweepPoint],
+    spreads: Sequence[Spread] | None,
+) -> None:
     if request.json:
         from whyrank.report import to_json
 
         print(to_json(findings))
         return
-    from whyrank.cli.show import findings_table, sweep_table
+    from whyrank.cli.show import findings_table, stability_table, sweep_table
 
     findings_table(findings, plan.thresholds, request.alpha, request.correction)
     if points:
         sweep_table(points)
+    if spreads is not None:
+        stability_table(spreads)
 
 
 def _conclude(request: Request, plan: Plan, findings: Sequence[Finding], seconds: float) -> None:
-    asked = sum(finding.n for finding in findings if finding.group is None)
+    asked = sum({f.study: f.n for f in findings if f.group is None}.values())
+    studies, rankers = setup.plural(len(plan.studies), "study", "studies"), setup.plural(len(plan.rankers), "ranker")
     where = f"; report: {request.out}/report.html" if request.out else ""
-    who = f"{len(plan.studies)} studies, {len(plan.rankers)} rankers, {asked:,} contrasts on {plan.collection.name}"
-    setup.say(f"{who} in {seconds:.1f} s{where}")
+    contrasts = setup.plural(asked, "contrast")
+    for note in plan.notes:
+        setup.say(f"note: {note}")
+    setup.say(f"{studies} with {contrasts}, {rankers}, on {plan.collection.name} in {seconds:.1f} s{where}")

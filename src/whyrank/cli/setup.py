@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from whyrank.audit.thresholds import Candidates
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from whyrank.scoring import Engine, Failure
 
 BUNDLED_RANKERS = ("bm25", "ql")
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """A number and what it counts."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def say(text: str) -> None:
@@ -58,27 +63,24 @@ def make_engine(executor: str, batch_size: int | None, store: str | None) -> Eng
     return Engine(kept, executor_named(executor), batch_size)
 
 
-def make_studies(patterns: Sequence[str], registry: Registry[Any], request: Request) -> dict[str, Study]:
+class Studies(NamedTuple):
+    """The studies that are asked for by name, and notes on those that patterns found but that cannot run here."""
+
+    studies: dict[str, Study]
+    notes: list[str]
+
+
+def make_studies(patterns: Sequence[str], registry: Registry[Any], request: Request) -> Studies:
     """Studies by call string (what contains a bracket) or by glob; options fill what a study accepts."""
     top = (request.pairs or "").startswith("top:")
     given = {"analyzer": request.analyzer, "compat": request.compat, "pairs": request.pairs, "seed": request.seed,
              "candidates": request.candidates if top else None, "tolerance": request.tolerance}  # fmt: skip
     defaults = {name: value for name, value in given.items() if value is not None}
-    named = [p for p in patterns if "(" in p or p in registry]
-    found = {name: registry.create(name, **defaults) for p in patterns for name in _matching(p, registry)}
-    return {name: study for name, study in found.items() if name in named or _available(name, study)}
-
-
-def _matching(pattern: str, registry: Registry[Any]) -> list[str]:
-    return [pattern] if "(" in pattern else registry.match(pattern)
-
-
-def _available(name: str, study: Study) -> bool:
-    """Whether a study that a pattern found can run as it is; a note says what it would need."""
-    reason = getattr(study, "unavailable", "")
-    if reason:
-        say(f"note: {name} is left out: {reason}")
-    return not reason
+    names = [name for pattern in patterns for name in ([pattern] if "(" in pattern else registry.match(pattern))]
+    found = {name: registry.create(name, **defaults) for name in names}
+    lacking = {name: getattr(study, "unavailable", "") for name, study in found.items() if name not in patterns}
+    notes = [f"{name} is left out: {reason}" for name, reason in lacking.items() if reason]
+    return Studies({name: study for name, study in found.items() if not lacking.get(name)}, notes)
 
 
 def delta_candidates(collection: Collection, delta_from: str | None, run: str | None, strict: bool) -> Candidates:

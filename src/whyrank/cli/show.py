@@ -6,36 +6,39 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from whyrank.audit.runner import Threshold
+    from whyrank.audit.stability import Spread
     from whyrank.audit.sweep import SweepPoint
     from whyrank.contrasts import Finding
+
+DROPPED_SHOWN = 12
+_CONTROL = "\ncontrol: the score of the study's control, which only joins the tokens of a text by blanks"
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> None:
     """Print a table; the first `left` columns are text, the rest figures. Plain text when not on a terminal."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 400
     grid = Table(title=title, box=box.SIMPLE, title_justify="left", caption=caption, caption_justify="left")
     for i, name in enumerate(header):
         grid.add_column(name, justify="left" if i < left else "right", overflow="fold")
     for row in rows:
         grid.add_row(*(Text(cell) for cell in row))
-    console.print(grid)
+    _console().print(grid)
 
 
 def findings_table(
     findings: Sequence[Finding], thresholds: Mapping[str, Threshold], alpha: float, correction: str
 ) -> None:
-    """Print findings, with delta and the correction stated below."""
-    header = ["study", "ranker", "n", "queries", "score", "95% interval", "p", "p adj.", "+", "0", "-"]
-    grouped = any(f.group is not None for f in findings)
-    rows = [_row(f, alpha, grouped) for f in findings]
+    """Print findings, with delta and the correction stated below, and then what could not be asked."""
+    grouped, controlled = any(f.group is not None for f in findings), any(f.control is not None for f in findings)
+    header = ["study", "ranker", *["group"] * grouped, "n", "queries", "score", "95% interval"]
+    header += [*["control"] * controlled, "p", "p adj.", "+", "0", "-"]
+    rows = [_row(f, alpha, grouped, controlled) for f in findings]
     deltas = ", ".join(f"{name} {t.delta:.4g}{_source(t)}" for name, t in thresholds.items())
     odd = sum(f.nonfinite for f in findings if f.group is None)
     caption = (
@@ -43,24 +46,48 @@ def findings_table(
     )
     caption += _shared(findings)
     caption += f"\n{odd:,} contrasts without a finite score are left out" if odd else ""
-    table("", [*header[:2], *(["group"] if grouped else []), *header[2:]], rows, 3 if grouped else 2, caption)
+    caption += _CONTROL if controlled else ""
+    table("", header, rows, 3 if grouped else 2, caption)
+    for line in dropped_lines(findings):
+        _console().print(line, markup=False, soft_wrap=True)
 
 
 def sweep_table(points: Sequence[SweepPoint]) -> None:
     """Print the scores at some percentiles of the calibration of delta."""
-    marks = (0, 10, 25, 50, 75, 90, 99)
-    rows: dict[tuple[str, str], list[str]] = {}
-    for point in points:
-        if point.percentile in marks:
-            rows.setdefault((point.study, point.ranker), []).append(figure(point.score, "+.3f"))
-    header = ["study", "ranker", *(f"p{mark}" for mark in marks)]
-    caption = "scores when delta is this percentile of the neighbour differences"
-    table("", header, [[*key, *scores] for key, scores in rows.items()], 2, caption)
+    from whyrank.report.sweeps import MARKS, sweeps_of
+
+    rows = [
+        [sweep.study, ranker, *(figure(score, "+.3f") for score in sweep.at_marks(ranker)), sweep.stable_words]
+        for sweep in sweeps_of(points).values()
+        for ranker in sweep.scores
+    ]
+    caption = "scores when delta is this percentile of the neighbour differences\n"
+    caption += "stable from: no two rankers change places at higher percentiles (up to 95)"
+    table("", ["study", "ranker", *(f"p{mark}" for mark in MARKS), "stable from"], rows, 2, caption)
+
+
+def stability_table(spreads: Sequence[Spread]) -> None:
+    """Print how far the rankers of each group differ, per study and per family."""
+    from whyrank.report.spreads import published
+
+    rows = [[*_spread_row(spread), figure(published(spread), ".2f")] for spread in spreads]
+    caption = "sd: sample standard deviation of the scores; for a family, the root of the mean variance\n"
+    caption += "100 sd: 100 times that, as ABNIRML (TACL 2022, table 4) gives it"
+    caption += "" if spreads else "\nno study has scores of two rankers of a group"
+    header = ["group", "study", "rankers", "mean", "sd", "min", "max", "100 sd"]
+    table("", header, rows, 2, caption)
+
+
+def dropped_lines(findings: Sequence[Finding]) -> list[str]:
+    """A line per study with questions that could not be asked, at most twelve."""
+    counts = {f.study: f"{f.study}: {f.n:,} kept; {f.dropped}" for f in findings if f.group is None and f.dropped}
+    lines, more = list(counts.values())[:DROPPED_SHOWN], len(counts) - DROPPED_SHOWN
+    return [*lines, f"and {more:,} more"] if more > 0 else lines
 
 
 def figure(value: float | None, form: str = ".3f") -> str:
     """A number, or a dash where it is undefined."""
-    return "–" if value is None else format(value, form)
+    return "–" if value is None else format(value, form).replace("-0.000", "+0.000")
 
 
 def p_value(value: float | None) -> str:
@@ -68,9 +95,23 @@ def p_value(value: float | None) -> str:
     return "–" if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _row(f: Finding, alpha: float, grouped: bool) -> list[str]:
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 400
+    return console
+
+
+def _spread_row(spread: Spread) -> list[str]:
+    scores = [figure(score, "+.3f") for score in (spread.mean, spread.low, spread.high)]
+    return [spread.group, spread.study, str(spread.rankers), scores[0], figure(spread.deviation), *scores[1:]]
+
+
+def _row(f: Finding, alpha: float, grouped: bool, controlled: bool) -> list[str]:
     mark = "*" if f.p_adjusted is not None and f.p_adjusted < alpha else " "
-    interval = "–" if f.ci_low is None else f"[{f.ci_low:+.3f}, {f.ci_high:+.3f}]"
+    interval = "–" if f.ci_low is None else f"[{figure(f.ci_low, '+.3f')}, {figure(f.ci_high, '+.3f')}]"
     names = [f.study, f.ranker, *([f.group or "all"] if grouped else [])]
     counts = [f"{n:,}" for n in (f.positive, f.neutral, f.negative)]
     score = figure(f.score, "+.3f") + mark
@@ -80,6 +121,7 @@ def _row(f: Finding, alpha: float, grouped: bool) -> list[str]:
         f"{f.n_queries:,}",
         score,
         interval,
+        *([figure(f.control, "+.3f")] if controlled else []),
         p_value(f.p_value),
         p_value(f.p_adjusted),
         *counts,

@@ -99,8 +99,8 @@ class Contrasts:
 
     @property
     def clusters(self) -> Codes:
-        """The cluster of each contrast: its query id where there is one, else its query text."""
-        ids = self.labels.get("query_id")
+        """The cluster of each contrast: its label `cluster` or `query_id` where there is one, else its query text."""
+        ids = self.labels.get("cluster", self.labels.get("query_id"))
         return ids.codes if isinstance(ids, Categories) else self.query
 
     @cached_property
@@ -118,7 +118,8 @@ class Contrasts:
         if len(self) <= limit:
             return self
         drawn = generator(seed, "sample", self.fingerprint).choice(len(self), limit, replace=False)
-        return self.take(np.sort(_order(self._canonical[0])[drawn]))
+        taken = self.take(np.sort(_order(self._canonical[0])[drawn]))
+        return replace(taken, dropped={**self.dropped, "not drawn": len(self) - limit})
 
     @cached_property
     def _canonical(self) -> tuple[Codes, list[str], list[str]]:

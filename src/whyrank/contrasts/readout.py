@@ -13,7 +13,6 @@ from whyrank.contrasts.contrasts import Categories, Contrasts
 from whyrank.contrasts.effect import Effects, differences, effects, finite
 from whyrank.contrasts.finding import Finding, or_none
 from whyrank.contrasts.statistics import median, paired_t_p, share_p, sign_p, wilcoxon_p
-from whyrank.core.errors import UnknownName
 from whyrank.core.protocols import Codes, Flags, Floats, Study
 
 
@@ -65,12 +64,10 @@ class Setting:
 def read_out(
     study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, by: str | None = None
 ) -> list[Finding]:
-    """The finding over all contrasts, then one per value of the label column `by`."""
+    """The finding over all contrasts, then one per value of the label column `by` where the study has it."""
     whole = _finding(study, contrasts, reading, setting)
-    if by is None or not len(contrasts):
+    if by is None or by not in contrasts.labels:
         return [whole]
-    if by not in contrasts.labels:
-        raise UnknownName("label to break findings down by", by, contrasts.labels)
     codes, names = group_codes(contrasts, by)
     parts = [_finding(study, contrasts, reading.take(codes == i), setting, name) for i, name in enumerate(names)]
     return [whole, *parts]
@@ -109,10 +106,14 @@ def _finding(
         group=group,
         meaning=study.positive,
         call=study.id,
-        dropped="; ".join(f"{reason} {count:,}" for reason, count in sorted(contrasts.dropped.items()) if count),
-        control=setting.control,
+        dropped=_dropped(contrasts) if group is None else "",
+        control=setting.control if group is None else None,
         **figures,
     )
+
+
+def _dropped(contrasts: Contrasts) -> str:
+    return "; ".join(f"{reason} {count:,}" for reason, count in sorted(contrasts.dropped.items()) if count)
 
 
 def _clustered(reading: Reading, setting: Setting, symmetric: bool) -> dict[str, Any]:

@@ -71,7 +71,10 @@ class Registry(Generic[T]):
         """Make the object of a parsed call string."""
         factory = self.factory(call.name)
         accepted = _accepted(factory, call.name)
-        arguments = {k: v for k, v in defaults.items() if k in accepted} | dict(call.arguments)
+        filled = accepted - set(
+            getattr(factory, "not_filled", ())
+        )  # where a default of the same name means another thing
+        arguments = {k: v for k, v in defaults.items() if k in filled} | dict(call.arguments)
         if call.resource is not None:
             arguments["resource"] = call.resource
         self._check(call, factory, arguments)

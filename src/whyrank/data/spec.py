@@ -87,7 +87,9 @@ def irds(resource: str = "", strict: bool = False) -> Collection:
 def locate(text: str) -> Place:
     """Find the folder, and the split after the last colon unless the colon belongs to the path."""
     if not text.strip():
-        raise WhyrankError("a collection needs a folder; write PATH or PATH:SPLIT")
+        raise WhyrankError(
+            "a collection needs a folder; write PATH or PATH:SPLIT (./NAME for a folder with a reader's name)"
+        )
     head, _, split = text.rpartition(":")
     if (whole := Path(text).expanduser()).exists():
         return Place(_folder(whole), None)

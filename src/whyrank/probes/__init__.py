@@ -4,6 +4,14 @@ from typing import Any
 
 from whyrank.core.registry import Registry
 
-probes: Registry[Any] = Registry("probes", "probe", {"matched/": "whyrank.probes.matched:family"})
+probes: Registry[Any] = Registry(
+    "probes",
+    "probe",
+    {
+        "matched/": "whyrank.probes.matched:family",
+        "edited/": "whyrank.probes.edited:family",
+        "transferred/": "whyrank.probes.transferred:family",
+    },
+)
 
 __all__ = ["probes"]

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from whyrank.audit.stability import Spread
 from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts import Categories, Contrasts, Reading
 from whyrank.contrasts.contrasts import Labels
@@ -25,7 +26,7 @@ _OWN = ("query", "docs", "scores", "diff", "effect", "finite")
 
 def findings_schema() -> Any:
     """One column per field of a finding."""
-    return pa.schema([(f.name, _TYPES[str(f.type).removesuffix(" | None")]) for f in fields(Finding)])
+    return _schema({field.name: str(field.type) for field in fields(Finding)})
 
 
 def findings_table(findings: Sequence[Finding]) -> Any:
@@ -60,7 +61,12 @@ def table_of_csv(text: str) -> Any:
 
 def sweep_table(points: Sequence[SweepPoint]) -> Any:
     """One row per study, ranker and percentile of the calibration of delta."""
-    return pa.Table.from_pylist([point._asdict() for point in points])
+    return _named_tuples(points, SweepPoint)
+
+
+def stability_table(spreads: Sequence[Spread]) -> Any:
+    """One row per group of rankers and study, then one per group and family of studies."""
+    return _named_tuples(spreads, Spread)
 
 
 def texts_table(texts: Sequence[str]) -> Any:
@@ -100,6 +106,16 @@ def strings(texts: Sequence[str]) -> Any:
 def encodable(text: str) -> str:
     """The text with half characters (lone surrogates) replaced by question marks."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _schema(types: Mapping[str, str]) -> Any:
+    return pa.schema([(name, _TYPES[kind.removesuffix(" | None")]) for name, kind in types.items()])
+
+
+def _named_tuples(rows: Sequence[SweepPoint] | Sequence[Spread], kind: type[SweepPoint] | type[Spread]) -> Any:
+    types = {name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in kind.__annotations__.items()}
+    stored = [{name: _storable(value) for name, value in row._asdict().items()} for row in rows]
+    return pa.Table.from_pylist(stored, schema=_schema(types))
 
 
 def _storable(value: Any) -> Any:

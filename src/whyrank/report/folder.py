@@ -6,7 +6,8 @@ scores/NAME.parquet     one row per contrast of one study and one ranker
 texts.parquet           the texts that these rows name by index
 report.html             all of it for people
 tables/                 findings.md and findings.tex, on request
-sweep.csv               scores at every percentile of delta, on request
+sweep.csv, sweep.svg    scores at every percentile of delta, on request
+stability.csv           spread of scores within groups of rankers, on request
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from whyrank.audit.runner import Answer, Threshold
+from whyrank.audit.stability import Spread
 from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts import Contrasts
 from whyrank.contrasts.finding import Finding
@@ -36,6 +38,7 @@ from whyrank.report.arrow import (
     findings_of,
     findings_table,
     scores_table,
+    stability_table,
     sweep_table,
     texts_table,
     with_metadata,
@@ -44,6 +47,7 @@ from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
 from whyrank.report.slugs import slug
 from whyrank.report.swap import is_result_folder, place_for, swapped
+from whyrank.report.sweep_file import sweep_svg
 from whyrank.report.tables import to_latex, to_markdown
 
 FORMATS = ("markdown", "latex", "csv")
@@ -104,6 +108,7 @@ class ResultWriter:
         thresholds: Mapping[str, Threshold] | None = None,
         notes: Sequence[str] = (),
         sweep: Sequence[SweepPoint] = (),
+        spreads: Sequence[Spread] | None = None,
     ) -> None:
         """Write everything but the scores: the findings (with corrected p-values), texts, settings and report."""
         failures = {"count": self._failed, "first": self._failures}
@@ -112,10 +117,9 @@ class ResultWriter:
         _write(texts_table(list(self._texts)), self._folder / "texts.parquet")
         self._write_text("findings.csv", csv_of(findings_table(findings)))
         self._write_text("settings.json", records.to_text(record))
-        self._write_text("report.html", render(findings, record, self._examples))
+        self._write_text("report.html", render(findings, record, self._examples, sweep, spreads))
         self._write_tables(findings)
-        if sweep:
-            self._write_text("sweep.csv", csv_of(sweep_table(sweep)))
+        self._write_extras(sweep, spreads)
         self._finished = True
 
     def _index(self, contrasts: Contrasts) -> tuple[Codes, Codes]:
@@ -139,8 +143,17 @@ class ResultWriter:
         formats = self.settings.get("formats") or ()
         if "markdown" in formats:
             self._write_text("tables/findings.md", to_markdown(findings, alpha, correction=correction))
+        if "csv" in formats:
+            self._write_text("tables/findings.csv", csv_of(findings_table(findings)))
         if "latex" in formats:
             self._write_text("tables/findings.tex", to_latex(findings, alpha, correction=correction))
+
+    def _write_extras(self, sweep: Sequence[SweepPoint], spreads: Sequence[Spread] | None) -> None:
+        if sweep:
+            self._write_text("sweep.csv", csv_of(sweep_table(sweep)))
+            self._write_text("sweep.svg", sweep_svg(sweep))
+        if spreads is not None:
+            self._write_text("stability.csv", csv_of(stability_table(spreads)))
 
     def _write_text(self, name: str, text: str) -> None:
         path = self._folder / name

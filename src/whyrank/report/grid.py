@@ -34,6 +34,16 @@ class Row:
         head, slash, _ = self.study.partition("(")[0].partition("/")
         return head if slash else "other"
 
+    @property
+    def dropped(self) -> str:
+        """How many questions could not be asked, by reason; empty where none were dropped."""
+        return next((finding.dropped for finding in self.cells.values() if finding.dropped), "")
+
+    @property
+    def controlled(self) -> bool:
+        """Whether the study has a control with a score."""
+        return any(finding.control is not None for finding in self.cells.values())
+
     def strongest(self) -> set[str]:
         """Rankers whose shown score is the furthest from zero, where there are others to compare with."""
         shown = {ranker: abs(round(f.score, 2)) for ranker, f in self.cells.items() if f.score is not None}

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -17,12 +17,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from whyrank.audit.stability import Spread
+from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts.finding import Finding
 from whyrank.report import svg, words
 from whyrank.report.arrow import encodable
 from whyrank.report.examples import Examples, marker, shorten
 from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, significant
+from whyrank.report.panels import panel, slots_of, swatch
 from whyrank.report.slugs import slug
+from whyrank.report.spreads import published, stability_groups
+from whyrank.report.sweeps import MARKS, StudySweep, sweeps_of
 from whyrank.report.tables import to_json
 
 _FAMILIES = {
@@ -49,6 +54,7 @@ class Section:
     groups: Sequence[Row]
     examples: Sequence[tuple[str, Examples]]
     symmetric: bool
+    sweep: StudySweep | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ def render(
     findings: Sequence[Finding],
     record: Mapping[str, Any] | None = None,
     examples: Mapping[tuple[str, str], Examples] | None = None,
+    sweep: Sequence[SweepPoint] = (),
+    spreads: Sequence[Spread] | None = None,
 ) -> str:
     """The report on some findings as HTML.
 
@@ -77,10 +85,14 @@ def render(
         findings: with corrected p-values.
         record: what `settings.json` of a result folder holds; what is missing is left out.
         examples: contrasts to show, by study and ranker.
+        sweep: scores at every percentile of delta, where there was a sweep.
+        spreads: how far the rankers of a group differ, where groups were asked for.
     """
     environment = _environment()
-    page = _page(findings, record or {}, examples or {})
-    script, style = (Markup(_source(environment, name).strip()) for name in ("report.js", "report.css"))
+    page = _page(findings, record or {}, examples or {}, sweeps_of(sweep))
+    page |= {"stability": stability_groups(spreads, rankers_of(findings))}
+    script = Markup(_source(environment, "report.js").strip())
+    style = Markup("\n".join(_source(environment, f"{name}.css").strip() for name in ("palette", "report", "sweep")))
     template = environment.get_template("report.html.j2")
     return encodable(template.render(page | {"style": style, "script": script, "script_hash": _csp_hash(script)}))
 
@@ -97,22 +109,26 @@ def _environment() -> Environment:
     environment.filters |= {
         "signed": words.signed, "count": words.count, "figure": words.figure, "p": words.p_value,
         "interval": words.interval, "shorten": shorten, "day": _day, "setting": _setting,
-        "breakable": _breakable,
+        "breakable": _breakable, "dropped": words.dropped_words,
     }  # fmt: skip
     environment.globals |= {
         "stacked_bar": svg.stacked_bar, "interval_bar": svg.interval_bar,
-        "marker": marker, "significant": significant,
+        "marker": marker, "significant": significant, "panel": panel, "swatch": swatch, "marks": MARKS,
+        "published": published,
     }  # fmt: skip
     return environment
 
 
 def _page(
-    findings: Sequence[Finding], record: Mapping[str, Any], examples: Mapping[tuple[str, str], Examples]
+    findings: Sequence[Finding],
+    record: Mapping[str, Any],
+    examples: Mapping[tuple[str, str], Examples],
+    sweeps: Mapping[str, StudySweep],
 ) -> dict[str, Any]:
     settings = record.get("settings", {})
     alpha = float(settings.get("alpha", 0.05))
     symmetric = {study["name"] for study in record.get("studies", ()) if study.get("symmetric")}
-    families = _families(findings, examples, symmetric)
+    families = _families(_sections(findings, examples, symmetric, sweeps))
     sections = [section for family in families for section in family.sections]
     return {
         "title": _title(rankers_of(findings)),
@@ -121,6 +137,8 @@ def _page(
         "contrasts": sum(section.row.n for section in sections),
         "sections": sections,
         "families": families,
+        "slots": slots_of(ranker for sweep in sweeps.values() for ranker in sweep.scores),
+        "controlled": any(section.row.controlled for section in sections),
         "anchors": {(s.row.study, s.row.collection): s.anchor for s in sections},
         "verdicts": words.verdicts(findings, alpha, symmetric),
         "deltas": words.delta_words(findings),
@@ -132,10 +150,7 @@ def _page(
     }
 
 
-def _families(
-    findings: Sequence[Finding], examples: Mapping[tuple[str, str], Examples], symmetric: set[str]
-) -> list[Family]:
-    sections = _sections(findings, examples, symmetric)
+def _families(sections: Sequence[Section]) -> list[Family]:
     names = dict.fromkeys(section.row.family for section in sections)
     return [
         Family(name, *_FAMILIES.get(name, (name.capitalize(), "")), [s for s in sections if s.row.family == name])
@@ -144,7 +159,10 @@ def _families(
 
 
 def _sections(
-    findings: Sequence[Finding], examples: Mapping[tuple[str, str], Examples], symmetric: set[str]
+    findings: Sequence[Finding],
+    examples: Mapping[tuple[str, str], Examples],
+    symmetric: set[str],
+    sweeps: Mapping[str, StudySweep],
 ) -> list[Section]:
     rows, several = rows_of(findings), len(collections_of(findings)) > 1
     shorts = _short_names([row.study for row in rows])
@@ -153,7 +171,8 @@ def _sections(
         whole, *groups = _whole_first(list(parts))
         anchor = f"study-{slug(study, collection) if several else slug(study)}"
         shown = [(ranker, examples[study, ranker]) for ranker in whole.cells if (study, ranker) in examples]
-        found.append(Section(anchor, shorts[study], _call(whole), whole, groups, shown, study in symmetric))
+        section = Section(anchor, shorts[study], _call(whole), whole, groups, shown, study in symmetric)
+        found.append(replace(section, sweep=sweeps.get(study)))
     return found
 
 

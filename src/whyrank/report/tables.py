@@ -99,7 +99,7 @@ def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> s
         f"Score: share of contrasts with a positive effect less share with a negative one, from −1 to +1"
         f"{f' ({where})' if where else ''}. "
         f"† marks p < {alpha:g}, tested by query, after {correction_words(correction)}. "
-        f"{DASH}: no answer. " + (f"δ per ranker: {deltas}." if deltas else "")
+        f"{DASH}: no answer. {_control_words(findings)}" + (f"δ per ranker: {deltas}." if deltas else "")
     ).strip()
 
 
@@ -122,6 +122,13 @@ def _defined(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _control_words(findings: Sequence[Finding]) -> str:
+    """What the brackets mean, where there are any."""
+    if all(finding.control is None for finding in findings):
+        return ""
+    return "In brackets: the score of the control, a copy of the text that only joins its tokens by blanks. "
+
+
 def _extra_columns(rows: Sequence[Row]) -> list[str]:
     """Columns that are needed only where they tell rows apart."""
     several = len({row.collection for row in rows}) > 1
@@ -140,7 +147,8 @@ def _plain_cell(row: Row, ranker: str, alpha: float) -> str:
     finding = row.cells.get(ranker)
     if finding is None or not finding.n:
         return DASH
-    return signed(finding.score) + ("†" if significant(finding, alpha) else "")
+    control = "" if finding.control is None else f" ({signed(finding.control)})"
+    return signed(finding.score) + ("†" if significant(finding, alpha) else "") + control
 
 
 def _latex_row(row: Row, rankers: Sequence[str], extra: Sequence[str], alpha: float) -> str:
@@ -155,7 +163,8 @@ def _latex_cell(finding: Finding | None, bold: bool, alpha: float) -> str:
         return "--"
     number = signed(finding.score, minus="-")
     mark = r"^{\dagger}" if significant(finding, alpha) else ""
-    return rf"$\mathbf{{{number}}}{mark}$" if bold else f"${number}{mark}$"
+    control = "" if finding.control is None else f" (${signed(finding.control, minus='-')}$)"
+    return (rf"$\mathbf{{{number}}}{mark}$" if bold else f"${number}{mark}$") + control
 
 
 def _label(text: str) -> str:

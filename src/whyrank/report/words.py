@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from whyrank.report.grid import deltas_of, rankers_of, significant
 
 DASH = "–"
 MINUS = "−"
+_REASON = re.compile(r".+ ([0-9][0-9,]*)", re.DOTALL)
 _CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "bonferroni": "Bonferroni", "none": "no"}
 
 
@@ -46,6 +48,16 @@ def interval(finding: Finding) -> str:
     if finding.ci_low is None or finding.ci_high is None:
         return DASH
     return f"[{signed(finding.ci_low)}, {signed(finding.ci_high)}]"
+
+
+def dropped_words(dropped: str) -> str:
+    """How many questions could not be asked and why, as a sentence; `dropped` is the field of a finding."""
+    found = [_REASON.fullmatch(part) for part in dropped.split("; ")]
+    counts = [int(part[1].replace(",", "")) for part in found if part]
+    if not dropped or len(counts) < len(found):
+        return f"Questions that could not be asked: {dropped}." if dropped else ""
+    total = sum(counts)
+    return f"{count(total)} {'question' if total == 1 else 'questions'} could not be asked: {dropped}."
 
 
 def correction_words(method: str) -> str:

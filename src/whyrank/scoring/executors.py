@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ranker
 from whyrank.core.registry import Registry
 from whyrank.scoring.asking import Answer, Task, answer
@@ -33,18 +32,12 @@ class SerialExecutor:
             yield answer(ranker, task)
 
 
-def no_ray() -> NoReturn:
-    """Say that the ray executor is not there yet."""
-    raise WhyrankError("executor 'ray' is not available in this version; use 'serial' or 'processes'")
-
-
 executors: Registry[Executor] = Registry(
     "executors",
     "executor",
     {
         "serial": "whyrank.scoring.executors:SerialExecutor",
         "processes": "whyrank.scoring.processes:ProcessExecutor",
-        "ray": "whyrank.scoring.executors:no_ray",
     },
 )
 

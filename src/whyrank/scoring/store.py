@@ -13,11 +13,11 @@ from typing import Self
 
 import numpy as np
 
-from whyrank.core.errors import BadInput
 from whyrank.core.files import cache_folder
 from whyrank.core.protocols import Floats, Ints
+from whyrank.core.sqlite import writing
 from whyrank.scoring.blobs import MAX_QUERIES, Blobs, Found, by_query, digest_bytes, fill, merge
-from whyrank.scoring.database import REMEDY, connect, reporting, writing
+from whyrank.scoring.database import SCORES
 from whyrank.scoring.failures import Failure
 from whyrank.scoring.pairs import Pairs, digest, unique_pairs
 
@@ -38,7 +38,7 @@ class ScoreStore:
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
         """Open the store at `path`, or the one in the cache folder; make it where there is none."""
         self.path = Path(path) if path is not None else cache_folder() / "scores.sqlite"
-        self._connection = connect(self.path)
+        self._connection = SCORES.connect(self.path)
         self._lock = threading.RLock()
         self._finalizer = weakref.finalize(self, self._connection.close)
 
@@ -64,7 +64,7 @@ class ScoreStore:
         """Look up the scores of distinct pairs."""
         found = Found(np.full(len(pairs.keys), np.nan), np.zeros(len(pairs.keys), np.bool_))
         queries = digest_bytes(pairs.queries.digests)
-        with self._lock, reporting(self.path):
+        with self._lock, SCORES.reporting(self.path):
             if (ranker := self._ranker(identity)) is None:
                 return found
             for start in range(0, len(queries), MAX_QUERIES):
@@ -77,7 +77,7 @@ class ScoreStore:
         """Commit the scores of some pairs (`rows` index `pairs`) and the failures of others in one step."""
         order = np.argsort(rows)
         new = by_query(pairs, rows[order], values[order])
-        with self._lock, reporting(self.path), writing(self._connection):
+        with self._lock, SCORES.reporting(self.path), writing(self._connection):
             ranker = self._add_ranker(identity)
             self._connection.executemany(_SAVE, self._merged(ranker, new))
             self._connection.executemany(_SAVE_FAILURE, _failure_rows(ranker, failures))
@@ -93,7 +93,7 @@ class ScoreStore:
 
     def failures(self, identity: str) -> list[Failure]:
         """The pairs that the ranker raised an exception on, each with the latest reason."""
-        with self._lock, reporting(self.path):
+        with self._lock, SCORES.reporting(self.path):
             rows = self._connection.execute(_FAILURES, (_storable(identity),)).fetchall()
         return [Failure(_text(query), _text(doc), reason) for query, doc, reason in rows]
 
@@ -117,7 +117,7 @@ class ScoreStore:
 
     def _checked(self, blobs: Blobs) -> Blobs:
         if not blobs.fit:
-            raise BadInput(self.path, "the score store is damaged", REMEDY)
+            raise SCORES.damaged(self.path)
         return blobs
 
     def _merged(self, ranker: int, new: dict[bytes, Blobs]) -> list[tuple[int, bytes, bytes, bytes]]:

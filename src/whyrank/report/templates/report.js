@@ -50,6 +50,10 @@
       const text = row.cells[0].textContent.toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
     });
+    bodies.forEach((body) => {
+      const heading = body.querySelector("tr.family");
+      if (heading) heading.hidden = !body.querySelector("tr.study:not([hidden])");
+    });
     const shown = rows.filter((row) => !row.hidden).length;
     count.textContent = words.length ? `${shown} of ${rows.length}` : "";
   }

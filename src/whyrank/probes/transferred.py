@@ -1,0 +1,213 @@
+"""Dataset transfer probes: pairs of texts that differ in one quality, and a query for each pair.
+
+MacAvaney et al., "ABNIRML: Analyzing the Behavior of Neural IR Models", TACL 2022 (and arXiv 2011.00696v1, 2020).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from whyrank.contrasts.contrasts import Contrasts, Pair
+from whyrank.core.errors import UnknownName
+from whyrank.core.registry import call_of
+from whyrank.data.pairs import PairSet, TextPair, open_pairs
+from whyrank.probes.availability import missing
+from whyrank.probes.factuality import Answers
+from whyrank.probes.queries import Discard, Draft, content_lemmas, query_strategies
+from whyrank.text.annotate import Annotation, annotator
+
+_COMPAT = ("abnirml",)
+
+
+class Kind(NamedTuple):
+    """What one transfer probe compares: two roles of a pair set, and where the query comes from."""
+
+    first: str
+    second: str
+    pairs: str
+    query: str
+    positive: str
+    symmetric: bool = False
+    shared_word: bool = False
+    keeps_identical: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    "paraphrase": Kind("a", "b", "paraphrase", "noun-chunk", "scores two wordings of one thing differently", True),
+    "fluency": Kind("fluent", "source", "fluency", "noun-chunk", "prefers the fluent text", keeps_identical=True),
+    "fluency-spellchecked": Kind(
+        "fluent",
+        "spellchecked",
+        "fluency",
+        "noun-chunk",
+        "prefers the fluent text to one that is only spell-checked",
+        keeps_identical=True,
+    ),
+    "formality": Kind("formal", "informal", "formality", "question", "prefers the formal text", shared_word=True),
+    "simplicity": Kind(
+        "simple", "source", "simplicity", "noun-chunk", "prefers the simpler text", keeps_identical=True
+    ),
+    "neutrality": Kind("neutral", "biased", "neutrality", "noun-chunk", "prefers the neutral text"),
+    "succinctness": Kind("summary", "body", "succinctness", "title", "prefers the summary", shared_word=True),
+    "factuality": Kind("passage", "altered", "factuality", "question", "prefers the text with the right answer"),
+}
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """Pairs of texts of a pair set, the favoured text first; the collection plays no part.
+
+    Attributes:
+        name: which quality is compared.
+        pairs: a pair set: a file, `LAYOUT:PATH`, or `sample` for the bundled one.
+        query: where queries come from: `noun-chunk`, `title`, `question`, `overlapping-terms`, or a registered one.
+        compat: `abnirml` keeps identical texts where the released code does.
+        pipeline: the spaCy pipeline that annotates.
+        entity: factuality only: one type of entity (PERSON, GPE, LOC, NORP, ORG) instead of all.
+        analyzer: factuality only: counts the words of an answer.
+    """
+
+    name: str
+    pairs: str = "sample"
+    query: str | None = None
+    compat: str | None = None
+    pipeline: str = "en_core_web_sm"
+    entity: str | None = None
+    analyzer: str = "lucene"
+
+    def __post_init__(self) -> None:
+        if self.compat not in (None, *_COMPAT):
+            raise UnknownName("compat mode of transferred probes", str(self.compat), _COMPAT)
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, f"transferred/{self.name}", without=("name",))
+
+    @property
+    def kind(self) -> Kind:
+        """What the probe compares."""
+        return KINDS[self.name]
+
+    @property
+    def positive(self) -> str:
+        """What +1 means."""
+        return self.kind.positive
+
+    @property
+    def symmetric(self) -> bool:
+        """Paraphrases have no direction."""
+        return self.kind.symmetric
+
+    @property
+    def source(self) -> str:
+        """What the findings name in the place of the collection."""
+        return f"pairs of {self.pairs}"
+
+    @property
+    def unavailable(self) -> str:
+        """What is missing on this machine; empty when nothing is."""
+        return missing(self.pipeline)
+
+    def contrasts(self, collection: Any = None) -> Contrasts:
+        """Every pair that can be asked about; the others are counted by reason."""
+        run = _Run(self, open_pairs(self.pairs, self.kind.pairs))
+        return Contrasts.from_pairs(run.asked(), dropped=run.dropped)
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One study on one pair set."""
+
+    study: Transferred
+    given: PairSet
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def asked(self) -> Iterator[Pair]:
+        factual = self.study.name == "factuality"
+        self.given.need(*self._roles(factual))
+        self._annotate_all(factual)
+        for pair in self.given:
+            try:
+                yield self._pair(pair)
+            except Discard as reason:
+                self.dropped[str(reason)] += 1
+
+    def _roles(self, factual: bool) -> tuple[str, ...]:
+        kind = self.study.kind
+        return ("question", "answer", "passage") if factual else (kind.first, kind.second)
+
+    def _pair(self, pair: TextPair) -> Pair:
+        first, second, labels = self._texts(pair)
+        if not first.strip() or not second.strip():
+            raise Discard("empty text")
+        if first == second and not (self.study.compat and self.study.kind.keeps_identical):
+            raise Discard("identical")
+        draft = Draft(pair, first, second, self._annotation)
+        query = self._strategy(draft)
+        if self.study.kind.shared_word and not self._shares_a_word(query, draft):
+            raise Discard("no word shared by query and both texts")
+        return Pair(query, (first, second), {"query_id": pair.id, "cluster": self._cluster(pair), **labels})
+
+    def _cluster(self, pair: TextPair) -> str:
+        """What several pairs may share: the question, or the sentence of which there are several versions."""
+        return pair.texts["question"] if self.study.name == "factuality" else pair.texts[self.study.kind.second]
+
+    def _texts(self, pair: TextPair) -> tuple[str, str, dict[str, str]]:
+        if self.study.name == "factuality":
+            altered = self._answers.altered(pair)
+            return pair.texts["passage"], altered.text, {"entity": altered.entity}
+        return pair.texts[self.study.kind.first], pair.texts[self.study.kind.second], {}
+
+    def _shares_a_word(self, query: str, draft: Draft) -> bool:
+        """Whether a content lemma of the query is in both texts; the released code does not fold the texts' case."""
+        wanted = content_lemmas(self._annotation(query))
+        return bool(wanted & self._lemmas(draft.first) & self._lemmas(draft.second))
+
+    def _lemmas(self, text: str) -> set[str]:
+        lemmas = self._annotation(text).lemmas
+        return set(lemmas) if self.study.compat else {lemma.lower() for lemma in lemmas}
+
+    def _annotate_all(self, factual: bool) -> None:
+        """Annotate whatever will be asked for in one go, many texts at a time."""
+        roles = ("answer",) if factual else (self.study.kind.first, self.study.kind.second)
+        needed = factual or self.study.kind.shared_word or self._strategy_name in ("noun-chunk", "overlapping-terms")
+        if needed:
+            annotator(self.study.pipeline).annotate([p.texts[r] for p in self.given for r in roles if p.texts.get(r)])
+
+    def _annotation(self, text: str) -> Annotation:
+        return annotator(self.study.pipeline).annotate([text])[0]
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers.of(self.given, self.study.entity, self.study.analyzer, self._annotation)
+
+    @property
+    def _strategy_name(self) -> str:
+        return self.study.query or self.study.kind.query
+
+    @cached_property
+    def _strategy(self) -> Any:
+        return query_strategies.factory(self._strategy_name)
+
+
+class TransferredFamily:
+    """A probe for every quality that pair sets exist for."""
+
+    arguments = ("pairs", "query", "compat", "pipeline", "entity", "analyzer")
+    not_filled = ("pairs",)  # the command line's --pairs is about documents of a query
+
+    def names(self) -> Iterable[str]:
+        """Ids such as `transferred/fluency`."""
+        return [f"transferred/{name}" for name in KINDS]
+
+    def make(self, name: str, **arguments: Any) -> Transferred:
+        """The probe with this id."""
+        return Transferred(name.removeprefix("transferred/"), **arguments)
+
+
+family = TransferredFamily()

@@ -1,0 +1,71 @@
+"""Edits of content: the query put in or in place of the text, the text repeated, expansions added."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from whyrank.core.errors import BadInput, WhyrankError
+
+
+def replace_with_query(query: str) -> str:
+    """Replaced by the query itself"""
+    return query
+
+
+def prepend_query(text: str, query: str) -> str:
+    """With the query put before it"""
+    return f"{query} {text}"
+
+
+def repeat_document(text: str, *, times: int = 2) -> str:
+    """Repeated as a whole"""
+    if times < 2:
+        raise WhyrankError(f"repeat-document needs times=2 or more, not {times}")
+    return " ".join([text] * times)
+
+
+def doc2query(text: str, *, expansions: str = "", model: str = "", n: int = 4, seed: int = 42) -> str | None:
+    """With queries added that the text may answer (Nogueira and Lin, docTTTTTquery, 2019)"""
+    if bool(expansions) == bool(model):
+        raise WhyrankError(
+            "doc2query needs expansions=FILE (JSON lines with text and queries) or model=PATH, one of the two"
+        )
+    queries = _from_file(expansions).get(text) if expansions else _generated(text, model, n, seed)
+    return f"{text} {' '.join(queries[:n])}" if queries else None
+
+
+def _lacking(options: Mapping[str, Any]) -> str:
+    return "" if options.get("expansions") or options.get("model") else "it needs expansions=FILE or model=PATH"
+
+
+doc2query.lacking = _lacking  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=4)
+def _from_file(path: str) -> Mapping[str, list[str]]:
+    """Expansions by text: one JSON object a line, with `text` and `queries`."""
+    if not Path(path).is_file():
+        raise BadInput(path, "no such file of expansions", "give JSON lines with text and queries")
+    found: dict[str, list[str]] = {}
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            found |= _row(path, number, line)
+    return found
+
+
+def _row(path: str, number: int, line: str) -> dict[str, list[str]]:
+    try:
+        row = json.loads(line)
+        return {row["text"]: [str(query) for query in row["queries"]]}
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(path, "not a JSON object with text and queries", "mend or drop the line", number) from None
+
+
+def _generated(text: str, model: str, n: int, seed: int) -> list[str]:
+    from whyrank.text.generation import generate
+
+    return generate(text, model, n, seed)

@@ -1,0 +1,161 @@
+"""Edits of words: removed, replaced by lemmas, put in another order.
+
+As published (MacAvaney et al., ABNIRML, arXiv 2020 and TACL 2022) these emit the parser's tokens joined by blanks;
+`respace=True` gives that form. By default they work on words between white space and leave the white space alone.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Sequence
+
+from whyrank.text.analyzers import Analyzer
+from whyrank.text.annotate import Annotation
+from whyrank.text.edits import published, respaced
+from whyrank.text.pieces import (
+    Slot,
+    chunk_slots,
+    fill,
+    map_words,
+    reorder_slots,
+    reorder_words,
+    token_slots,
+    word_of,
+)
+
+_BLANKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
+
+
+def shuffled(items: Sequence[str], rng: random.Random) -> list[str]:
+    """The items in random order."""
+    mixed = list(items)
+    rng.shuffle(mixed)
+    return mixed
+
+
+def re_space(annotation: Annotation) -> str:
+    """With the parser's tokens joined by blanks, and nothing else changed"""
+    return respaced(annotation).text
+
+
+def case_fold(text: str) -> str:
+    """In lower case"""
+    return text.lower()
+
+
+@published(tokens=True)
+def remove_stops(text: str, analyzer: Analyzer) -> str:
+    """Without the analyzer's stop words"""
+    stops = analyzer.stopwords
+
+    def without(piece: str) -> str:
+        word = word_of(piece)
+        return word.before + word.after if word.core.lower() in stops else piece
+
+    return map_words(text, without)
+
+
+def remove_punct(text: str, compat: str | None) -> str:
+    """Without punctuation: at the edges of words it goes, inside them it becomes a blank"""
+    if compat == "abnirml":
+        return text.translate(_BLANKS)
+    return map_words(text, lambda piece: " ".join(piece.translate(_BLANKS).split()))
+
+
+@published(tokens=True)
+def remove_stops_punct(text: str, analyzer: Analyzer, compat: str | None) -> str:
+    """Without stop words and punctuation"""
+    return remove_punct(remove_stops(text, analyzer), compat)
+
+
+@published(tokens=True)
+def lemmatize(annotation: Annotation) -> str:
+    """With every word that is no stop word replaced by its lemma"""
+    rows = zip(annotation.tokens, annotation.lemmas, annotation.stops, strict=True)
+    words = [token if stop or token.isspace() else lemma for token, lemma, stop in rows]
+    return fill(annotation.text, token_slots(annotation), words)
+
+
+@published(tokens=True, stream=True)
+def shuffle_words(text: str, rng: random.Random) -> str:
+    """With its words in random order"""
+    return reorder_words(text, lambda words: shuffled(words, rng))
+
+
+@published(tokens=True)
+def reverse_words(text: str) -> str:
+    """With its words in reverse order"""
+    return reorder_words(text, lambda words: words[::-1])
+
+
+def shuffle_prepositions(annotation: Annotation, rng: random.Random, compat: str | None) -> str | None:
+    """With its prepositions exchanged at random"""
+    places = [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
+    if compat == "abnirml":
+        return _published_prepositions(annotation, places, rng)
+    slots = [token_slots(annotation)[i] for i in places]
+    return reorder_slots(annotation.text, slots, lambda words: shuffled(words, rng)) if len(slots) > 1 else None
+
+
+def _published_prepositions(annotation: Annotation, places: list[int], rng: random.Random) -> str:
+    """The released code looks slots up by character offset and compares them with token indices.
+
+    Most prepositions therefore stay, and tokens whose index happens to be some preposition's offset are overwritten.
+    """
+    tokens = annotation.tokens
+    mixed = shuffled([tokens[place] for place in places], rng)
+    moved = {annotation.starts[place]: word for place, word in zip(places, mixed, strict=True)}
+    return " ".join(moved.get(i, token) for i, token in enumerate(tokens))
+
+
+@published(tokens=True)
+def swap_noun_chunks(annotation: Annotation, rng: random.Random) -> str | None:
+    """With its noun phrases exchanged at random"""
+    slots = chunk_slots(annotation)
+    return reorder_slots(annotation.text, slots, lambda chunks: shuffled(chunks, rng)) if len(slots) > 1 else None
+
+
+@published(tokens=True)
+def shuffle_words_keep_noun_chunks(annotation: Annotation, rng: random.Random) -> str:
+    """With its words in random order, noun phrases kept whole"""
+    units = _units(annotation)
+    return reorder_slots(annotation.text, units, lambda words: shuffled(words, rng))
+
+
+def _units(annotation: Annotation) -> list[Slot]:
+    """Noun chunks widened to whole words, and the words between them."""
+    text, chunks = annotation.text, [_whole_words(annotation.text, slot) for slot in chunk_slots(annotation)]
+    merged = _merged(chunks)
+    inside = [place for slot in merged for place in range(slot.start, slot.end)]
+    covered = set(inside)
+    words = [slot for slot in _words(text) if slot.start not in covered]
+    return sorted([*merged, *words])
+
+
+def _words(text: str) -> list[Slot]:
+    slots, position = [], 0
+    for piece in text.split():
+        start = text.index(piece, position)
+        slots.append(Slot(start, start + len(piece)))
+        position = start + len(piece)
+    return slots
+
+
+def _whole_words(text: str, slot: Slot) -> Slot:
+    start, end = slot
+    while start > 0 and not text[start - 1].isspace():
+        start -= 1
+    while end < len(text) and not text[end].isspace():
+        end += 1
+    return Slot(start, end)
+
+
+def _merged(slots: list[Slot]) -> list[Slot]:
+    found: list[Slot] = []
+    for slot in sorted(slots):
+        if found and slot.start < found[-1].end:
+            found[-1] = Slot(found[-1].start, max(found[-1].end, slot.end))
+        else:
+            found.append(slot)
+    return found

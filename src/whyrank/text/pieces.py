@@ -1,0 +1,109 @@
+"""Texts in pieces that fit together again: words and the white space between them, spans and what lies around."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from whyrank.text.annotate import Annotation
+
+_PIECES = re.compile(r"\s+|\S+")
+_EDGES = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+
+Reorder = Callable[[list[str]], Sequence[str]]
+
+
+class Slot(NamedTuple):
+    """Characters `start` to `end` of a text."""
+
+    start: int
+    end: int
+
+
+class Word(NamedTuple):
+    """A word between white space: the punctuation before it, its core, the punctuation after it."""
+
+    before: str
+    core: str
+    after: str
+
+
+def word_of(piece: str) -> Word:
+    """Take a word apart; the core of pure punctuation is empty."""
+    found = _EDGES.match(piece)
+    assert found is not None
+    return Word(*found.groups()) if found[2] else Word(piece, "", "")
+
+
+def pieces(text: str) -> list[str]:
+    """Words and runs of white space in turn; joined they give the text."""
+    return _PIECES.findall(text)
+
+
+def reorder_words(text: str, reorder: Reorder) -> str:
+    """Put the words of a text in another order; the white space stays where it is."""
+    found = pieces(text)
+    places = [i for i, piece in enumerate(found) if not piece.isspace()]
+    for place, word in zip(places, reorder([found[i] for i in places]), strict=True):
+        found[place] = word
+    return "".join(found)
+
+
+def map_words(text: str, change: Callable[[str], str]) -> str:
+    """Change every word; one that becomes empty goes with the white space after it (or before it at the end)."""
+    kept: list[str] = []
+    dropped = False
+    for piece in pieces(text):
+        if piece.isspace():
+            kept += [] if dropped else [piece]
+            continue
+        word = change(piece)
+        dropped = not word
+        kept += [word] if word else []
+    return "".join(kept).rstrip() if dropped else "".join(kept)
+
+
+def reorder_slots(text: str, slots: Sequence[Slot], reorder: Reorder) -> str:
+    """Put what stands in the slots in another order; everything else stays where it is."""
+    return fill(text, slots, reorder([text[slot.start : slot.end] for slot in slots]))
+
+
+def fill(text: str, slots: Iterable[Slot], contents: Iterable[str]) -> str:
+    """Put new contents in the slots of a text."""
+    parts, position = [], 0
+    for slot, content in zip(slots, contents, strict=True):
+        parts += [text[position : slot.start], content]
+        position = slot.end
+    return "".join([*parts, text[position:]])
+
+
+def token_slots(annotation: Annotation) -> list[Slot]:
+    """Where the tokens are."""
+    return [Slot(start, end) for start, end in zip(annotation.starts, annotation.ends, strict=True)]
+
+
+def sentence_slots(annotation: Annotation) -> list[Slot]:
+    """The parser's sentences, cut at white space only: a word is never split."""
+    text = annotation.text
+    starts = [annotation.starts[sentence.start] for sentence in annotation.sentences if sentence.start < sentence.end]
+    cuts = [start for start in starts if start == 0 or text[start - 1].isspace()]
+    edges = [*([0] if not cuts or cuts[0] else []), *cuts, len(text)]
+    return [slot for a, b in pairwise(edges) if (slot := _trimmed(text, a, b)).start < slot.end]
+
+
+def chunk_slots(annotation: Annotation) -> list[Slot]:
+    """Where the noun chunks are, without the white space that a parser may count in."""
+    starts, ends = annotation.starts, annotation.ends
+    slots = (_trimmed(annotation.text, starts[chunk.start], ends[chunk.end - 1]) for chunk in annotation.chunks)
+    return [slot for slot in slots if slot.start < slot.end]
+
+
+def _trimmed(text: str, start: int, end: int) -> Slot:
+    """A slot without white space at its ends."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return Slot(start, end)

@@ -1,0 +1,502 @@
+"""Published layouts: each form of each data set, written by hand here."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+
+import pytest
+
+from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.data.pair_layouts import detect, pair_layouts
+from whyrank.data.pairs import open_pairs
+
+
+def write(folder, files):
+    """Write files by name; a name with .gz is compressed."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = text if isinstance(text, bytes) else text.encode()
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return folder
+
+
+def json_lines(*objects):
+    return "".join(json.dumps(each) + "\n" for each in objects)
+
+
+def rows(found):
+    return [(pair.id, dict(pair.texts)) for pair in found]
+
+
+def opened(layout, folder, options=""):
+    """Open by name, and see that the folder alone says the same."""
+    found = open_pairs(f"{layout}:{folder}{options}")
+    assert detect(folder) == layout
+    assert open_pairs(f"{folder}{options}") == found
+    assert found.source == f"{layout}:{folder}{options}"
+    return found
+
+
+def test_the_names():
+    assert pair_layouts.names() == ["asset", "cnndm", "gyafc", "jfleg", "msrp", "nq", "turkcorpus", "wnc", "xsum"]
+
+
+# --- MSRP ---
+
+MSRP = [
+    '1\t10\t11\tHe said "no.\tHe said no.',
+    "0\t12\t13\tA dog ran.\tA cat sat.",
+    "1\t14\t15\tIt rains.\tRain falls.",
+]
+MSRP_ROWS = [
+    ("10-11", {"a": 'He said "no.', "b": "He said no."}),
+    ("14-15", {"a": "It rains.", "b": "Rain falls."}),
+]
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String", "msr_paraphrase_{}.txt"),
+        ("label\tid1\tid2\tsentence1\tsentence2", "{}.tsv.gz"),
+    ],
+)
+def test_msrp(tmp_path, header, name):
+    write(tmp_path, {name.format("train"): "\r\n".join([header, *MSRP[:2], ""])})
+    write(tmp_path, {name.format("test"): "\r\n".join([header, *MSRP[2:], ""])})
+    assert rows(opened("msrp", tmp_path)) == MSRP_ROWS
+    assert rows(opened("msrp", tmp_path, "(split=test)")) == MSRP_ROWS[1:]
+    assert rows(open_pairs(f"msrp:{tmp_path / name.format('train')}")) == MSRP_ROWS[:1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n".join(MSRP), r"test\.tsv:1: this is not the header of MSRP"),
+        (
+            "label\tid1\tid2\tsentence1\tsentence2\n1\t2\t3\tx\n",
+            r"test\.tsv:2: expected 0 or 1, two ids and two sent",
+        ),
+        ("label\tid1\tid2\tsentence1\tsentence2\nyes\t2\t3\tx\ty\n", r"test\.tsv:2: expected 0 or 1"),
+        ("label\tid1\tid2\tsentence1\tsentence2\n0\t2\t3\tx\ty\n", r"there are no pairs in it"),
+    ],
+)
+def test_msrp_errors(tmp_path, text, message):
+    write(tmp_path, {"test.tsv": text})
+    with pytest.raises(WhyrankError, match=message):
+        open_pairs(f"msrp:{tmp_path}(split=test)")
+
+
+def test_a_missing_or_unknown_split_is_an_error(tmp_path):
+    write(tmp_path, {"train.tsv": "label\tid1\tid2\tsentence1\tsentence2\n" + MSRP[0]})
+    with pytest.raises(
+        BadInput, match=r"has no msr_paraphrase_test\.txt or test\.tsv \(nor with \.gz\); add it, or ch"
+    ):
+        open_pairs(str(tmp_path))
+    with pytest.raises(UnknownName, match=r"unknown split 'tset'; did you mean 'test'"):
+        open_pairs(f"{tmp_path}(split=tset)")
+    with pytest.raises(WhyrankError, match=r"train\.tsv: a file has no splits; leave out split=test"):
+        open_pairs(f"msrp:{tmp_path / 'train.tsv'}(split=test)")
+
+
+# --- WNC ---
+
+
+def test_wnc_full(tmp_path):
+    line = "7\tthe bad m ##an\tthe m ##an\tThe bad man\tThe man\tDET ADJ\tdet amod\n8\ta\tb\tA B\tA\n"
+    expected = [("7", {"biased": "The bad man", "neutral": "The man"}), ("8", {"biased": "A B", "neutral": "A"})]
+    for place in ("one/biased.full", "two/WNC/biased.full", "three/bias_data/WNC/biased.full"):
+        write(tmp_path, {place: line})
+        assert rows(opened("wnc", tmp_path / place.partition("/")[0])) == expected
+        assert rows(open_pairs(f"wnc:{tmp_path / place}", "neutrality")) == expected
+
+
+def test_wnc_table(tmp_path):
+    write(tmp_path, {"train.tsv": 'biased\tneutral\nso "good\tfine\n', "test.tsv": "biased\tneutral\nx\tx\n"})
+    expected = [
+        ("train-0", {"biased": 'so "good', "neutral": "fine"}),
+        ("test-0", {"biased": "x", "neutral": "x"}),
+    ]
+    assert rows(opened("wnc", tmp_path)) == expected
+    assert rows(opened("wnc", tmp_path, "(split=test)")) == expected[1:]
+
+
+def test_wnc_errors(tmp_path):
+    write(tmp_path, {"biased.full": "7\ta\tb\tc\td\n8\ta\tb\n"})
+    with pytest.raises(
+        BadInput, match=r"biased\.full:2: expected 5 columns or more, found 3; the columns are id, src"
+    ):
+        open_pairs(str(tmp_path))
+
+
+# --- JFLEG ---
+
+SENTENCES = [("I has a cat .", "I has a cat ."), ("", "")]
+CORRECTED = [["I have a cat .", "I have one cat .", "My cat .", "A cat ."], ["", "b", "", "d"]]
+
+
+def jfleg_lines(folder):
+    for split in ("dev", "test"):
+        base = f"{split}/{split}"
+        write(folder, {f"{base}.src": "".join(f"{source}\n" for source, _ in SENTENCES)})
+        write(folder, {f"{base}.spellchecked.src": "".join(f"{checked}\n" for _, checked in SENTENCES)})
+        for i in range(4):
+            write(folder, {f"{base}.ref{i}": "".join(f"{refs[i]}\n" for refs in CORRECTED)})
+    return folder
+
+
+def jfleg_json(folder):
+    for split in ("dev", "test"):
+        objects = [
+            {"id": f"{split}-{n}", "src": source, "spellchecked": checked, "refs": refs}
+            for n, ((source, checked), refs) in enumerate(zip(SENTENCES, CORRECTED, strict=True))
+        ]
+        write(folder, {f"{split}.jsonl.gz": json_lines(*objects)})
+    return folder
+
+
+@pytest.mark.parametrize("make", [jfleg_lines, jfleg_json])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_jfleg(tmp_path, make, end):
+    found = opened("jfleg", make(tmp_path), "(keep_newline=True)" if end else "")
+    expected = [
+        (f"{split}-{n}-{i}", {"fluent": ref + end, "source": source + end, "spellchecked": checked + end})
+        for split in ("dev", "test")
+        for n, ((source, checked), refs) in enumerate(zip(SENTENCES, CORRECTED, strict=True))
+        for i, ref in enumerate(refs)
+    ]
+    assert rows(found) == expected
+    assert rows(open_pairs(f"jfleg:{tmp_path}(split=test)", "fluency"))[0][0] == "test-0-0"
+
+
+def test_a_jfleg_file_alone(tmp_path):
+    assert len(open_pairs(f"jfleg:{jfleg_json(tmp_path) / 'dev.jsonl.gz'}")) == 8
+
+
+def test_jfleg_files_must_be_aligned(tmp_path):
+    jfleg_lines(tmp_path)
+    write(tmp_path, {"test/test.ref2": "x\n\n\n\n"})
+    assert len(open_pairs(str(tmp_path))) == 16  # blank lines at the end do no harm
+    write(tmp_path, {"test/test.ref2": "x\n\nz\n"})
+    with pytest.raises(BadInput, match=r"test\.ref2:3: this line has no partner in test\.src, which ends before it"):
+        open_pairs(str(tmp_path))
+    (tmp_path / "test/test.ref2").unlink()
+    with pytest.raises(BadInput, match=r"the folder has no test/test\.ref2 \(nor with \.gz\)"):
+        open_pairs(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("refs", "message"),
+    [
+        ("x", r'dev\.jsonl:1: \'refs\' is "x", not a list of strings'),
+        ([], r"'refs' is \[\], not a list of strings"),
+        (["a", 1], r'\'refs\' is \["a", 1\], not a list'),
+    ],
+)
+def test_jfleg_errors(tmp_path, refs, message):
+    write(tmp_path, {"dev.jsonl": json_lines({"id": "1", "src": "x", "spellchecked": "x", "refs": refs})})
+    with pytest.raises(BadInput, match=message):
+        open_pairs(f"jfleg:{tmp_path}(split=dev)")
+
+
+def test_an_option_must_be_true_or_false(tmp_path):
+    with pytest.raises(WhyrankError, match="keep_newline='yes' is neither True nor False; write keep_newline=True"):
+        open_pairs(f"jfleg:{jfleg_json(tmp_path)}(keep_newline=yes)")
+
+
+# --- TurkCorpus and ASSET ---
+
+
+def test_turkcorpus(tmp_path):
+    lines, objects = tmp_path / "lines", tmp_path / "objects"
+    expected = []
+    for split in ("test", "tune"):
+        norm, refs = f"{split} -lrb- old -rrb- ", [f"{split} -LRB- {i} -RRB-" for i in range(8)]
+        write(lines, {f"{split}.8turkers.tok.norm": norm + "\n", f"{split}.8turkers.tok.simp": "unused\n"})
+        write(lines, {f"{split}.8turkers.tok.turk.{i}": ref + "\n" for i, ref in enumerate(refs)})
+        write(objects, {f"{split}.jsonl": json_lines({"id": f"{split}-0", "norm": norm, "simp": "u", "refs": refs})})
+        expected += [
+            (f"{split}-0-{i}", {"simple": f"{split} ( {i} )", "source": f"{split} ( old )"}) for i in range(8)
+        ]
+    assert rows(opened("turkcorpus", lines)) == rows(opened("turkcorpus", objects)) == expected
+    assert rows(opened("turkcorpus", lines, "(split=tune)")) == expected[8:]
+    assert rows(open_pairs(f"turkcorpus:{objects / 'test.jsonl'}", "simplicity")) == expected[:8]
+
+
+@pytest.mark.parametrize("below", ["", "dataset/"])
+def test_asset(tmp_path, below):
+    for split in ("valid", "test"):
+        write(tmp_path, {f"{below}asset.{split}.orig": f"{split} one\n{split} two\n"})
+        write(tmp_path, {f"{below}asset.{split}.simp.{i}": f"a{i}\nb{i}\n" for i in range(10)})
+    found = rows(opened("asset", tmp_path))
+    assert len(found) == 40
+    assert found[0] == ("valid-0-0", {"simple": "a0", "source": "valid one"})
+    assert found[-1] == ("test-1-9", {"simple": "b9", "source": "test two"})
+
+
+# --- GYAFC ---
+
+GENRES = ("Entertainment_Music", "Family_Relationships")
+
+
+def gyafc(folder):
+    for genre in GENRES:
+        for split in ("tune", "test"):
+            for style, other in (("formal", "informal"), ("informal", "formal")):
+                base = f"{genre}/{split}/{style}"
+                write(folder, {base: f"{genre} {split} {style} 0\n{genre} {split} {style} 1\n"})
+                write(folder, {f"{base}.ref{i}": f"{style} of {other} 0.{i}\n{style} 1.{i}\n" for i in range(4)})
+    return folder
+
+
+def question_map(folder):
+    for genre in GENRES:
+        for split in ("tune", "test"):
+            for style in ("formal", "informal"):
+                write(folder, {f"{genre}/{split}/{style}.qids": "_\n77-q\n"})
+    return folder
+
+
+def test_gyafc_with_its_question_map(tmp_path):
+    corpus, ids = gyafc(tmp_path / "corpus"), question_map(tmp_path / "ids")
+    write(tmp_path, {"l6.tsv": "12\tWho is it?\n77\tWhat is love? \n"})
+    found = rows(open_pairs(f"gyafc:{corpus}(qids='{ids}',questions='{tmp_path / 'l6.tsv'}')", "formality"))
+    assert len(found) == len({row_id for row_id, _ in found}) == 2 * 2 * 2 * 2 * 4
+    by_id = dict(found)
+    assert by_id["Entertainment_Music-tune-informal-0-3"] == {
+        "informal": "Entertainment_Music tune informal 0",
+        "formal": "formal of informal 0.3",
+        "question": "",
+    }
+    assert by_id["Family_Relationships-test-formal-1-0"] == {
+        "formal": "Family_Relationships test formal 1",
+        "informal": "informal 1.0",
+        "question": "What is love?",
+    }
+    assert sum(not texts["question"] for texts in by_id.values()) == len(found) // 2
+
+
+def test_gyafc_finds_a_question_map_beside_the_texts(tmp_path):
+    question_map(gyafc(tmp_path / "GYAFC_Corpus"))
+    write(tmp_path, {"questions.tsv": "77-q\tWhat is love?\n"})
+    found = opened("gyafc", tmp_path, "(split=test,genre=Family_Relationships)")
+    assert len(found) == 2 * 2 * 4
+    assert {pair.texts["question"] for pair in found} == {"", "What is love?"}
+    assert all(pair.id.startswith("Family_Relationships-test-") for pair in found)
+
+
+def test_gyafc_without_a_question_map(tmp_path):
+    found = opened("gyafc", gyafc(tmp_path))
+    assert found.roles == {"formal", "informal"}
+    assert len(found) == 64
+
+
+def test_gyafc_errors(tmp_path):
+    corpus = question_map(gyafc(tmp_path / "corpus"))
+    with pytest.raises(UnknownName, match=r"unknown genre 'Family'; known: Entertainment_Music, Family_Rel"):
+        open_pairs(f"gyafc:{corpus}(genre=Family)")
+    with pytest.raises(WhyrankError, match=r"of no use without their titles; add questions=FILE"):
+        open_pairs(f"gyafc:{corpus}(qids='{corpus}')")
+    write(corpus, {"questions.tsv": "76\tWho?\n"})
+    with pytest.raises(BadInput, match=r"tune/informal\.qids:2: question '77' is not among the questions; add it"):
+        open_pairs(f"gyafc:{corpus}")
+    write(corpus, {"questions.tsv": "76\tWho?\n77\n"})
+    with pytest.raises(BadInput, match=r"questions\.tsv:2: expected an id, a tab and a title, found 1 columns"):
+        open_pairs(f"gyafc:{corpus}")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match=r"the folder has no Entertainment_Music or Family_Relationships; name"):
+        open_pairs(f"gyafc:{tmp_path / 'empty'}")
+
+
+# --- XSum ---
+
+
+def is_sampled(name):
+    return int(hashlib.sha256(name.encode()).hexdigest()[:2], 16) % 10 == 0
+
+
+SUMMARY = """[SN]URL[SN]
+http://example.org/{0}
+
+[SN]TITLE[SN]
+Title {0}
+
+[SN]FIRST-SENTENCE[SN]
+First {0}.
+
+[SN]RESTBODY[SN]
+Body of {0}.
+
+More of it.
+"""
+
+
+def test_xsum_files(tmp_path):
+    ids = [str(n) for n in range(100, 160)]
+    write(tmp_path, {f"{'' if n[-1] == '0' else 'bbc-summary-data/'}{n}.summary": SUMMARY.format(n) for n in ids})
+    texts = {
+        n: {"title": f"Title {n}", "summary": f"First {n}.", "body": f"Body of {n}.\n\nMore of it."} for n in ids
+    }
+    assert rows(opened("xsum", tmp_path)) == list(texts.items())
+    kept = [n for n in ids if is_sampled(f"{n}.summary")]
+    assert 0 < len(kept) < 20
+    assert rows(opened("xsum", tmp_path, "(sample10=True)")) == [(n, texts[n]) for n in kept]
+
+
+def test_xsum_json(tmp_path):
+    objects = [
+        {"id": str(n), "category": "x", "title": f"t{n}", "text": f"b{n}", "summary": f"s{n}"} for n in range(60)
+    ]
+    write(tmp_path, {"articles.jsonl.gz": json_lines(*objects)})
+    found = opened("xsum", tmp_path)
+    assert rows(found) == [(str(n), {"title": f"t{n}", "summary": f"s{n}", "body": f"b{n}"}) for n in range(60)]
+    sampled = [row[0] for row in rows(open_pairs(f"xsum:{tmp_path / 'articles.jsonl.gz'}(sample10=True)"))]
+    assert sampled == [str(n) for n in range(60) if is_sampled(f"{n}.summary")] != []
+    untitled = [{key: each[key] for key in ("id", "text", "summary")} for each in objects]
+    write(tmp_path, {"articles.jsonl.gz": json_lines(*untitled)})
+    assert open_pairs(str(tmp_path), "succinctness").roles == {"summary", "body"}
+
+
+def test_xsum_errors(tmp_path):
+    write(tmp_path / "a", {"1.summary": SUMMARY.format(1), "2.summary": SUMMARY.replace("RESTBODY", "BODY")})
+    with pytest.raises(BadInput, match=r"2\.summary: the section \[SN\]RESTBODY\[SN\] is missing"):
+        open_pairs(f"xsum:{tmp_path / 'a'}")
+    write(tmp_path / "b", {"articles.jsonl": json_lines({"id": "1", "text": "x", "title": "t"})})
+    with pytest.raises(BadInput, match=r"articles\.jsonl: 'summary' is missing; the fields are"):
+        open_pairs(f"xsum:{tmp_path / 'b'}")
+    write(tmp_path / "b", {"articles.jsonl": json_lines({"id": "1", "summary": "x"})})
+    with pytest.raises(BadInput, match=r"articles\.jsonl: there is no column 'text'"):
+        open_pairs(f"xsum:{tmp_path / 'b'}")
+    (tmp_path / "c").mkdir()
+    with pytest.raises(BadInput, match=r"the folder has no articles\.jsonl"):
+        open_pairs(f"xsum:{tmp_path / 'c'}")
+
+
+# --- CNN / Daily Mail ---
+
+STORY = "(CNN) -- Text {0}.\n\nMore.\n\n@highlight\n\nFirst point {0}\n\n@highlight\n\nSecond point\n"
+
+
+def sha1(text):
+    return hashlib.sha1(text.encode()).hexdigest()
+
+
+def test_cnndm(tmp_path):
+    urls = [f"http://example.org/{n}" for n in range(60)]
+    ids = sorted(map(sha1, urls))
+    write(tmp_path, {f"cnn/stories/{each}.story": STORY.format(each) for each in ids[:30]})
+    write(tmp_path, {f"dailymail/stories/{each}.story": STORY.format(each) for each in ids[30:]})
+    plain = [
+        (each, {"summary": f"First point {each}\nSecond point", "body": f"(CNN) -- Text {each}.\n\nMore."})
+        for each in ids
+    ]
+    assert rows(opened("cnndm", tmp_path)) == plain
+    assert rows(opened("cnndm", tmp_path / "cnn")) == plain[:30]
+    assert rows(opened("cnndm", tmp_path / "cnn" / "stories")) == plain[:30]
+    kept = [each for each in ids if is_sampled(each)]
+    assert [row[0] for row in rows(opened("cnndm", tmp_path, "(sample10=True)"))] == kept != []
+    write(
+        tmp_path,
+        {"cnn_titles.tsv": f"{sha1(urls[0])}\tFirst title \n", "dm_titles.tsv": f"{urls[1]}\tSecond title\n"},
+    )
+    titles = {row_id: texts["title"] for row_id, texts in rows(open_pairs(str(tmp_path), "succinctness"))}
+    assert {each: title for each, title in titles.items() if title} == {
+        sha1(urls[0]): "First title",
+        sha1(urls[1]): "Second title",
+    }
+    given = open_pairs(f"cnndm:{tmp_path}(titles='{tmp_path / 'dm_titles.tsv'}')")
+    assert [pair.id for pair in given if pair.texts["title"]] == [sha1(urls[1])]
+
+
+def test_a_story_may_have_no_text_or_no_highlights(tmp_path):
+    write(tmp_path, {"a.story": "\n\n@highlight\n\nPoint\n", "b.story": "Text"})
+    assert rows(open_pairs(str(tmp_path))) == [
+        ("a", {"summary": "Point", "body": ""}),
+        ("b", {"summary": "", "body": "Text"}),
+    ]
+
+
+def test_cnndm_errors(tmp_path):
+    with pytest.raises(BadInput, match=r"there are no \.story files in it"):
+        open_pairs(f"cnndm:{tmp_path}")
+    write(tmp_path, {"a.story": "x", "titles.tsv": "a\tb\tc\n"})
+    with pytest.raises(BadInput, match=r"titles\.tsv:1: expected an id or address, a tab and a title"):
+        open_pairs(f"cnndm:{tmp_path}")
+    write(tmp_path, {"titles.tsv": "a\tb\n", "b.story": ""})
+    with pytest.raises(BadInput, match=r"b\.story: the file is empty"):
+        open_pairs(f"cnndm:{tmp_path}")
+
+
+# --- Natural Questions ---
+
+
+def asked(question, answers, *passages):
+    contexts = [{"title": f"T{p}", "text": p, "score": 1000, "passage_id": f"{i}"} for i, p in enumerate(passages)]
+    return {
+        "dataset": "nq_train",
+        "question": question,
+        "answers": answers,
+        "positive_ctxs": contexts,
+        "negative_ctxs": [{"title": "no", "text": 'no [,] {"no"}'}],
+        "hard_negative_ctxs": [],
+    }
+
+
+NQ = [
+    asked("who sang it", ["Ann"], "Ann sang it.", "It was Ann."),
+    asked("who wrote it", ["Bo", "Bob"], "Bob wrote it."),
+    asked("who knows", []),
+    asked("who danced", ["Cy"]),
+]
+
+
+def test_nq(tmp_path):
+    write(tmp_path, {"biencoder-nq-train.json": json.dumps(NQ, indent=4)})
+    first = {"question": "who sang it", "answer": "Ann", "passage": "Ann sang it.", "title": "TAnn sang it."}
+    none = {"question": "who danced", "answer": "Cy", "passage": "", "title": "", "passage_id": ""}
+    found = opened("nq", tmp_path)
+    assert rows(found) == [("0", {**first, "passage_id": "0"}), ("3", none)]
+    every = rows(opened("nq", tmp_path, "(every_passage=True)"))
+    assert [row[0] for row in every] == ["0-0", "0-1", "3-0"]
+    assert every[1][1]["passage"] == "It was Ann."
+    assert rows(open_pairs(f"nq:{tmp_path / 'biencoder-nq-train.json'}", "factuality")) == rows(found)
+
+
+def test_nq_takes_the_old_name_of_the_id_and_packed_files(tmp_path):
+    item = asked("q", ["a"], "p")
+    item["positive_ctxs"][0] = {"text": "p", "psg_id": 12}
+    write(tmp_path, {"biencoder-nq-dev.json.gz": json.dumps([item])})
+    texts = {"question": "q", "answer": "a", "passage": "p", "title": "", "passage_id": "12"}
+    assert rows(opened("nq", tmp_path)) == [("0", texts)]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([NQ[0], "x"], r"x\.json:\d+: expected an object here"),
+        ([{**NQ[0], "positive_ctxs": "x"}], r"'positive_ctxs' is not a list"),
+        ([{**NQ[0], "positive_ctxs": ["x"]}], r"expected an object here"),
+        ([{**NQ[0], "answers": "Ann"}], r'\'answers\' is "Ann", not a list of strings'),
+        ([{"answers": ["Ann"]}], r"'question' is missing"),
+        ({"a": 1}, r"x\.json:1: expected a JSON array"),
+        ([], r"there are no pairs in it"),
+    ],
+)
+def test_nq_errors(tmp_path, data, message):
+    write(tmp_path, {"x.json": json.dumps(data, indent=1)})
+    with pytest.raises(WhyrankError, match=message):
+        open_pairs(f"nq:{tmp_path / 'x.json'}")
+
+
+# --- names ---
+
+
+def test_a_set_is_named_after_layout_and_place(tmp_path):
+    write(tmp_path / "wnc", {"biased.full": "7\ta\tb\tc\td\n"})
+    assert open_pairs(str(tmp_path / "wnc")).name == "wnc"
+    assert open_pairs(f"wnc:{tmp_path / 'wnc' / 'biased.full'}").name == "wnc:biased"
+    (tmp_path / "wnc").rename(tmp_path / "mine")
+    assert open_pairs(str(tmp_path / "mine")).name == "wnc:mine"

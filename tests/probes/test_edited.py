@@ -1,0 +1,206 @@
+"""Edited probes: counts, controls, neutrality of bags of words, published counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from whyrank.audit.runner import Plan, answers
+from whyrank.contrasts.files import pairs_of
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection, open_collection
+from whyrank.probes import probes
+from whyrank.rankers import Setting, open_ranker
+from whyrank.scoring import Engine
+from whyrank.text.annotate import annotator, parsed_texts
+from whyrank.text.edits import edits
+
+pytest.importorskip("spacy", reason="the extra nlp is not installed")
+NEEDS_OPTIONS = {"edited/doc2query"}
+ALL = sorted(set(probes.match("edited/*")) - NEEDS_OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return open_collection("sample")
+
+
+def small():
+    docs = {"a": "The wall fell. People cheered.", "b": "Cats purr.", "c": "", "d": "wall"}
+    return Collection.of(docs, {"q": "wall"}, {"q": {"a": 2, "b": 0, "c": 1, "d": 0}})
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_text_is_asked_about_or_counted(name, sample):
+    found = probes.create(name).contrasts(sample)
+    judged = sum(map(len, sample.qrels.values()))
+    assert len(found) + sum(found.dropped.values()) == judged
+    assert len(found) > 100
+    for pair in pairs_of(found):
+        assert pair.docs[0].strip()
+        assert pair.docs[0] != pair.docs[1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_deterministic_and_independent_of_order(name, sample):
+    docs = dict(reversed(list(sample.docs.items())))
+    qrels = {q: dict(reversed(list(judged.items()))) for q, judged in reversed(list(sample.qrels.items()))}
+    turned = Collection.of(docs, sample.queries, qrels, grades=sample.grades)
+    if name == "edited/add-nonrelevant-sentence":
+        return  # the order of the other documents decides what is drawn; see the test below
+    assert probes.create(name).contrasts(turned).fingerprint == probes.create(name).contrasts(sample).fingerprint
+
+
+def test_reasons():
+    found = probes.create("edited/shuffle-sentences").contrasts(small())
+    assert dict(found.dropped) == {"not applicable": 3} or sum(found.dropped.values()) + len(found) == 4
+    found = probes.create("edited/case-fold").contrasts(small())
+    assert dict(found.dropped) == {"empty after the edit": 1, "unchanged": 1}
+
+
+def test_labels(sample):
+    found = probes.create("edited/case-fold").contrasts(small())
+    assert found.labels["relevance_group"].values().tolist() == ["relevant", "non-relevant"]
+    assert found.labels["doc_ids"].values().tolist() == [["a", "a"], ["b", "b"]]
+
+
+def test_seed_changes_the_draw(sample):
+    one, two, three = (
+        probes.create("edited/shuffle-words", seed=seed).contrasts(sample).fingerprint for seed in (0, 0, 1)
+    )
+    assert one == two != three
+
+
+BAGS = ["edited/shuffle-words", "edited/reverse-words", "edited/shuffle-words-in-sentences", "edited/shuffle-sentences",
+        "edited/reverse-sentences", "edited/shuffle-words-keep-noun-chunks"]  # fmt: skip
+
+
+@pytest.mark.parametrize("analyzer", ["lucene", "whitespace", "chain(tokens=ascii,stem=porter)"])
+def test_bags_of_words_are_exactly_neutral(sample, analyzer):
+    """Score 0, every difference exactly 0: word order is nothing to BM25 and query likelihood."""
+    rankers = [open_ranker(spec, Setting(sample, analyzer)) for spec in ("bm25", "ql")]
+    studies = {name: probes.create(name) for name in BAGS}
+    for answer in answers(Plan(sample, studies, rankers, Engine())):
+        assert answer.findings[0].n > 300
+        assert not answer.reading.diffs.any()
+        assert answer.findings[0].neutral == answer.findings[0].n
+
+
+def test_each_finding_has_its_control(sample):
+    """Re-spacing cuts "don't" in two, which a lexical ranker does see."""
+    ranker = open_ranker("bm25", Setting(sample, "whitespace"))
+    studies = {name: probes.create(name) for name in ("edited/case-fold", "edited/shuffle-words", "edited/re-space")}
+    found = {answer.name: answer.findings[0] for answer in answers(Plan(sample, studies, [ranker], Engine()))}
+    assert found["edited/re-space"].control is None
+    assert found["edited/case-fold"].control == found["edited/re-space"].score
+    assert found["edited/shuffle-words"].control == found["edited/re-space"].score
+    assert found["edited/re-space"].score != 0
+
+
+def test_texts_are_annotated_once(sample):
+    annotator().annotate(list(sample.docs.values()))
+    before = parsed_texts(annotator())
+    for name in ALL:
+        probes.create(name).contrasts(sample)
+        probes.create(name, respace=True).contrasts(sample)
+    assert parsed_texts(annotator()) == before
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "edited/typos(rate=0.5)",
+        "edited/repeat-document(times=3,seed=4)",
+        "edited/delete-sentence(which=last)",
+        "edited/shuffle-words(respace=True,compat=abnirml,analyzer=krovetz)",
+    ],
+)
+def test_call_strings_parse_back(spec):
+    made = probes.create(spec)
+    assert probes.create(made.id) == made
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("edited/typos(rat=1)", "'rate'"),
+        ("edited/shuffel-words", "shuffle-words"),
+        ("edited/case-fold(compat=x)", "abnirml"),
+    ],
+)
+def test_wrong_specs(spec, says):
+    with pytest.raises(WhyrankError, match=says):
+        probes.create(spec)
+
+
+def test_registered_edits_make_probes(sample):
+    @edits.register("shout")
+    def shout(text: str) -> str:
+        "in capital letters"
+        return text.upper()
+
+    try:
+        study = probes.create("edited/shout")
+        assert study.positive == "prefers the text in capital letters"
+        assert len(study.contrasts(sample)) == 500
+    finally:
+        edits.forget("shout")
+
+
+def test_a_sentence_of_a_nonrelevant_document_is_added(sample):
+    found = probes.create("edited/add-nonrelevant-sentence").contrasts(sample)
+    texts = {q: [sample.docs[d] for d, g in judged.items() if g == 0] for q, judged in sample.qrels.items()}
+    for pair, query_id in zip(pairs_of(found), found.labels["query_id"].values(), strict=True):
+        added = pair.docs[0].removeprefix(pair.docs[1]).strip()
+        sources = [text for text in texts[query_id] if added in text]
+        assert sources
+        assert sources != [pair.docs[1]], "not from the text itself"
+
+
+@pytest.fixture(scope="module")
+def dl19(data_folder):
+    return open_collection(str(data_folder / "msmarco_dl19"))
+
+
+def published(data_folder, spec):
+    stop = data_folder / "stopwords" / "terrier.txt"
+    return probes.create(spec, compat="abnirml", analyzer=f"terrier(stopwords={stop})")
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("replace-with-query", 9_260, 9_260)])
+def test_published_counts_without_annotation(dl19, data_folder, name, low, high):
+    assert low <= len(published(data_folder, f"edited/{name}").contrasts(dl19)) <= high
+
+
+def test_published_typos_to_the_unit(dl19, data_folder):
+    listed = data_folder / "misspellings" / "wikipedia_common_misspellings.tsv"
+    assert len(published(data_folder, f"edited/typos(list={listed})").contrasts(dl19)) == 8_982
+
+
+@pytest.mark.slow
+def test_published_counts(dl19, data_folder):
+    """The sample counts of the published table; sentences and lemmas are today's parser's."""
+    bounds = {
+        "remove-stops-punct": (9_259, 9_260), "shuffle-words": (9_260, 9_260), "add-nonrelevant-sentence": (9_260, 9_260),
+        "shuffle-sentences": (7_290 * 0.93, 7_290 * 1.07), "lemmatize": (9_249, 9_269), "shuffle-prepositions": (9_229, 9_249),
+    }  # fmt: skip
+    for name, (low, high) in bounds.items():
+        assert low <= len(published(data_folder, f"edited/{name}").contrasts(dl19)) <= high, name
+
+
+@pytest.mark.slow
+def test_all_edits_on_dl19_in_time(dl19):
+    """Twenty-odd edits, BM25, the annotation apart: under four minutes on two cores; and nothing is parsed twice."""
+    import time
+
+    judged = sorted({d for judged in dl19.qrels.values() for d in judged})
+    annotator().annotate([dl19.docs[d] for d in judged])
+    before, start = parsed_texts(annotator()), time.perf_counter()
+    studies = {name: probes.create(name) for name in ALL}
+    found = [
+        answer.findings[0] for answer in answers(Plan(dl19, studies, [open_ranker("bm25", Setting(dl19))], Engine()))
+    ]
+    assert all(finding.n > 5_000 for finding in found)
+    assert time.perf_counter() - start < 240
+    assert parsed_texts(annotator()) == before
+    assert np.isfinite([finding.score for finding in found]).all()

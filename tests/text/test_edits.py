@@ -1,0 +1,262 @@
+"""Edits: what each does by example, and that none breaks on any text."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.text import analyzers
+from whyrank.text.annotate import annotator
+from whyrank.text.edits import Passage, asks, edits, in_words, options_of, respaced
+from whyrank.text.pieces import map_words, pieces, reorder_words, sentence_slots
+
+pytest.importorskip("spacy", reason="the extra nlp is not installed")
+
+TEXT = "The old wall of Berlin fell in 1989.  It had stood, for decades, in the city!\nPeople don't forget it."
+NEEDS_OPTIONS = {"doc2query"}
+OTHERS = ["Cats purr. Dogs bark at the moon."]
+
+ODD = [
+    "", " ", "\n\t ", "word", "a", "😀", "😀 😀 🙂", "مرحبا بالعالم. كيف حالك؟", "שלום עולם",
+    "<p>Hello <b>world</b></p><script>alert('x')</script>", "\x00\x01\x02 control \x7f", "caf\u00e9 cafe\u0301 \ud800 lone",
+    "ÃƒÂ© mojibake Ã¢â‚¬â„¢", "....", "!!! ???", "a\u00a0b\u2003c\u200bd", "\\1 \\g<0> (regex) [chars] $",
+]  # fmt: skip
+
+
+def passage(text, query="berlin wall", seed=0, analyzer="lucene", compat=None, respace=False, others=OTHERS):
+    return Passage(
+        text, query, random.Random(seed), analyzers.create(analyzer), annotator(), lambda: others, compat, respace
+    )
+
+
+def edited(name, text=TEXT, options=None, **more):
+    return passage(text, **more).ask(edits.factory(name), options or {})
+
+
+def words(text):
+    return text.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("case-fold", "The Old WALL", "the old wall"),
+        ("remove-stops", "The old, and the (new) wall.", "old, (new) wall."),
+        ("remove-stops", "It is the", ""),
+        ("remove-punct", "Well-known, (old) wall...  stands!", "Well known old wall  stands"),
+        ("remove-stops-punct", "The old, and the (new) wall.", "old new wall"),
+        ("reverse-words", "one  two\nthree", "three  two\none"),
+        ("reverse-sentences", "One is here. Two is there.", "Two is there. One is here."),
+        ("replace-with-query", "anything", "berlin wall"),
+        ("prepend-query", "anything", "berlin wall anything"),
+        ("repeat-document", "one two", "one two one two"),
+        ("re-space", "It isn't (so) bad.", "It is n't ( so ) bad ."),
+        ("lemmatize", "The  walls were falling.", "The  wall were fall."),
+    ],
+)
+def test_examples(name, text, expected):
+    assert edited(name, text) == expected
+
+
+def test_delete_sentence():
+    text = "One is here. Two is there. Three is gone."
+    assert edited("delete-sentence", text) == "Two is there. Three is gone."
+    assert edited("delete-sentence", text, {"which": "last"}) == "One is here. Two is there."
+    assert edited("delete-sentence", text, {"which": "random"}) in {
+        "Two is there. Three is gone.",
+        "One is here. Three is gone.",
+        "One is here. Two is there.",
+    }
+    assert edited("delete-sentence", "Only one.") is None
+    with pytest.raises(WhyrankError, match="'first'"):
+        edited("delete-sentence", text, {"which": "frist"})
+
+
+def test_add_nonrelevant_sentence():
+    assert edited("add-nonrelevant-sentence", "Text.") in {"Text. Cats purr.", "Text. Dogs bark at the moon."}
+    assert edited("add-nonrelevant-sentence", "Text.", {"position": "start"}).endswith(" Text.")
+    assert edited("add-nonrelevant-sentence", "Text.", others=[]) is None
+
+
+def test_shuffle_prepositions_moves_prepositions_only():
+    text = "He walked from Rome to Paris in May with a friend."
+    found = {edited("shuffle-prepositions", text, seed=seed) for seed in range(20)}
+    assert len(found) > 5
+    for one in found:
+        assert Counter(words(one)) == Counter(words(text))
+        assert [w for w in words(one) if w not in {"from", "to", "in", "with"}] == [
+            w for w in words(text) if w not in {"from", "to", "in", "with"}
+        ]
+    assert edited("shuffle-prepositions", "Nothing here.") is None
+
+
+def test_published_prepositions_have_the_slip():
+    """Slots are character offsets taken for token indices: here the offset 4 of `of` hits the token with index 4."""
+    text = "All of us went home"
+    assert edited("shuffle-prepositions", text, compat="abnirml") == "All of us went of"
+
+
+def test_swap_noun_chunks():
+    found = {edited("swap-noun-chunks", "The old wall divided a big city.", seed=seed) for seed in range(10)}
+    assert found == {"The old wall divided a big city.", "a big city divided The old wall."}
+
+
+def test_keep_noun_chunks():
+    for seed in range(5):
+        assert "a big city" in edited("shuffle-words-keep-noun-chunks", "Then he saw a big city far away", seed=seed)
+
+
+def test_in_sentences_keeps_sentences_and_last_words():
+    one, two = "One two three four.", "Five six seven eight."
+    for seed in range(5):
+        found = edited("shuffle-words-in-sentences", f"{one} {two}", seed=seed)
+        assert found.split()[3] == "four."
+        assert set(found.split()[:3]) == {"One", "two", "three"}
+
+
+class TestTypos:
+    @pytest.fixture
+    def listed(self, tmp_path):
+        path = tmp_path / "typos.tsv"
+        path.write_text("misspelling\tcorrections\nteh\tthe\nwal\twall, wail\nwlal\twall\nfel\tfell\n")
+        return str(path)
+
+    def test_listed_words_only_stop_words_excepted(self, listed):
+        found = {edited("typos", "The wall fell on the Wall", {"list": listed}, seed=seed) for seed in range(20)}
+        assert found == {"The wal fel on the Wall", "The wlal fel on the Wall"}
+
+    def test_slips_change_at_least_one_word(self):
+        for seed in range(30):
+            found = edited("typos", TEXT, seed=seed)
+            changed = [(a, b) for a, b in zip(words(TEXT), words(found), strict=True) if a != b]
+            assert 0 <= len(changed) < len(words(TEXT))
+            assert all(a[0] == b[0] for a, b in changed if a[0].isalpha())
+
+    def test_slips_grow_with_the_rate(self):
+        many = edited("typos", TEXT, {"rate": 1.0})
+        assert sum(a != b for a, b in zip(words(TEXT), words(many), strict=True)) >= 7
+
+    @pytest.mark.parametrize("rate", [0, -1, 1.5])
+    def test_wrong_rate(self, rate):
+        with pytest.raises(WhyrankError, match="rate"):
+            edited("typos", TEXT, {"rate": rate})
+
+    def test_wrong_lists(self, tmp_path):
+        with pytest.raises(WhyrankError, match=r"none\.tsv"):
+            edited("typos", TEXT, {"list": str(tmp_path / "none.tsv")})
+        (tmp_path / "bad.tsv").write_text("misspelling\tcorrections\nno tab here\n")
+        with pytest.raises(WhyrankError, match=r"bad\.tsv:2"):
+            edited("typos", TEXT, {"list": str(tmp_path / "bad.tsv")})
+
+
+class TestDoc2Query:
+    def test_expansions_from_a_file(self, tmp_path):
+        path = tmp_path / "e.jsonl"
+        path.write_text('{"text": "one", "queries": ["what is one", "two"]}\n')
+        assert edited("doc2query", "one", {"expansions": str(path)}) == "one what is one two"
+        assert edited("doc2query", "one", {"expansions": str(path), "n": 1}) == "one what is one"
+        assert edited("doc2query", "other", {"expansions": str(path)}) is None
+
+    def test_wrong_use(self, tmp_path):
+        with pytest.raises(WhyrankError, match="expansions=FILE"):
+            edited("doc2query", "one")
+        (tmp_path / "e.jsonl").write_text("{}\n")
+        with pytest.raises(WhyrankError, match=r"e\.jsonl:1"):
+            edited("doc2query", "one", {"expansions": str(tmp_path / "e.jsonl")})
+        with pytest.raises(WhyrankError, match=r"gone\.jsonl"):
+            edited("doc2query", "one", {"expansions": "gone.jsonl"})
+
+
+SHUFFLES = [
+    "shuffle-words",
+    "shuffle-words-in-sentences",
+    "shuffle-sentences",
+    "reverse-words",
+    "reverse-sentences",
+    "shuffle-words-keep-noun-chunks",
+]
+
+
+@pytest.mark.parametrize("name", SHUFFLES)
+@given(
+    text=st.text(max_size=60)
+    | st.sampled_from(ODD)
+    | st.lists(st.sampled_from(["One two.", "Three!", "four,five", " ", "\n", "end.Start"]), max_size=8).map(" ".join)
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_shuffles_neither_split_nor_join_words(name, text):
+    found = edited(name, text)
+    if found is not None:
+        assert Counter(found.split()) == Counter(text.split())
+        before, after = re.findall(r"\s+", text), re.findall(r"\s+", found)
+        whole_units = "sentences" in name.removeprefix("shuffle-words-in-") or "chunks" in name
+        assert sorted(after) == sorted(before) if whole_units else after == before
+
+
+@pytest.mark.parametrize("name", sorted(set(edits.names()) - NEEDS_OPTIONS))
+@pytest.mark.parametrize("mode", ["plain", "respace", "compat"])
+def test_odd_texts(name, mode):
+    for text in ODD:
+        found = edited(name, text, respace=mode == "respace", compat="abnirml" if mode == "compat" else None)
+        assert found is None or isinstance(found, str)
+
+
+@pytest.mark.parametrize("name", sorted(set(edits.names()) - NEEDS_OPTIONS))
+@given(text=st.text(max_size=80), query=st.text(max_size=20))
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_text(name, text, query):
+    found = edited(name, text, query=query)
+    assert found is None or isinstance(found, str)
+    assert edited(name, text, query=query) == found, "the same generator gives the same edit"
+
+
+@pytest.mark.parametrize("name", sorted(set(edits.names()) - NEEDS_OPTIONS))
+def test_two_megabytes_in_one_line(name):
+    if {"annotation", "annotator"} & set(asks(edits.factory(name))):
+        pytest.skip("annotating two megabytes takes minutes; tests/text/test_annotate.py cuts long texts")
+    edited(name, "some words of a very long line " * 70_000)
+
+
+@given(st.text(max_size=40))
+def test_pieces_fit_together(text):
+    assert "".join(pieces(text)) == text
+    assert reorder_words(text, lambda found: found) == text
+    assert map_words(text, lambda word: word) == text
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=40, deadline=None)
+def test_sentences_are_cut_at_white_space(text):
+    slots = sentence_slots(annotator().annotate([text])[0])
+    assert [w for a, b in slots for w in text[a:b].split()] == text.split()
+
+
+def test_respaced_annotation_is_aligned():
+    found = respaced(annotator().annotate([TEXT])[0])
+    assert found.text == " ".join(found.tokens)
+    assert [found.text[a:b] for a, b in zip(found.starts, found.ends, strict=True)] == found.tokens
+
+
+def test_every_edit_says_what_it_is():
+    for name in edits.names():
+        assert in_words(edits.factory(name))
+
+
+def test_a_new_edit_takes_five_lines():
+    @edits.register("shout")
+    def shout(text: str, *, mark: str = "!") -> str:
+        "in capital letters"
+        return text.upper() + mark
+
+    try:
+        assert edited("shout", "so") == "SO!"
+        assert edited("shout", "so", {"mark": "?"}) == "SO?"
+        assert options_of(shout) == ("mark",)
+    finally:
+        edits.forget("shout")
