@@ -369,7 +369,7 @@ class TestWrongRequests:
             (["stats"], "--out"),
             (["tune", "--grid", "k1"], "--grid"),
             (["list", "ranker"], "'rankers'"),
-            (["probe", "--by", "colour"], "relevance_group"),
+            (["probe", "--by", "relevance_grop"], "relevance_group"),
         ],
     )
     def test_one_clear_line(self, whyrank, arguments, says, tmp_path, monkeypatch):
