@@ -16,14 +16,17 @@ from typing import NamedTuple
 import pytest
 
 from whyrank.data import collections
+from whyrank.data.pairs import pair_layouts
 from whyrank.probes import probes
 from whyrank.probes.characteristics import characteristics
+from whyrank.probes.queries import query_strategies
 from whyrank.rankers import rankers
 from whyrank.text import analyzers
+from whyrank.text.edits import edits
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-REGISTRIES = (analyzers, characteristics, collections, probes, rankers)
+REGISTRIES = (analyzers, characteristics, collections, edits, pair_layouts, probes, query_strategies, rankers)
 _BLOCK = re.compile(r"^<!-- (run|prints) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)|<(?:img|source)[^>]*?\bsrc(?:set)?=\"([^\"]+)\"")
@@ -88,7 +91,8 @@ def run_contract(contract: type) -> None:
 
 def test_there_are_examples():
     pages = {example.name.split(":")[0] for example in EXAMPLES}
-    assert {"CONTRIBUTING.md", "matched-probes.md", "statistics.md", "scoring.md"} <= pages
+    own = {"matched-probes.md", "edited-probes.md", "transferred-probes.md", "annotation.md"}
+    assert {"CONTRIBUTING.md", "statistics.md", "scoring.md", *own} <= pages
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])

@@ -370,6 +370,16 @@ class TestWrongRequests:
             (["tune", "--grid", "k1"], "--grid"),
             (["list", "ranker"], "'rankers'"),
             (["probe", "--by", "relevance_grop"], "relevance_group"),
+            (["audit", "-c", ""], "--collection is empty"),
+            (["probe", "--stats", ""], "--stats is empty"),
+            (["probe", "--format", "csv"], "--out"),
+            (["probe", "--ranker", "bm25(k1=abc)"], "k1 must be a number"),
+            (["probe", "--ranker", "ql(lam=1.0)"], "lam"),
+            (["probe", "--pairs", "top:0"], "top:K"),
+            (["evaluate", "-m", "nDCG@0"], "cutoff"),
+            (["tune", "--ranker", "bm25", "--ranker", "ql"], "one --ranker"),
+            (["tune", "--grid", "k1=0:1:0.0000001"], "steps"),
+            (["rank", "--out", "."], "no ordinary file"),
         ],
     )
     def test_one_clear_line(self, whyrank, arguments, says, tmp_path, monkeypatch):
@@ -419,6 +429,42 @@ class TestWrongRequests:
         assert json.loads(out)[0]["nonfinite"] == 1
         assert "ZeroDivisionError" in err
         assert "cats purr" in err
+
+    def test_nothing_to_calibrate_on(self, whyrank, tmp_path):
+        folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n")
+        said = one_line(whyrank("probe", "matched/length|tf", "--collection", str(folder)))
+        assert "no query has two texts" in said
+        assert "whyrank rank" in said
+
+    def test_a_ranker_without_a_finite_score(self, whyrank, tmp_path):
+        (tmp_path / "mine.py").write_text("def f(queries, docs):\n    return [float('nan')] * len(docs)\n")
+        assert "no two finite scores" in one_line(
+            whyrank("probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:f")
+        )
+
+    def test_a_run_of_another_collection(self, whyrank, tmp_path):
+        (tmp_path / "r.txt").write_text("other Q0 d001 1 2.0 x\n")
+        assert "has no query of collection sample" in one_line(whyrank("evaluate", "--run", str(tmp_path / "r.txt")))
+        (tmp_path / "r.txt").write_text("q01 Q0 d001 1 2.0 x\nq01 Q0 gone 2 1.0 x\n")
+        code, _, err = whyrank("evaluate", "--run", str(tmp_path / "r.txt"))
+        assert code == 0
+        assert "gone" in err
+        assert "39 judged queries missing" in err
+
+    def test_a_ranker_that_prints_does_not_spoil_json(self, whyrank, tmp_path):
+        (tmp_path / "mine.py").write_text(
+            "print('at import')\ndef f(queries, docs):\n    print('x')\n    return [1.0] * len(docs)\n"
+        )
+        _, out, err = whyrank(
+            "probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:f", "--json", "--delta", "0"
+        )
+        assert json.loads(out)[0]["score"] == 0
+        assert "at import" in err
+
+    def test_help_without_a_command(self, whyrank):
+        code, out, _ = whyrank()
+        assert code == 0
+        assert out.startswith("Usage: whyrank")
 
     def test_a_two_megabyte_line(self, whyrank, tmp_path):
         long = json.dumps({"id": "c", "text": "word " * 400_000})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from whyrank.core.errors import WhyrankError
 from whyrank.core.files import cache_folder, file_digest, replacing, write_text
 
 
@@ -109,3 +110,22 @@ def test_asking_for_the_cache_folder_makes_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("WHYRANK_CACHE", str(tmp_path / "mine"))
     cache_folder()
     assert not (tmp_path / "mine").exists()
+
+
+def test_links_are_followed_and_devices_left_alone(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(WhyrankError, match="is no ordinary file"):
+            write_text(path, "x")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(WhyrankError, match=r"file/x\.txt: cannot be written"):
+        write_text(tmp_path / "file" / "x.txt", "y")

@@ -10,6 +10,7 @@ import pytest
 from whyrank.audit.runner import Plan, Threshold, answers
 from whyrank.contrasts import Calibration
 from whyrank.contrasts.files import pairs_of
+from whyrank.core.callstrings import Call
 from whyrank.core.errors import WhyrankError
 from whyrank.data import open_collection
 from whyrank.data.pairs import TextPair
@@ -29,7 +30,7 @@ def write(path, rows):
 
 
 def contrasts(name, path, **arguments):
-    return probes.create(f"transferred/{name}", pairs=str(path), **arguments).contrasts()
+    return probes.create(str(Call(f"transferred/{name}", None, {"pairs": str(path), **arguments}))).contrasts()
 
 
 @pytest.mark.parametrize("name", KINDS)

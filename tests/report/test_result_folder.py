@@ -348,3 +348,20 @@ _values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() |
 @given(st.dictionaries(st.text(), _values | st.tuples(_values) | st.builds(Path, st.just("x")), max_size=4))
 def test_settings_become_plain_json(settings):
     json.loads(json.dumps(plain(settings), allow_nan=False), parse_constant=pytest.fail)
+
+
+def test_files_of_others_in_an_old_result_are_not_lost(tmp_path, monkeypatch):
+    folder = tmp_path / "result"
+    with ResultWriter(folder, {}) as writer:
+        writer.finish([])
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(WhyrankError, match=r"notes\.txt"):
+        ResultWriter(folder, {})
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_a_relative_path_with_a_colon(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with ResultWriter("wikiqa:dev", {}) as writer:
+        writer.finish([])
+    assert read_findings("wikiqa:dev") == []

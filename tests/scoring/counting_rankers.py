@@ -88,9 +88,6 @@ class Misbehaving:
     def refuse_oddly(self):
         raise OddError("one", "two")
 
-    def exit_softly(self):
-        sys.exit(5)
-
 
 class OddError(WhyrankError):
     """Does not survive pickling: its arguments differ from those of its base."""

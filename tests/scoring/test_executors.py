@@ -149,7 +149,6 @@ def test_a_worker_that_dies_is_reported_and_what_was_committed_stays(store, deed
     [
         ("refuse", WhyrankError, "weights.bin: no such file; download it first"),
         ("refuse_oddly", WhyrankError, "one and two"),
-        ("exit_softly", SystemExit, "5"),
     ],
 )
 def test_what_is_no_failure_of_a_pair_comes_through_from_a_worker(deed, error, words):

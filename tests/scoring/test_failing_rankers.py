@@ -137,7 +137,27 @@ def test_a_user_error_of_the_ranker_is_passed_on_at_once():
     assert len([call for call in ranker.calls if "d5" in call]) == 1
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_a_ranker_that_exits_fails_like_any_other():
+    scores = Engine(batch_size=4).score(Raising(frozenset({"d5"}), SystemExit(3)), *grid(1, 0, 10))
+    assert [failure.reason for failure in scores.failures] == ["SystemExit: 3"]
+    assert np.isnan(scores.values).sum() == 1
+
+
+def test_what_a_ranker_prints_goes_to_standard_error(capsys):
+    class Chatty:
+        name = "chatty"
+
+        def score(self, queries, docs):
+            print("hello")
+            queries.clear()
+            return [1.0] * len(docs)
+
+    assert Engine().score(Chatty(), *grid(1, 0, 3)).values.tolist() == [1.0] * 3
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "hello\n")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt()])
 def test_being_stopped_is_no_failure_of_a_pair(error, tmp_path):
     with ScoreStore(tmp_path / "s.sqlite") as store:
         ranker = Raising(frozenset({"d5"}), error)

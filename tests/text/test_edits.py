@@ -216,11 +216,25 @@ def test_any_text(name, text, query):
     assert edited(name, text, query=query) == found, "the same generator gives the same edit"
 
 
-@pytest.mark.parametrize("name", sorted(set(edits.names()) - NEEDS_OPTIONS))
+ANNOTATED = {
+    name
+    for name in set(edits.names()) - NEEDS_OPTIONS
+    if {"annotation", "annotator"} & set(asks(edits.factory(name)))
+}
+LONG = "Some words of a very long line from a book. " * 47_000
+
+
+@pytest.mark.parametrize("name", sorted(set(edits.names()) - NEEDS_OPTIONS - ANNOTATED))
 def test_two_megabytes_in_one_line(name):
-    if {"annotation", "annotator"} & set(asks(edits.factory(name))):
-        pytest.skip("annotating two megabytes takes minutes; tests/text/test_annotate.py cuts long texts")
-    edited(name, "some words of a very long line " * 70_000)
+    assert edited(name, LONG)
+
+
+@pytest.mark.slow
+def test_two_megabytes_annotated():
+    """One annotation (about two minutes), then every edit that needs it; none may be quadratic."""
+    assert len(LONG) > 2_000_000
+    for name in sorted(ANNOTATED):
+        assert edited(name, LONG) is not None, name
 
 
 @given(st.text(max_size=40))

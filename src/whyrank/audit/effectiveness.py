@@ -68,17 +68,28 @@ def measure_of(text: str) -> Any:
     import ir_measures
 
     try:
-        return ir_measures.parse_measure(text)
+        measure = ir_measures.parse_measure(text)
     except (NameError, ValueError, TypeError) as error:
         raise WhyrankError(f"measure {text!r}: {error}; write it as nDCG@10, RR(rel=2)@10 or AP@100") from None
+    cutoff = measure.params.get("cutoff")
+    if cutoff is not None and not (isinstance(cutoff, int) and cutoff > 0):
+        raise WhyrankError(f"measure {text!r}: the cutoff after @ must be 1 or more")
+    return measure
 
 
 def _measured(collection: Collection, name: str, run: Run, measures: Sequence[Any]) -> list[Effectiveness]:
     import ir_measures
 
     values: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
-    for metric in ir_measures.iter_calc(measures, collection.qrels, {q: dict(docs) for q, docs in run.items()}):
-        values[str(metric.measure)][metric.query_id] = float(metric.value)
+    given = {q: dict(docs) for q, docs in run.items()}
+    try:
+        for metric in ir_measures.iter_calc(measures, collection.qrels, given):
+            values[str(metric.measure)][metric.query_id] = float(metric.value)
+    except Exception as error:  # a measure may need a program that is not there
+        names = ", ".join(map(str, measures))
+        raise WhyrankError(
+            f"ir-measures cannot compute {names} here ({error}); leave out the one that fails"
+        ) from error
     return [_row(name, measure, per_query) for measure, per_query in values.items()]
 
 

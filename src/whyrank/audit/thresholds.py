@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from whyrank.audit.runner import Threshold
 from whyrank.contrasts import calibrate
-from whyrank.contrasts.delta import delta_of, texts_of_run
+from whyrank.contrasts.delta import delta_of, is_percentile, texts_of_run
 from whyrank.contrasts.pools import candidates_of
+from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ranker
-from whyrank.data import Collection
-from whyrank.data.trec import read_run
+from whyrank.data import Collection, open_run
 from whyrank.scoring import Engine
 
 
@@ -30,7 +30,7 @@ def candidates_for_delta(collection: Collection, run: str | None = None) -> Cand
         return Candidates(
             texts_of_run(found, collection.queries, collection.docs), f"judged documents of {collection.name}"
         )
-    scores = collection.runs[name] if name in collection.runs else read_run(name)
+    scores = open_run(collection, name).run
     return Candidates(texts_of_run(scores, collection.queries, collection.docs), f"run {name} of {collection.name}")
 
 
@@ -42,10 +42,25 @@ def thresholds(
 
 
 def _threshold(spec: str, ranker: Ranker, candidates: Candidates | None, engine: Engine) -> Threshold:
-    if candidates is None or not any(len(texts) > 1 for texts in candidates.texts.values()):
+    if candidates is None:
         return Threshold(delta_of(spec, None))
+    if not any(len(texts) > 1 for texts in candidates.texts.values()):
+        ways = "--candidates RUN (make one with 'whyrank rank --out RUN'), --delta-from COLLECTION or --delta VALUE"
+        return Threshold(
+            _number(spec, f"{candidates.source}: no query has two texts to calibrate delta on; give {ways}")
+        )
     calibration = calibrate(engine, ranker, candidates.texts, source=candidates.source)
+    if not len(calibration.diffs):
+        reason = f"ranker {ranker.name} gave no two finite scores for any query of {candidates.source}"
+        return Threshold(_number(spec, f"{reason}, so delta cannot be calibrated; mend it, or give --delta VALUE"))
     return Threshold(delta_of(spec, calibration), calibration)
+
+
+def _number(spec: str, otherwise: str) -> float:
+    """A delta that is a number and needs no calibration; what to say where it is a percentile."""
+    if is_percentile(spec):
+        raise WhyrankError(otherwise)
+    return delta_of(spec, None)
 
 
 def _own_run(collection: Collection) -> str | None:

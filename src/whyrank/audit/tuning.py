@@ -30,6 +30,9 @@ DEFAULT_GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {
 }
 
 
+MOST = 1_000  # values of one parameter
+
+
 class Trial(NamedTuple):
     """One setting of the parameters, and its mean measure on the development and on the held-out queries."""
 
@@ -142,5 +145,9 @@ def parse_grid(text: str) -> tuple[str, list[float]]:
         raise WhyrankError(f"--grid {text!r}: write NAME=V1,V2,... or NAME=FROM:TO:STEP")
     if ":" not in values:
         return name, parts
+    if not 0 <= (parts[1] - parts[0]) / parts[2] <= MOST:
+        raise WhyrankError(
+            f"--grid {text!r}: from must not lie above to, and at most {MOST:,} steps fit between them"
+        )
     count = int(np.floor((parts[1] - parts[0]) / parts[2] + 1e-9)) + 1
     return name, [round(parts[0] + i * parts[2], 10) for i in range(max(count, 1))]

@@ -54,7 +54,7 @@ def evaluate(
     from whyrank.audit.effectiveness import evaluate as measured
 
     opened = setup.open_collection(collection, strict)
-    runs = _runs(opened, run, baseline)
+    runs = _runs(opened, run, baseline, strict)
     rows = measured(opened, runs, measure or default_measures(opened), baseline, correction, seed)
     if out:
         _write(rows, Path(out))
@@ -64,16 +64,22 @@ def evaluate(
     )
 
 
-def _runs(collection: Collection, given: list[str] | None, baseline: str | None) -> dict[str, Run]:
+def _runs(collection: Collection, given: list[str] | None, baseline: str | None, strict: bool) -> dict[str, Run]:
     from whyrank.core.errors import WhyrankError
-    from whyrank.data.trec import read_run
 
     names = list(dict.fromkeys([*([baseline] if baseline else []), *(given or collection.runs)]))
     if not names:
         raise WhyrankError(
             f"collection {collection.name} has no runs; give one with --run FILE (make it with 'whyrank rank')"
         )
-    return {name: collection.runs[name] if name in collection.runs else read_run(name) for name in names}
+    found = {name: setup.open_run(collection, name, strict) for name in names}
+    for name, run in found.items():
+        missing = len(collection.qrels.keys() - run.keys())
+        if missing:
+            setup.say(
+                f"note: {name}: {setup.plural(missing, 'judged query', 'judged queries')} missing, counted as zero"
+            )
+    return found
 
 
 def _write(rows: list[Effectiveness], path: Path) -> None:

@@ -16,7 +16,6 @@ from whyrank.core.errors import WhyrankError
 app = typer.Typer(
     name="whyrank",
     help="Shows what a ranking model really rewards.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -47,6 +46,8 @@ def top(version: bool = typer.Option(False, "--version", help="Show the version 
 
 def main() -> None:
     """Run the command line; a wrong request or input ends with one line and exit code 2."""
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
     try:
         code = app(standalone_mode=False)
     except WhyrankError as error:
@@ -59,16 +60,16 @@ def main() -> None:
     except Exception as error:
         _stop(*_explained(error))
     if code == INTERRUPTED:  # the option parser turns Ctrl-C into this code
-        _stop("stopped; what was scored is kept, so the same command goes on from here", INTERRUPTED)
+        _stop("stopped; scores that were stored are kept, and the same command goes on from there", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _explained(error: Exception) -> tuple[str, int]:
     """A wrong option, a file that cannot be read or written, or a fault of ours."""
     if hasattr(error, "format_message"):  # what the option parser raises
-        return f"{error.format_message()}; see 'whyrank --help'", 2
-    if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror or error}", 2
+        return f"{error.format_message().rstrip('.')}; see 'whyrank --help'", 2
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file could not be read or written'}: {error.strerror or error}", 2
     if os.environ.get("WHYRANK_DEBUG"):
         raise error
     kind = type(error).__name__

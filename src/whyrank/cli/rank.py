@@ -28,7 +28,7 @@ def rank(
 ) -> None:
     """Retrieve from the collection with BM25, or re-rank the candidates of a run with any ranker."""
     from whyrank.core.errors import WhyrankError
-    from whyrank.data.trec import read_run, run_lines, write_run
+    from whyrank.data.trec import run_lines, write_run
     from whyrank.scoring.ranking import rerank, retrieve
 
     opened = setup.open_collection(collection, strict)
@@ -37,8 +37,7 @@ def rank(
         raise WhyrankError("rank takes one --ranker at a time")
     engine = setup.make_engine(executor, batch_size, store)
     if candidates:
-        given = opened.runs[candidates] if candidates in opened.runs else read_run(candidates)
-        run, failures = rerank(engine, rankers[0], opened, given)
+        run, failures = rerank(engine, rankers[0], opened, setup.open_run(opened, candidates, strict))
     else:
         run, failures = retrieve(engine, rankers[0], opened, depth, analyzer)
     setup.report_failures(failures)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from whyrank.cli import options as o
+from whyrank.core.errors import WhyrankError
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ class Request:
     format: o.FormatOption = None
     sweep: o.SweepOption = False
     group: o.GroupOption = None
+
+    def __post_init__(self) -> None:
+        empty = [field.name for field in fields(self) if getattr(self, field.name) == ""]
+        if empty:
+            raise WhyrankError(f"--{empty[0].replace('_', '-')} is empty; give a value or leave the option out")
+        if self.format and self.out is None:
+            raise WhyrankError("--format writes tables into the result folder; say where with --out FOLDER")
 
     def settings(self) -> dict[str, Any]:
         """All options as plain values, for the result folder."""

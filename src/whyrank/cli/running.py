@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from whyrank.core.protocols import Ranker
     from whyrank.core.registry import Registry
     from whyrank.report import ResultWriter
+    from whyrank.scoring import Failure
 
 
 def run(request: Request, patterns: Sequence[str], registry: Registry[Any], command: str) -> list[Finding]:
@@ -92,17 +93,18 @@ def _asked(request: Request, plan: Plan, writer: ResultWriter | None) -> tuple[l
     from whyrank.audit.sweep import sweep
     from whyrank.core.progress import track
 
-    found, failures, points, labels = [], [], [], set[str]()
+    found, points, labels = [], [], set[str]()
+    failures: dict[tuple[str, Failure], None] = {}
     for answer in track(answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
         found += answer.findings
-        failures += answer.failures
+        failures |= {(answer.ranker, failure): None for failure in answer.failures}
         labels |= set(answer.contrasts.labels)
         points += sweep(answer, plan.thresholds[answer.ranker]) if request.sweep else []
         if writer is not None:
             writer.add(answer)
     if request.by is not None and labels and request.by not in labels:
         raise UnknownName("label to break findings down by", request.by, labels)
-    setup.report_failures(failures)
+    setup.report_failures([failure for _, failure in failures])
     return with_adjusted_p(found, request.correction), points
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from whyrank.cli.request import Request
     from whyrank.core.protocols import Ranker, Study
     from whyrank.core.registry import Registry
-    from whyrank.data import Collection
+    from whyrank.data import Collection, Run
     from whyrank.scoring import Engine, Failure
 
 BUNDLED_RANKERS = ("bm25", "ql")
@@ -35,6 +35,16 @@ def open_collection(spec: str, strict: bool) -> Collection:
     for note in collection.notes:
         say(f"note: {collection.name}: {note}")
     return collection
+
+
+def open_run(collection: Collection, name: str, strict: bool) -> Run:
+    """Open a run of the collection or a run file, and say what was odd in it."""
+    from whyrank import data
+
+    run, notes = data.open_run(collection, name, strict)
+    for note in notes:
+        say(f"note: {note}")
+    return run
 
 
 def open_rankers(

@@ -50,17 +50,18 @@ def tune(
     """Search parameters on the judged queries of a development split, such as --collection PATH:dev."""
     from whyrank.audit.tuning import Runner, parse_grid, split_queries
     from whyrank.audit.tuning import tune as search
-    from whyrank.data.trec import read_run
+    from whyrank.core.errors import WhyrankError
     from whyrank.rankers import Setting
     from whyrank.scoring import Engine
 
+    specs, grids = ranker or ["bm25"], dict(map(parse_grid, grid or []))
+    if len(specs) > 1 or len(grids) < len(grid or []):
+        raise WhyrankError("tune takes one --ranker, and one --grid for each of its parameters")
     opened = setup.open_collection(collection, strict)
-    given = None
-    if candidates:
-        given = opened.runs[candidates] if candidates in opened.runs else read_run(candidates)
+    given = setup.open_run(opened, candidates, strict) if candidates else None
     runner = Runner(Engine(), Setting(opened, analyzer, stats), given, depth)
     split = split_queries(opened, dev_share, seed)
-    trials = search((ranker or ["bm25"])[0], dict(map(parse_grid, grid or [])), split, measure, runner)
+    trials = search(specs[0], grids, split, measure, runner)
     print(json.dumps([trial._asdict() for trial in trials], indent=1)) if json_ else _show(trials, measure)
     setup.say(
         f"best of {len(trials)} settings on {len(split.dev.queries):,} queries of {opened.name}: {trials[0].ranker}"

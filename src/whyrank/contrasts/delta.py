@@ -51,6 +51,11 @@ def calibrate(
     return Calibration(np.sort(_neighbours(scores, query, k)), source)
 
 
+def is_percentile(spec: str | float) -> bool:
+    """Whether a delta is asked for as a percentile of the calibration, such as p50."""
+    return _PERCENTILE.fullmatch(str(spec)) is not None
+
+
 def delta_of(spec: str | float, calibration: Calibration | None) -> float:
     """The delta that `0.1`, `p50` or `p75` asks for."""
     percentile = _PERCENTILE.fullmatch(str(spec))
@@ -76,6 +81,7 @@ def _share(percent: str, spec: str | float) -> float:
     return share
 
 
+@np.errstate(over="ignore", invalid="ignore")  # differences of huge scores may be infinite
 def _neighbours(scores: Floats, query: Codes, k: int) -> Floats:
     tops = (_top(scores[query == q], k) for q in np.unique(query))
     return np.concatenate([np.empty(0), *(top[:-1] - top[1:] for top in tops)])

@@ -15,7 +15,7 @@ def differences(scores: Floats) -> Floats:
 
     The three-text form is that of TFC2, where the first addition must count more than the second.
     """
-    with np.errstate(invalid="ignore"):  # inf - inf is NaN and is counted as non-finite
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf is NaN and is counted as non-finite
         if scores.shape[1] == 3:
             steps = np.diff(scores, axis=1)
             return np.asarray(steps[:, 0] - steps[:, 1], dtype=np.float64)

@@ -90,7 +90,10 @@ def _save_jsonl(table: Any, path: Path) -> None:
 def _read_parquet(path: str | PathLike[str]) -> Any:
     import pyarrow.parquet as pq
 
-    return pq.read_table(path, read_dictionary=["query", "query_id", "docs.list.element", "doc_ids.list.element"])
+    # a relative path with a colon would be taken for a URI
+    return pq.read_table(
+        Path(path).resolve(), read_dictionary=["query", "query_id", "docs.list.element", "doc_ids.list.element"]
+    )
 
 
 def _read_jsonl(path: str | PathLike[str]) -> Any:

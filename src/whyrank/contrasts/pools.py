@@ -15,12 +15,12 @@ import numpy as np
 from whyrank.contrasts.contrasts import index_texts
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.data import Collection
-from whyrank.data.trec import ranking, read_run
+from whyrank.data import Collection, open_run
+from whyrank.data.trec import ranking
 from whyrank.rankers import kernels
 from whyrank.text import Analyzer, Tokens, analyzers
 
-_TOP = re.compile(r"top:(\d+)")
+_TOP = re.compile(r"top:([1-9]\d*)")
 _made: WeakKeyDictionary[Collection, dict[Source, Pools]] = WeakKeyDictionary()
 
 
@@ -143,7 +143,7 @@ def candidates_of(collection: Collection, pairs: str = "judged", run: str | None
 
 def _run(collection: Collection, run: str | None) -> Mapping[str, Mapping[str, float]]:
     if run is not None:
-        return collection.runs[run] if run in collection.runs else read_run(run)
+        return open_run(collection, run).run
     if len(collection.runs) == 1:
         return next(iter(collection.runs.values()))
     have = ", ".join(collection.runs) or "none"

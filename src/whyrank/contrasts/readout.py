@@ -61,6 +61,7 @@ class Setting:
     control: float | None = None
 
 
+@np.errstate(over="ignore", invalid="ignore")  # differences of huge scores may be infinite
 def read_out(
     study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, by: str | None = None
 ) -> list[Finding]:

@@ -9,14 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from whyrank.core.errors import BadInput
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside `path`; it takes the place of `path` only when the block succeeds."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
-    os.close(handle)
+    """Give a temporary path beside `path`; it takes the place of `path` only when the block succeeds.
+
+    A link is followed; what is there and no ordinary file (a folder, a device) is left alone.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise BadInput(path, "is no ordinary file, so it is not replaced", "name another file")
+    beside = _beside(target, path)
     try:
         yield Path(beside)
         _flush(beside)
@@ -24,6 +29,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(beside, target)
     finally:
         Path(beside).unlink(missing_ok=True)
+
+
+def _beside(target: Path, given: str | os.PathLike[str]) -> str:
+    """An empty file in the folder of the target, under a hidden name."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
+    except OSError as error:
+        raise BadInput(given, f"cannot be written ({error.strerror or error})", "choose another place") from None
+    os.close(handle)
+    return beside
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -38,7 +38,7 @@ def read_lines(path: Path) -> Iterator[Line]:
             found = True
             yield Line(number, text, len(raw))
     if not found:
-        raise BadInput(path, "the file is empty", "put at least one line into it, or remove it")
+        raise BadInput(path, "the file is empty", "put at least one line into it")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -36,7 +36,7 @@ def every_line(path: Path) -> Iterator[RawLine]:
             found = found or not (text == "" or text.isspace())
             yield RawLine(number, text, raw[len(raw.rstrip(b"\r\n")) :].decode())
     if not found:
-        raise BadInput(path, "the file is empty", "put at least one line into it, or remove it")
+        raise BadInput(path, "the file is empty", "put at least one line into it")
 
 
 def whole_text(path: Path) -> str:

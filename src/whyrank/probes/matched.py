@@ -14,6 +14,7 @@ import numpy as np
 
 from whyrank.contrasts.contrasts import Categories, Contrasts, Labels, index_texts
 from whyrank.contrasts.pools import Pool, Pools, Source
+from whyrank.core.checks import check_number
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.protocols import Codes
 from whyrank.core.registry import call_of
@@ -99,15 +100,14 @@ family = MatchedFamily()
 
 
 def _tolerance(given: float | str, margin: float) -> Tolerance:
+    check_number("margin", margin, 0)
     text = str(given).strip()
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
         value = -1.0
-    if not 0 <= value < float("inf") or not margin >= 0:
-        raise WhyrankError(
-            f"tolerance {given!r} and margin {margin!r}: give a number, zero or more, or a share such as 10%"
-        )
+    if not 0 <= value < float("inf"):
+        raise WhyrankError(f"tolerance {given!r}: give a number, zero or more, or a share such as 10%")
     return Tolerance(0.0, value / 100, margin) if text.endswith("%") else Tolerance(value, 0.0, margin)
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -130,9 +131,12 @@ def _read(path: str | PathLike[str]) -> tuple[Any, dict[str, str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    remedy = "make one with 'whyrank stats --out FILE'"
     try:
-        table = pq.read_table(path)
-        facts = json.loads((table.schema.metadata or {})[b"whyrank.statistics"])
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise BadInput(path, f"not a statistics file ({error})", "make one with 'whyrank stats --out FILE'") from None
-    return table, facts
+        table = pq.read_table(Path(path).resolve())  # a relative path with a colon would be taken for a URI
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(path, f"not a statistics file ({error})", remedy) from None
+    facts = (table.schema.metadata or {}).get(b"whyrank.statistics")
+    if facts is None:
+        raise BadInput(path, "not a statistics file (another Parquet file)", remedy)
+    return table, json.loads(facts)

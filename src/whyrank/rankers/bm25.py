@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.checks import check_number
+from whyrank.core.errors import UnknownName
 from whyrank.core.protocols import Floats, Ints
 from whyrank.core.registry import call_of
 from whyrank.rankers.background import Background
@@ -76,8 +77,9 @@ class BM25:
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise UnknownName("BM25 variant", self.variant, VARIANTS)
-        if self._k1 < 0 or not 0 <= self._b <= 1 or self.k3 < 0:
-            raise WhyrankError(f"{self.id}: k1 and k3 must not be negative, and b lies between 0 and 1")
+        check_number("bm25: k1", self._k1, 0)
+        check_number("bm25: b", self._b, 0, 1)
+        check_number("bm25: k3", self.k3, 0)
 
     @property
     def id(self) -> str:

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -86,8 +87,9 @@ class PythonRanker:
                 f"ranker 'python:{self.resource}': write python:MODULE:CALLABLE or python:FILE.py:CALLABLE"
             )
         try:
-            return _from_file(Path(module)) if module.endswith(".py") else _from_name(module)
-        except (ImportError, OSError, SyntaxError) as error:
+            with redirect_stdout(sys.stderr):
+                return _from_file(Path(module)) if module.endswith(".py") else _from_name(module)
+        except (Exception, SystemExit) as error:  # other people's code may raise anything while it is imported
             raise WhyrankError(f"ranker 'python:{self.resource}' cannot be imported: {error}") from error
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.checks import check_number
+from whyrank.core.errors import UnknownName
 from whyrank.core.protocols import Ints
 from whyrank.core.registry import call_of
 from whyrank.rankers.background import Background
@@ -37,8 +38,8 @@ class QL:
     def __post_init__(self) -> None:
         if self.smoothing not in _KINDS:
             raise UnknownName("smoothing", self.smoothing, _KINDS)
-        if self.mu <= 0 or not 0 < self.lam < 1:
-            raise WhyrankError(f"{self.id}: mu must be above 0, and lam lies between 0 and 1")
+        check_number("ql: mu", self.mu, 0, strict=True)
+        check_number("ql: lam", self.lam, 0, 1, strict=True)
 
     @property
     def id(self) -> str:

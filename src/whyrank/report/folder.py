@@ -71,7 +71,8 @@ class ResultWriter:
         self._studies: dict[str, Study] = {}
         self._examples: dict[tuple[str, str], Examples] = {}
         self._failures: list[dict[str, str]] = []
-        self._failed, self._finished = 0, False
+        self._failed: set[tuple[str, str, str]] = set()
+        self._finished = False
         _check_formats(self.settings)
 
     def __enter__(self) -> Self:
@@ -111,7 +112,7 @@ class ResultWriter:
         spreads: Sequence[Spread] | None = None,
     ) -> None:
         """Write everything but the scores: the findings (with corrected p-values), texts, settings and report."""
-        failures = {"count": self._failed, "first": self._failures}
+        failures = {"count": len(self._failed), "first": self._failures}
         record = records.record_of(self.settings, self._studies, thresholds or {}, failures, notes)
         _write(findings_table(findings), self._folder / "findings.parquet")
         _write(texts_table(list(self._texts)), self._folder / "texts.parquet")
@@ -133,10 +134,14 @@ class ResultWriter:
         return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int32)
 
     def _note_failures(self, answer: Answer) -> None:
-        self._failed += len(answer.failures)
-        room = FAILURES_KEPT - len(self._failures)
-        rows = (records.failure_row(answer.name, answer.ranker, failure) for failure in answer.failures[:room])
-        self._failures.extend(rows)
+        """Count each pair once, however many studies ask about it; keep the first ones."""
+        for failure in answer.failures:
+            key = (answer.ranker, failure.query, failure.doc)
+            if key in self._failed:
+                continue
+            self._failed.add(key)
+            if len(self._failures) < FAILURES_KEPT:
+                self._failures.append(records.failure_row(answer.name, answer.ranker, failure))
 
     def _write_tables(self, findings: Sequence[Finding]) -> None:
         alpha, correction = float(self.settings.get("alpha", 0.05)), str(self.settings.get("correction", ""))
@@ -215,7 +220,7 @@ def _write(table: Any, path: Path) -> None:
 
 def _read(path: Path) -> Any:
     try:
-        return parquet.read_table(path)
+        return parquet.read_table(path.resolve())  # a relative path with a colon would be taken for a URI
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise BadInput(path, f"cannot be read ({reason})", "run the audit again") from None

@@ -33,14 +33,21 @@ def place_for(path: str | os.PathLike[str]) -> Path:
 def swapped(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give an empty folder beside `path`; it takes the place of `path` only when the block succeeds."""
     target = place_for(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+    beside = _beside(target, path)
     try:
         yield beside
         _open_to_others(beside)
         _exchange(beside, place_for(path))
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _beside(target: Path, given: str | os.PathLike[str]) -> Path:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent))
+    except OSError as error:
+        raise BadInput(given, f"cannot be written ({error.strerror or error})", "choose another place") from None
 
 
 def is_result_folder(path: Path) -> bool:
@@ -52,7 +59,15 @@ def is_result_folder(path: Path) -> bool:
     return isinstance(record, dict) and record.get("kind") == KIND
 
 
+_RESULT = ("settings.json", "findings.parquet", "findings.csv", "texts.parquet", "report.html", "scores", "tables")
+_OURS = frozenset((*_RESULT, "sweep.csv", "sweep.svg", "stability.csv"))
+
+
 def _check_ours(target: Path, shown: Path) -> None:
+    foreign = sorted(each.name for each in target.iterdir() if each.name not in _OURS)
+    if foreign and is_result_folder(target):
+        what = f"holds {foreign[0]!r} beside an older result, so it is left alone"
+        raise BadInput(shown, what, "move that away, or name another folder")
     if any(target.iterdir()) and not is_result_folder(target):
         raise BadInput(
             shown,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import NamedTuple
 
 import numpy as np
@@ -66,10 +68,11 @@ def answer(ranker: Ranker, task: Task) -> Answer:
 def _try(ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Floats | str:
     """The scores, or the reason why there are none."""
     try:
-        given = ranker.score(queries, docs)
+        with redirect_stdout(sys.stderr):  # what a ranker prints must not mix with results
+            given = ranker.score(list(queries), list(docs))
     except WhyrankError:
         raise
-    except Exception as error:  # rankers are other people's code: whatever they raise is a failure of the pair
+    except (Exception, SystemExit) as error:  # other people's code: whatever it raises is a failure of the pair
         return reason_of(error)
     return _checked(ranker, given, len(docs))
 

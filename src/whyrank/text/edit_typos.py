@@ -12,6 +12,7 @@ from typing import NamedTuple
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.text.analyzers import Analyzer
 from whyrank.text.edits import published
+from whyrank.text.pieces import Slot, fill
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _WORDS = re.compile(r"[^\W\d_]{4,}")
@@ -65,13 +66,11 @@ def _lines(path: str) -> list[str]:
 def _slips(text: str, rng: random.Random, rate: float) -> str | None:
     if not 0 < rate <= 1:
         raise WhyrankError(f"typos: the rate must lie above 0 and at most 1, not {rate}")
-    places = [found.span() for found in _WORDS.finditer(text)]
+    places = [Slot(*found.span()) for found in _WORDS.finditer(text)]
     if not places:
         return None
     chosen = [place for place in places if rng.random() < rate] or [rng.choice(places)]
-    for start, end in reversed(chosen):
-        text = text[:start] + _slip(text[start:end], rng) + text[end:]
-    return text
+    return fill(text, chosen, [_slip(text[start:end], rng) for start, end in chosen])
 
 
 def _slip(word: str, rng: random.Random) -> str:

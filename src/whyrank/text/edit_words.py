@@ -94,7 +94,8 @@ def shuffle_prepositions(annotation: Annotation, rng: random.Random, compat: str
     places = [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
     if compat == "abnirml":
         return _published_prepositions(annotation, places, rng)
-    slots = [token_slots(annotation)[i] for i in places]
+    every = token_slots(annotation)
+    slots = [every[i] for i in places]
     return reorder_slots(annotation.text, slots, lambda words: shuffled(words, rng)) if len(slots) > 1 else None
 
 

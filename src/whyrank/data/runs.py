@@ -1,0 +1,29 @@
+"""A run for a collection: one of its own by name, or a file; and what is odd about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from whyrank.core.errors import BadInput
+from whyrank.data.collection import Collection
+from whyrank.data.references import References
+from whyrank.data.trec import Run, read_run
+
+
+class OpenedRun(NamedTuple):
+    """A run and notes on what it mentions that the collection does not have."""
+
+    run: Run
+    notes: list[str]
+
+
+def open_run(collection: Collection, name: str, strict: bool = False) -> OpenedRun:
+    """The run of this name, else the run file at this path; an error when it has no query of the collection."""
+    if name in collection.runs:
+        return OpenedRun(collection.runs[name], [])
+    run = read_run(name)
+    notes = References(collection.queries, collection.docs, strict).check(Path(name), run)
+    if not run.keys() & collection.queries.keys():
+        raise BadInput(name, f"has no query of collection {collection.name}", "take a run of its queries")
+    return OpenedRun(run, notes)
