@@ -71,6 +71,12 @@ def collections_of(findings: Iterable[Finding]) -> list[str]:
     return list(dict.fromkeys(finding.collection for finding in findings))
 
 
+def shared_names(findings: Iterable[Finding]) -> bool:
+    """Whether some study stands for several collections, so that its name does not say all."""
+    pairs = {(finding.study, finding.collection) for finding in findings}
+    return len(pairs) > len({study for study, _ in pairs})
+
+
 def deltas_of(findings: Sequence[Finding]) -> dict[str, list[float]]:
     """The deltas used for each ranker: one, unless results of several runs were joined."""
     return {

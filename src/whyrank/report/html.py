@@ -23,7 +23,7 @@ from whyrank.contrasts.finding import Finding
 from whyrank.report import svg, words
 from whyrank.report.arrow import encodable
 from whyrank.report.examples import Examples, marker, shorten
-from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, significant
+from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, shared_names, significant
 from whyrank.report.panels import panel, slots_of, swatch
 from whyrank.report.slugs import slug
 from whyrank.report.spreads import published, stability_groups
@@ -133,6 +133,7 @@ def _page(
     return {
         "title": _title(rankers_of(findings)),
         "collections": collections_of(findings),
+        "several": shared_names(findings),
         "rankers": rankers_of(findings),
         "contrasts": sum(section.row.n for section in sections),
         "sections": sections,
@@ -164,7 +165,7 @@ def _sections(
     symmetric: set[str],
     sweeps: Mapping[str, StudySweep],
 ) -> list[Section]:
-    rows, several = rows_of(findings), len(collections_of(findings)) > 1
+    rows, several = rows_of(findings), shared_names(findings)
     shorts = _short_names([row.study for row in rows])
     found = []
     for (study, collection), parts in groupby(rows, key=lambda row: (row.study, row.collection)):

@@ -132,6 +132,6 @@ def in_words(finding: Finding) -> str:
     meaning = finding.meaning or f"agrees with {finding.study}"
     if (finding.score or 0.0) >= 0:
         return meaning
-    if meaning.startswith("prefers the text with "):
+    if meaning.startswith("prefers the "):
         return "disfavours" + meaning.removeprefix("prefers")
     return f"does the opposite of this: {meaning}"
