@@ -80,7 +80,7 @@ class Controls:
     def score(self, study: Study, ranker: Ranker) -> float | None:
         """The score of the study's control; None where it has none, or no contrasts."""
         control: Study | None = getattr(study, "control_study", None)
-        if control is None:
+        if control is None or bool(getattr(control, "unavailable", False)):
             return None
         key = (control.id, ranker.name)
         if key not in self._scores:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 Kinds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KIND]...", help="probes, rankers, analyzers, collections, characteristics."),
+    typer.Argument(
+        metavar="[KIND]...",
+        help="probes, characteristics, edits, query_strategies, rankers, analyzers, collections, ...",
+    ),
 ]
 
 
@@ -33,14 +36,18 @@ def list_(kinds: Kinds = None, json_: o.JsonOption = False) -> None:
 
 def _registries() -> dict[str, Registry[Any]]:
     from whyrank.data import collections
+    from whyrank.data.pairs import pair_layouts
     from whyrank.probes import probes
     from whyrank.probes.characteristics import characteristics
+    from whyrank.probes.queries import query_strategies
     from whyrank.rankers import rankers
     from whyrank.scoring.executors import executors
     from whyrank.text import analyzers
+    from whyrank.text.edits import edits
 
-    found = (probes, characteristics, rankers, analyzers, collections, executors)
-    return {registry.kind: registry for registry in found}
+    studies = (probes, characteristics, edits, query_strategies)
+    rest = (rankers, analyzers, collections, pair_layouts, executors)
+    return {registry.kind: registry for registry in (*studies, *rest)}
 
 
 def _described(registry: Registry[Any]) -> dict[str, str]:

@@ -82,6 +82,8 @@ class Studies(NamedTuple):
 
 def make_studies(patterns: Sequence[str], registry: Registry[Any], request: Request) -> Studies:
     """Studies by call string (what contains a bracket) or by glob; options fill what a study accepts."""
+    from whyrank.core.errors import WhyrankError
+
     top = (request.pairs or "").startswith("top:")
     given = {"analyzer": request.analyzer, "compat": request.compat, "pairs": request.pairs, "seed": request.seed,
              "candidates": request.candidates if top else None, "tolerance": request.tolerance}  # fmt: skip
@@ -90,7 +92,10 @@ def make_studies(patterns: Sequence[str], registry: Registry[Any], request: Requ
     found = {name: registry.create(name, **defaults) for name in names}
     lacking = {name: getattr(study, "unavailable", "") for name, study in found.items() if name not in patterns}
     notes = [f"{name} is left out: {reason}" for name, reason in lacking.items() if reason]
-    return Studies({name: study for name, study in found.items() if not lacking.get(name)}, notes)
+    studies = {name: study for name, study in found.items() if not lacking.get(name)}
+    if not studies:
+        raise WhyrankError("; ".join(notes))
+    return Studies(studies, notes)
 
 
 def delta_candidates(collection: Collection, delta_from: str | None, run: str | None, strict: bool) -> Candidates:

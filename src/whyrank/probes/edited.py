@@ -20,7 +20,7 @@ from whyrank.core.errors import UnknownName
 from whyrank.core.seeds import seed_for
 from whyrank.data import Collection
 from whyrank.probes.availability import missing
-from whyrank.text.annotate import annotator
+from whyrank.text.annotate import Annotator, annotator
 from whyrank.text.edits import Edit, Passage, asks, edits, in_words, options_of
 
 CONTROL = "re-space"
@@ -141,7 +141,7 @@ class _Run:
             pool.query,
             self._rng(pool.texts[row]),
             pool.pools.analyzer,
-            annotator(self.study.pipeline),
+            Annotator(self.study.pipeline),
             lambda: self._others(pool, row),
             self.study.compat,
             self.study.respaces,
@@ -156,13 +156,13 @@ class _Run:
         return random.Random(seed_for(self.study.seed, self.study.name, text))
 
     def _others(self, pool: Pool, row: int) -> Sequence[str]:
-        """Texts of non-relevant documents of the query; the released code does not leave out the text itself."""
-        grade = self.collection.grades.nonrelevant
-        return [
-            text
-            for i, text in enumerate(pool.texts)
-            if pool.relevance[i] <= grade and (self.study.compat or text != pool.texts[row])
-        ]
+        """Texts of non-relevant documents of the query, sorted, so that their order does not decide what is drawn.
+
+        The released code takes them as they come and does not leave out the text itself.
+        """
+        worst = self.collection.grades.nonrelevant
+        texts = [text for text, grade in zip(pool.texts, pool.relevance, strict=True) if grade <= worst]
+        return texts if self.study.compat else sorted({*texts} - {pool.texts[row]})
 
     def _labels(self, pool: Pool, row: int) -> dict[str, Any]:
         grade, doc_id = float(pool.relevance[row]), pool.doc_ids[row]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -28,13 +29,13 @@ def repeat_document(text: str, *, times: int = 2) -> str:
     return " ".join([text] * times)
 
 
-def doc2query(text: str, *, expansions: str = "", model: str = "", n: int = 4, seed: int = 42) -> str | None:
+def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str = "", n: int = 4) -> str | None:
     """With queries added that the text may answer (Nogueira and Lin, docTTTTTquery, 2019)"""
     if bool(expansions) == bool(model):
         raise WhyrankError(
             "doc2query needs expansions=FILE (JSON lines with text and queries) or model=PATH, one of the two"
         )
-    queries = _from_file(expansions).get(text) if expansions else _generated(text, model, n, seed)
+    queries = _from_file(expansions).get(text) if expansions else _generated(text, model, n, rng.getrandbits(32))
     return f"{text} {' '.join(queries[:n])}" if queries else None
 
 
