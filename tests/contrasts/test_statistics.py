@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from whyrank.contrasts.bootstrap import cluster_sums, sign_flip_p
-from whyrank.contrasts.statistics import median, paired_t_p, share_p, sign_p, upper_median, wilcoxon_p
+from whyrank.contrasts.statistics import median, paired_t_p, share_p, sign_p, wilcoxon_p
 
 EIGHTHS = st.integers(-80, 80).map(lambda k: k / 8)
 DIFFS = st.lists(EIGHTHS, min_size=2, max_size=80)
@@ -178,11 +178,10 @@ def test_the_share_is_undefined(sums, counts, share):
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1))
 def test_medians_are_those_of_sorted_values(values):
-    assert upper_median(values) == sorted(values)[len(values) // 2]
     assert median(values) == pytest.approx(statistics.median(values))
 
 
-@pytest.mark.parametrize("which", [median, upper_median])
+@pytest.mark.parametrize("which", [median])
 @pytest.mark.parametrize("values", [[], [1.0, math.nan, 2.0]])
 def test_medians_are_undefined(which, values):
     assert math.isnan(which(values))

@@ -117,12 +117,3 @@ def median(values: npt.ArrayLike) -> float:
     """The usual median, the mean of the two middle values of an even number; NaN when there are none."""
     array = np.asarray(values, dtype=np.float64)
     return float(np.median(array)) if len(array) else math.nan
-
-
-def upper_median(values: npt.ArrayLike) -> float:
-    """Element n // 2 of the sorted values, the median in the code of ABNIRML; NaN when there are none."""
-    array = np.asarray(values, dtype=np.float64)
-    if not len(array) or np.isnan(array).any():
-        return math.nan
-    middle = len(array) // 2
-    return float(np.partition(array, middle)[middle])

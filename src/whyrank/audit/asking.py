@@ -1,0 +1,72 @@
+"""One call from Python: studies put to rankers, findings back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from whyrank.audit.runner import Plan, answers, with_adjusted_p
+from whyrank.audit.thresholds import candidates_for_delta, thresholds
+from whyrank.contrasts import Finding
+from whyrank.core.protocols import Ranker, Study
+from whyrank.data import Collection, open_collection
+from whyrank.probes import probes
+from whyrank.rankers import Setting, open_ranker
+from whyrank.scoring import Engine
+
+
+def ask(
+    studies: str | Study | Sequence[str | Study],
+    rankers: str | Ranker | Sequence[str | Ranker] = "bm25",
+    collection: str | Collection = "sample",
+    *,
+    delta: str | float = "p50",
+    correction: str = "holm",
+    engine: Engine | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    by: str | None = None,
+    **options: Any,
+) -> list[Finding]:
+    """Put studies to rankers and give what they answer, p-values corrected over all of it.
+
+    Args:
+        studies: names, shell patterns or call strings, or study objects.
+        rankers: call strings, or any objects with `name` and `score`.
+        collection: a spec, or a collection.
+        delta: a number, or a percentile of the ranker's own neighbour differences.
+        correction: `holm`, `bonferroni`, `bh` or `none`.
+        engine: who scores and keeps scores; by default nothing is kept.
+        seed: of all that is random.
+        limit: at most so many contrasts per study, drawn at random.
+        by: a label to break findings down by.
+        options: what studies accept, such as `tolerance`, `analyzer` or `compat`.
+
+    Example:
+        >>> [finding] = ask("matched/length|relevance", tolerance="10%")  # doctest: +SKIP
+    """
+    opened = open_collection(collection) if isinstance(collection, str) else collection
+    setting = Setting(opened, str(options.get("analyzer", "lucene")))
+    asked = [open_ranker(each, setting) if isinstance(each, str) else each for each in _listed(rankers)]
+    engine = engine or Engine()
+    used = thresholds(str(delta), asked, candidates_for_delta(opened), engine)
+    plan = Plan(opened, _named(_listed(studies), options | {"seed": seed}), asked, engine, used, seed, limit, by)
+    return with_adjusted_p([finding for answer in answers(plan) for finding in answer.findings], correction)
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _named(given: Sequence[str | Study], options: dict[str, Any]) -> dict[str, Study]:
+    """Studies by the name that they have in findings."""
+    found: dict[str, Study] = {}
+    for each in given:
+        if not isinstance(each, str):
+            found[each.id] = each
+            continue
+        for name in [each] if "(" in each else probes.match(each):
+            study = probes.create(name, **options)
+            if name == each or not getattr(study, "unavailable", ""):
+                found[name] = study
+    return found
