@@ -198,6 +198,16 @@ def test_paraphrase_is_tested_against_chance():
     assert math.isnan(Threshold(1.0).chance)
 
 
+def test_versions_of_one_sentence_are_one_cluster(tmp_path):
+    """Contrasts about the same sentence hang together, as those of one query do elsewhere."""
+    source = "Tourists admires the old city wall."
+    rows = [{"fluent": f"Tourists {verb} the old city wall.", "source": source} for verb in ("admire", "love")]
+    rows.append({"fluent": "Visitors like the old city wall.", "source": "Visitors likes the old city wall."})
+    found = contrasts("fluency", write(tmp_path / "p.jsonl", rows))
+    assert found.clusters.tolist() == [0, 0, 1]
+    assert found.labels["doc_ids"].values().tolist()[0] == ["1/fluent", "1/source"]
+
+
 def test_findings_name_the_pair_set():
     sample = open_collection("sample")
     study = {"transferred/fluency": probes.create("transferred/fluency")}

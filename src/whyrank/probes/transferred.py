@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from whyrank.contrasts.contrasts import Contrasts, Pair
@@ -151,11 +152,15 @@ class _Run:
         query = self._strategy(draft)
         if self.study.kind.shared_word and not self._shares_a_word(query, draft):
             raise Discard("no word shared by query and both texts")
-        return Pair(query, (first, second), {"query_id": pair.id, "cluster": self._cluster(pair), **labels})
+        ids = (f"{pair.id}/{self.study.kind.first}", f"{pair.id}/{self.study.kind.second}")
+        return Pair(
+            query, (first, second), {"query_id": pair.id, "doc_ids": ids, "cluster": self._cluster(pair), **labels}
+        )
 
     def _cluster(self, pair: TextPair) -> str:
-        """What several pairs may share: the question, or the sentence of which there are several versions."""
-        return pair.texts["question"] if self.study.name == "factuality" else pair.texts[self.study.kind.second]
+        """A short name for what several pairs may share: the question, or the sentence that has several versions."""
+        role = "question" if self.study.name == "factuality" else self.study.kind.second
+        return blake2b(pair.texts[role].encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
     def _texts(self, pair: TextPair) -> tuple[str, str, dict[str, str]]:
         if self.study.name == "factuality":
