@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -91,11 +91,19 @@ def make_studies(patterns: Sequence[str], registry: Registry[Any], request: Requ
     names = [name for pattern in patterns for name in ([pattern] if "(" in pattern else registry.match(pattern))]
     found = {name: registry.create(name, **defaults) for name in names}
     lacking = {name: getattr(study, "unavailable", "") for name, study in found.items() if name not in patterns}
-    notes = [f"{name} is left out: {reason}" for name, reason in lacking.items() if reason]
+    notes = _left_out({name: reason for name, reason in lacking.items() if reason})
     studies = {name: study for name, study in found.items() if not lacking.get(name)}
     if not studies:
         raise WhyrankError("; ".join(notes))
     return Studies(studies, notes)
+
+
+def _left_out(lacking: Mapping[str, str]) -> list[str]:
+    """One note per reason, with the studies that it keeps from running."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in lacking.items():
+        reasons.setdefault(reason, []).append(name)
+    return [f"left out, because {reason}: {', '.join(names)}" for reason, names in reasons.items()]
 
 
 def delta_candidates(collection: Collection, delta_from: str | None, run: str | None, strict: bool) -> Candidates:
