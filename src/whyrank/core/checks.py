@@ -14,3 +14,21 @@ def check_number(what: str, value: object, low: float, high: float = math.inf, s
         return
     ends = f"{low:g} and {high:g}" if high < math.inf else f"{low:g} and infinity"
     raise WhyrankError(f"{what} must be a number between {ends}{' (both excluded)' if strict else ''}, not {value!r}")
+
+
+def check_whole(what: str, value: object, low: int) -> None:
+    """Raise an error unless a value is a whole number from `low` up."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+        raise WhyrankError(f"{what} must be a whole number, {low} or more, not {value!r}")
+
+
+def check_flag(what: str, value: object) -> None:
+    """Raise an error unless a value is True or False."""
+    if not isinstance(value, bool):
+        raise WhyrankError(f"{what} must be True or False, not {value!r}")
+
+
+def check_text(what: str, value: object) -> None:
+    """Raise an error unless a value is a string or None."""
+    if value is not None and not isinstance(value, str):
+        raise WhyrankError(f"{what} must be text, not {value!r}; write it in quotes")

@@ -16,6 +16,7 @@ from typing import Any
 from whyrank.contrasts.contrasts import Contrasts, Pair
 from whyrank.contrasts.pools import Pool, Pools, Source
 from whyrank.core.callstrings import Call
+from whyrank.core.checks import check_flag, check_text, check_whole
 from whyrank.core.errors import UnknownName
 from whyrank.core.seeds import seed_for
 from whyrank.data import Collection
@@ -57,6 +58,10 @@ class Edited:
     def __post_init__(self) -> None:
         if self.compat not in (None, *_COMPAT):
             raise UnknownName("compat mode of edited probes", str(self.compat), _COMPAT)
+        check_flag("respace", self.respace)
+        check_whole("seed", self.seed, 0)
+        for name in ("analyzer", "pipeline", "pairs", "candidates"):
+            check_text(name, getattr(self, name))
 
     @property
     def id(self) -> str:

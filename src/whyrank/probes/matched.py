@@ -14,7 +14,7 @@ import numpy as np
 
 from whyrank.contrasts.contrasts import Categories, Contrasts, Labels, index_texts
 from whyrank.contrasts.pools import Pool, Pools, Source
-from whyrank.core.checks import check_number
+from whyrank.core.checks import check_number, check_text
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.protocols import Codes
 from whyrank.core.registry import call_of
@@ -52,6 +52,8 @@ class Matched:
         if self.compat not in (None, *_COMPAT):
             raise UnknownName("compat mode of matched probes", str(self.compat), _COMPAT)
         _tolerance(self.tolerance, self.margin)
+        for name in ("analyzer", "pairs", "candidates"):
+            check_text(name, getattr(self, name))
 
     @property
     def id(self) -> str:

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from whyrank.contrasts.contrasts import Contrasts, Pair
+from whyrank.core.checks import check_text
 from whyrank.core.errors import UnknownName
 from whyrank.core.registry import call_of
 from whyrank.data.pairs import PairSet, TextPair, open_pairs
@@ -83,6 +84,8 @@ class Transferred:
     def __post_init__(self) -> None:
         if self.compat not in (None, *_COMPAT):
             raise UnknownName("compat mode of transferred probes", str(self.compat), _COMPAT)
+        for name in ("pairs", "query", "pipeline", "entity", "analyzer"):
+            check_text(name, getattr(self, name))
 
     @property
     def id(self) -> str:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from whyrank.core.checks import check_whole
 from whyrank.core.errors import BadInput, WhyrankError
 
 
@@ -24,8 +25,7 @@ def prepend_query(text: str, query: str) -> str:
 
 def repeat_document(text: str, *, times: int = 2) -> str:
     """Repeated as a whole"""
-    if times < 2:
-        raise WhyrankError(f"repeat-document needs times=2 or more, not {times}")
+    check_whole("repeat-document: times", times, 2)
     return " ".join([text] * times)
 
 
@@ -35,6 +35,7 @@ def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str
         raise WhyrankError(
             "doc2query needs expansions=FILE (JSON lines with text and queries) or model=PATH, one of the two"
         )
+    check_whole("doc2query: n", n, 1)
     queries = _from_file(expansions).get(text) if expansions else _generated(text, model, n, rng.getrandbits(32))
     return f"{text} {' '.join(queries[:n])}" if queries else None
 

@@ -44,7 +44,7 @@ def delete_sentence(annotation: Annotation, rng: random.Random, *, which: str = 
     slots = sentence_slots(annotation)
     places = {"first": 0, "last": -1, "random": rng.randrange(len(slots)) if slots else 0}
     if which not in places:
-        raise UnknownName("sentence to delete", which, places)
+        raise UnknownName("sentence to delete", str(which), places)
     if len(slots) < 2:
         return None
     gone = places[which] % len(slots)
@@ -58,7 +58,7 @@ def add_nonrelevant_sentence(
 ) -> str | None:
     """With a sentence of a non-relevant document of the same query added"""
     if position not in ("start", "end"):
-        raise UnknownName("position", position, ("start", "end"))
+        raise UnknownName("position", str(position), ("start", "end"))
     if not others:
         return None
     sentence = _any_sentence(annotator.annotate([rng.choice(others)])[0], rng)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from whyrank.core.checks import check_number
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.text.analyzers import Analyzer
 from whyrank.text.edits import published
@@ -64,8 +65,9 @@ def _lines(path: str) -> list[str]:
 
 
 def _slips(text: str, rng: random.Random, rate: float) -> str | None:
-    if not 0 < rate <= 1:
-        raise WhyrankError(f"typos: the rate must lie above 0 and at most 1, not {rate}")
+    check_number("typos: rate", rate, 0, 1)
+    if rate == 0:
+        raise WhyrankError("typos: a rate of 0 changes nothing; give one above 0")
     places = [Slot(*found.span()) for found in _WORDS.finditer(text)]
     if not places:
         return None
