@@ -61,3 +61,13 @@ def test_ask_with_a_study_of_one_s_own():
 def test_ask_for_what_is_not_there():
     with pytest.raises(WhyrankError, match="did you mean"):
         whyrank.ask("matched/lenght|tf")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"tolernace": "10%"}, {"limit": 0}, {"limit": "x"}, {"by": 3}, {"by": "colour"}, {"collection": 3}, {"rankers": 3},
+     {"rankers": len}, {"studies": 3}, {"studies": ["matched/length|tf", None]}],
+)  # fmt: skip
+def test_ask_in_the_wrong_way(arguments):
+    with pytest.raises(WhyrankError):
+        whyrank.ask(**{"studies": "matched/length|tf", **arguments})

@@ -150,6 +150,9 @@ class TestTypos:
     def test_wrong_lists(self, tmp_path):
         with pytest.raises(WhyrankError, match=r"none\.tsv"):
             edited("typos", TEXT, {"list": str(tmp_path / "none.tsv")})
+        (tmp_path / "empty.tsv").write_text("")
+        with pytest.raises(WhyrankError, match=r"empty\.tsv"):
+            edited("typos", TEXT, {"list": str(tmp_path / "empty.tsv")})
         (tmp_path / "bad.tsv").write_text("misspelling\tcorrections\nno tab here\n")
         with pytest.raises(WhyrankError, match=r"bad\.tsv:2"):
             edited("typos", TEXT, {"list": str(tmp_path / "bad.tsv")})
@@ -169,6 +172,11 @@ class TestDoc2Query:
         (tmp_path / "e.jsonl").write_text("{}\n")
         with pytest.raises(WhyrankError, match=r"e\.jsonl:1"):
             edited("doc2query", "one", {"expansions": str(tmp_path / "e.jsonl")})
+        for content in (b"", b"\xff\xfe", b'{"text": "x", "queries": "abc"}\n'):
+            path = tmp_path / f"{len(content)}.jsonl"
+            path.write_bytes(content)
+            with pytest.raises(WhyrankError, match=path.name):
+                edited("doc2query", "one", {"expansions": str(path)})
         with pytest.raises(WhyrankError, match=r"gone\.jsonl"):
             edited("doc2query", "one", {"expansions": "gone.jsonl"})
 

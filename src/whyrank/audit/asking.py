@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from whyrank.audit.runner import Plan, answers, with_adjusted_p
 from whyrank.audit.thresholds import candidates_for_delta, thresholds
 from whyrank.contrasts import Finding
+from whyrank.core.checks import check_text, check_whole
+from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.protocols import Ranker, Study
 from whyrank.data import Collection, open_collection
 from whyrank.probes import probes
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
+
+OPTIONS = (
+    "tolerance",
+    "margin",
+    "analyzer",
+    "compat",
+    "pairs",
+    "candidates",
+    "respace",
+    "pipeline",
+    "query",
+    "entity",
+)
 
 
 def ask(
@@ -45,17 +60,47 @@ def ask(
     Example:
         >>> [finding] = ask("matched/length|relevance", tolerance="10%")  # doctest: +SKIP
     """
+    _check(collection, limit, by, options)
     opened = open_collection(collection) if isinstance(collection, str) else collection
     setting = Setting(opened, str(options.get("analyzer", "lucene")))
-    asked = [open_ranker(each, setting) if isinstance(each, str) else each for each in _listed(rankers)]
+    asked = [open_ranker(each, setting) if isinstance(each, str) else _ranker(each) for each in _listed(rankers)]
     engine = engine or Engine()
     used = thresholds(str(delta), asked, candidates_for_delta(opened), engine)
     plan = Plan(opened, _named(_listed(studies), options | {"seed": seed}), asked, engine, used, seed, limit, by)
-    return with_adjusted_p([finding for answer in answers(plan) for finding in answer.findings], correction)
+    found = list(answers(plan))
+    labels = {label for answer in found for label in answer.contrasts.labels}
+    if by is not None and labels and by not in labels:
+        raise UnknownName("label to break findings down by", by, labels)
+    return with_adjusted_p([finding for answer in found for finding in answer.findings], correction)
+
+
+def _check(collection: object, limit: int | None, by: object, options: Mapping[str, Any]) -> None:
+    if not isinstance(collection, str | Collection):
+        raise WhyrankError(f"collection must be a spec or a Collection, not {collection!r}")
+    if limit is not None:
+        check_whole("limit", limit, 1)
+    check_text("by", by)
+    for name in options:
+        if name not in OPTIONS:
+            raise UnknownName("option", name, OPTIONS)
+
+
+def _ranker(given: Any) -> Ranker:
+    if not isinstance(given, Ranker):
+        raise WhyrankError(f"ranker {given!r} needs a name and a method score(queries, docs); or give a call string")
+    return given
 
 
 def _listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _study(given: Any) -> Study:
+    if not isinstance(given, Study):
+        raise WhyrankError(
+            f"study {given!r} is neither a name nor an object with id, positive, symmetric and contrasts"
+        )
+    return given
 
 
 def _named(given: Sequence[str | Study], options: dict[str, Any]) -> dict[str, Study]:
@@ -63,7 +108,7 @@ def _named(given: Sequence[str | Study], options: dict[str, Any]) -> dict[str, S
     found: dict[str, Study] = {}
     for each in given:
         if not isinstance(each, str):
-            found[each.id] = each
+            found[_study(each).id] = each
             continue
         for name in [each] if "(" in each else probes.match(each):
             study = probes.create(name, **options)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whyrank.cli.request import Request, with_request
-from whyrank.cli.setup import say
+from whyrank.cli.setup import plural, say
 
 if TYPE_CHECKING:
     from whyrank.audit.runner import Plan
@@ -37,7 +37,8 @@ def contrasts(request: Request, study: StudyName) -> None:
         found, columns = made.contrasts(open_collection(request.collection, request.strict)), {}
         found = found.sample(request.limit, request.seed) if request.limit else found
     save(found, request.out, columns, study)
-    say(f"{len(found):,} contrasts of {study}, fingerprint {found.fingerprint[:16]}: {request.out}")
+    reasons = "".join(f"; {reason} {count:,}" for reason, count in sorted(found.dropped.items()) if count)
+    say(f"{plural(len(found), 'contrast')} of {study}{reasons}, fingerprint {found.fingerprint[:16]}: {request.out}")
 
 
 def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels]]:

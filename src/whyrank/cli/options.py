@@ -46,7 +46,11 @@ CompatOption = Annotated[
 ]
 PairsOption = Annotated[
     str | None,
-    typer.Option("--pairs", metavar="judged|top:K", help="Which documents of a query are paired."),
+    typer.Option(
+        "--pairs",
+        metavar="judged|top:K",
+        help="Which documents of a query are paired or edited (pair sets are named in call strings).",
+    ),
 ]
 CandidatesOption = Annotated[
     str | None,

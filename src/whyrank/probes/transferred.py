@@ -185,7 +185,10 @@ class _Run:
         roles = ("answer",) if factual else (self.study.kind.first, self.study.kind.second)
         needed = factual or self.study.kind.shared_word or self._strategy_name in ("noun-chunk", "overlapping-terms")
         if needed:
-            annotator(self.study.pipeline).annotate([p.texts[r] for p in self.given for r in roles if p.texts.get(r)])
+            given = self._strategy_name in ("title", "question")  # without this text a pair will be discarded
+            usable = [pair for pair in self.given if not given or pair.texts.get(self._strategy_name, "").strip()]
+            texts = [pair.texts[role] for pair in usable for role in roles if pair.texts.get(role)]
+            annotator(self.study.pipeline).annotate(texts)
 
     def _annotation(self, text: str) -> Annotation:
         return annotator(self.study.pipeline).annotate([text])[0]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core.checks import check_number
+from whyrank.core.checks import check_number, check_text
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.text.analyzers import Analyzer
 from whyrank.text.edits import published
@@ -27,6 +27,7 @@ def typos(text: str, rng: random.Random, analyzer: Analyzer, *, list: str = "", 
     one of its misspellings, the analyzer's stop words excepted. Without, words of four letters or more slip with
     probability `rate`, at least one: two letters swapped, one dropped, doubled, or hit on a neighbouring key.
     """
+    check_text("typos: list", list)
     if list:
         known = misspellings(list, frozenset(analyzer.stopwords))
         return known.pattern.sub(lambda found: rng.choice(known.forms[found[0]]), text)
@@ -53,8 +54,10 @@ def misspellings(path: str, stopwords: frozenset[str]) -> Misspellings:
         for form in map(str.strip, right.split(",")) if number > 1 or right != "corrections" else ():
             if form and form not in stopwords and wrong != form:
                 forms.setdefault(form, []).append(wrong)
+    if not forms:
+        raise BadInput(path, "has no misspelling that can be used", "give misspelling TAB corrections, one a line")
     longest_first = sorted(map(re.escape, forms), key=len, reverse=True)
-    return Misspellings(forms, re.compile(rf"\b(?:{'|'.join(longest_first)})\b" if forms else r"(?!)"))
+    return Misspellings(forms, re.compile(rf"\b(?:{'|'.join(longest_first)})\b"))
 
 
 def _lines(path: str) -> list[str]:
