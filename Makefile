@@ -22,7 +22,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --quiet || $(BIN)/lint-imports
+	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA for the real collection)
 	$(BIN)/python benchmarks/matched.py
