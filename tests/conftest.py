@@ -6,7 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+# How long one example takes says nothing here: the first one may import or compile, and tests run side by side.
+settings.register_profile("whyrank", deadline=None)
+settings.load_profile("whyrank")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the network for a model
 
 

@@ -33,7 +33,7 @@ def read_lines(path: Path) -> Iterator[Line]:
     """
     found = False
     for number, raw in _raw_lines(path):
-        text = _decode(path, number, raw)
+        text = decode(path, number, raw)
         if text and not text.isspace():
             found = True
             yield Line(number, text, len(raw))
@@ -61,7 +61,7 @@ def find_file(folder: Path, *names: str) -> Path | None:
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             for number, raw in enumerate(file, 1):
                 yield number, raw
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -71,7 +71,8 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open a file for reading bytes, unpacked where its content says that it is gzip."""
     with open(path, "rb") as file:
         if file.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
             yield file
@@ -80,7 +81,8 @@ def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
             yield unpacked
 
 
-def _decode(path: Path, number: int, raw: bytes) -> str:
+def decode(path: Path, number: int, raw: bytes) -> str:
+    """The text of a line; a byte order mark before the first is skipped, and bad UTF-8 is an error with its line."""
     if number == 1:
         raw = raw.removeprefix(codecs.BOM_UTF8)
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from whyrank.core.errors import BadInput
-from whyrank.data.lines import _decode, _opened
+from whyrank.data.lines import decode, opened
 
 _PIECE = 1 << 20
 
@@ -32,7 +32,7 @@ def every_line(path: Path) -> Iterator[RawLine]:
     found = False
     with _reading(path) as file:
         for number, raw in enumerate(file, 1):
-            text = _decode(path, number, raw)
+            text = decode(path, number, raw)
             found = found or not (text == "" or text.isspace())
             yield RawLine(number, text, raw[len(raw.rstrip(b"\r\n")) :].decode())
     if not found:
@@ -67,7 +67,7 @@ def _piece(path: Path, decoder: codecs.IncrementalDecoder, raw: bytes, line: int
 @contextmanager
 def _reading(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
