@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT    ?= demo-report
 
-.PHONY: demo test test-slow lint bench browser clean
+.PHONY: demo test test-slow lint bench docs browser clean
 
 demo: $(VENV)/.base ## Audit the bundled rankers on the bundled sample
 	$(BIN)/whyrank audit --out $(OUT)
@@ -27,6 +27,11 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA for the real collection)
 	$(BIN)/python benchmarks/matched.py
 	$(BIN)/python benchmarks/rescore.py
+	$(BIN)/python benchmarks/axioms.py
+
+docs: $(VENV)/.base ## Write the pages that are made from docstrings
+	$(BIN)/python -m whyrank.axioms.statements > docs/axioms-reference.md.new
+	mv docs/axioms-reference.md.new docs/axioms-reference.md
 
 browser: ## A browser for the tests of the report, where apt can install one
 	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from whyrank.axioms import axioms
 from whyrank.data import collections
 from whyrank.data.pairs import pair_layouts
 from whyrank.probes import probes
@@ -26,7 +27,7 @@ from whyrank.text.edits import edits
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-REGISTRIES = (analyzers, characteristics, collections, edits, pair_layouts, probes, query_strategies, rankers)
+REGISTRIES = (analyzers, axioms, characteristics, collections, edits, pair_layouts, probes, query_strategies, rankers)
 _BLOCK = re.compile(r"^<!-- (run|prints) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)|<(?:img|source)[^>]*?\bsrc(?:set)?=\"([^\"]+)\"")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from whyrank.audit.runner import Plan, Threshold, answers, with_adjusted_p
 from whyrank.audit.sweep import sweep
-from whyrank.audit.thresholds import candidates_for_delta, thresholds
+from whyrank.audit.thresholds import candidates_for_delta, needs_calibration, thresholds, uncalibrated
+from whyrank.axioms import axioms
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.probes import probes
@@ -116,6 +117,104 @@ def test_sweep_meets_the_finding_at_its_own_delta(sample):
         assert at_median.score == (answer.findings[0].score if answer.findings[0].n else None)
     with pytest.raises(WhyrankError, match="calibration"):
         sweep(answer, Threshold(0.1))
+
+
+class TestExactStudies:
+    """Axioms count every difference, unless a delta is asked for; other studies have the calibrated one."""
+
+    STUDIES = {"axiom/TFC1": axioms.create("axiom/TFC1"), "matched/length|tf": probes.create("matched/length|tf")}
+
+    def asked(self, sample, spec, studies=None):
+        rankers, engine = [open_ranker("bm25", Setting(sample))], Engine()
+        used = thresholds(spec, rankers, candidates_for_delta(sample), engine)
+        plan = Plan(sample, studies or self.STUDIES, rankers, engine, used)
+        return {finding.study: finding for finding in findings_of(plan)}, used["bm25"]
+
+    def test_without_a_delta(self, sample):
+        found, used = self.asked(sample, None)
+        assert (found["axiom/TFC1"].delta, found["matched/length|tf"].delta) == (0, used.calibration.quantile(0.5))
+
+    @pytest.mark.parametrize("spec", ["p50", "0.25"])
+    def test_a_given_delta_is_for_all(self, sample, spec):
+        found, used = self.asked(sample, spec)
+        assert {finding.delta for finding in found.values()} == {used.delta}
+        assert used.delta > 0
+
+    def test_every_difference_counts(self, sample):
+        exact, loose = (self.asked(sample, spec)[0]["axiom/TFC1"] for spec in (None, "p99"))
+        assert exact.neutral < loose.neutral
+        assert exact.satisfied > loose.satisfied
+
+    def test_calibration_only_where_it_is_needed(self):
+        axiom, probe = self.STUDIES.values()
+        assert [needs_calibration(spec, [axiom]) for spec in (None, "0.1", "p50")] == [False, False, True]
+        assert all(needs_calibration(spec, [axiom, probe]) for spec in (None, "0.1", "p50"))
+
+    def test_thresholds_without_a_calibration(self, sample):
+        rankers = [open_ranker("bm25", Setting(sample))]
+        assert uncalibrated("0.5", rankers) == {"bm25": Threshold(0.5, exact=0.5)}
+        [used] = uncalibrated(None, rankers).values()
+        assert (used.delta, used.exact, used.calibration) == (0, 0, None)
+        assert "axioms" in used.source
+        with pytest.raises(WhyrankError, match="p50"):
+            uncalibrated("median", rankers)
+
+    def test_a_sweep_is_of_the_calibration(self, sample):
+        rankers, engine = [open_ranker("bm25", Setting(sample))], Engine()
+        used = thresholds(None, rankers, candidates_for_delta(sample), engine)
+        [answer] = answers(Plan(sample, {"axiom/TFC1": self.STUDIES["axiom/TFC1"]}, rankers, engine, used))
+        points = sweep(answer, used["bm25"])
+        assert points[50].delta == used["bm25"].calibration.quantile(0.5)
+        assert points[0].score >= points[99].score
+        assert answer.findings[0].delta == 0
+
+
+class TestConclusions:
+    def test_axioms_have_them_and_probes_have_not(self, sample):
+        found, _ = TestExactStudies().asked(sample, None)
+        axiom, probe = found["axiom/TFC1"], found["matched/length|tf"]
+        assert (axiom.conclusion, axiom.satisfied, axiom.chance) == ("strict", axiom.positive / axiom.n, 0.5)
+        assert 0 < axiom.decided < axiom.with_relevant < axiom.n
+        assert (probe.conclusion, probe.satisfied, probe.with_relevant, probe.agreement) == ("", None, None, None)
+
+    def test_agreement_with_the_judgements_of_the_collection(self):
+        """d1 has more query terms than d2 and d3: it is better than d2, and worse than d3; d4 is unjudged."""
+        docs = {"d1": "cat cat", "d2": "cat dog", "d3": "cat cow", "d4": "cat pig"}
+        collection = Collection.of(docs, {"q": "cat"}, {"q": {"d1": 2, "d2": 1, "d3": 3}}, name="dl19",
+                                   runs={"r": {"q": dict.fromkeys(docs, 1.0)}})  # fmt: skip
+        study = axioms.create("axiom/TFC1", analyzer="whitespace", pairs="all")
+        found, _ = TestExactStudies().asked(collection, "0", {"x": study})
+        assert (found["x"].n, found["x"].with_relevant, found["x"].decided) == (3, 3, 3)
+        assert found["x"].agreement == pytest.approx(2 / 3)
+
+    def test_nothing_is_judged(self):
+        docs = {"d1": "cat cat", "d2": "cat dog"}
+        collection = Collection.of(docs, {"q": "cat"}, {}, runs={"r": {"q": dict.fromkeys(docs, 1.0)}})
+        study = axioms.create("axiom/TFC1", analyzer="whitespace", pairs="all")
+        found, _ = TestExactStudies().asked(collection, "0", {"x": study})
+        assert (found["x"].n, found["x"].satisfied, found["x"].with_relevant) == (1, 1.0, None)
+
+    def test_a_query_in_several_blocks_is_one_cluster(self, monkeypatch, sample):
+        monkeypatch.setattr("whyrank.axioms.axiom.BLOCK", 8)
+        split, _ = TestExactStudies().asked(sample, None)
+        monkeypatch.undo()
+        whole, _ = TestExactStudies().asked(sample, None)
+        assert split["axiom/TFC1"] == whole["axiom/TFC1"]
+
+
+def test_the_scale_that_a_ranker_declares(sample):
+    class Plain:
+        name = "plain"
+
+        def score(self, queries, docs):
+            return np.zeros(len(docs))
+
+    rankers = [open_ranker("bm25", Setting(sample)), open_ranker("ql(smoothing=jm)", Setting(sample)), Plain()]
+    studies = {"matched/length|tf": probes.create("matched/length|tf")}
+    found = findings_of(Plan(sample, studies, rankers, Engine(), by="relevance_group"))
+    assert {(f.ranker, f.scale) for f in found} == {
+        ("bm25", "sum of term weights"), ("ql(smoothing=jm)", "log probability"), ("plain", "")
+    }  # fmt: skip
 
 
 class TestCandidatesForDelta:

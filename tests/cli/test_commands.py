@@ -190,7 +190,10 @@ class TestAudit:
         assert "within 10%" in err
         assert f"{out_folder}/report.html" in err
         findings = pq.read_table(out_folder / "findings.parquet").to_pylist()
-        assert {f["study"].partition("/")[0] for f in findings} == {"matched", "edited", "transferred"}
+        families = {"matched", "edited", "transferred", "axiom"}
+        assert {f["study"].partition("/")[0] for f in findings} == families
+        assert {f["delta"] for f in findings if f["conclusion"]} == {0}
+        assert min(f["delta"] for f in findings if not f["conclusion"]) > 0
         assert len(list((out_folder / "scores").glob("*.parquet"))) == len(findings)
         settings = json.loads((out_folder / "settings.json").read_text())["settings"]
         assert settings["seed"] == 0
@@ -198,10 +201,14 @@ class TestAudit:
         assert "<html" in (out_folder / "report.html").read_text()
         assert (out_folder / "tables" / "findings.tex").exists()
         assert "matched/length" in out
+        probes, _, of_axioms = out.partition("  axiom ")
+        assert "axiom/" not in probes
+        assert "matched/" not in of_axioms
+        assert ("delta: bm25" in probes, "delta: 0 (axioms)" in of_axioms) == (True, True)
 
     def test_every_study_of_the_demo_has_something_to_show(self, whyrank, tmp_path):
         _, out, _ = whyrank("audit", "--out", str(tmp_path / "r"), "--json")
-        counts = {f["study"]: f["n"] for f in json.loads(out)}
+        counts = {f["study"]: f["n"] for f in json.loads(out) if not f["conclusion"]}
         empty = {"matched/tf|sum-tf", "matched/sum-tf|tf"}
         assert {study for study, n in counts.items() if n == 0} == empty
         assert min(n for study, n in counts.items() if study not in empty) >= 30
@@ -319,7 +326,7 @@ class TestList:
     def test_everything_has_a_line(self, whyrank):
         _, out, _ = whyrank("list", "--json")
         kinds = json.loads(out)
-        assert {"probes", "rankers", "analyzers", "collections", "characteristics"} <= set(kinds)
+        assert {"probes", "axioms", "rankers", "analyzers", "collections", "characteristics"} <= set(kinds)
         assert all(line for rows in kinds.values() for line in rows.values())
 
     def test_one_kind(self, whyrank):
@@ -354,7 +361,20 @@ class TestWrongRequests:
             (["probe", "--collection", "no/such/folder"], "no/such/folder"),
             (["probe", "--delta", "median"], "p50"),
             (["probe", "--correction", "bonferoni"], "'bonferroni'"),
-            (["probe", "--compat", "abnirm"], "'abnirml'"),
+            (["probe", "--compat", "abnirm"], "'abnirml' (probes) and 'camara-hauff' (axioms)"),
+            (["probe", "--compat", "camara-hauff"], "is for axioms"),
+            (["axioms", "TFC1", "--compat", "abnirml"], "is for probes"),
+            (["axioms", "TFC1", "--compat", "abnirm"], "'abnirml' (probes) and 'camara-hauff' (axioms)"),
+            (["axioms", "TCF1"], "'axiom/TFC1'"),
+            (["axioms", "TFC1(lenght=5)"], "'length'"),
+            (["axioms", "AND", "AND(compat=camara-hauff)"], "compat mode"),
+            (["axioms", "TFC1", "--candidates", "no.run"], "no.run"),
+            (["axioms", "TFC1", "--max-tokens", "0"], "--max-tokens"),
+            (["axioms", "TFC1", "--max-tokens", "many"], "--max-tokens"),
+            (["axioms", "TFC1", "--delta", "median"], "p50"),
+            (["axioms", "TFC1", "--pairs", "top:0"], "top:K"),
+            (["axioms", "TFC1", "--by", "relevance_grop"], "relevance_group"),
+            (["contrasts", "axiom/TFC9", "--out", "x.jsonl"], "'axiom/TFC1'"),
             (["probe", "--pairs", "top:5", "--candidates", "no.run"], "no.run"),
             (["probe", "--executor", "threads"], "serial"),
             (["probe", "--limit", "0"], "--limit"),

@@ -50,6 +50,7 @@ def test_the_list_shows_what_the_package_brings_and_not_its_broken_part(installe
     assert found["characteristics"]["digits"] == "more digits"
     assert found["analyzers"]["toy-letters"] == "Runs of letters in lower case, up to a length."
     assert found["collections"]["toy"] == "Two queries and six documents about rooms."
+    assert "axiom/toy-short" in found["axioms"]
     assert "toy/exclamation" in found["probes"]
     assert {"matched/digits|length", "matched/relevance|digits"} <= set(found["probes"])
     assert "toy/broken" not in found["probes"]
@@ -82,6 +83,20 @@ def test_probes_of_the_package_run_end_to_end(answered):
     assert counts(by_letters) == (1, 1, 0, 0)
     # "upstairs!" is no word of the query any more in two of the six texts
     assert counts(marked) == counts(asked) == (6, 2, 4, 0)
+
+
+def test_axioms_of_the_package_run_end_to_end(installed):
+    rankers = ["--ranker", "toy-overlap", "--ranker", "bm25"]
+    options = ["--collection", "toy", "--json", "--store", "none"]
+    done = whyrank("axioms", "toy-short", "toy-short(length=1)", *rankers, *options, path=installed)
+    assert done.returncode == 0, done.stderr
+    whole, near = json.loads(done.stdout)[::2]
+    assert (whole["study"], near["study"]) == ("axiom/toy-short", "axiom/toy-short(length=1)")
+    assert (whole["meaning"], whole["conclusion"]) == ("prefers the shorter text", "strict")
+    # without stop words d2 is shorter than d1, d1 than d3, and d5 than d4 and d6; d1 and d2 have the same words of q1
+    assert counts(whole) == (5, 4, 1, 0)
+    # d3 has two words more than d2
+    assert counts(near) == (4, 3, 1, 0)
 
 
 def counts(finding: dict) -> tuple[int, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from toy_plugin import Exclamation, Overlap, digits, letters, toy
+from toy_plugin import Exclamation, Overlap, Short, digits, letters, toy
 
 from whyrank.data import open_collection
-from whyrank.testing import AnalyzerContract, CharacteristicContract, RankerContract, StudyContract
+from whyrank.testing import AnalyzerContract, AxiomContract, CharacteristicContract, RankerContract, StudyContract
 
 
 class TestOverlap(RankerContract):
@@ -21,6 +21,19 @@ class TestExclamation(StudyContract):
 class TestExclamationOnItsOwnCollection(StudyContract):
     def make(self):
         return Exclamation()
+
+    def collection(self):
+        return open_collection("toy")
+
+
+class TestShort(AxiomContract):
+    def make(self):
+        return Short(length="50%")
+
+
+class TestShortOnItsOwnCollection(AxiomContract):
+    def make(self):
+        return Short()
 
     def collection(self):
         return open_collection("toy")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from whyrank.audit.overlap import OverlapRow
 from whyrank.audit.runner import Answer
 from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts import Contrasts, Finding, Pair, Reading
@@ -27,6 +28,35 @@ BASE = Finding(
 
 def finding(**changes: Any) -> Finding:
     return replace(BASE, **changes)
+
+
+AXIOM = replace(
+    BASE, study="axiom/TFC1", call="axiom/TFC1", meaning="prefers the text with more query terms, at similar length",
+    n=104, nonfinite=4, positive=90, neutral=6, negative=4, score=0.86, ci_low=0.8, ci_high=0.92, delta=0.0,
+    conclusion="strict", satisfied=0.9, satisfied_low=0.85, satisfied_high=0.94, chance=0.47,
+    with_relevant=40, decided=25, agreement=0.84, scale="sum of term weights",
+)  # fmt: skip
+
+
+def axiom(**changes: Any) -> Finding:
+    return replace(AXIOM, **changes)
+
+
+def broken_axiom(**changes: Any) -> Finding:
+    """An axiom that is obeyed less often than by chance."""
+    figures = {"score": -0.5, "ci_low": -0.6, "ci_high": -0.4, "satisfied": 0.22, "satisfied_low": 0.17}
+    return axiom(**figures | {"study": "axiom/TP", "satisfied_high": 0.27} | changes)
+
+
+def overlap_rows(
+    runs: tuple[str, ...] = ("bm25", "ql"), measures: tuple[str, ...] = ("nDCG@10",)
+) -> list[OverlapRow]:
+    """Rows of three groups, all queries and those retrieved; the last retrieved group is empty."""
+    bounds, sizes = [(0.0, 1 / 3), (0.5, 0.5), (0.75, 1.0)], {"all": (4, 3, 3), "retrieved": (2, 1, 0)}
+    return [
+        OverlapRow(run, measure, kind, g + 1, *bounds[g], n, *((0.2 * (g + 1), 0.1, 0.2 * (g + 2)) if n else (None,)))
+        for measure in measures for run in runs for kind in sizes for g, n in enumerate(sizes[kind])
+    ]  # fmt: skip
 
 
 def empty(**changes: Any) -> Finding:
@@ -81,6 +111,7 @@ def curve(study: str, ranker: str, *levels: float | None) -> list[SweepPoint]:
 _words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _figure = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 _count = st.integers(0, 2**53)
+_share = st.none() | st.floats(0, 1)
 
 findings = st.lists(
     st.builds(
@@ -89,7 +120,9 @@ findings = st.lists(
         p_adjusted=_figure, mean_diff=_figure, median_diff=_figure,
         delta=st.floats(0, allow_infinity=False), n_queries=_count, fingerprint=_words, seed=st.integers(0, 2**62),
         group=st.none() | _words, seconds=st.floats(0, 1e9), p_t=_figure, p_wilcoxon=_figure, p_sign=_figure,
-        meaning=_words, call=_words, dropped=_words, control=_figure,
+        meaning=_words, call=_words, dropped=_words, control=_figure, conclusion=st.sampled_from(["", "strict", "weak"]),
+        satisfied=_share, satisfied_low=_share, satisfied_high=_share, chance=_share, with_relevant=st.none() | _count,
+        decided=st.none() | _count, agreement=_share, scale=_words,
     ),
     max_size=4,
 )  # fmt: skip

@@ -8,13 +8,13 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_samples import NASTY, curve, empty, finding, findings, toy_answer
+from report_samples import NASTY, axiom, broken_axiom, curve, empty, finding, findings, overlap_rows, toy_answer
 
 from whyrank.audit.stability import group_rankers, stability
 from whyrank.report.examples import choose
 from whyrank.report.html import render
 from whyrank.report.slugs import slug
-from whyrank.report.svg import WIDTH, interval_bar, stacked_bar
+from whyrank.report.svg import WIDTH, interval_bar, share_bar, stacked_bar
 
 VOID = {"meta", "input", "wbr", "br", "img", "link", "rect", "line", "circle"}
 
@@ -266,6 +266,126 @@ def test_stability_has_a_section():
     assert f"{100 * math.sqrt(0.02):.2f}" in cells
     assert cells.count("0.141") == 3
     assert "stability" not in Page(render(rows)).ids
+
+
+class TestAxioms:
+    def page(self, *rows, **record):
+        return Page(render([axiom(), axiom(ranker="ql", satisfied=0.95, nonfinite=0, n=100), *rows], record))
+
+    def test_sections_say_what_the_axiom_demands_and_how_relevance_agrees(self):
+        text = self.page(broken_axiom(conclusion="weak", with_relevant=None)).text()
+        assert "Obeyed where the ranker prefers the text with more query terms, at similar length." in text
+        assert "Strict conclusion: the winner must score higher, so a tie violates." in text
+        assert "Weak conclusion: the winner must not score lower, so a tie obeys." in text
+        assert "104 instances of 20 queries, 5.2 per query." in text
+        assert text.count("40 instances have a relevant document; relevance decides 25 of them") == 1
+
+    def test_share_interval_and_chance_stand_beside_the_bar(self):
+        page = self.page()
+        labels = [a["aria-label"] for a in page.all("svg")]
+        assert labels[:2] == [
+            "bm25: 4 violated, 6 tied, 90 satisfied, 4 nonfinite",
+            "bm25: satisfied 90.0%, 95% interval [85.0, 94.0], chance 47.0%",
+        ]
+        assert "Satisfied bm25 90.0% chance 47.0% ql 95.0% chance 47.0%" in spaced(page)
+        heads = [data for tag, data in page.texts if tag == "th"]
+        assert {"Winner lower", "Tied", "Winner higher", "Not finite", "Chance"} <= set(heads)
+
+    def test_the_overview_has_shares_and_colours_by_chance(self):
+        page = self.page(broken_axiom(), axiom(study="axiom/X", satisfied_low=0.4), finding())
+        cells = [(a["data-value"], a["class"]) for a in page.all("td") if "data-value" in a]
+        assert cells[0] == ("0.900000", "cell pos sure")
+        assert ("0.220000", "cell neg sure") in cells
+        assert ("0.900000", "cell pos") in cells, "the interval holds the chance level"
+        assert ("0.300000", "cell pos sure") in cells, "other studies have scores"
+        assert "For an axiom, the share of its instances that the ranker satisfies." in page.text()
+        assert "δ per ranker: bm25 0.125. δ for axioms: bm25 0; ql 0." in page.text()
+
+    def test_axioms_alone(self):
+        text = self.page().text()
+        assert "A positive score" not in text
+        assert "below chance" in text
+        assert "δ per ranker: bm25 0; ql 0." in text
+        heads = [data for tag, data in self.page().texts if tag == "h2"]
+        assert heads == ["Overview", "Retrieval axioms", "How to read this", "Settings", "Notes"]
+
+    def test_the_verdict_names_what_is_obeyed_and_broken(self):
+        page = self.page(broken_axiom(), finding())
+        assert "bm25 prefers the text with more words, at equal tf (+0.30). It obeys TFC1 in 90% of 100 pairs (chance 47%). It breaks TP (obeyed in 22% of 100 pairs, chance 47%)." in page.text()  # fmt: skip
+        assert {"href": f"#study-{slug('axiom/TP')}"} in page.all("a")
+
+    def test_words_on_axioms_only_where_there_are_any(self):
+        bare = Page(render([finding()]))
+        assert not {"Axiom", "Chance", "Agreement with relevance"} & {data for tag, data in bare.texts if tag == "dt"}
+        assert "axiom" not in bare.text()
+        told = {data for tag, data in self.page().texts if tag == "dt"}
+        assert {"Axiom", "Chance", "Agreement with relevance"} <= told
+
+    def test_groups_have_shares(self):
+        page = self.page(axiom(group="both relevant", satisfied=0.6))
+        assert ("0.600000", "cell pos sure") in [
+            (a["data-value"], a["class"]) for a in page.all("td") if "data-value" in a
+        ]
+
+    def test_an_axiom_without_instances(self):
+        nothing = dict.fromkeys(("satisfied", "satisfied_low", "satisfied_high", "chance", "agreement"))
+        text = Page(render([empty(study="axiom/LNC1", conclusion="weak", with_relevant=0, **nothing)])).text()
+        assert "The collection has no such pair of texts" in text
+        assert "no instances" in text
+        assert "relevant document" not in text.partition("How to read this Contrast")[0]
+
+    def test_settings_have_the_scale_and_the_delta_of_axioms(self):
+        thresholds = {"bm25": {"delta": 0.5, "axioms": 0.25}, "ql": {"delta": 1.0}}
+        text = spaced(self.page(thresholds=thresholds))
+        assert "δ for axioms Scale of scores" in text
+        assert "0.25 sum of term weights" in text
+
+    def test_share_bars_place_share_and_chance(self):
+        chart = str(share_bar(axiom(satisfied=0.75, satisfied_low=0.5, satisfied_high=1.0, chance=0.25)))
+        assert f'cx="{WIDTH * 3 // 4}"' in chart
+        assert f'<rect class="band positive" x="{WIDTH // 2}" y="6" width="{WIDTH // 2}"' in chart
+        assert f'<line class="chance" x1="{WIDTH // 4}" x2="{WIDTH // 4}"' in chart
+        assert "dot negative" in share_bar(broken_axiom())
+        nothing = share_bar(axiom(satisfied=None, satisfied_low=None, chance=None))
+        assert not any(kind in nothing for kind in ("circle", "band", 'class="chance"'))
+
+
+class TestOverlap:
+    def test_panels_and_table(self):
+        page = Page(render([finding()], overlap=overlap_rows()))
+        assert "overlap" in page.ids
+        assert {"href": "#overlap"} in page.all("a")
+        assert [a["aria-label"] for a in page.all("svg", **{"class": "sweep"})] == [
+            "All queries: nDCG@10 by overlap of bm25, ql",
+            "Relevant document retrieved: nDCG@10 by overlap of bm25, ql",
+        ]
+        assert [line["class"] for line in page.all("polyline")] == ["curve c0 d0", "curve c1 d1"] * 2
+        text = spaced(page)
+        assert (
+            "Ranker 0–33% 4 queries 50% 3 queries 75–100% 3 queries 0–33% 2 queries 50% 1 query 75–100% 0 queries"
+            in text
+        )
+        assert "bm25 0.200 [0.100, 0.400] 0.400 [0.100, 0.600] 0.600 [0.100, 0.800] 0.200 [0.100, 0.400]" in text
+        assert "0.400 [0.100, 0.600] – –" in text, "a group without queries has no mean"
+        assert "The first panel has all queries" in text
+
+    def test_several_measures_have_figures_of_their_own(self):
+        page = Page(render([finding()], overlap=overlap_rows(measures=("nDCG@10", "RR@10"))))
+        assert [data for tag, data in page.texts if tag == "h3" and "@" in data] == ["nDCG@10", "RR@10"]
+        assert "Mean nDCG@10, RR@10 per group" in page.text()
+
+    def test_all_queries_only(self):
+        rows = [row for row in overlap_rows() if row.queries == "all"]
+        text = Page(render([finding()], overlap=rows)).text()
+        assert "The first panel" not in text
+        assert "All queries" in text
+
+    def test_none(self):
+        page = Page(render([finding()]))
+        assert "overlap" not in page.ids
+
+    def test_names_stay_text(self):
+        assert not Page(render([finding()], overlap=overlap_rows((NASTY,), (NASTY,)))).all("img")
 
 
 @settings(max_examples=20, deadline=None)

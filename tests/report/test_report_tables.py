@@ -10,7 +10,7 @@ from dataclasses import asdict, fields
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import BASE, empty, finding, findings
+from report_samples import BASE, axiom, broken_axiom, empty, finding, findings
 
 from whyrank.contrasts import Finding
 from whyrank.report.arrow import findings_of, findings_table
@@ -136,6 +136,54 @@ def test_without_controls_there_are_no_brackets(write):
     assert "(" not in next(line for line in text.splitlines() if "matched" in line)
 
 
+AXIOMS = [
+    axiom(),
+    axiom(ranker="ql", satisfied=1.0, satisfied_low=1.0, satisfied_high=1.0),
+    broken_axiom(conclusion="weak", with_relevant=None, agreement=None),
+    broken_axiom(ranker="ql", satisfied_high=0.5, conclusion="weak", with_relevant=None, agreement=None),
+]
+
+
+def test_axioms_have_a_markdown_table_of_their_own():
+    scores, axioms = to_markdown([finding(), *AXIOMS], correction="holm").split("\n\n| axiom")
+    assert cells(scores.splitlines()[2]) == ["matched/length|tf", "100", "20", "+0.30†"]
+    assert "TFC1" not in scores
+    lines = ("| axiom" + axioms).splitlines()
+    assert cells(lines[0]) == ["axiom", "conclusion", "n", "queries", "agreement", "bm25", "ql"]
+    assert cells(lines[2]) == ["axiom/TFC1", "strict", "104", "20", "84.0%", "90.0%†", "100.0%†"]
+    assert cells(lines[3]) == ["axiom/TP", "weak", "104", "20", "–", "22.0%‡", "22.0%"]
+    assert "‡ one below it" in lines[5]
+    assert "Holm correction" in lines[5]
+    assert "δ per ranker: bm25 0; ql 0." in lines[5]
+    assert lines[1] == "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
+
+
+def test_axioms_alone_have_one_table():
+    assert to_markdown(AXIOMS).count("| --- ") == 2
+    assert "Score: share" not in to_markdown(AXIOMS)
+    assert to_latex(AXIOMS).count(r"\begin{table}") == 1
+    assert to_markdown([]).startswith("| study | n | queries |")
+
+
+def test_axioms_have_a_latex_table_of_their_own():
+    text = to_latex([finding(), *AXIOMS], caption="Both.", label="tab:x")
+    assert re.findall(r"\\label\{(.*?)\}", text) == ["tab:x", "tab:x-axioms"]
+    assert text.count("Both.") == 2
+    assert r"\begin{tabular}{llrrrrr}" in text
+    assert r"Axiom & Conclusion & $n$ & Queries & Agreement & bm25 & ql \\" in text
+    row = r"axiom/TFC1 & strict & 104 & 20 & 84.0\% & 90.0\%$^{\dagger}$ & \textbf{100.0\%$^{\dagger}$} \\"
+    assert row in text.splitlines()
+    assert r"22.0\%$^{\ddagger}$" in text
+    bare = re.sub(r"\\[{}]", "", text)
+    assert bare.count("{") == bare.count("}")
+
+
+def test_groups_of_axioms_follow_their_axiom():
+    lines = to_markdown([axiom(), axiom(group="g", n=7, nonfinite=0)]).splitlines()
+    assert cells(lines[0])[:3] == ["axiom", "group", "conclusion"]
+    assert [cells(line)[1:4] for line in lines[2:4]] == [["all", "strict", "104"], ["g", "strict", "7"]]
+
+
 @pytest.mark.parametrize("write", [to_markdown, to_latex])
 def test_a_study_without_contrasts_shows_a_dash(write):
     text = write([empty(), finding(ranker="ql")])
@@ -180,7 +228,7 @@ def test_equal_scores_are_bold_together_and_zero_is_not():
     assert "$0.00" in zero
 
 
-@given(st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="δ†−–")))
+@given(st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="δ†‡−–")))
 def test_latex_escaping_keeps_the_text(text):
     assert unlatex(escape_latex(text)) == text
 

@@ -3,10 +3,14 @@ from __future__ import annotations
 import math
 
 import pytest
-from report_samples import empty, finding
+from hypothesis import given
+from hypothesis import strategies as st
+from report_samples import axiom, broken_axiom, empty, finding
 
+from whyrank.report.grid import lean, standing
 from whyrank.report.slugs import slug
-from whyrank.report.words import dropped_words, in_words, p_value, signed, verdicts
+from whyrank.report.verdicts import in_words, verdicts
+from whyrank.report.words import agreement_words, dropped_words, p_value, per, share, share_interval, signed
 
 MORE = "prefers the text with more words, at equal "
 
@@ -68,6 +72,110 @@ def test_a_ranker_without_preferences_is_said_to_have_none():
         "bm25 shows no significant preference (α = 0.05).",
         "ql could not be tested.",
     ]
+
+
+class TestAxioms:
+    def test_what_a_ranker_obeys_and_breaks(self):
+        rows = [
+            axiom(),
+            broken_axiom(),
+            broken_axiom(study="axiom/LNC2", conclusion="weak", satisfied=0.02, chance=0.5),
+        ]
+        assert [str(v) for v in verdicts(rows)] == [
+            "bm25 obeys TFC1 in 90% of 100 pairs (chance 47%)."
+            " It breaks LNC2 (obeyed in 2% of 100 pairs, chance 50%); TP (obeyed in 22% of 100 pairs, chance 47%)."
+        ]
+
+    def test_preferences_come_first(self):
+        rows = [axiom(), finding(score=0.3, meaning="prefers long texts")]
+        assert str(verdicts(rows)[0]) == (
+            "bm25 prefers long texts (+0.30). It obeys TFC1 in 90% of 100 pairs (chance 47%)."
+        )
+        rows = [axiom(), finding(p_adjusted=0.7)]
+        assert str(verdicts(rows)[0]) == (
+            "bm25 shows no significant preference (α = 0.05). It obeys TFC1 in 90% of 100 pairs (chance 47%)."
+        )
+
+    def test_neither_obeyed_nor_broken(self):
+        told = "bm25 obeys no axiom more often than by chance, and none less often."
+        assert str(verdicts([axiom(satisfied_low=0.4)])[0]) == told
+        assert str(verdicts([empty(conclusion="strict")])[0]) == "bm25 could not be tested."
+
+    def test_the_clearest_three_and_all_that_are_broken(self):
+        obeyed = [axiom(study=f"axiom/A{i}", satisfied=0.9 + i / 100) for i in range(5)]
+        broken = [broken_axiom(study=f"axiom/B{i}") for i in range(5)]
+        [verdict] = verdicts([*obeyed, *broken, axiom(study="axiom/A0", group="g", satisfied=1.0)])
+        assert [claim.finding.study for claim in verdict.obeyed] == ["axiom/A4", "axiom/A3", "axiom/A2"]
+        assert len(verdict.broken) == 5
+
+    def test_of_equally_clear_ones_that_with_more_instances(self):
+        rows = [axiom(study="axiom/A", n=10, nonfinite=0), axiom(study="axiom/B", satisfied=0.899)]
+        assert [claim.finding.study for claim in verdicts(rows)[0].obeyed] == ["axiom/B", "axiom/A"]
+
+    def test_three_texts(self):
+        assert "in 90% of 100 triples" in str(verdicts([axiom(study="axiom/TFC2(length=5)")])[0])
+
+    @pytest.mark.parametrize(
+        ("changes", "expected"),
+        [
+            ({}, 1),
+            ({"satisfied_low": 0.47}, 0),
+            ({"satisfied_high": 0.46, "satisfied_low": 0.1}, -1),
+            ({"satisfied_high": 0.47, "satisfied_low": 0.1}, 0),
+            ({"p_adjusted": 0.05}, 0),
+            ({"p_adjusted": None}, 1),
+            ({"satisfied_low": None}, 0),
+            ({"chance": None}, 0),
+        ],
+    )
+    def test_above_or_below_chance(self, changes, expected):
+        assert standing(axiom(**changes), 0.05) == expected
+
+    @given(st.floats(0, 1), st.floats(0, 1))
+    def test_lean_runs_from_never_over_chance_to_always(self, satisfied, chance):
+        value = lean(axiom(satisfied=satisfied, chance=chance))
+        assert -1 <= value <= 1
+        assert (value > 0) <= (satisfied > chance)
+        assert (value < 0) <= (satisfied < chance)
+        if 0 < chance < 1:
+            assert lean(axiom(satisfied=1.0, chance=chance)) == 1
+            assert lean(axiom(satisfied=0.0, chance=chance)) == -1
+
+    @pytest.mark.parametrize(
+        ("value", "decimals", "shown"),
+        [
+            (0.5, 0, "50%"),
+            (0.9999, 1, ">99.9%"),
+            (1.0, 1, "100.0%"),
+            (0.0001, 1, "<0.1%"),
+            (0.0, 1, "0.0%"),
+            (0.996, 0, ">99%"),
+            (0.004, 0, "<1%"),
+            (None, 1, "–"),
+            (math.nan, 1, "–"),
+        ],
+    )
+    def test_shares(self, value, decimals, shown):
+        assert share(value, decimals) == shown
+
+    def test_intervals_of_shares(self):
+        assert share_interval(axiom()) == "[85.0, 94.0]"
+        assert share_interval(axiom(satisfied_low=None)) == "–"
+
+    @pytest.mark.parametrize(
+        ("have", "decided", "said"),
+        [
+            (0, 0, "No instance has a relevant document."),
+            (3, 0, "3 instances have a relevant document; in none of them is one text more relevant than the other."),
+            (1, 1, "1 instance has a relevant document; relevance decides it, and sides with the axiom in 84%."),
+            (1416, 1200, "1,416 instances have a relevant document; relevance decides 1,200 of them, and sides with the axiom in 84%."),
+        ],
+    )  # fmt: skip
+    def test_agreement_with_relevance(self, have, decided, said):
+        assert agreement_words(axiom(with_relevant=have, decided=decided)) == said
+
+    def test_instances_per_query(self):
+        assert [per(3, 2), per(120, 10), per(50000, 10), per(1, 0)] == ["1.5", "12", "5,000", "0.0"]
 
 
 def test_the_opposite_of_other_words_is_quoted():

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import NASTY, ToyStudy, curve, empty, finding, findings, toy_answer, toy_contrasts
+from report_samples import NASTY, ToyStudy, curve, empty, finding, findings, overlap_rows, toy_answer, toy_contrasts
 
 from whyrank.audit.runner import Threshold
 from whyrank.audit.stability import stability
@@ -72,6 +72,36 @@ def test_groups_without_scores_have_a_header_only(tmp_path):
     header = "group,study,studies,rankers,mean,deviation,low,high"
     assert (folder / "stability.csv").read_text().replace('"', "").split() == [header]
     assert not (write(tmp_path / "out", rows=[empty()]) / "stability.csv").exists()
+
+
+def test_the_overlap_split_is_written_as_figures_and_as_a_picture(tmp_path):
+    folder = write(tmp_path / "out", toy_answer(), overlap=overlap_rows())
+    rows = list(csv.DictReader((folder / "overlap.csv").open()))
+    names = [
+        "run",
+        "measure",
+        "queries",
+        "group",
+        "share_low",
+        "share_high",
+        "n",
+        "mean",
+        "ci_low",
+        "ci_high",
+        "baseline",
+    ]
+    assert list(rows[0])[:11] == names
+    assert (rows[0]["run"], rows[0]["group"], rows[0]["n"], float(rows[0]["mean"])) == ("bm25", "1", "4", 0.2)
+    assert (rows[5]["queries"], rows[5]["mean"]) == ("retrieved", "")
+    assert (folder / "overlap.svg").read_text(encoding="utf-8").count("<polyline") == 4
+    assert "Overlap and effectiveness" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("overlap", [None, []])
+def test_without_an_overlap_split_there_is_none(tmp_path, overlap):
+    write(tmp_path / "out", toy_answer(), overlap=overlap_rows())
+    folder = write(tmp_path / "out", toy_answer(), overlap=overlap)
+    assert not {"overlap.csv", "overlap.svg"} & set(files(folder))
 
 
 def test_tables_come_on_request(tmp_path):

@@ -10,7 +10,7 @@ from contract_failures import failures, names_in
 from whyrank.probes import probes
 from whyrank.probes.characteristics import characteristics
 from whyrank.rankers import Setting, open_ranker
-from whyrank.testing import AnalyzerContract, CharacteristicContract, RankerContract, StudyContract
+from whyrank.testing import AnalyzerContract, AxiomContract, CharacteristicContract, RankerContract, StudyContract
 from whyrank.testing.examples import sample
 from whyrank.text import analyzers
 
@@ -78,7 +78,10 @@ class TestCharacteristics(Case, CharacteristicContract):
         return characteristics.factory(self.spec)
 
 
-@pytest.mark.parametrize("contract", [RankerContract, StudyContract, AnalyzerContract, CharacteristicContract])
+CONTRACTS = [RankerContract, StudyContract, AnalyzerContract, CharacteristicContract, AxiomContract]
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
 def test_a_contract_without_an_object_asks_for_one(contract):
     with pytest.raises(NotImplementedError, match="override make"):
         contract().make()

@@ -149,6 +149,74 @@ def test_sweeps_and_groups_fit_a_phone(browser, swept):
     context.close()
 
 
+@pytest.fixture(scope="module")
+def obeying(tmp_path_factory):
+    """A result with axioms, one of them without instances, four rankers and the overlap split."""
+    from whyrank.audit.overlap import overlap_of_plan
+    from whyrank.audit.runner import Plan, answers, with_adjusted_p
+    from whyrank.axioms import axioms
+    from whyrank.data import open_collection
+    from whyrank.rankers import Setting, open_ranker
+    from whyrank.report import ResultWriter
+    from whyrank.scoring import Engine
+
+    sample = open_collection("sample")
+    studies = {name: axioms.create(name) for name in ("axiom/TFC1", "axiom/LNC1", "axiom/M-AND", "axiom/DIV")}
+    rankers = [open_ranker(spec, Setting(sample)) for spec in ("bm25", "ql", "bm25(b=0.9)", "run:bm25")]
+    plan = Plan(sample, studies, rankers, Engine())
+    folder = tmp_path_factory.mktemp("axioms") / "result"
+    with ResultWriter(folder, {"alpha": 0.05}) as writer:
+        for answer in answers(plan):
+            writer.add(answer)
+        writer.finish(with_adjusted_p(writer.findings, "holm"), plan.thresholds, overlap=overlap_of_plan(plan))
+    return folder
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axioms_are_drawn(browser, obeying, scheme):
+    """Chance levels, shares and their colours are visible; what is broken is named."""
+    context = browser.new_context(color_scheme=scheme)
+    opened = context.new_page()
+    opened.goto((obeying / "report.html").as_uri())
+    looks = "found => found.map(e => [getComputedStyle(e).stroke, e.getBoundingClientRect().height > 10])"
+    chances = opened.locator("line.chance").evaluate_all(looks)
+    assert len(chances) == 3 * 4
+    assert all(tall and stroke not in ("none", "") for stroke, tall in chances)
+    verdict = opened.locator("#verdict").inner_text()
+    assert "TFC1 in 100% of 489 pairs" in verdict
+    assert "breaks DIV" in verdict
+    fills = opened.locator("#overview-table td.cell.pos, #overview-table td.cell.neg").evaluate_all(
+        "found => found.map(e => getComputedStyle(e).backgroundColor)"
+    )
+    assert len(set(fills)) > 2
+    context.close()
+
+
+@pytest.mark.parametrize("name", ["report.html", "overlap.svg"])
+def test_the_overlap_split_is_drawn(browser, obeying, name):
+    opened = browser.new_page()
+    opened.goto((obeying / name).as_uri())
+    lines = opened.locator("polyline").evaluate_all(
+        "lines => lines.map(line => [getComputedStyle(line).stroke, line.getBoundingClientRect().width > 100])"
+    )
+    assert len(lines) == 2 * 4
+    assert all(wide for _, wide in lines)
+    assert len({stroke for stroke, _ in lines}) == 4
+    points = opened.locator("circle.point").evaluate_all("found => found.map(e => getComputedStyle(e).fill)")
+    assert len(points) >= 2 * 4 * 3
+    assert "rgb(0, 0, 0)" not in points
+    opened.close()
+
+
+def test_axioms_and_overlap_fit_a_phone(browser, obeying):
+    context = browser.new_context(viewport={"width": 380, "height": 800})
+    opened = context.new_page()
+    opened.goto((obeying / "report.html").as_uri())
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 380
+    assert opened.locator("#overlap").is_visible()
+    context.close()
+
+
 def test_fits_a_phone(browser, report):
     context = browser.new_context(viewport={"width": 380, "height": 800})
     opened = context.new_page()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from whyrank.audit.runner import Plan, answers, with_adjusted_p
-from whyrank.audit.thresholds import candidates_for_delta, thresholds
+from whyrank.audit.catalogue import everything, unjudged_options
+from whyrank.audit.runner import Plan, Threshold, answers, with_adjusted_p
+from whyrank.audit.thresholds import candidates_for_delta, needs_calibration, thresholds, uncalibrated
 from whyrank.contrasts import Finding
 from whyrank.core.checks import check_text, check_whole
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.protocols import Ranker, Study
 from whyrank.data import Collection, open_collection
-from whyrank.probes import probes
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 
@@ -27,6 +27,8 @@ OPTIONS = (
     "pipeline",
     "query",
     "entity",
+    "max_tokens",
+    "conclusion",
 )
 
 
@@ -35,7 +37,7 @@ def ask(
     rankers: str | Ranker | Sequence[str | Ranker] = "bm25",
     collection: str | Collection = "sample",
     *,
-    delta: str | float = "p50",
+    delta: str | float | None = None,
     correction: str = "holm",
     engine: Engine | None = None,
     seed: int = 0,
@@ -46,16 +48,18 @@ def ask(
     """Put studies to rankers and give what they answer, p-values corrected over all of it.
 
     Args:
-        studies: names, shell patterns or call strings, or study objects.
+        studies: names, shell patterns or call strings of probes and axioms, or study objects.
         rankers: call strings, or any objects with `name` and `score`.
         collection: a spec, or a collection.
-        delta: a number, or a percentile of the ranker's own neighbour differences.
+        delta: a number, or a percentile of the ranker's own neighbour differences; by default `p50`, and 0 for
+            axioms.
         correction: `holm`, `bonferroni`, `bh` or `none`.
         engine: who scores and keeps scores; by default nothing is kept.
         seed: of all that is random.
         limit: at most so many contrasts per study, drawn at random.
         by: a label to break findings down by.
-        options: what studies accept, such as `tolerance`, `analyzer` or `compat`.
+        options: what studies accept, such as `tolerance`, `analyzer` or `compat`. Without `pairs`, axioms pair judged
+            documents; where nothing is judged, the first hundred of the run `candidates` or of the collection's.
 
     Example:
         >>> [finding] = ask("matched/length|relevance", tolerance="10%")  # doctest: +SKIP
@@ -65,8 +69,9 @@ def ask(
     setting = Setting(opened, str(options.get("analyzer", "lucene")))
     asked = [open_ranker(each, setting) if isinstance(each, str) else _ranker(each) for each in _listed(rankers)]
     engine = engine or Engine()
-    used = thresholds(str(delta), asked, candidates_for_delta(opened), engine)
-    plan = Plan(opened, _named(_listed(studies), options | {"seed": seed}), asked, engine, used, seed, limit, by)
+    chosen = _named(_listed(studies), options | {"seed": seed}, opened)
+    used = _thresholds(None if delta is None else str(delta), Plan(opened, chosen, asked, engine))
+    plan = Plan(opened, chosen, asked, engine, used, seed, limit, by)
     found = list(answers(plan))
     labels = {label for answer in found for label in answer.contrasts.labels}
     if by is not None and labels and by not in labels:
@@ -103,15 +108,23 @@ def _study(given: Any) -> Study:
     return given
 
 
-def _named(given: Sequence[str | Study], options: dict[str, Any]) -> dict[str, Study]:
-    """Studies by the name that they have in findings."""
+def _thresholds(delta: str | None, plan: Plan) -> dict[str, Threshold]:
+    if not needs_calibration(delta, plan.studies.values()):
+        return uncalibrated(delta, plan.rankers)
+    return thresholds(delta, plan.rankers, candidates_for_delta(plan.collection), plan.engine)
+
+
+def _named(given: Sequence[str | Study], options: dict[str, Any], collection: Collection) -> dict[str, Study]:
+    """Studies by the name that they have in findings; of what a pattern finds, those that can run."""
+    catalogue = everything()
+    names = {each: catalogue.match(each) for each in given if isinstance(each, str)}
+    unjudged = {} if "pairs" in options else unjudged_options(collection, options.get("candidates"))
+    made = catalogue.make([name for found in names.values() for name in found], options, unjudged)
     found: dict[str, Study] = {}
     for each in given:
-        if not isinstance(each, str):
+        if isinstance(each, str):
+            chosen = {name: made[name] for name in names[each]}
+            found |= {n: s for n, s in chosen.items() if n == each or not getattr(s, "unavailable", "")}
+        else:
             found[_study(each).id] = each
-            continue
-        for name in [each] if "(" in each else probes.match(each):
-            study = probes.create(name, **options)
-            if name == each or not getattr(study, "unavailable", ""):
-                found[name] = study
     return found

@@ -10,18 +10,39 @@ import numpy as np
 
 from whyrank.contrasts import Calibration, Contrasts, Finding, Reading, read_out
 from whyrank.contrasts.correction import adjust
+from whyrank.contrasts.identified import scores_by_ids
 from whyrank.contrasts.readout import Setting
 from whyrank.core.protocols import Ranker, Study
 from whyrank.data import Collection
 from whyrank.scoring import Engine, Failure, Scores
 
 
+def is_exact(study: Study) -> bool:
+    """Whether every difference counts in a study, so that its delta is zero unless one is asked for."""
+    return bool(getattr(study, "exact", False))
+
+
 @dataclass(frozen=True)
 class Threshold:
-    """The delta used for one ranker, and the calibration that it came from, if any."""
+    """The delta used for one ranker, and the calibration that it came from, if any.
+
+    Studies that say `exact`, as axioms do, use the delta `exact` in its place. `origin` says where a delta without a
+    calibration comes from.
+    """
 
     delta: float = 0.0
     calibration: Calibration | None = None
+    exact: float = 0.0
+    origin: str = "given"
+
+    @property
+    def source(self) -> str:
+        """Where delta comes from, in words."""
+        return self.calibration.source if self.calibration else self.origin
+
+    def of(self, study: Study) -> Threshold:
+        """The threshold that applies to a study."""
+        return replace(self, delta=self.exact) if is_exact(study) else self
 
     @property
     def chance(self) -> float:
@@ -42,6 +63,10 @@ class Plan:
     limit: int | None = None
     by: str | None = None
     notes: Sequence[str] = ()
+
+    def threshold(self, study: Study, ranker: Ranker) -> Threshold:
+        """The threshold for a study and a ranker; zero where none is given."""
+        return self.thresholds.get(ranker.name, Threshold()).of(study)
 
 
 @dataclass(frozen=True)
@@ -90,7 +115,7 @@ class Controls:
     def _asked(self, control: Study, ranker: Ranker) -> float | None:
         if control.id not in self._contrasts:
             self._contrasts[control.id] = _contrasts(self._plan, control)
-        contrasts, threshold = self._contrasts[control.id], self._plan.thresholds.get(ranker.name, Threshold())
+        contrasts, threshold = self._contrasts[control.id], self._plan.threshold(control, ranker)
         reading = _reading(contrasts, _scores(self._plan.engine, ranker, contrasts), threshold, control)
         return float(reading.effects[reading.finite].mean()) if reading.finite.any() else None
 
@@ -108,16 +133,22 @@ def _answer(
     plan: Plan, name: str, contrasts: Contrasts, ranker: Ranker, building: float, control: float | None
 ) -> Answer:
     start, study = time.perf_counter(), plan.studies[name]
-    threshold = plan.thresholds.get(ranker.name, Threshold())
+    threshold = plan.threshold(study, ranker)
     scores = _scores(plan.engine, ranker, contrasts)
     reading = _reading(contrasts, scores, threshold, study)
-    source = getattr(study, "source", plan.collection.name)  # a study over text pairs ignores the collection
-    setting = Setting(ranker.name, source, threshold.delta, plan.seed, threshold.chance)
-    setting = replace(setting, study=name, control=control)
-    findings = read_out(study, contrasts, reading, setting, plan.by)
+    findings = read_out(study, contrasts, reading, _setting(plan, name, ranker, control), plan.by)
     seconds = building + time.perf_counter() - start
     timed = [replace(finding, seconds=round(seconds, 3)) for finding in findings]
     return Answer(name, study, ranker.name, contrasts, reading, timed, scores.failures)
+
+
+def _setting(plan: Plan, name: str, ranker: Ranker, control: float | None) -> Setting:
+    study = plan.studies[name]
+    threshold = plan.threshold(study, ranker)
+    source = getattr(study, "source", plan.collection.name)  # a study over text pairs ignores the collection
+    setting = Setting(ranker.name, source, threshold.delta, plan.seed, threshold.chance, study=name, control=control)
+    grades = plan.collection.grades if plan.collection.qrels else None
+    return replace(setting, scale=str(getattr(ranker, "scale", "")), grades=grades)
 
 
 def _reading(contrasts: Contrasts, scores: Scores, threshold: Threshold, study: Study) -> Reading:
@@ -130,5 +161,8 @@ def _contrasts(plan: Plan, study: Study) -> Contrasts:
 
 
 def _scores(engine: Engine, ranker: Ranker, contrasts: Contrasts) -> Scores:
+    by_ids = scores_by_ids(ranker, contrasts)
+    if by_ids is not None:
+        return by_ids
     query = np.repeat(contrasts.query, contrasts.size)
     return engine.score(ranker, contrasts.queries, contrasts.docs, query, contrasts.doc.ravel())

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from whyrank.audit.runner import Threshold
+from whyrank.audit.runner import Threshold, is_exact
 from whyrank.contrasts import calibrate
 from whyrank.contrasts.delta import delta_of, is_percentile, texts_of_run
 from whyrank.contrasts.pools import candidates_of
 from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Ranker
+from whyrank.core.protocols import Ranker, Study
 from whyrank.data import Collection, open_run
+from whyrank.data.runs import first_stage
 from whyrank.scoring import Engine
+
+DEFAULT = "p50"
+EXACT_ONLY = "none needed, because only axioms are asked"
 
 
 class Candidates(NamedTuple):
@@ -24,7 +29,7 @@ class Candidates(NamedTuple):
 
 def candidates_for_delta(collection: Collection, run: str | None = None) -> Candidates:
     """The given run, else the collection's BM25 or only run, else its judged documents."""
-    name = run or _own_run(collection)
+    name = run or first_stage(collection)
     if name is None:
         found = candidates_of(collection)
         return Candidates(
@@ -34,11 +39,29 @@ def candidates_for_delta(collection: Collection, run: str | None = None) -> Cand
     return Candidates(texts_of_run(scores, collection.queries, collection.docs), f"run {name} of {collection.name}")
 
 
+def needs_calibration(spec: str | None, studies: Iterable[Study]) -> bool:
+    """Whether delta has to be calibrated: not for exact studies alone, unless a percentile is asked for."""
+    return not all(map(is_exact, studies)) or (spec is not None and is_percentile(spec))
+
+
 def thresholds(
-    spec: str, rankers: Sequence[Ranker], candidates: Candidates | None, engine: Engine
+    spec: str | None, rankers: Sequence[Ranker], candidates: Candidates | None, engine: Engine
 ) -> dict[str, Threshold]:
-    """The delta that `spec` (a number, or a percentile such as p50) means for each ranker."""
-    return {ranker.name: _threshold(spec, ranker, candidates, engine) for ranker in rankers}
+    """The delta that `spec` (a number, or a percentile such as p50) means for each ranker.
+
+    Without a spec: the median, and zero for exact studies.
+    """
+    found = {ranker.name: _threshold(spec or DEFAULT, ranker, candidates, engine) for ranker in rankers}
+    if spec is None:
+        return found
+    return {name: replace(threshold, exact=threshold.delta) for name, threshold in found.items()}
+
+
+def uncalibrated(spec: str | None, rankers: Sequence[Ranker]) -> dict[str, Threshold]:
+    """The thresholds of exact studies: a number, or without a spec zero."""
+    delta = 0.0 if spec is None else delta_of(spec, None)
+    origin = EXACT_ONLY if spec is None else "given"
+    return {ranker.name: Threshold(delta, exact=delta, origin=origin) for ranker in rankers}
 
 
 def _threshold(spec: str, ranker: Ranker, candidates: Candidates | None, engine: Engine) -> Threshold:
@@ -61,9 +84,3 @@ def _number(spec: str, otherwise: str) -> float:
     if is_percentile(spec):
         raise WhyrankError(otherwise)
     return delta_of(spec, None)
-
-
-def _own_run(collection: Collection) -> str | None:
-    names = list(collection.runs)
-    plain = [name for name in names if name.lower().split(".")[0] == "bm25"]
-    return (plain or names)[0] if plain or len(names) == 1 else None

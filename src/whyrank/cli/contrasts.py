@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,38 +16,41 @@ if TYPE_CHECKING:
     from whyrank.contrasts.contrasts import Labels
 
 StudyName = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study's id or call string, such as 'matched/length|tf'.")
+    str,
+    typer.Argument(metavar="STUDY", help="A study's id or call string, such as 'matched/length|tf' or axiom/TFC1."),
 ]
 
 
 @with_request(without=("json", "format", "sweep", "group", "by", "alpha", "correction"))
 def contrasts(request: Request, study: StudyName) -> None:
     """Write the contrasts of one study (.jsonl or .parquet); with --ranker, each contrast's scores and effect."""
-    from whyrank.cli.setup import make_studies, open_collection
+    from whyrank.audit.catalogue import everything
+    from whyrank.cli.setup import open_studies
     from whyrank.contrasts.files import save
     from whyrank.core.errors import WhyrankError
-    from whyrank.probes import probes
 
     if request.out is None:
         raise WhyrankError("contrasts needs --out FILE, ending in .jsonl or .parquet")
     if request.ranker:
-        found, columns = _answered(request, study)
+        found, columns, notes = _answered(request, study)
     else:
-        made = _one(make_studies([study], probes, request).studies)
-        found, columns = made.contrasts(open_collection(request.collection, request.strict)), {}
+        collection, (studies, notes) = open_studies([study], everything(), request)
+        found, columns = _one(studies).contrasts(collection), {}
         found = found.sample(request.limit, request.seed) if request.limit else found
+    for note in notes:
+        say(f"note: {note}")
     save(found, request.out, columns, study)
     reasons = "".join(f"; {reason} {count:,}" for reason, count in sorted(found.dropped.items()) if count)
     say(f"{plural(len(found), 'contrast')} of {study}{reasons}, fingerprint {found.fingerprint[:16]}: {request.out}")
 
 
-def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels]]:
-    """Contrasts with a column of scores, differences and effects per ranker."""
+def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
+    """Contrasts with a column of scores, differences and effects per ranker; and notes."""
+    from whyrank.audit.catalogue import everything
     from whyrank.audit.runner import answers
     from whyrank.cli.running import make_plan
-    from whyrank.probes import probes
 
-    plan: Plan = make_plan(request, [study], probes)
+    plan: Plan = make_plan(request, [study], everything())
     _one(plan.studies)
     columns: dict[str, Labels] = {}
     for answer in answers(plan):
@@ -59,7 +62,7 @@ def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels
             prefix + "effect": reading.effects,
         }
         found = answer.contrasts
-    return found, columns
+    return found, columns, plan.notes
 
 
 def _one(studies: Mapping[str, Any]) -> Any:

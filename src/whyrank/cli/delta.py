@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
+
+import typer
 
 from whyrank.cli import options as o
 from whyrank.cli import setup
+
+Percentile = Annotated[
+    str, typer.Option("--delta", metavar="VALUE|pNN", help="The delta that is wanted; p50 = the median.")
+]
 
 
 def delta(
@@ -14,7 +21,7 @@ def delta(
     analyzer: o.AnalyzerOption = "lucene",
     stats: o.StatsOption = None,
     candidates: o.CandidatesOption = None,
-    delta: o.DeltaOption = "p50",
+    delta: Percentile = "p50",
     executor: o.ExecutorOption = "serial",
     batch_size: o.BatchOption = None,
     store: o.StoreOption = None,

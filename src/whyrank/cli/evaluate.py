@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from whyrank.cli import options as o
-from whyrank.cli import setup
+from whyrank.cli import overlap, setup
 
 if TYPE_CHECKING:
     from whyrank.audit.effectiveness import Effectiveness
@@ -35,6 +35,23 @@ Measures = Annotated[
         help="In the notation of ir-measures: nDCG@10, RR(rel=2)@10; repeat for several.",
     ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="overlap",
+        help="Split queries by the share of their terms in a relevant document; --out writes .csv, .json or .svg.",
+    ),
+]
+Groups = Annotated[int, typer.Option("--groups", metavar="N", help="With --by overlap: groups of equal size.", min=1)]
+Relevant = Annotated[
+    str,
+    typer.Option(
+        "--relevant",
+        metavar="random|mean|max",
+        help="With --by overlap: which of several relevant documents decides.",
+    ),
+]
 
 
 def evaluate(
@@ -42,6 +59,11 @@ def evaluate(
     run: Runs = None,
     baseline: Baseline = None,
     measure: Measures = None,
+    by: By = None,
+    groups: Groups = 3,
+    relevant: Relevant = "random",
+    candidates: o.CandidatesOption = None,
+    analyzer: o.AnalyzerOption = "lucene",
     correction: o.CorrectionOption = "holm",
     alpha: o.AlphaOption = 0.05,
     seed: o.SeedOption = 0,
@@ -49,19 +71,35 @@ def evaluate(
     json_: o.JsonOption = False,
     strict: o.StrictOption = False,
 ) -> None:
-    """Evaluate runs: means, per-query values (--json, or --out FILE.csv), and paired tests against a baseline."""
-    from whyrank.audit.effectiveness import default_measures
-    from whyrank.audit.effectiveness import evaluate as measured
+    """Evaluate runs: means, per-query values (--json, or --out FILE.csv), and paired tests against a baseline.
 
+    With --by overlap: means by the share of query terms that occur in a relevant document.
+    """
+    if by is not None:
+        overlap.check(by, out)
     opened = setup.open_collection(collection, strict)
     runs = _runs(opened, run, baseline, strict)
-    rows = measured(opened, runs, measure or default_measures(opened), baseline, correction, seed)
-    if out:
-        _write(rows, Path(out))
-    print(json.dumps([asdict(row) for row in rows], indent=1)) if json_ else _show(rows, alpha, correction)
+    if by is not None:
+        asked: dict[str, Any] = {"measures": measure or ["nDCG@10"], "groups": groups, "relevant": relevant}
+        asked |= {"analyzer": analyzer, "baseline": baseline, "seed": seed}
+        overlap.show(overlap.rows_of(opened, runs, candidates, strict, **asked), out, json_)
+    else:
+        _evaluate(opened, runs, measure, baseline, correction, alpha, seed, out, json_)
     setup.say(
         f"{len(runs)} runs on {len(opened.qrels):,} judged queries of {opened.name}" + (f": {out}" if out else "")
     )
+
+
+def _evaluate(
+    opened: Collection, runs: dict[str, Run], measure: list[str] | None, baseline: str | None,
+    correction: str, alpha: float, seed: int, out: str | None, json_: bool,
+) -> None:  # fmt: skip
+    from whyrank.audit.effectiveness import default_measures, evaluate
+
+    rows = evaluate(opened, runs, measure or default_measures(opened), baseline, correction, seed)
+    if out:
+        _write(rows, Path(out))
+    print(json.dumps([asdict(row) for row in rows], indent=1)) if json_ else _show(rows, alpha, correction)
 
 
 def _runs(collection: Collection, given: list[str] | None, baseline: str | None, strict: bool) -> dict[str, Run]:

@@ -17,7 +17,7 @@ Kinds = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KIND]...",
-        help="probes, characteristics, edits, query_strategies, rankers, analyzers, collections, ...",
+        help="probes, axioms, characteristics, edits, query_strategies, rankers, analyzers, collections, ...",
     ),
 ]
 
@@ -35,6 +35,7 @@ def list_(kinds: Kinds = None, json_: o.JsonOption = False) -> None:
 
 
 def _registries() -> dict[str, Registry[Any]]:
+    from whyrank.axioms import axioms
     from whyrank.data import collections
     from whyrank.data.pairs import pair_layouts
     from whyrank.probes import probes
@@ -45,7 +46,7 @@ def _registries() -> dict[str, Registry[Any]]:
     from whyrank.text import analyzers
     from whyrank.text.edits import edits
 
-    studies = (probes, characteristics, edits, query_strategies)
+    studies = (probes, axioms, characteristics, edits, query_strategies)
     rest = (rankers, analyzers, collections, pair_layouts, executors)
     return {registry.kind: registry for registry in (*studies, *rest)}
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 from whyrank import __version__
-from whyrank.cli import audit, contrasts, delta, evaluate, listing, probe, rank, stats, tune
+from whyrank.cli import audit, axioms, contrasts, delta, evaluate, listing, preferences, probe, rank, stats, tune
 from whyrank.core.errors import WhyrankError
 
 app = typer.Typer(
@@ -24,9 +24,11 @@ INTERRUPTED = 130
 COMMANDS: dict[str, Callable[..., Any]] = {
     "audit": audit.audit,
     "probe": probe.probe,
+    "axioms": axioms.axioms,
     "contrasts": contrasts.contrasts,
     "delta": delta.delta,
     "rank": rank.rank,
+    "preferences": preferences.preferences,
     "evaluate": evaluate.evaluate,
     "tune": tune.tune,
     "stats": stats.stats,

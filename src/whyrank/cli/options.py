@@ -42,14 +42,24 @@ StatsOption = Annotated[
 ]
 CompatOption = Annotated[
     str | None,
-    typer.Option("--compat", metavar="NAME", help="Reproduce published behaviour, slips included: abnirml."),
+    typer.Option(
+        "--compat",
+        metavar="NAME",
+        help="Reproduce published behaviour, slips included: abnirml (probes) or camara-hauff (axioms).",
+    ),
 ]
 PairsOption = Annotated[
     str | None,
     typer.Option(
         "--pairs",
-        metavar="judged|top:K",
+        metavar="judged|top:K|all",
         help="Which documents of a query are paired or edited (pair sets are named in call strings).",
+    ),
+]
+MaxTokensOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-tokens", metavar="N|none", help="Axioms cut texts to so many tokens, to count and to score; 512."
     ),
 ]
 CandidatesOption = Annotated[
@@ -60,11 +70,11 @@ ToleranceOption = Annotated[
     str | None, typer.Option("--tolerance", metavar="X|N%", help="How far matched values may lie apart.")
 ]
 DeltaOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--delta",
         metavar="VALUE|pNN",
-        help="Score differences up to this are neutral; p50 = the median of the calibration.",
+        help="Score differences up to this are neutral; p50 = the median of the calibration. Default: p50, axioms 0.",
     ),
 ]
 DeltaFromOption = Annotated[

@@ -14,10 +14,12 @@ Patterns = Annotated[
 ]
 
 
-@with_request()
+@with_request(without=("max_tokens",))
 def probe(request: Request, patterns: Patterns = None) -> None:
     """Put behaviour probes to rankers: which properties of text move their scores?"""
+    from whyrank.audit.catalogue import Catalogue
     from whyrank.cli.running import run
+    from whyrank.cli.show import findings_table
     from whyrank.probes import probes
 
-    run(request, patterns or ["*"], probes, "probe")
+    run(request, patterns or ["*"], Catalogue(probes), "probe", findings_table)

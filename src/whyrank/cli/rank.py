@@ -1,49 +1,120 @@
-"""`whyrank rank`: a TREC run from a ranker."""
+"""`whyrank rank`: a TREC run from a ranker, or from an axiom and the candidates of another run."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from whyrank.cli import options as o
 from whyrank.cli import setup
+from whyrank.core.errors import WhyrankError
+
+if TYPE_CHECKING:
+    from whyrank.core.protocols import Ranker
+    from whyrank.data import Collection, Run
+    from whyrank.scoring import Engine
 
 Depth = Annotated[int, typer.Option("--depth", metavar="K", help="Documents per query.", min=1)]
+AxiomOption = Annotated[
+    str | None,
+    typer.Option(
+        "--axiom",
+        metavar="EXPR",
+        help="Re-rank the candidates by an axiom in place of a ranker, such as 'TFC1' or '(TFC1 & LNC1) | -DIV'.",
+    ),
+]
+MethodOption = Annotated[
+    str | None,
+    typer.Option(
+        "--method", metavar="NAME", help="From preferences of an axiom to an order: kwiksort (default), tournament."
+    ),
+]
 
 
 def rank(
     collection: o.CollectionOption = "sample",
     ranker: o.RankerOption = None,
+    axiom: AxiomOption = None,
+    method: MethodOption = None,
     analyzer: o.AnalyzerOption = "lucene",
     stats: o.StatsOption = None,
     candidates: o.CandidatesOption = None,
     depth: Depth = 1000,
+    seed: o.SeedOption = 0,
     executor: o.ExecutorOption = "serial",
     batch_size: o.BatchOption = None,
     store: o.StoreOption = None,
     out: o.OutOption = None,
     strict: o.StrictOption = False,
 ) -> None:
-    """Retrieve from the collection with BM25, or re-rank the candidates of a run with any ranker."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.data.trec import run_lines, write_run
+    """Retrieve from the collection with BM25, or re-rank the candidates of a run with any ranker or axiom."""
+    _check(axiom, method, candidates, {"ranker": ranker, "stats": stats, "batch-size": batch_size, "store": store})
+    opened = setup.open_collection(collection, strict)
+    if axiom is not None:
+        given = setup.open_run(opened, candidates or "", strict)
+        run, tag = _by_axiom(axiom, opened, given, analyzer, method or "kwiksort", seed, depth), axiom
+    else:
+        [asked] = setup.open_rankers(ranker or ["bm25"], opened, analyzer, stats)
+        engine, tag = setup.make_engine(executor, batch_size, store), asked.name
+        candidate_run = setup.open_run(opened, candidates, strict) if candidates else None
+        run = _by_ranker(asked, opened, candidate_run, analyzer, depth, engine)
+    _write(run, tag, out)
+
+
+def _check(axiom: str | None, method: str | None, candidates: str | None, scoring: Mapping[str, Any]) -> None:
+    """Raise an error for options that do not go together."""
+    if axiom is None:
+        if method is not None:
+            raise WhyrankError("--method makes an order of an axiom's preferences; name one with --axiom EXPR")
+        if len(scoring["ranker"] or []) > 1:
+            raise WhyrankError("rank takes one --ranker at a time")
+        return
+    for option in (name for name, value in scoring.items() if value):
+        raise WhyrankError(f"--axiom orders candidates without scoring them; leave out --{option}, or --axiom")
+    if not candidates:
+        raise WhyrankError("--axiom re-ranks the documents of a run; name it with --candidates RUN")
+    _check_expression(axiom)
+
+
+def _check_expression(axiom: str) -> None:
+    """Raise an error for what is no axiom on two documents, before a large collection is read."""
+    from whyrank.axioms.algebra import check_pairs
+    from whyrank.axioms.expressions import parse_expression
+
+    check_pairs(parse_expression(axiom))
+
+
+def _by_axiom(
+    axiom: str, collection: Collection, given: Run, analyzer: str, method: str, seed: int, depth: int
+) -> Run:
+    from whyrank.axioms.expressions import parse_expression
+    from whyrank.axioms.reranking import rerank
+
+    return rerank(parse_expression(axiom, analyzer=analyzer), collection, given, method, seed, depth)
+
+
+def _by_ranker(
+    ranker: Ranker, collection: Collection, given: Run | None, analyzer: str, depth: int, engine: Engine
+) -> Run:
     from whyrank.scoring.ranking import rerank, retrieve
 
-    opened = setup.open_collection(collection, strict)
-    rankers = setup.open_rankers(ranker or ["bm25"], opened, analyzer, stats)
-    if len(rankers) > 1:
-        raise WhyrankError("rank takes one --ranker at a time")
-    engine = setup.make_engine(executor, batch_size, store)
-    if candidates:
-        run, failures = rerank(engine, rankers[0], opened, setup.open_run(opened, candidates, strict))
+    if given is not None:
+        run, failures = rerank(engine, ranker, collection, given)
     else:
-        run, failures = retrieve(engine, rankers[0], opened, depth, analyzer)
+        run, failures = retrieve(engine, ranker, collection, depth, analyzer)
     setup.report_failures(failures)
+    return run
+
+
+def _write(run: Run, tag: str, out: str | None) -> None:
+    from whyrank.data.trec import run_lines, write_run
+
     if out:
-        write_run(out, run, rankers[0].name)
+        write_run(out, run, tag)
     else:
-        sys.stdout.writelines(line + "\n" for line in run_lines(run, rankers[0].name))
+        sys.stdout.writelines(line + "\n" for line in run_lines(run, tag))
     lines = sum(map(len, run.values()))
-    setup.say(f"{lines:,} lines for {len(run):,} queries by {rankers[0].name}" + (f": {out}" if out else ""))
+    setup.say(f"{lines:,} lines for {len(run):,} queries by {tag}" + (f": {out}" if out else ""))

@@ -1,4 +1,4 @@
-"""The options that `audit`, `probe` and the other commands over studies share, declared once."""
+"""The options that `audit`, `probe`, `axioms` and the other commands over studies share, declared once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class Request:
     compat: o.CompatOption = None
     pairs: o.PairsOption = None
     candidates: o.CandidatesOption = None
+    max_tokens: o.MaxTokensOption = None
     tolerance: o.ToleranceOption = None
-    delta: o.DeltaOption = "p50"
+    delta: o.DeltaOption = None
     delta_from: o.DeltaFromOption = None
     alpha: o.AlphaOption = 0.05
     correction: o.CorrectionOption = "holm"

@@ -3,55 +3,74 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from whyrank.cli import setup
 from whyrank.cli.request import Request
 from whyrank.core.errors import UnknownName
 
 if TYPE_CHECKING:
+    from whyrank.audit.catalogue import Catalogue
+    from whyrank.audit.overlap import OverlapRow
     from whyrank.audit.runner import Plan, Threshold
     from whyrank.audit.stability import Spread
     from whyrank.audit.sweep import SweepPoint
     from whyrank.contrasts import Finding
     from whyrank.core.protocols import Ranker
-    from whyrank.core.registry import Registry
     from whyrank.report import ResultWriter
     from whyrank.scoring import Failure
 
+    Printer = Callable[[Sequence[Finding], Mapping[str, Threshold], float, str], None]
 
-def run(request: Request, patterns: Sequence[str], registry: Registry[Any], command: str) -> list[Finding]:
-    """Put the studies that the patterns name to the rankers; print the findings, and write them with `--out`."""
+
+def run(
+    request: Request, patterns: Sequence[str], catalogue: Catalogue, command: str, show: Printer
+) -> list[Finding]:
+    """Put the studies that the patterns name to the rankers; `show` the findings, and write them with `--out`."""
     start = time.perf_counter()
-    plan = make_plan(request, patterns, registry)
+    plan = make_plan(request, patterns, catalogue)
     with _writer(request, plan, command) or nullcontext() as writer:
         findings, points = _asked(request, plan, writer)
         spreads = _spreads(request, plan, findings)
         if writer is not None:
-            writer.finish(findings, plan.thresholds, [*plan.collection.notes, *plan.notes], points, spreads)
-    _print(request, plan, findings, points, spreads)
+            notes, overlap = [*plan.collection.notes, *plan.notes], _overlap(request, plan, command)
+            writer.finish(findings, plan.thresholds, notes, points, spreads, overlap)
+    if request.json:
+        _print_json(findings)
+    else:
+        show(findings, plan.thresholds, request.alpha, request.correction)
+        _print_extras(points, spreads)
     _conclude(request, plan, findings, time.perf_counter() - start)
     return findings
 
 
-def make_plan(request: Request, patterns: Sequence[str], registry: Registry[Any]) -> Plan:
+def make_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue) -> Plan:
     """Open everything that the request names; whatever is wrong shows before anything is scored."""
     from whyrank.audit.runner import Plan
-    from whyrank.audit.thresholds import thresholds
     from whyrank.contrasts.correction import adjust
 
     adjust([], request.correction)
-    studies, notes = setup.make_studies(patterns, registry, request)
-    collection = setup.open_collection(request.collection, request.strict)
+    collection, (studies, notes) = setup.open_studies(patterns, catalogue, request)
     rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats)
     _groups(request, rankers)
     engine = setup.make_engine(request.executor, request.batch_size, request.store)
-    candidates = setup.delta_candidates(collection, request.delta_from, request.candidates, request.strict)
-    used = thresholds(request.delta, rankers, candidates, engine)
+    used = _thresholds(request, Plan(collection, studies, rankers, engine))
     _check_sweep(request, used)
     return Plan(collection, studies, rankers, engine, used, request.seed, request.limit, request.by, notes)
+
+
+def _thresholds(request: Request, plan: Plan) -> dict[str, Threshold]:
+    """Delta for each ranker; axioms alone need no calibration, unless there is a sweep."""
+    from whyrank.audit.thresholds import needs_calibration, thresholds, uncalibrated
+
+    if not request.sweep and not needs_calibration(request.delta, plan.studies.values()):
+        if request.candidates:  # no such run is an error, whether pairs come from it or not
+            setup.open_run(plan.collection, request.candidates, request.strict)
+        return uncalibrated(request.delta, plan.rankers)
+    candidates = setup.delta_candidates(plan.collection, request.delta_from, request.candidates, request.strict)
+    return thresholds(request.delta, plan.rankers, candidates, plan.engine)
 
 
 def _groups(request: Request, rankers: Sequence[Ranker]) -> dict[str, list[str]]:
@@ -115,21 +134,22 @@ def _spreads(request: Request, plan: Plan, findings: Sequence[Finding]) -> list[
     return stability(findings, _groups(request, plan.rankers)) if request.group else None
 
 
-def _print(
-    request: Request,
-    plan: Plan,
-    findings: Sequence[Finding],
-    points: Sequence[SweepPoint],
-    spreads: Sequence[Spread] | None,
-) -> None:
-    if request.json:
-        from whyrank.report import to_json
+def _overlap(request: Request, plan: Plan, command: str) -> Sequence[OverlapRow] | None:
+    """The overlap split of an audit; None for other commands, and where the collection does not allow it."""
+    from whyrank.audit.overlap import overlap_of_plan
 
-        print(to_json(findings))
-        return
-    from whyrank.cli.show import findings_table, stability_table, sweep_table
+    return overlap_of_plan(plan, request.candidates, request.analyzer) if command == "audit" else None
 
-    findings_table(findings, plan.thresholds, request.alpha, request.correction)
+
+def _print_json(findings: Sequence[Finding]) -> None:
+    from whyrank.report import to_json
+
+    print(to_json(findings))
+
+
+def _print_extras(points: Sequence[SweepPoint], spreads: Sequence[Spread] | None) -> None:
+    from whyrank.cli.show import stability_table, sweep_table
+
     if points:
         sweep_table(points)
     if spreads is not None:

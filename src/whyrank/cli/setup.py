@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from whyrank.audit.catalogue import Catalogue, Options
     from whyrank.audit.thresholds import Candidates
     from whyrank.cli.request import Request
     from whyrank.core.protocols import Ranker, Study
-    from whyrank.core.registry import Registry
     from whyrank.data import Collection, Run
     from whyrank.scoring import Engine, Failure
 
@@ -80,22 +80,77 @@ class Studies(NamedTuple):
     notes: list[str]
 
 
-def make_studies(patterns: Sequence[str], registry: Registry[Any], request: Request) -> Studies:
+def open_studies(patterns: Sequence[str], catalogue: Catalogue, request: Request) -> tuple[Collection, Studies]:
+    """The collection, and the studies over it; a wrong name shows before a large collection is read."""
+    from whyrank.audit.catalogue import unjudged_options
+
+    made = make_studies(patterns, catalogue, request)
+    collection = open_collection(request.collection, request.strict)
+    if request.pairs or collection.qrels or not _of_axioms(made.studies, catalogue):
+        return collection, made
+    options = unjudged_options(collection, request.candidates)
+    if not options:
+        note = f"{collection.name} has neither judgements nor a run to pair documents of; give --candidates RUN"
+        return collection, Studies(made.studies, [*made.notes, note])
+    return collection, _paired_by_run(made, make_studies(patterns, catalogue, request, options), collection.name)
+
+
+def _paired_by_run(made: Studies, again: Studies, collection: str) -> Studies:
+    """The studies made again to pair documents of a run, with a note where that changed any."""
+    changed = [n for n, study in made.studies.items() if study.id != again.studies[n].id]
+    if not changed:
+        return made
+    study: Any = again.studies[changed[0]]
+    run = study.candidates or "the run"
+    note = f"{collection} has no judgements, so axioms pair {study.pairs} of {run} (--pairs, --candidates)"
+    return Studies(again.studies, [*again.notes, note])
+
+
+def make_studies(
+    patterns: Sequence[str], catalogue: Catalogue, request: Request, by_kind: Mapping[str, Options] | None = None
+) -> Studies:
     """Studies by call string (what contains a bracket) or by glob; options fill what a study accepts."""
     from whyrank.core.errors import WhyrankError
 
-    top = (request.pairs or "").startswith("top:")
-    given = {"analyzer": request.analyzer, "compat": request.compat, "pairs": request.pairs, "seed": request.seed,
-             "candidates": request.candidates if top else None, "tolerance": request.tolerance}  # fmt: skip
-    defaults = {name: value for name, value in given.items() if value is not None}
-    names = [name for pattern in patterns for name in ([pattern] if "(" in pattern else registry.match(pattern))]
-    found = {name: registry.create(name, **defaults) for name in names}
+    names = [name for pattern in patterns for name in catalogue.match(pattern)]
+    found = catalogue.make(names, _options(request), by_kind)
+    modeless = _without_mode(found, catalogue, request.compat)
     lacking = {name: getattr(study, "unavailable", "") for name, study in found.items() if name not in patterns}
     notes = _left_out({name: reason for name, reason in lacking.items() if reason})
     studies = {name: study for name, study in found.items() if not lacking.get(name)}
     if not studies:
         raise WhyrankError("; ".join(notes))
-    return Studies(studies, notes)
+    return Studies(studies, [*notes, *modeless])
+
+
+def _of_axioms(studies: Mapping[str, Study], catalogue: Catalogue) -> list[str]:
+    return [name for name in studies if catalogue.home(name).kind == "axioms"]
+
+
+def _without_mode(studies: Mapping[str, Study], catalogue: Catalogue, mode: str | None) -> list[str]:
+    """A note on axioms that have no such compat mode: they are asked as they are."""
+    axioms = _of_axioms(studies, catalogue) if mode == "camara-hauff" else []
+    plain = [name for name in axioms if getattr(studies[name], "compat", None) != mode]
+    return [f"asked as they are, because they have no mode {mode}: {', '.join(plain)}"] if plain else []
+
+
+def _options(request: Request) -> dict[str, Any]:
+    """What the request says that studies may accept."""
+    from_run = (request.pairs or "judged") != "judged"  # else the run is for the calibration of delta only
+    given = {"analyzer": request.analyzer, "compat": request.compat, "pairs": request.pairs, "seed": request.seed,
+             "candidates": request.candidates if from_run else None, "tolerance": request.tolerance}  # fmt: skip
+    found = {name: value for name, value in given.items() if value is not None}
+    return found if request.max_tokens is None else found | {"max_tokens": _max_tokens(request.max_tokens)}
+
+
+def _max_tokens(given: str) -> int | None:
+    from whyrank.core.errors import WhyrankError
+
+    if given == "none":
+        return None
+    if not (given.isascii() and given.isdigit() and int(given)):
+        raise WhyrankError(f"--max-tokens {given!r}: give a whole number, 1 or more, or none")
+    return int(given)
 
 
 def _left_out(lacking: Mapping[str, str]) -> list[str]:

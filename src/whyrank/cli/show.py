@@ -39,15 +39,23 @@ def findings_table(
     header = ["study", "ranker", *["group"] * grouped, "n", "queries", "score", "95% interval"]
     header += [*["control"] * controlled, "p", "p adj.", "+", "0", "-"]
     rows = [_row(f, alpha, grouped, controlled) for f in findings]
-    deltas = ", ".join(f"{name} {t.delta:.4g}{_source(t)}" for name, t in thresholds.items())
-    odd = sum(f.nonfinite for f in findings if f.group is None)
-    caption = (
-        f"delta: {deltas}\n* p < {alpha:g} after correction ({correction}); p and intervals are clustered by query"
-    )
-    caption += _shared(findings)
-    caption += f"\n{odd:,} contrasts without a finite score are left out" if odd else ""
+    deltas = ", ".join(f"{name} {t.delta:.4g} ({t.source})" for name, t in thresholds.items())
+    caption = f"delta: {deltas}{marks(findings, alpha, correction)}"
     caption += _CONTROL if controlled else ""
     table("", header, rows, 3 if grouped else 2, caption)
+    print_dropped(findings)
+
+
+def marks(findings: Sequence[Finding], alpha: float, correction: str) -> str:
+    """Lines for the caption: what the star means, what all studies have in common, what was left out."""
+    odd = sum(f.nonfinite for f in findings if f.group is None)
+    star = f"\n* p < {alpha:g} after correction ({correction}); p and intervals are clustered by query"
+    left_out = f"\n{odd:,} contrasts without a finite score are left out" if odd else ""
+    return star + _shared(findings) + left_out
+
+
+def print_dropped(findings: Sequence[Finding]) -> None:
+    """Print what could not be asked."""
     for line in dropped_lines(findings):
         _console().print(line, markup=False, soft_wrap=True)
 
@@ -135,7 +143,3 @@ def _shared(findings: Sequence[Finding]) -> str:
     added = [dict(parse_call(f.call).arguments) for f in findings if f.call and f.call != f.study]
     common = {k: v for k, v in added[0].items() if all(each.get(k) == v for each in added)} if added else {}
     return f"\nstudies with {str(Call('x', None, common))[2:-1]}" if common else ""
-
-
-def _source(threshold: Threshold) -> str:
-    return f" ({threshold.calibration.source})" if threshold.calibration else " (given)"

@@ -162,8 +162,11 @@ def _taken(column: Labels, rows: npt.NDArray[Any] | slice) -> Labels:
 
 
 def _compact(texts: Sequence[str], codes: Codes) -> tuple[list[str], Codes]:
-    used, inverse = np.unique(codes, return_inverse=True)
-    return [texts[i] for i in used], inverse.astype(np.int32).reshape(codes.shape)
+    """The texts that are used, in their order, and their new numbers."""
+    used = np.zeros(len(texts), bool)
+    used[codes] = True
+    numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return [texts[i] for i in np.flatnonzero(used).tolist()], numbers[codes]
 
 
 def _ranks(texts: Sequence[str], codes: Codes) -> tuple[Codes, list[str]]:

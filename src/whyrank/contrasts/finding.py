@@ -16,6 +16,12 @@ class Finding:
     Figures that are undefined are None. `study` is the name that was asked for, `call` the full call string, with
     what came from options such as the analyzer. `dropped` counts the questions that could not be asked, by reason;
     `control` is the score of the study's control (for an edit: tokens joined by blanks and nothing else).
+
+    For an axiom, `conclusion` is `strict` or `weak`, `satisfied` the share of contrasts with finite scores that obey
+    it (interval by query) and `chance` what that share would be if the order of texts that are not tied were left to
+    a coin. `with_relevant` counts the contrasts with a relevant document; of these, `decided` those in which grades
+    decide between the texts, and `agreement` is the share of them in which they side with the axiom. `scale` is what
+    the ranker declares its scores to be.
     """
 
     study: str
@@ -46,6 +52,15 @@ class Finding:
     call: str = ""
     dropped: str = ""
     control: float | None = None
+    conclusion: str = ""
+    satisfied: float | None = None
+    satisfied_low: float | None = None
+    satisfied_high: float | None = None
+    chance: float | None = None
+    with_relevant: int | None = None
+    decided: int | None = None
+    agreement: float | None = None
+    scale: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON and tables."""

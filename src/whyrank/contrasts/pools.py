@@ -19,17 +19,23 @@ from whyrank.data import Collection, open_run
 from whyrank.data.trec import ranking
 from whyrank.rankers import kernels
 from whyrank.text import Analyzer, Tokens, analyzers
+from whyrank.text.cutting import cut_texts
 
 _TOP = re.compile(r"top:([1-9]\d*)")
 _made: WeakKeyDictionary[Collection, dict[Source, Pools]] = WeakKeyDictionary()
 
 
 class Source(NamedTuple):
-    """Where the documents of a query come from: `judged`, or `top:K` of a run; and how they are analysed."""
+    """Where the documents of a query come from, and how they are analysed.
+
+    `pairs` is `judged`, `top:K` of the run `candidates`, or `all`: what is judged or in that run (in any run of the
+    collection when none is named). Of each text, the first `max_tokens` tokens are kept.
+    """
 
     pairs: str = "judged"
     candidates: str | None = None
     analyzer: str = "lucene"
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +122,11 @@ class Pools:
     @cached_property
     def _indexed(self) -> tuple[list[str], Codes]:
         docs = self.collection.docs
-        return index_texts(docs[d] for ids in self.members.values() for d in ids)
+        texts, rows = index_texts(docs[d] for ids in self.members.values() for d in ids)
+        if self.source.max_tokens is None:
+            return texts, rows
+        cut, renamed = index_texts(cut_texts(self.analyzer, texts, self.source.max_tokens))
+        return cut, renamed[rows]
 
     @cached_property
     def _pools(self) -> list[Pool]:
@@ -131,14 +141,29 @@ class Pools:
 
 
 def candidates_of(collection: Collection, pairs: str = "judged", run: str | None = None) -> Mapping[str, list[str]]:
-    """Document ids by query id: the judged ones, or the first K of a run."""
+    """Document ids by query id: the judged ones, the first K of a run, or all that are judged or in a run."""
     top = _TOP.fullmatch(pairs)
     if pairs == "judged":
         return {query_id: list(judged) for query_id, judged in collection.qrels.items()}
+    if pairs == "all":
+        return _joined([collection.qrels, *_all_runs(collection, run)])
     if not top:
-        raise WhyrankError(f"pairs {pairs!r} is neither 'judged' nor 'top:K' (such as top:100)")
+        raise WhyrankError(f"pairs {pairs!r} is none of 'judged', 'all' and 'top:K' (such as top:100)")
     found = _run(collection, run)
     return {query_id: ranking(scores)[: int(top[1])] for query_id, scores in found.items()}
+
+
+def _joined(sources: list[Mapping[str, Mapping[str, float]]]) -> dict[str, list[str]]:
+    """The documents of each query in any of the sources, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for source in sources:
+        for query_id, docs in source.items():
+            found.setdefault(query_id, {}).update(dict.fromkeys(docs))
+    return {query_id: list(docs) for query_id, docs in found.items()}
+
+
+def _all_runs(collection: Collection, run: str | None) -> list[Mapping[str, Mapping[str, float]]]:
+    return list(collection.runs.values()) if run is None else [open_run(collection, run).run]
 
 
 def _run(collection: Collection, run: str | None) -> Mapping[str, Mapping[str, float]]:

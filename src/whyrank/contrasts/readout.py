@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from whyrank.contrasts.agreement import agreement, obedience
 from whyrank.contrasts.bootstrap import bootstrap_interval, cluster_sums, sign_flip_p
 from whyrank.contrasts.contrasts import Categories, Contrasts
 from whyrank.contrasts.effect import Effects, differences, effects, finite
 from whyrank.contrasts.finding import Finding, or_none
 from whyrank.contrasts.statistics import median, paired_t_p, share_p, sign_p, wilcoxon_p
 from whyrank.core.protocols import Codes, Flags, Floats, Study
+from whyrank.data import Grades
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Reading:
             contrasts.clusters,
         )
 
-    def take(self, rows: Flags) -> Reading:
+    def take(self, rows: Flags | slice) -> Reading:
         """The same for some of the contrasts."""
         columns = self.scores[rows], self.diffs[rows], self.effects[rows], self.finite[rows], self.clusters[rows]
         return Reading(*columns)
@@ -48,7 +50,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the readout needs to know besides the scores."""
+    """What the readout needs to know besides the scores; no `grades` where nothing is judged."""
 
     ranker: str
     collection: str
@@ -59,6 +61,15 @@ class Setting:
     flips: int = 100_000
     study: str = ""
     control: float | None = None
+    scale: str = ""
+    grades: Grades | None = None
+
+
+class _Part(NamedTuple):
+    """Some of the contrasts: all of them, or a group with a name."""
+
+    group: str | None = None
+    rows: Flags | slice = slice(None)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # differences of huge scores may be infinite
@@ -66,12 +77,12 @@ def read_out(
     study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, by: str | None = None
 ) -> list[Finding]:
     """The finding over all contrasts, then one per value of the label column `by` where the study has it."""
-    whole = _finding(study, contrasts, reading, setting)
+    whole = _finding(study, contrasts, reading, setting, _Part())
     if by is None or by not in contrasts.labels:
         return [whole]
     codes, names = group_codes(contrasts, by)
-    parts = [_finding(study, contrasts, reading.take(codes == i), setting, name) for i, name in enumerate(names)]
-    return [whole, *parts]
+    parts = [_Part(name, codes == i) for i, name in enumerate(names)]
+    return [whole, *(_finding(study, contrasts, reading, setting, part) for part in parts)]
 
 
 def group_codes(contrasts: Contrasts, by: str) -> tuple[Codes, list[str]]:
@@ -84,12 +95,14 @@ def group_codes(contrasts: Contrasts, by: str) -> tuple[Codes, list[str]]:
     return codes.astype(np.int32).ravel(), ["/".join(show(v) for v in row) for row in rows.tolist()]
 
 
-def _finding(
-    study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, group: str | None = None
-) -> Finding:
+def _finding(study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, part: _Part) -> Finding:
+    reading, whole = reading.take(part.rows), part.group is None
     counts = [int(np.count_nonzero(reading.effects[reading.finite] == sign)) for sign in (1, 0, -1)]
     diffs = np.sort(reading.diffs[reading.finite])  # sorted, so that sums do not depend on the order of contrasts
     figures = _clustered(reading, setting, study.symmetric) | _independent(diffs, counts, study.symmetric)
+    conclusion = str(getattr(study, "concludes", ""))
+    if conclusion:
+        figures |= _concluded(reading, setting, conclusion) | _judged(contrasts, setting.grades, part.rows)
     return Finding(
         study=setting.study or study.id,
         ranker=setting.ranker,
@@ -104,11 +117,13 @@ def _finding(
         n_queries=len(np.unique(reading.clusters)),
         fingerprint=contrasts.fingerprint,
         seed=setting.seed,
-        group=group,
+        group=part.group,
         meaning=study.positive,
         call=study.id,
-        dropped=_dropped(contrasts) if group is None else "",
-        control=setting.control if group is None else None,
+        dropped=_dropped(contrasts) if whole else "",
+        control=setting.control if whole else None,
+        conclusion=conclusion,
+        scale=setting.scale,
         **figures,
     )
 
@@ -141,6 +156,22 @@ def _independent(diffs: Floats, counts: list[int], symmetric: bool) -> dict[str,
         return centre
     tests = _defined(p_t=paired_t_p(diffs), p_wilcoxon=wilcoxon_p(diffs), p_sign=sign_p(counts[0], counts[2]))
     return centre | tests
+
+
+def _concluded(reading: Reading, setting: Setting, conclusion: str) -> dict[str, Any]:
+    """How often the ranker obeys, by query, and what chance gives."""
+    keep = reading.finite
+    found = obedience(reading.effects[keep], reading.clusters[keep], conclusion, setting.resamples, setting.seed)
+    return _defined(satisfied=found.share, satisfied_low=found.low, satisfied_high=found.high, chance=found.chance)
+
+
+def _judged(contrasts: Contrasts, grades: Grades | None, rows: Flags | slice) -> dict[str, Any]:
+    """How far judgements agree, where there are any and the study says which texts have which."""
+    relevance = contrasts.labels.get("relevance")
+    if grades is None or not isinstance(relevance, np.ndarray) or relevance.ndim != 2:
+        return {}
+    found = agreement(relevance[rows], grades)
+    return {"with_relevant": found.with_relevant, "decided": found.decided} | _defined(agreement=found.share)
 
 
 def _defined(**figures: float) -> dict[str, Any]:

@@ -32,3 +32,15 @@ def check_text(what: str, value: object) -> None:
     """Raise an error unless a value is a string or None."""
     if value is not None and not isinstance(value, str):
         raise WhyrankError(f"{what} must be text, not {value!r}; write it in quotes")
+
+
+def tolerance_of(what: str, given: object) -> tuple[float, float]:
+    """How far two values may lie apart, as an absolute part and a share of the larger one (`10%` is 0.1)."""
+    text = str(given).strip()
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if isinstance(given, bool) or not 0 <= value < math.inf:
+        raise WhyrankError(f"{what} {given!r}: give a number, zero or more, or a share such as 10%")
+    return (0.0, value / 100) if text.endswith("%") else (value, 0.0)

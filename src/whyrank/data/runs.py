@@ -27,3 +27,10 @@ def open_run(collection: Collection, name: str, strict: bool = False) -> OpenedR
     if not run.keys() & collection.queries.keys():
         raise BadInput(name, f"has no query of collection {collection.name}", "take a run of its queries")
     return OpenedRun(run, notes)
+
+
+def first_stage(collection: Collection) -> str | None:
+    """The name of the run that candidates come from: the collection's BM25 run, else its only one."""
+    names = list(collection.runs)
+    plain = [name for name in names if name.lower().split(".")[0] == "bm25"]
+    return (plain or names)[0] if plain or len(names) == 1 else None

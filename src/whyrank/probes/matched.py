@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-import numpy as np
-
-from whyrank.contrasts.contrasts import Categories, Contrasts, Labels, index_texts
+from whyrank.contrasts.assembly import assembled
+from whyrank.contrasts.contrasts import Contrasts
 from whyrank.contrasts.pools import Pool, Pools, Source
-from whyrank.core.checks import check_number, check_text
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.checks import check_number, check_text, tolerance_of
+from whyrank.core.errors import UnknownName
 from whyrank.core.protocols import Codes
 from whyrank.core.registry import call_of
-from whyrank.data import Grades
 from whyrank.probes.characteristics import characteristics, in_words, measured
 from whyrank.probes.matching import Tolerance, match, walk
 
@@ -75,7 +73,7 @@ class Matched:
         """All matched pairs of all queries."""
         pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
         found = [(pool, self._pairs(pool)) for pool in pools]
-        return _assembled(pools, [(pool, pairs) for pool, pairs in found if len(pairs)])
+        return assembled(pools, found)
 
     def _pairs(self, pool: Pool) -> Codes:
         control, variable = measured(self.control, pool), measured(self.variable, pool)
@@ -103,41 +101,4 @@ family = MatchedFamily()
 
 def _tolerance(given: float | str, margin: float) -> Tolerance:
     check_number("margin", margin, 0)
-    text = str(given).strip()
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise WhyrankError(f"tolerance {given!r}: give a number, zero or more, or a share such as 10%")
-    return Tolerance(0.0, value / 100, margin) if text.endswith("%") else Tolerance(value, 0.0, margin)
-
-
-def _assembled(pools: Pools, found: list[tuple[Pool, Codes]]) -> Contrasts:
-    """Join the pairs of all pools into contrasts over the texts of the collection."""
-    empty = np.empty((0, 2), np.int32)
-    doc = np.concatenate([empty, *(pool.rows[pairs] for pool, pairs in found)])
-    grades = np.concatenate([np.empty((0, 2)), *(pool.relevance[pairs] for pool, pairs in found)])
-    which = np.repeat(np.arange(len(found), dtype=np.int32), [len(pairs) for _, pairs in found])
-    labels: dict[str, Labels] = {
-        "query_id": Categories(which, [pool.query_id for pool, _ in found]),
-        "doc_ids": _doc_ids(found),
-        "relevance": grades if np.isnan(grades).any() else grades.astype(np.int32),
-        "relevance_group": _groups(grades, pools.collection.grades),
-    }
-    queries, query = index_texts(pool.query for pool, _ in found)
-    return Contrasts(queries, pools.texts, query[which], doc, labels).take(slice(None))
-
-
-def _doc_ids(found: list[tuple[Pool, Codes]]) -> Categories:
-    starts = np.cumsum([0, *(len(pool.doc_ids) for pool, _ in found)])
-    parts = [pairs + start for (_, pairs), start in zip(found, starts, strict=False)]
-    codes = np.concatenate([np.empty((0, 2), np.int32), *parts]).astype(np.int32)
-    return Categories(codes, [doc_id for pool, _ in found for doc_id in pool.doc_ids])
-
-
-def _groups(grades: Any, scale: Grades) -> Categories:
-    """Whether both, one or none of the two texts are relevant."""
-    relevant = (grades >= scale.relevant).sum(axis=1)
-    codes = np.where(np.isnan(grades).any(axis=1), 3, relevant).astype(np.int32)
-    return Categories(codes, ["both non-relevant", "one relevant", "both relevant", "unjudged"])
+    return Tolerance(*tolerance_of("tolerance", given), margin)

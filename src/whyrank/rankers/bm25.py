@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class BM25:
     variant: str = "lucene"
     analyzer: str | None = None
     stats: str | None = None
+
+    scale: ClassVar[str] = "sum of term weights"
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:

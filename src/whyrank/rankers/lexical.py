@@ -37,6 +37,11 @@ class Formula(Protocol):
         """All parameters, defaults included."""
         ...
 
+    @property
+    def scale(self) -> str:
+        """What its scores are, in words."""
+        ...
+
     def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
         """Weights for the distinct terms of a query and how often each occurs in it."""
         ...
@@ -55,6 +60,11 @@ class LexicalRanker:
     def name(self) -> str:
         """Call string of the model."""
         return self.formula.id
+
+    @property
+    def scale(self) -> str:
+        """What the scores are, in words."""
+        return self.formula.scale
 
     def __repr__(self) -> str:
         return f"{self.formula.parameters} analyzer={self.analyzer.identity} statistics={self.background.digest}"

@@ -20,6 +20,8 @@ rankers: Registry[Any] = Registry(
         "bm25": "whyrank.rankers.bm25:BM25",
         "ql": "whyrank.rankers.ql:QL",
         "python": "whyrank.rankers.callables:PythonRanker",
+        "run": "whyrank.rankers.run:RunFile",
+        "wmd": "whyrank.rankers.wmd:WMD",
     },
 )
 _computed: WeakKeyDictionary[Collection, dict[Analyzer, Background]] = WeakKeyDictionary()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +35,8 @@ class QL:
     smoothing: str = "dirichlet"
     analyzer: str | None = None
     stats: str | None = None
+
+    scale: ClassVar[str] = "log probability"
 
     def __post_init__(self) -> None:
         if self.smoothing not in _KINDS:

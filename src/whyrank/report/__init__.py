@@ -3,7 +3,7 @@
 from whyrank.report.folder import ResultWriter, read_findings, read_scores, read_settings, read_texts
 from whyrank.report.html import render
 from whyrank.report.tables import from_csv, to_csv, to_json, to_latex, to_markdown
-from whyrank.report.words import Verdict, verdicts
+from whyrank.report.verdicts import Verdict, verdicts
 
 __all__ = [
     "ResultWriter",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from whyrank.audit.overlap import OverlapRow
 from whyrank.audit.stability import Spread
 from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts import Categories, Contrasts, Reading
@@ -67,6 +68,12 @@ def sweep_table(points: Sequence[SweepPoint]) -> Any:
 def stability_table(spreads: Sequence[Spread]) -> Any:
     """One row per group of rankers and study, then one per group and family of studies."""
     return _named_tuples(spreads, Spread)
+
+
+def overlap_table(rows: Sequence[OverlapRow]) -> Any:
+    """One row per run, measure, kind of queries and group."""
+    stored = [{name: _storable(value) for name, value in asdict(row).items()} for row in rows]
+    return pa.Table.from_pylist(stored, schema=_schema({field.name: str(field.type) for field in fields(OverlapRow)}))
 
 
 def texts_table(texts: Sequence[str]) -> Any:

@@ -8,6 +8,7 @@ report.html             all of it for people
 tables/                 findings.md and findings.tex, on request
 sweep.csv, sweep.svg    scores at every percentile of delta, on request
 stability.csv           spread of scores within groups of rankers, on request
+overlap.csv, .svg       effectiveness by overlap with the relevant document, where there are judgements
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from whyrank.audit.overlap import OverlapRow
 from whyrank.audit.runner import Answer, Threshold
 from whyrank.audit.stability import Spread
 from whyrank.audit.sweep import SweepPoint
@@ -37,6 +39,7 @@ from whyrank.report.arrow import (
     encodable,
     findings_of,
     findings_table,
+    overlap_table,
     scores_table,
     stability_table,
     sweep_table,
@@ -45,6 +48,7 @@ from whyrank.report.arrow import (
 )
 from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
+from whyrank.report.overlap_drawing import overlap_svg
 from whyrank.report.slugs import slug
 from whyrank.report.swap import is_result_folder, place_for, swapped
 from whyrank.report.sweep_file import sweep_svg
@@ -110,6 +114,7 @@ class ResultWriter:
         notes: Sequence[str] = (),
         sweep: Sequence[SweepPoint] = (),
         spreads: Sequence[Spread] | None = None,
+        overlap: Sequence[OverlapRow] | None = None,
     ) -> None:
         """Write everything but the scores: the findings (with corrected p-values), texts, settings and report."""
         failures = {"count": len(self._failed), "first": self._failures}
@@ -118,9 +123,9 @@ class ResultWriter:
         _write(texts_table(list(self._texts)), self._folder / "texts.parquet")
         self._write_text("findings.csv", csv_of(findings_table(findings)))
         self._write_text("settings.json", records.to_text(record))
-        self._write_text("report.html", render(findings, record, self._examples, sweep, spreads))
+        self._write_text("report.html", render(findings, record, self._examples, sweep, spreads, overlap or ()))
         self._write_tables(findings)
-        self._write_extras(sweep, spreads)
+        self._write_extras(sweep, spreads, overlap or ())
         self._finished = True
 
     def _index(self, contrasts: Contrasts) -> tuple[Codes, Codes]:
@@ -153,12 +158,17 @@ class ResultWriter:
         if "latex" in formats:
             self._write_text("tables/findings.tex", to_latex(findings, alpha, correction=correction))
 
-    def _write_extras(self, sweep: Sequence[SweepPoint], spreads: Sequence[Spread] | None) -> None:
+    def _write_extras(
+        self, sweep: Sequence[SweepPoint], spreads: Sequence[Spread] | None, overlap: Sequence[OverlapRow]
+    ) -> None:
         if sweep:
             self._write_text("sweep.csv", csv_of(sweep_table(sweep)))
             self._write_text("sweep.svg", sweep_svg(sweep))
         if spreads is not None:
             self._write_text("stability.csv", csv_of(stability_table(spreads)))
+        if overlap:
+            self._write_text("overlap.csv", csv_of(overlap_table(overlap)))
+            self._write_text("overlap.svg", overlap_svg(overlap))
 
     def _write_text(self, name: str, text: str) -> None:
         path = self._folder / name

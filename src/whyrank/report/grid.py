@@ -44,9 +44,23 @@ class Row:
         """Whether the study has a control with a score."""
         return any(finding.control is not None for finding in self.cells.values())
 
+    @property
+    def conclusion(self) -> str:
+        """`strict` or `weak` for an axiom; empty for any other study."""
+        return next((finding.conclusion for finding in self.cells.values() if finding.conclusion), "")
+
+    @property
+    def judged(self) -> Finding | None:
+        """A finding that says how far relevance agrees with the axiom: the same for all rankers."""
+        return next((finding for finding in self.cells.values() if finding.with_relevant is not None), None)
+
     def strongest(self) -> set[str]:
-        """Rankers whose shown score is the furthest from zero, where there are others to compare with."""
-        shown = {ranker: abs(round(f.score, 2)) for ranker, f in self.cells.items() if f.score is not None}
+        """Rankers whose shown score is the furthest from zero, where there are others to compare with.
+
+        For an axiom, those that satisfy it most often.
+        """
+        values = {ranker: f.satisfied if f.conclusion else f.score for ranker, f in self.cells.items()}
+        shown = {ranker: abs(round(v, 3 if self.conclusion else 2)) for ranker, v in values.items() if v is not None}
         top = max(shown.values(), default=0.0)
         return {ranker for ranker, value in shown.items() if value == top > 0} if len(shown) > 1 else set()
 
@@ -83,6 +97,36 @@ def deltas_of(findings: Sequence[Finding]) -> dict[str, list[float]]:
         ranker: sorted({finding.delta for finding in findings if finding.ranker == ranker})
         for ranker in rankers_of(findings)
     }
+
+
+def scales_of(findings: Iterable[Finding]) -> dict[str, str]:
+    """What each ranker declares its scores to be; empty where it declares nothing."""
+    found: dict[str, str] = {}
+    for finding in findings:
+        found[finding.ranker] = found.get(finding.ranker) or finding.scale
+    return found
+
+
+def standing(finding: Finding, alpha: float) -> int:
+    """+1 where a ranker obeys an axiom more often than chance would, -1 where less often, else 0.
+
+    The interval of the share satisfied must lie above or below the chance level, and the test must not contradict it:
+    a few instances that all agree have an interval of no width, but no small p-value.
+    """
+    low, high, chance = finding.satisfied_low, finding.satisfied_high, finding.chance
+    if low is None or high is None or chance is None:
+        return 0
+    doubtful = finding.p_adjusted is not None and not significant(finding, alpha)
+    return 0 if doubtful else int(low > chance) - int(high < chance)
+
+
+def lean(finding: Finding) -> float:
+    """How far the share satisfied lies above chance, from -1 (never) over 0 (chance) to +1 (always)."""
+    if finding.satisfied is None or finding.chance is None:
+        return 0.0
+    above = finding.satisfied - finding.chance
+    room = 1 - finding.chance if above > 0 else finding.chance
+    return max(-1.0, min(1.0, above / room)) if room > 0 else 0.0
 
 
 def significant(finding: Finding, alpha: float) -> bool:

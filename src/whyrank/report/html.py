@@ -17,24 +17,37 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from whyrank.audit.overlap import OverlapRow
 from whyrank.audit.stability import Spread
 from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts.finding import Finding
-from whyrank.report import svg, words
+from whyrank.report import overlaps, svg, words
 from whyrank.report.arrow import encodable
 from whyrank.report.examples import Examples, marker, shorten
-from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, shared_names, significant
+from whyrank.report.grid import (
+    Row,
+    collections_of,
+    lean,
+    rankers_of,
+    rows_of,
+    scales_of,
+    shared_names,
+    significant,
+    standing,
+)
+from whyrank.report.overlap_drawing import overlap_panel, top_of
 from whyrank.report.panels import panel, slots_of, swatch
 from whyrank.report.slugs import slug
 from whyrank.report.spreads import published, stability_groups
 from whyrank.report.sweeps import MARKS, StudySweep, sweeps_of
 from whyrank.report.tables import to_json
+from whyrank.report.verdicts import verdicts
 
 _FAMILIES = {
     "matched": ("Matched pairs", "Two texts for one query that agree in one measure and differ in another."),
     "edited": ("Edited texts", "A text and a copy of it in which one thing was changed."),
     "transferred": ("Transferred pairs", "Pairs of texts from a data set made for another purpose."),
-    "axioms": ("Retrieval axioms", "Pairs for which an axiom says which text must win."),
+    "axiom": ("Retrieval axioms", "Texts of which an axiom says which one must win."),
     "bias": ("Bias studies", "Texts that differ in something that should not matter."),
 }
 _EMPTY: dict[str, Any] = {
@@ -78,6 +91,7 @@ def render(
     examples: Mapping[tuple[str, str], Examples] | None = None,
     sweep: Sequence[SweepPoint] = (),
     spreads: Sequence[Spread] | None = None,
+    overlap: Sequence[OverlapRow] = (),
 ) -> str:
     """The report on some findings as HTML.
 
@@ -87,10 +101,12 @@ def render(
         examples: contrasts to show, by study and ranker.
         sweep: scores at every percentile of delta, where there was a sweep.
         spreads: how far the rankers of a group differ, where groups were asked for.
+        overlap: effectiveness by overlap with the relevant document, where there are judgements.
     """
     environment = _environment()
     page = _page(findings, record or {}, examples or {}, sweeps_of(sweep))
     page |= {"stability": stability_groups(spreads, rankers_of(findings))}
+    page |= {"overlap": overlaps.by_measure(overlap), "lines": slots_of(row.run for row in overlap)}
     script = Markup(_source(environment, "report.js").strip())
     style = Markup("\n".join(_source(environment, f"{name}.css").strip() for name in ("palette", "report", "sweep")))
     template = environment.get_template("report.html.j2")
@@ -109,10 +125,14 @@ def _environment() -> Environment:
     environment.filters |= {
         "signed": words.signed, "count": words.count, "figure": words.figure, "p": words.p_value,
         "interval": words.interval, "shorten": shorten, "day": _day, "setting": _setting,
-        "breakable": _breakable, "dropped": words.dropped_words,
+        "breakable": _breakable, "dropped": words.dropped_words, "share": words.share,
+        "share_interval": words.share_interval, "concludes": words.conclusion_words,
+        "agrees": words.agreement_words, "per": words.per, "shares_of": overlaps.shares_of,
+        "mean_of": overlaps.mean_of, "interval_of": overlaps.interval_of,
     }  # fmt: skip
     environment.globals |= {
-        "stacked_bar": svg.stacked_bar, "interval_bar": svg.interval_bar,
+        "stacked_bar": svg.stacked_bar, "interval_bar": svg.interval_bar, "share_bar": svg.share_bar,
+        "standing": standing, "lean": lean, "overlap_panel": overlap_panel, "top_of": top_of,
         "marker": marker, "significant": significant, "panel": panel, "swatch": swatch, "marks": MARKS,
         "published": published,
     }  # fmt: skip
@@ -141,8 +161,11 @@ def _page(
         "slots": slots_of(ranker for sweep in sweeps.values() for ranker in sweep.scores),
         "controlled": any(section.row.controlled for section in sections),
         "anchors": {(s.row.study, s.row.collection): s.anchor for s in sections},
-        "verdicts": words.verdicts(findings, alpha, symmetric),
-        "deltas": words.delta_words(findings),
+        "axioms": any(section.row.conclusion for section in sections),
+        "verdicts": verdicts(findings, alpha, symmetric),
+        "deltas": words.delta_words([f for f in findings if not f.conclusion]),
+        "axiom_deltas": words.delta_words([f for f in findings if f.conclusion]),
+        "scales": {ranker: scale for ranker, scale in scales_of(findings).items() if scale},
         "alpha": alpha,
         "correction": words.correction_words(str(settings.get("correction", ""))),
         "by": settings.get("by"),
@@ -214,8 +237,8 @@ def _day(stamp: str) -> str:
 
 
 def _breakable(call: str) -> Markup:
-    """A call string that may be broken after a bar or a comma and before its arguments."""
-    return Markup("<wbr>").join(re.split(r"(?<=[|,])|(?=\()", call))
+    """A call string that may be broken after a colon, a slash, a bar or a comma and before its arguments."""
+    return Markup("<wbr>").join(re.split(r"(?<=[:/|,])|(?=\()", call))
 
 
 def _setting(value: Any) -> str:

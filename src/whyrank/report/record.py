@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import whyrank
-from whyrank.audit.runner import Threshold
+from whyrank.audit.runner import Threshold, is_exact
 from whyrank.core.protocols import Study
 from whyrank.scoring.failures import Failure, one_line
 
@@ -35,7 +35,7 @@ def record_of(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": dict(settings),
         "studies": [_study(name, study) for name, study in studies.items()],
-        "thresholds": {ranker: _threshold(threshold) for ranker, threshold in thresholds.items()},
+        "thresholds": {ranker: _threshold(given) | _exact(given, studies) for ranker, given in thresholds.items()},
         "failures": dict(failures),
         "notes": list(notes),
         "versions": versions(),
@@ -74,20 +74,27 @@ def to_text(record: Mapping[str, Any]) -> str:
 
 
 def _study(name: str, study: Study) -> dict[str, Any]:
-    return {"name": name, "call": study.id, "positive": study.positive, "symmetric": study.symmetric}
+    found = {"name": name, "call": study.id, "positive": study.positive, "symmetric": study.symmetric}
+    conclusion = str(getattr(study, "concludes", ""))
+    return found | ({"conclusion": conclusion} if conclusion else {})
 
 
 def _threshold(threshold: Threshold) -> dict[str, Any]:
     calibration = threshold.calibration
     if calibration is None:
-        return {"delta": threshold.delta, "source": "given"}
+        return {"delta": threshold.delta, "source": threshold.source}
     return {
         "delta": threshold.delta,
-        "source": calibration.source,
+        "source": threshold.source,
         "differences": len(calibration.diffs),
         "chance": threshold.chance,
         "percentiles": {f"p{p}": calibration.quantile(p / 100) for p in _PERCENTILES},
     }
+
+
+def _exact(threshold: Threshold, studies: Mapping[str, Study]) -> dict[str, Any]:
+    """The delta of axioms, where there are any."""
+    return {"axioms": threshold.exact} if any(map(is_exact, studies.values())) else {}
 
 
 def _version(package: str) -> str:

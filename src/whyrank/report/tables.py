@@ -6,20 +6,22 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from whyrank.contrasts.finding import Finding
-from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, significant
-from whyrank.report.words import DASH, correction_words, count, delta_words, signed
+from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, significant, standing
+from whyrank.report.words import DASH, correction_words, count, delta_words, share, signed
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~])")
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}", "*": "{*}",
-    "δ": r"$\delta$", "†": r"$^{\dagger}$", "−": "$-$", "–": "--",
+    "δ": r"$\delta$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$", "−": "$-$", "–": "--",
 }  # fmt: skip
 _HYPHENS = re.compile("-(?=-)")
+_STANDING = {1: "†", 0: "", -1: "‡"}
 
 
 def to_json(findings: Sequence[Finding]) -> str:
@@ -43,22 +45,20 @@ def from_csv(text: str) -> list[Finding]:
 
 
 def to_markdown(findings: Sequence[Finding], alpha: float = 0.05, correction: str = "") -> str:
-    """A pipe table, one row per study and one column per ranker, and what its marks and deltas mean."""
+    """A pipe table, one row per study and one column per ranker, and what its marks and deltas mean.
+
+    Axioms have a table of their own, with the share of instances that a ranker satisfies.
+    """
+    return "\n".join(_markdown(part, alpha, correction) for part in _parts(findings))
+
+
+def _markdown(findings: Sequence[Finding], alpha: float, correction: str) -> str:
     rankers, rows = rankers_of(findings), rows_of(findings)
-    extra = _extra_columns(rows)
-    head = ["study", *extra, "n", "queries", *rankers]
-    rules = ["---"] * (1 + len(extra)) + ["---:"] * (2 + len(rankers))
-    body = [
-        [
-            *_names(row, extra),
-            count(row.n),
-            count(row.n_queries),
-            *(_plain_cell(row, r, alpha) for r in rankers),
-        ]
-        for row in rows
-    ]
+    lead = _Lead.of(rows)
+    rules = ["---"] * lead.words + ["---:"] * (len(lead.names) - lead.words + len(rankers))
+    body = [[*lead.cells(row), *(_plain_cell(row, r, alpha) for r in rankers)] for row in rows]
     lines = [
-        _pipes(map(escape_markdown, head)),
+        _pipes(map(escape_markdown, [*lead.names, *rankers])),
         _pipes(rules),
         *(_pipes(map(escape_markdown, row)) for row in body),
     ]
@@ -75,32 +75,57 @@ def to_latex(
     """A booktabs table, one row per study and one column per ranker.
 
     The largest score of a row is bold; a dagger marks the significant ones. `caption` is plain text that
-    stands before the words on marks and deltas.
+    stands before the words on marks and deltas. Axioms have a table of their own, with the share of instances that a
+    ranker satisfies.
     """
+    tables = []
+    for part in _parts(findings):
+        own = f"{label}-axioms" if part and part[0].conclusion else label
+        tables.append(_latex(part, alpha, caption, own, correction))
+    return "\n".join(tables)
+
+
+def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label: str, correction: str) -> str:
     rankers, rows = rankers_of(findings), rows_of(findings)
-    extra = _extra_columns(rows)
-    head = [escape_latex(name) for name in ("Study", *map(str.capitalize, extra))] + ["$n$", "Queries"]
-    body = [_latex_row(row, rankers, extra, alpha) for row in rows]
+    lead = _Lead.of(rows)
+    head = ["$n$" if name == "n" else escape_latex(name.capitalize()) for name in lead.names]
     words = " ".join(filter(None, [caption, legend(findings, alpha, correction)]))
+    columns = "l" * lead.words + "r" * (len(lead.names) - lead.words + len(rankers))
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(words)}}}", rf"\label{{{_label(label)}}}",
-        rf"\begin{{tabular}}{{{'l' * (1 + len(extra))}{'r' * (2 + len(rankers))}}}", r"\toprule",
-        _ampersands([*head, *map(escape_latex, rankers)]), r"\midrule", *body, r"\bottomrule",
+        rf"\begin{{tabular}}{{{columns}}}", r"\toprule",
+        _ampersands([*head, *map(escape_latex, rankers)]), r"\midrule",
+        *(_latex_row(row, rankers, lead, alpha) for row in rows), r"\bottomrule",
         r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
     return "\n".join([*lines, ""])
 
 
 def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> str:
-    """What a table of scores must say beside its figures: scale, mark, correction, delta per ranker."""
+    """What a table must say beside its figures: scale, marks, correction, delta per ranker."""
+    axioms = any(finding.conclusion for finding in findings)
     deltas = "; ".join(f"{ranker} {delta}" for ranker, delta in delta_words(findings))
-    where = ", ".join(collections_of(findings))
+    where = f" ({', '.join(collections_of(findings))})" if findings else ""
+    said = (_axiom_legend if axioms else _score_legend)(where, alpha, correction)
     return (
-        f"Score: share of contrasts with a positive effect less share with a negative one, from −1 to +1"
-        f"{f' ({where})' if where else ''}. "
-        f"† marks p < {alpha:g}, tested by query, after {correction_words(correction)}. "
-        f"{DASH}: no answer. {_control_words(findings)}" + (f"δ per ranker: {deltas}." if deltas else "")
+        f"{said} {DASH}: no answer. {_control_words(findings)}" + (f"δ per ranker: {deltas}." if deltas else "")
     ).strip()
+
+
+def _score_legend(where: str, alpha: float, correction: str) -> str:
+    return (
+        f"Score: share of contrasts with a positive effect less share with a negative one, from −1 to +1{where}. "
+        f"† marks p < {alpha:g}, tested by query, after {correction_words(correction)}."
+    )
+
+
+def _axiom_legend(where: str, alpha: float, correction: str) -> str:
+    return (
+        f"Share of an axiom's instances that the ranker satisfies{where}: the winner scores higher (strict), or not "
+        f"lower (weak). † marks a share above chance, ‡ one below it: 95% interval by query, and p < {alpha:g} after "
+        f"{correction_words(correction)}. Agreement: among the instances that relevance decides, the share in which "
+        "it sides with the axiom."
+    )
 
 
 def escape_markdown(text: str) -> str:
@@ -129,42 +154,74 @@ def _control_words(findings: Sequence[Finding]) -> str:
     return "In brackets: the score of the control, a copy of the text that only joins its tokens by blanks. "
 
 
-def _extra_columns(rows: Sequence[Row]) -> list[str]:
-    """Columns that are needed only where they tell rows apart."""
-    several = len({row.collection for row in rows}) > 1
-    grouped = any(row.group is not None for row in rows)
-    return ["collection"] * several + ["group"] * grouped
+def _parts(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Findings of studies with scores, and those of axioms; what is empty is left out, but for one."""
+    scored, axioms = ([f for f in findings if bool(f.conclusion) is kind] for kind in (False, True))
+    return [part for part in (scored, axioms) if part] or [[]]
 
 
-def _names(row: Row, extra: Sequence[str]) -> list[str]:
-    return [
-        row.study,
-        *(str(getattr(row, name) if getattr(row, name) is not None else "all") for name in extra),
-    ]
+@dataclass(frozen=True)
+class _Lead:
+    """The columns before those of the rankers: the first `words` are text, the rest figures."""
+
+    names: Sequence[str]
+    words: int
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> _Lead:
+        """Collection and group are needed only where they tell rows apart."""
+        axioms = any(row.conclusion for row in rows)
+        several = len({row.collection for row in rows}) > 1
+        grouped = any(row.group is not None for row in rows)
+        words = ["axiom" if axioms else "study", *["collection"] * several, *["group"] * grouped]
+        words += ["conclusion"] * axioms
+        return cls([*words, "n", "queries", *["agreement"] * axioms], len(words))
+
+    def cells(self, row: Row) -> list[str]:
+        """The cells of a row."""
+        known = {
+            "study": row.study,
+            "axiom": row.study,
+            "collection": row.collection,
+            "group": "all" if row.group is None else row.group,
+            "conclusion": row.conclusion,
+            "n": count(row.n),
+            "queries": count(row.n_queries),
+            "agreement": share(row.judged.agreement if row.judged else None),
+        }
+        return [known[name] for name in self.names]
 
 
 def _plain_cell(row: Row, ranker: str, alpha: float) -> str:
     finding = row.cells.get(ranker)
     if finding is None or not finding.n:
         return DASH
+    if finding.conclusion:
+        return share(finding.satisfied) + _STANDING[standing(finding, alpha)]
     control = "" if finding.control is None else f" ({signed(finding.control)})"
     return signed(finding.score) + ("†" if significant(finding, alpha) else "") + control
 
 
-def _latex_row(row: Row, rankers: Sequence[str], extra: Sequence[str], alpha: float) -> str:
+def _latex_row(row: Row, rankers: Sequence[str], lead: _Lead, alpha: float) -> str:
     bold = row.strongest()
     cells = [_latex_cell(row.cells.get(ranker), ranker in bold, alpha) for ranker in rankers]
-    sizes = [count(row.n), count(row.n_queries)]
-    return _ampersands([*map(escape_latex, _names(row, extra)), *sizes, *cells])
+    return _ampersands([*map(escape_latex, lead.cells(row)), *cells])
 
 
 def _latex_cell(finding: Finding | None, bold: bool, alpha: float) -> str:
     if finding is None or not finding.n or finding.score is None:
         return "--"
+    if finding.conclusion:
+        return _latex_share(finding, bold, alpha)
     number = signed(finding.score, minus="-")
     mark = r"^{\dagger}" if significant(finding, alpha) else ""
     control = "" if finding.control is None else f" (${signed(finding.control, minus='-')}$)"
     return (rf"$\mathbf{{{number}}}{mark}$" if bold else f"${number}{mark}$") + control
+
+
+def _latex_share(finding: Finding, bold: bool, alpha: float) -> str:
+    text = escape_latex(share(finding.satisfied) + _STANDING[standing(finding, alpha)])
+    return rf"\textbf{{{text}}}" if bold else text
 
 
 def _label(text: str) -> str:

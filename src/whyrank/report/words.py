@@ -1,18 +1,18 @@
-"""Figures in a fixed form, and what they say in words."""
+"""Figures in a fixed form, and the words that go with them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from whyrank.contrasts.finding import Finding
-from whyrank.report.grid import deltas_of, rankers_of, significant
+from whyrank.report.grid import deltas_of
 
 DASH = "–"
 MINUS = "−"
 _REASON = re.compile(r".+ ([0-9][0-9,]*)", re.DOTALL)
+_THREE_TEXTS = ("TFC2",)
 _CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "bonferroni": "Bonferroni", "none": "no"}
 
 
@@ -24,6 +24,23 @@ def signed(value: float | None, minus: str = MINUS) -> str:
     if float(text) == 0:
         return text
     return ("+" if value > 0 else minus) + text
+
+
+def share(value: float | None, decimals: int = 1) -> str:
+    """A share in percent; 100% and 0% mean all and none, and what merely rounds to them is told apart."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    text, least = f"{100 * value:.{decimals}f}", 10.0**-decimals
+    if value < 1 and float(text) >= 100:
+        return f">{100 - least:.{decimals}f}%"
+    return f"<{least:.{decimals}f}%" if value > 0 and float(text) == 0 else f"{text}%"
+
+
+def share_interval(finding: Finding) -> str:
+    """The confidence interval of the share satisfied, in percent."""
+    if finding.satisfied_low is None or finding.satisfied_high is None:
+        return DASH
+    return f"[{100 * finding.satisfied_low:.1f}, {100 * finding.satisfied_high:.1f}]"
 
 
 def count(value: int) -> str:
@@ -65,73 +82,42 @@ def correction_words(method: str) -> str:
     return f"{_CORRECTIONS.get(method, method)} correction" if method else "correction for the number of tests"
 
 
+def axiom_name(study: str) -> str:
+    """The name of an axiom without its family."""
+    return study.removeprefix("axiom/")
+
+
+def instances(finding: Finding) -> str:
+    """How many instances of an axiom got finite scores, and of what."""
+    three = axiom_name(finding.study).partition("(")[0] in _THREE_TEXTS
+    return f"{count(finding.n - finding.nonfinite)} {'triples' if three else 'pairs'}"
+
+
+def conclusion_words(conclusion: str) -> str:
+    """What an axiom demands, as a sentence."""
+    if conclusion == "weak":
+        return "Weak conclusion: the winner must not score lower, so a tie obeys."
+    return "Strict conclusion: the winner must score higher, so a tie violates."
+
+
+def agreement_words(finding: Finding) -> str:
+    """How far relevance sides with an axiom, as sentences."""
+    have = finding.with_relevant or 0
+    if not have:
+        return "No instance has a relevant document."
+    first = f"{count(have)} {'instance has' if have == 1 else 'instances have'} a relevant document"
+    if not finding.decided:
+        return f"{first}; in none of them is one text more relevant than the other."
+    decided = f"{count(finding.decided)} of them" if have > 1 else "it"
+    return f"{first}; relevance decides {decided}, and sides with the axiom in {share(finding.agreement, 0)}."
+
+
+def per(number: int, others: int) -> str:
+    """How many there are for each of the others, with a decimal below ten."""
+    value = number / others if others else 0.0
+    return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
 def delta_words(findings: Sequence[Finding]) -> list[tuple[str, str]]:
     """Each ranker and its delta (or deltas) in figures."""
     return [(ranker, ", ".join(map(figure, values))) for ranker, values in deltas_of(findings).items()]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One thing that a ranker does, in words, with the finding that shows it."""
-
-    text: str
-    finding: Finding
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The strongest significant findings of one ranker; `str` gives the sentence."""
-
-    ranker: str
-    claims: Sequence[Claim]
-    otherwise: str
-
-    def __str__(self) -> str:
-        said = "; ".join(f"{claim.text} ({signed(claim.finding.score)})" for claim in self.claims)
-        return f"{self.ranker} {said or self.otherwise}."
-
-
-def verdicts(
-    findings: Sequence[Finding], alpha: float = 0.05, symmetric: Iterable[str] = (), most: int = 3
-) -> list[Verdict]:
-    """One verdict per ranker: its strongest significant findings, one per thing preferred, both signs.
-
-    Studies named in `symmetric` have no direction and are left out.
-    """
-    directed = [f for f in findings if f.group is None and f.study not in set(symmetric)]
-    return [_verdict(name, [f for f in directed if f.ranker == name], alpha, most) for name in rankers_of(findings)]
-
-
-def _verdict(ranker: str, findings: list[Finding], alpha: float, most: int) -> Verdict:
-    tested = [f for f in findings if f.p_adjusted is not None]
-    otherwise = f"shows no significant preference (α = {alpha:g})" if tested else "could not be tested"
-    sure = [f for f in tested if significant(f, alpha) and f.score]
-    claims = _distinct(sorted(sure, key=lambda f: -abs(f.score or 0.0)))
-    return Verdict(ranker, _both_signs(claims, most), otherwise)
-
-
-def _distinct(findings: Iterable[Finding]) -> list[Claim]:
-    """One claim for each thing preferred, whatever was held equal: the first, which is the strongest."""
-    claims: dict[str, Claim] = {}
-    for finding in findings:
-        text = in_words(finding)
-        claims.setdefault(text.partition(",")[0], Claim(text, finding))
-    return list(claims.values())
-
-
-def _both_signs(claims: list[Claim], most: int) -> list[Claim]:
-    """The first claims; the last of them gives way to the first of the other sign where all have the same one."""
-    kept, rest = claims[:most], claims[most:]
-    signs = {(claim.finding.score or 0.0) > 0 for claim in kept}
-    other = [claim for claim in rest if ((claim.finding.score or 0.0) > 0) not in signs]
-    return [*kept[:-1], other[0]] if other and most > 1 else kept
-
-
-def in_words(finding: Finding) -> str:
-    """What the sign of a score says: the study's own words, or their opposite."""
-    meaning = finding.meaning or f"agrees with {finding.study}"
-    if (finding.score or 0.0) >= 0:
-        return meaning
-    if meaning.startswith("prefers the "):
-        return "disfavours" + meaning.removeprefix("prefers")
-    return f"does the opposite of this: {meaning}"

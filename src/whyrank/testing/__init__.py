@@ -10,8 +10,9 @@ Every object that whyrank brings passes the same contracts.
 """
 
 from whyrank.testing.analyzers import AnalyzerContract
+from whyrank.testing.axioms import AxiomContract
 from whyrank.testing.characteristics import CharacteristicContract
 from whyrank.testing.rankers import RankerContract
 from whyrank.testing.studies import StudyContract
 
-__all__ = ["AnalyzerContract", "CharacteristicContract", "RankerContract", "StudyContract"]
+__all__ = ["AnalyzerContract", "AxiomContract", "CharacteristicContract", "RankerContract", "StudyContract"]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from whyrank.contrasts.pools import Pool, Pools, Source
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core.protocols import Floats
 from whyrank.data import Collection
 from whyrank.probes.characteristics import Characteristic
-from whyrank.testing.examples import sample
+from whyrank.testing.examples import sample, taken
 
 
 class CharacteristicContract:
@@ -59,7 +58,7 @@ class CharacteristicContract:
         """A document's value goes where the document goes."""
         for pool in self._pools():
             order = np.arange(len(pool.doc_ids))[::-1]
-            _same(_measured(self.make(), pool)[order], _measured(self.make(), _taken(pool, order)), pool, "reversed")
+            _same(_measured(self.make(), pool)[order], _measured(self.make(), taken(pool, order)), pool, "reversed")
 
     def test_its_docstring_says_what_a_higher_value_is(self) -> None:
         """Reports say: prefers the text with ..."""
@@ -70,12 +69,7 @@ class CharacteristicContract:
         assert pools, "the collection has no judged documents"
         yield from pools
         for size in (1, 0):  # a query may have one document, or none that exists
-            yield _taken(pools[0], np.arange(size))
-
-
-def _taken(pool: Pool, order: Ints) -> Pool:
-    doc_ids = [pool.doc_ids[i] for i in order]
-    return replace(pool, doc_ids=doc_ids, rows=pool.rows[order], relevance=pool.relevance[order])
+            yield taken(pools[0], np.arange(size))
 
 
 def _measured(characteristic: Characteristic, pool: Pool) -> Floats:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
+from whyrank.contrasts.pools import Pool
+from whyrank.core.protocols import Codes, Ints
 from whyrank.data import Collection, open_collection
 
 QUERIES = ("berlin wall", "who is robert gray", "naïve Bayes 文", "wall wall", "?", "")
@@ -24,3 +27,9 @@ PAIRS = tuple((query, text) for query in QUERIES for text in TEXTS)
 def sample() -> Collection:
     """The bundled sample, opened once."""
     return open_collection("sample")
+
+
+def taken(pool: Pool, order: Ints | Codes) -> Pool:
+    """A pool with some of its documents, in another order."""
+    doc_ids = [pool.doc_ids[i] for i in order]
+    return replace(pool, doc_ids=doc_ids, rows=pool.rows[order], relevance=pool.relevance[order])

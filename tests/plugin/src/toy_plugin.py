@@ -1,16 +1,20 @@
-"""One of each thing that a package can add to whyrank: ranker, characteristic, probe, analyzer, collection."""
+"""One of each thing that a package can add to whyrank: ranker, characteristic, probe, axiom, analyzer, collection."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from whyrank.axioms.axiom import Axiom
+from whyrank.axioms.preconditions import Precondition, similar_length
+from whyrank.axioms.view import View
 from whyrank.contrasts import Contrasts, Pair
 from whyrank.contrasts.pools import Pool
-from whyrank.core.protocols import Floats
+from whyrank.core.protocols import Codes, Flags, Floats
 from whyrank.core.registry import call_of
 from whyrank.data import Collection
 from whyrank.text import Analyzer
@@ -68,6 +72,31 @@ class Exclamation:
                 text = collection.docs[doc_id]
                 labels = {"query_id": query_id, "doc_ids": (doc_id, doc_id + self.mark), "relevance": grade}
                 yield Pair(collection.queries[query_id], (text, text + self.mark), labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Short(Axiom):
+    """Of two texts, the shorter one wins.
+
+    Original: none; this axiom is a toy.
+    Adapted: lengths may differ by at most `length` tokens.
+    Formula: |D1| < |D2|.
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: none.
+    """
+
+    length: float | str | None = None
+
+    name: ClassVar[str] = "toy-short"
+    favours: ClassVar[str] = "the shorter text"
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Similar length, where it is asked for."""
+        return similar_length(self.length)
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """`a` has fewer tokens."""
+        return np.asarray(view.lengths[a] < view.lengths[b])
 
 
 def letters(longest: int = 30) -> Analyzer:

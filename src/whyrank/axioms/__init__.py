@@ -1,0 +1,55 @@
+"""Retrieval axioms: studies whose contrasts follow from a condition on two (or three) documents of a query."""
+
+from typing import Any
+
+from whyrank.core.registry import Registry
+
+_MODULES = {
+    "frequency": ("TFC1", "TFC3"),
+    "triples": ("TFC2",),
+    "discrimination": ("TDC", "M-TDC"),
+    "length": ("LNC1", "TF-LNC"),
+    "duplicates": ("LNC2",),
+    "bounds": ("LB1", "LB2"),
+    "proximity": ("TP", "PROX1", "PROX2", "PROX3", "PROX4", "PROX5", "QPHRA"),
+    "coverage": ("AND", "M-AND", "DIV"),
+    "aspects": ("REG", "ANTI-REG"),
+    "semantic": ("STMC1", "STMC2", "STMC3"),
+}
+
+_UNLISTED = {
+    "axiom/and": "whyrank.axioms.algebra:And",
+    "axiom/or": "whyrank.axioms.algebra:Or",
+    "axiom/not": "whyrank.axioms.algebra:Not",
+    "axiom/sum": "whyrank.axioms.algebra:Sum",
+    "axiom/vote": "whyrank.axioms.algebra:Vote",
+    "axiom/expression": "whyrank.axioms.expressions:expression",
+    "axiom/ORIG": "whyrank.axioms.references:ORIG",
+    "axiom/ORACLE": "whyrank.axioms.references:ORACLE",
+}
+
+
+class Axioms(Registry[Any]):
+    """The registry of axioms; combinations and references are made by name, and no pattern finds them."""
+
+    def names(self) -> list[str]:
+        """All ids that stand for an axiom of their own."""
+        return [name for name in super().names() if name not in _UNLISTED]
+
+    def match(self, pattern: str) -> list[str]:
+        """Ids that a shell pattern matches; what is not listed matches its own name alone."""
+        return [pattern] if pattern in _UNLISTED else super().match(pattern)
+
+
+axioms = Axioms(
+    "axioms",
+    "axiom",
+    {
+        f"axiom/{name}": f"whyrank.axioms.{module}:{name.replace('-', '_')}"
+        for module, names in _MODULES.items()
+        for name in names
+    }
+    | _UNLISTED,
+)
+
+__all__ = ["axioms"]

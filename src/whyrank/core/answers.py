@@ -1,0 +1,80 @@
+"""What a ranker answers: one number per pair, checked; or the scores that it has, and why it lacks the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Floats, Ranker
+
+_REMEDY = "return one number per pair"
+
+
+class PartlyScored(Exception):
+    """Raised by `score` where some pairs failed for good: they are counted, and not tried again in smaller batches.
+
+    Any other exception of a ranker makes the engine halve the batch until it finds the pair that causes it. That is
+    the wrong way to treat a service that is down or an answer that lacks one text: here the ranker knows better.
+
+    Attributes:
+        scores: one number per pair; NaN where there is a reason.
+        reasons: why a pair has no score, by its position.
+    """
+
+    def __init__(self, scores: Floats, reasons: Mapping[int, str]) -> None:
+        first = next(iter(reasons.values()), "")
+        super().__init__(f"{len(reasons):,} of {len(scores):,} pairs have no score: {first}")
+        self.reasons = dict(reasons)
+        self.scores = np.array(scores, dtype=np.float64)
+        self.scores[list(self.reasons)] = np.nan
+
+    def __reduce__(self) -> tuple[type[PartlyScored], tuple[object, ...]]:
+        return type(self), (self.scores, self.reasons)
+
+
+class Answered(NamedTuple):
+    """Scores of some pairs, and why some of them have none, by position."""
+
+    scores: Floats
+    reasons: dict[int, str]
+
+    def handed_over(self) -> Floats:
+        """The scores where none is missing; else they travel in a `PartlyScored`."""
+        if self.reasons:
+            raise PartlyScored(self.scores, self.reasons)
+        return self.scores
+
+
+def name_of(ranker: Ranker) -> str:
+    """What to call a ranker in messages."""
+    return str(getattr(ranker, "name", type(ranker).__name__))
+
+
+def ask(ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Answered:
+    """What a ranker answers to aligned pairs; an answer that is no number per pair is the ranker's fault."""
+    try:
+        given = ranker.score(queries, docs)
+    except PartlyScored as partly:
+        return Answered(checked(ranker, partly.scores, len(docs)), partly.reasons)
+    return Answered(checked(ranker, given, len(docs)), {})
+
+
+def checked(ranker: Ranker, given: object, size: int) -> Floats:
+    """What `score` returned for `size` pairs as numbers; an error that names the ranker where it is none."""
+    try:
+        scores = np.asarray(given)
+    except Exception as error:  # anything can stand in for an array, and fail
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise _wrong(ranker, f"no array ({reason})") from error
+    if scores.dtype.kind not in "biuf":
+        raise _wrong(ranker, f"values of type {scores.dtype}")
+    if scores.shape not in ((size,), (size, 1)):
+        raise _wrong(ranker, f"shape {scores.shape} for {size} pairs")
+    return scores.reshape(size).astype(np.float64)
+
+
+def _wrong(ranker: Ranker, what: str) -> WhyrankError:
+    return WhyrankError(f"ranker {name_of(ranker)!r} returned {what}; {_REMEDY}")

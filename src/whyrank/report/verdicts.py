@@ -1,0 +1,133 @@
+"""What the findings of a ranker say, in a sentence or two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from whyrank.contrasts.finding import Finding
+from whyrank.report.grid import rankers_of, significant, standing
+from whyrank.report.words import axiom_name, instances, share, signed
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing that a ranker does, in words; the finding that shows it; the figure that stands in brackets."""
+
+    text: str
+    finding: Finding
+    figure: str
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.figure})"
+
+
+class Sentence(NamedTuple):
+    """Claims of one kind; `verb` begins the sentence where the claims have none."""
+
+    verb: str
+    claims: Sequence[Claim]
+
+    def __str__(self) -> str:
+        return f"{self.verb} {'; '.join(map(str, self.claims))}".strip()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The strongest significant findings of one ranker, and axioms that it obeys or breaks; `str` gives sentences.
+
+    `obeyed` has the axioms that are obeyed most clearly more often than by chance, `broken` all that are obeyed less
+    often. `otherwise` is what to say without claims, empty where nothing but axioms was asked.
+    """
+
+    ranker: str
+    claims: Sequence[Claim]
+    otherwise: str
+    obeyed: Sequence[Claim] = ()
+    broken: Sequence[Claim] = ()
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        """What is said, in order."""
+        first = Sentence("" if self.claims else self.otherwise, self.claims)
+        rest = [Sentence("obeys", self.obeyed), Sentence("breaks", self.broken)]
+        return [first] * bool(str(first)) + [each for each in rest if each.claims]
+
+    def __str__(self) -> str:
+        return f"{self.ranker} {'. It '.join(map(str, self.sentences))}."
+
+
+def verdicts(
+    findings: Sequence[Finding], alpha: float = 0.05, symmetric: Iterable[str] = (), most: int = 3
+) -> list[Verdict]:
+    """One verdict per ranker: its strongest significant findings, one per thing preferred, both signs; its axioms.
+
+    Studies named in `symmetric` have no direction and are left out.
+    """
+    directed = [f for f in findings if f.group is None and f.study not in set(symmetric)]
+    return [_verdict(name, [f for f in directed if f.ranker == name], alpha, most) for name in rankers_of(findings)]
+
+
+def _verdict(ranker: str, findings: list[Finding], alpha: float, most: int) -> Verdict:
+    axioms, others = ([f for f in findings if bool(f.conclusion) is kind] for kind in (True, False))
+    tested = [f for f in others if f.p_adjusted is not None]
+    otherwise = f"shows no significant preference (α = {alpha:g})" if tested else "could not be tested"
+    sure = [f for f in tested if significant(f, alpha) and f.score]
+    claims = _distinct(sorted(sure, key=lambda f: -abs(f.score or 0.0)))
+    obeyed, broken = _obeyed(axioms, alpha)[:most], _broken(axioms, alpha)
+    if not others and any(f.satisfied is not None for f in axioms):
+        otherwise = "" if obeyed or broken else "obeys no axiom more often than by chance, and none less often"
+    return Verdict(ranker, _both_signs(claims, most), otherwise, obeyed, broken)
+
+
+def _obeyed(axioms: Sequence[Finding], alpha: float) -> list[Claim]:
+    """The axioms that are obeyed more often than by chance, the clearest first."""
+    found = sorted((f for f in axioms if standing(f, alpha) > 0), key=_clarity)
+    return [Claim(f"{axiom_name(f.study)} in {_obedience(f)}", f, _chance(f)) for f in found]
+
+
+def _broken(axioms: Sequence[Finding], alpha: float) -> list[Claim]:
+    """The axioms that are obeyed less often than by chance, the clearest first."""
+    found = sorted((f for f in axioms if standing(f, alpha) < 0), key=_clarity)
+    return [Claim(axiom_name(f.study), f, f"obeyed in {_obedience(f)}, {_chance(f)}") for f in found]
+
+
+def _clarity(finding: Finding) -> tuple[float, int]:
+    """Sorts by the distance from chance in whole percent, then by the number of instances, the largest first."""
+    return -round(100 * abs((finding.satisfied or 0.0) - (finding.chance or 0.0))), -finding.n
+
+
+def _obedience(finding: Finding) -> str:
+    return f"{share(finding.satisfied, 0)} of {instances(finding)}"
+
+
+def _chance(finding: Finding) -> str:
+    return f"chance {share(finding.chance, 0)}"
+
+
+def _distinct(findings: Iterable[Finding]) -> list[Claim]:
+    """One claim for each thing preferred, whatever was held equal: the first, which is the strongest."""
+    claims: dict[str, Claim] = {}
+    for finding in findings:
+        text = in_words(finding)
+        claims.setdefault(text.partition(",")[0], Claim(text, finding, signed(finding.score)))
+    return list(claims.values())
+
+
+def _both_signs(claims: list[Claim], most: int) -> list[Claim]:
+    """The first claims; the last of them gives way to the first of the other sign where all have the same one."""
+    kept, rest = claims[:most], claims[most:]
+    signs = {(claim.finding.score or 0.0) > 0 for claim in kept}
+    other = [claim for claim in rest if ((claim.finding.score or 0.0) > 0) not in signs]
+    return [*kept[:-1], other[0]] if other and most > 1 else kept
+
+
+def in_words(finding: Finding) -> str:
+    """What the sign of a score says: the study's own words, or their opposite."""
+    meaning = finding.meaning or f"agrees with {finding.study}"
+    if (finding.score or 0.0) >= 0:
+        return meaning
+    if meaning.startswith("prefers the "):
+        return "disfavours" + meaning.removeprefix("prefers")
+    return f"does the opposite of this: {meaning}"

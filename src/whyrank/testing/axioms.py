@@ -1,0 +1,253 @@
+"""The contract of an axiom."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+from unittest import SkipTest
+from unittest.mock import patch
+
+import numpy as np
+
+from whyrank.axioms import axiom as running
+from whyrank.axioms import axioms
+from whyrank.axioms.axiom import Axiom, Signs
+from whyrank.axioms.statements import NEEDED, sections
+from whyrank.axioms.view import View
+from whyrank.contrasts import Categories, Contrasts
+from whyrank.core.protocols import Codes, Flags
+from whyrank.core.registry import Registry
+from whyrank.data import Collection
+from whyrank.testing.examples import taken
+from whyrank.testing.studies import StudyContract
+
+_RATE = re.compile(r"not drawn \(rate 1/\d+, seed \d+\)")
+
+
+class AxiomContract(StudyContract):
+    """What makes the preferences of an axiom the same for one pair and for all, in any order.
+
+    Override `make`; an axiom that finds nothing in the bundled sample overrides `collection` too.
+
+        class TestShort(AxiomContract):
+            def make(self):
+                return Short(length="20%")
+
+    Attributes:
+        pairwise: whether the axiom compares two documents as they are; False for one that compares three, or texts
+            that it makes, and then what concerns pairs is skipped.
+        both_orders: whether a pair may be an instance in both orders, as some published instances are.
+        scalars: how many pairs are asked for one at a time.
+    """
+
+    pairwise = True
+    both_orders = False
+    scalars = 60
+
+    def make(self) -> Axiom:
+        """Make the axiom, anew each time."""
+        raise NotImplementedError("override make() so that it returns your axiom")
+
+    def registry(self) -> Registry[Any]:
+        """Where the axiom's id is registered."""
+        return axioms
+
+    def test_preferences_are_antisymmetric(self) -> None:
+        """If one document must beat another, the other must lose to it."""
+        for view in self._views():
+            a, b = _all_pairs(view)
+            there, back = self.make().preferences(view, a, b), self.make().preferences(view, b, a)
+            assert there.shape == a.shape, f"{_query(view)}: {len(a)} pairs gave an array of shape {there.shape}"
+            assert np.isin(there, (-1, 0, 1)).all(), f"{_query(view)}: a preference is none of -1, 0 and 1"
+            _none(there != -back, view, a, b, "has not the reverse preference when reversed")
+
+    def test_no_document_beats_itself(self) -> None:
+        """Nor another one with the same text."""
+        for view in self._views():
+            a, b = _all_pairs(view)
+            same = view.pool.rows[a] == view.pool.rows[b]
+            _none(same & (self.make().preferences(view, a, b) != 0), view, a, b, "is one text, but one must win")
+
+    def test_the_matrix_holds_the_preferences(self) -> None:
+        """All at once, or pair by pair in arrays."""
+        for view in self._views():
+            a, b = _all_pairs(view)
+            matrix = self.make().matrix(view)
+            assert matrix.shape == (len(view), len(view)), f"{_query(view)}: a matrix of shape {matrix.shape}"
+            _none(matrix[a, b] != self.make().preferences(view, a, b), view, a, b, "differs in the matrix")
+
+    def test_one_pair_at_a_time_gives_the_same(self) -> None:
+        """`preference` of two texts is a cell of the matrix."""
+        cases = [(view, a, b, sign) for view in self._views() for a, b, sign in _telling(self.make().matrix(view))]
+        for view, a, b, sign in cases[:: len(cases) // self.scalars + 1]:
+            texts = view.pool.texts[a], view.pool.texts[b]
+            found = self.make().preference(view.pool.query, *texts, collection=self.collection())
+            assert found == sign, f"{_query(view)}: {_names(view, a, b)} alone: {found}, among others: {sign}"
+
+    def test_each_pair_is_an_instance_at_most_once(self) -> None:
+        """What comes twice counts twice."""
+        for view in self._views():
+            rows = self._instances(view)
+            rows = rows if self.both_orders else np.sort(rows, axis=1)
+            assert len(np.unique(rows, axis=0)) == len(rows), f"{_query(view)}: a pair is an instance twice"
+
+    def test_the_instances_are_the_preferences(self) -> None:
+        """The winner comes first."""
+        for view in self._views():
+            matrix, rows = self.make().matrix(view), self._instances(view)
+            found = np.zeros(matrix.shape, bool)
+            found[rows[:, 0], rows[:, 1]] = True
+            neither = found & found.T if self.both_orders else np.zeros(matrix.shape, bool)
+            a, b = _all_pairs(view)
+            _none(((matrix > 0) != (found & ~neither))[a, b], view, a, b, "is an instance, or a preference, not both")
+
+    def test_the_contrasts_are_the_instances(self) -> None:
+        """By query and documents."""
+        views = self._views()
+        expected = {(v.pool.query_id, *(v.pool.doc_ids[i] for i in row)) for v in views for row in self._instances(v)}
+        found = self._contrasts()
+        assert _ids(found) == expected, "the contrasts are not the instances of all queries"
+        assert len(found) == len(expected), f"{len(expected)} instances, {len(found)} contrasts"
+
+    def test_preconditions_are_respected(self) -> None:
+        """A pair that fails one has no preference and is no instance."""
+        for view in self._views():
+            a, b = _all_pairs(view)
+            meets = self._meets(view, a, b)
+            _none(meets != self._meets(view, b, a), view, a, b, "meets the preconditions in one order only")
+            _none(
+                ~meets & (self.make().preferences(view, a, b) != 0), view, a, b, "fails a precondition, but one wins"
+            )
+            rows = self._instances(view)
+            fails = ~self._meets(view, rows[:, 0], rows[:, 1])
+            _none(fails, view, rows[:, 0], rows[:, 1], "fails a precondition and is an instance")
+
+    def test_the_order_of_documents_does_not_matter(self) -> None:
+        """A document's preferences go where the document goes."""
+        for view in self._views():
+            order = np.random.default_rng(0).permutation(len(view)).astype(np.int32)
+            matrix, other = self.make().matrix(view), self.make().matrix(_taken(view, order))
+            a, b = _all_pairs(view)
+            _none((matrix[np.ix_(order, order)] != other)[a, b], view, order[a], order[b], "differs in another order")
+
+    def test_the_order_of_judgements_does_not_matter(self) -> None:
+        """Nor that of the queries."""
+        found, other = self._contrasts(), self.make().contrasts(_turned(self.collection()))
+        assert found.fingerprint == other.fingerprint, "other contrasts when the judgements come in another order"
+
+    def test_the_size_of_blocks_does_not_matter(self) -> None:
+        """Memory is bounded by blocks; nothing else is."""
+        whole = self._contrasts()
+        for size in (1, 50):
+            with patch.object(running, "BLOCK", size), patch.object(self._module(), "BLOCK", size, create=True):
+                found = self._contrasts()
+            assert (len(found), found.fingerprint) == (len(whole), whole.fingerprint), f"others in blocks of {size}"
+
+    def test_most_draws_a_sample_and_says_so(self) -> None:
+        """A part of all instances, with its rate."""
+        whole = self._contrasts()
+        for most in (1, max(1, len(whole) // 3)):
+            part = replace(self.make(), most=most).contrasts(self.collection())
+            assert len(part) <= most, f"{len(part)} contrasts with most={most}"
+            assert _ids(part) <= _ids(whole), f"most={most} gave contrasts that are not among all"
+            assert _accounted(part) == _accounted(whole), f"most={most}: those not drawn are not all in `dropped`"
+            rates = [reason for reason in part.dropped if _RATE.fullmatch(reason)]
+            assert bool(rates) == (_found(part) > most), f"most={most}: the rate is not said in {[*part.dropped]}"
+
+    def test_its_conclusion_is_strict_or_weak(self) -> None:
+        """And the user's choice comes first."""
+        axiom = self.make()
+        assert axiom.concludes in ("strict", "weak"), f"concludes is {axiom.concludes!r}, neither strict nor weak"
+        for choice in ("strict", "weak"):
+            found = replace(axiom, conclusion=choice).concludes
+            assert found == choice, f"with conclusion={choice} it concludes {found!r}"
+
+    def test_its_docstring_states_it(self) -> None:
+        """The reference is made from it."""
+        axiom = self.make()
+        found = sections(type(axiom).__doc__ or "")
+        compat = () if "compat" in axiom.not_filled else ("Compat",)
+        for key in (*NEEDED, *compat):
+            assert found.get(key), f"the docstring has no section '{key}:'"
+        assert found[""].partition("\n")[0].endswith("."), "the first line of the docstring is no whole sentence"
+
+    def _views(self) -> Iterator[View]:
+        if not self.pairwise:
+            raise SkipTest("this axiom does not compare two documents as they are")
+        views = list(self.make().views(self.collection()))
+        assert views, "the collection has no documents for any query; try it on another collection"
+        yield from views
+        for size in (1, 0):  # a query may have one document, or none that exists
+            yield _taken(views[0], np.arange(size, dtype=np.int32))
+
+    def _instances(self, view: View) -> Codes:
+        axiom = self.make()
+        return np.concatenate([np.empty((0, axiom.size), np.int32), *axiom.instances(view)])
+
+    def _meets(self, view: View, a: Codes, b: Codes) -> Flags:
+        flags = [precondition(view, a, b) for precondition in self.make().preconditions()]
+        return np.asarray(np.logical_and.reduce([np.ones(len(a), bool), *flags]), dtype=bool)
+
+    def _module(self) -> Any:
+        return sys.modules[type(self.make()).__module__]
+
+
+@lru_cache(maxsize=1)
+def _turned(collection: Collection) -> Collection:
+    """The collection with its judgements in reverse; one is kept, with all that is computed for it once."""
+    judged = {query: dict(reversed(docs.items())) for query, docs in reversed(collection.qrels.items())}
+    return replace(collection, qrels=judged)
+
+
+def _taken(view: View, order: Codes) -> View:
+    return View(taken(view.pool, order), view.views)
+
+
+def _all_pairs(view: View) -> tuple[Codes, Codes]:
+    """Every ordered pair of documents, each with itself included."""
+    a, b = np.indices((len(view), len(view)), dtype=np.int32).reshape(2, -1)
+    return a, b
+
+
+def _telling(matrix: Signs) -> Iterator[tuple[int, int, int]]:
+    """The first pair of different documents of each sign."""
+    apart = ~np.eye(len(matrix), dtype=bool)
+    for sign in (1, 0, -1):
+        for a, b in np.argwhere((matrix == sign) & apart)[:1].tolist():
+            yield a, b, sign
+
+
+def _none(wrong: Flags, view: View, a: Codes, b: Codes, what: str) -> None:
+    """Assert that no pair is wrong; the message names the first that is."""
+    at = np.flatnonzero(wrong)
+    assert not len(at), f"{_query(view)}: {_names(view, a[at[0]], b[at[0]])} {what} ({len(at)} of {len(a)} pairs)"
+
+
+def _query(view: View) -> str:
+    return f"query {view.pool.query_id}"
+
+
+def _names(view: View, a: Any, b: Any) -> str:
+    return f"({view.pool.doc_ids[a]}, {view.pool.doc_ids[b]})"
+
+
+def _ids(found: Contrasts) -> set[tuple[str, ...]]:
+    """Each contrast as the ids of its query and texts."""
+    query, docs = found.labels.get("query_id"), found.labels.get("doc_ids")
+    if not len(found):
+        return set()
+    assert isinstance(query, Categories), "the label 'query_id' is missing"
+    assert isinstance(docs, Categories), "the label 'doc_ids' is missing"
+    return {(one, *many) for one, many in zip(query.values(), docs.values(), strict=True)}
+
+
+def _accounted(found: Contrasts) -> int:
+    return len(found) + sum(found.dropped.values())
+
+
+def _found(found: Contrasts) -> int:
+    return len(found) + sum(count for reason, count in found.dropped.items() if _RATE.fullmatch(reason))

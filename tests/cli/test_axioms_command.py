@@ -1,0 +1,311 @@
+"""`whyrank axioms`, and axioms in the other commands, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+
+from whyrank.audit.runner import Threshold
+from whyrank.cli.main import main
+from whyrank.cli.show_axioms import axioms_table, both_tables
+from whyrank.contrasts import Finding
+from whyrank.contrasts.files import load
+from whyrank.report import read_findings, read_settings
+
+TINY = {
+    "corpus.jsonl": "".join(
+        json.dumps({"id": i, "text": text}) + "\n"
+        for i, text in {"a": "cats cats", "b": "cats dogs", "c": "cats cows", "d": "pigs"}.items()
+    ),
+    "queries.tsv": "1\tcats\n2\tpigs\n",
+    "qrels.txt": "1 0 a 1\n1 0 b 0\n1 0 c 2\n",
+    "run.txt": "1 Q0 a 1 3.0 x\n1 Q0 b 2 2.0 x\n1 Q0 d 3 1.0 x\n",
+}
+
+
+@pytest.fixture
+def whyrank(monkeypatch, capsys):
+    """Run a command in this process; gives exit code, standard output and standard error."""
+
+    def run(*arguments: str):
+        monkeypatch.setattr(sys, "argv", ["whyrank", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A collection: of the documents of query 1, `a` has more query terms than `b` and `c`."""
+
+    def make(*without: str) -> str:
+        folder = tmp_path / "tiny"
+        folder.mkdir()
+        for name, text in TINY.items():
+            if name not in without:
+                (folder / name).write_text(text)
+        return str(folder)
+
+    return make
+
+
+def studies(out: str) -> list[str]:
+    return list(dict.fromkeys(finding["study"] for finding in json.loads(out)))
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            (["TFC1"], ["axiom/TFC1"]),
+            (["axiom/TFC1"], ["axiom/TFC1"]),
+            (["TFC?"], ["axiom/TFC1", "axiom/TFC2", "axiom/TFC3"]),
+            (["axiom/TFC[13]"], ["axiom/TFC1", "axiom/TFC3"]),
+            (["*TFC1"], ["axiom/TFC1"]),
+            (["TFC1(length=5)"], ["axiom/TFC1(length=5)"]),
+            (["axiom/TFC1(length=10%)", "M-AND"], ["axiom/TFC1(length=10%)", "axiom/M-AND"]),
+            (["TFC1 & AND"], ["axiom/expression(of='TFC1 & AND')"]),
+            (["and(of=('TFC1','AND'))"], ["axiom/and(of=('TFC1','AND'))"]),
+        ],
+    )
+    def test_with_and_without_the_prefix(self, whyrank, given, expected):
+        code, out, err = whyrank("axioms", *given, "--json", "-r", "bm25", "--store", "none")
+        assert code == 0, err
+        assert studies(out) == expected
+
+
+class TestTable:
+    def test_figures_by_hand(self, whyrank, tiny):
+        """`a` beats `b` and `c`; the ranker scores `a` above `b` alone; grades say a > b and a < c."""
+        folder = tiny()
+        module = f"{folder}/mine.py"
+        with open(module, "w") as file:
+            file.write(
+                "def f(queries, docs):\n    return [float(d == 'cats cats') - 2 * (d == 'cats dogs') for d in docs]\n"
+            )
+            file.write("def g(queries, docs):\n    return [0.0 for d in docs]\n")
+        asked = ("axioms", "TFC1", "TFC1(conclusion=weak)", "-c", folder, "--analyzer", "whitespace")
+        code, out, _ = whyrank(*asked, "-r", f"python:{module}:f", "-r", f"python:{module}:g")
+        assert code == 0
+        rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in out.splitlines()]
+        header = next(row for row in rows if row[:1] == ["axiom"])
+        assert header == ["axiom", "ranker", "conclusion", "instances", "per query", "share", "95% interval", "chance", "p adj.",
+                          "satisfied", "tied", "violated", "with relevant", "agrees"]  # fmt: skip
+        figures = [dict(zip(header, row, strict=True)) for row in rows if row[0:1] and row[0].startswith("TFC1")]
+        shown = [
+            [row[name] for name in ("conclusion", "share", "chance", "satisfied", "tied", "violated")]
+            for row in figures
+        ]
+        assert shown == [
+            ["strict", "1.000", "0.500", "2", "0", "0"],
+            ["strict", "0.000", "0.000", "0", "2", "0"],
+            ["weak", "1.000", "0.500", "2", "0", "0"],
+            ["weak", "1.000", "1.000", "0", "2", "0"],
+        ]
+        assert {(row["instances"], row["per query"], row["with relevant"], row["agrees"]) for row in figures} == {
+            ("2", "2.0", "2", "0.500 of 2")
+        }
+        assert ["delta: 0 (axioms)"] in rows
+
+    FINDING = Finding(
+        study="axiom/LNC1", ranker="bm25", collection="toy", n=6912, positive=60, neutral=10, negative=30, nonfinite=2,
+        score=0.3, ci_low=0.2, ci_high=0.4, p_value=0.001, p_adjusted=0.01, mean_diff=0.5, median_diff=0.25, delta=0.0,
+        n_queries=20, fingerprint="ab", seed=0, conclusion="weak", satisfied=0.7, satisfied_low=0.6, satisfied_high=0.8,
+        chance=0.55, with_relevant=1234, decided=1000, agreement=0.25,
+    )  # fmt: skip
+
+    def test_a_finding(self, capsys):
+        axioms_table([self.FINDING], {"bm25": Threshold(0.4)}, 0.05, "holm")
+        out = capsys.readouterr().out
+        assert "0.700*" in out
+        assert "[0.600, 0.800]" in out
+        assert "345.6" in out
+        assert "0.250 of 1,000" in out
+        assert "delta: 0 (axioms)" in out
+        assert "2 contrasts without a finite score" in out
+
+    def test_nothing_found(self, capsys):
+        undefined = (
+            "satisfied",
+            "satisfied_low",
+            "satisfied_high",
+            "chance",
+            "p_adjusted",
+            "with_relevant",
+            "agreement",
+        )
+        axioms_table([replace(self.FINDING, n=0, n_queries=0, **dict.fromkeys(undefined))], {}, 0.05, "holm")
+        row = next(line for line in capsys.readouterr().out.splitlines() if "LNC1" in line)
+        assert row.count("–") == 7
+
+    def test_two_tables(self, capsys):
+        probe = replace(self.FINDING, study="matched/length|tf", conclusion="", delta=0.4)
+        both_tables([probe, self.FINDING], {"bm25": Threshold(0.4)}, 0.05, "holm")
+        first, _, second = capsys.readouterr().out.partition("  axiom ")
+        assert ("matched/length|tf" in first, "LNC1" in first) == (True, False)
+        assert ("matched/length|tf" in second, "LNC1" in second) == (False, True)
+        assert "delta: bm25 0.4 (given)" in first
+        assert "delta: 0 (axioms)" in second
+
+    def test_a_delta_that_was_asked_for(self, whyrank):
+        _, out, _ = whyrank("axioms", "TFC1", "--delta", "0.5")
+        assert "delta: bm25 0.5 (given), ql 0.5 (given)" in out
+        _, out, _ = whyrank("axioms", "TFC1", "--delta", "p50")
+        assert "(run bm25 of sample)" in out
+
+    def test_expressions_are_shown_as_they_are_written(self, whyrank):
+        _, out, _ = whyrank("axioms", "(TFC1 & AND) | DIV", "-r", "bm25")
+        assert "  (TFC1 & AND) | DIV " in out
+
+
+class TestOptions:
+    def test_groups(self, whyrank):
+        _, out, _ = whyrank("axioms", "TFC1", "--by", "relevance_group", "-r", "bm25", "--json")
+        whole, *parts = json.loads(out)
+        assert whole["group"] is None
+        for name in ("n", "positive", "with_relevant", "decided"):
+            assert sum(part[name] for part in parts) == whole[name]
+        assert {part["group"]: part["agreement"] for part in parts}["both non-relevant"] is None
+
+    def test_max_tokens(self, whyrank):
+        counts = {}
+        for given in ("512", "10", "none"):
+            _, out, _ = whyrank("axioms", "TFC1", "-r", "bm25", "--json", "--max-tokens", given)
+            counts[given] = json.loads(out)[0]["n"], json.loads(out)[0]["call"]
+        assert counts["512"][1] == "axiom/TFC1"
+        assert counts["none"] == (counts["512"][0], "axiom/TFC1(max_tokens=None)"), "texts of the sample are short"
+        assert counts["10"][1] == "axiom/TFC1(max_tokens=10)"
+        assert counts["10"][0] != counts["512"][0]
+
+    def test_compat_is_for_the_nine(self, whyrank):
+        _, out, err = whyrank("axioms", "TFC1", "AND", "--compat", "camara-hauff", "-r", "bm25", "--json")
+        assert [f["call"] for f in json.loads(out)] == ["axiom/TFC1(compat=camara-hauff)", "axiom/AND"]
+        assert "no mode camara-hauff: axiom/AND" in err
+
+    def test_all_documents(self, whyrank):
+        _, judged, _ = whyrank("axioms", "TFC1", "-r", "bm25", "--json")
+        _, found, _ = whyrank("axioms", "TFC1", "-r", "bm25", "--json", "--pairs", "all", "--candidates", "bm25")
+        assert json.loads(found)[0]["n"] > json.loads(judged)[0]["n"]
+        assert "candidates=bm25" in json.loads(found)[0]["call"]
+
+    def test_a_sweep_calibrates(self, whyrank):
+        _, out, _ = whyrank("axioms", "TFC1", "--sweep")
+        assert "p99" in out
+        assert "delta: 0 (axioms)" in out
+
+    def test_only_the_contrasts_are_scored(self, whyrank, tiny):
+        folder = tiny()
+        with open(f"{folder}/mine.py", "w") as file:
+            file.write(
+                "import sys\ndef f(queries, docs):\n    sys.stderr.write(f'asked {len(docs)}\\n')\n    return [1.0] * len(docs)\n"
+            )
+        asked = ("-c", folder, "-r", f"python:{folder}/mine.py:f", "--analyzer", "whitespace", "--store", "none")
+        _, _, err = whyrank("axioms", "TFC1", *asked)
+        assert err.count("asked") == 1
+        assert "asked 3" in err
+        _, _, err = whyrank("axioms", "TFC1", *asked, "--delta", "p50")
+        assert err.count("asked") == 2
+
+
+class TestWithoutJudgements:
+    ASKED = ("axioms", "TFC1", "-r", "bm25", "--analyzer", "whitespace", "--json")
+
+    def test_a_run_takes_their_place(self, whyrank, tiny):
+        folder = tiny("qrels.txt")
+        _, out, err = whyrank(*self.ASKED, "-c", folder, "--candidates", f"{folder}/run.txt")
+        [found] = json.loads(out)
+        assert (found["n"], found["with_relevant"]) == (1, None), "c is not in the run"
+        assert "pairs=top:100" in found["call"]
+        assert "tiny has no judgements, so axioms pair top:100" in err
+
+    def test_no_run_either(self, whyrank, tiny):
+        folder = tiny("qrels.txt")
+        _, out, err = whyrank(*self.ASKED, "-c", folder)
+        assert (json.loads(out)[0]["n"], json.loads(out)[0]["satisfied"]) == (0, None)
+        assert "neither judgements nor a run" in err
+        assert "--candidates" in err
+
+    def test_unless_pairs_are_asked_for(self, whyrank, tiny):
+        folder = tiny("qrels.txt")
+        for pairs, n in (("judged", 0), ("top:2", 1)):
+            _, out, err = whyrank(*self.ASKED, "-c", folder, "--candidates", f"{folder}/run.txt", "--pairs", pairs)
+            assert json.loads(out)[0]["n"] == n
+            assert "so axioms pair" not in err
+
+    def test_judgements_come_first(self, whyrank, tiny):
+        folder = tiny()
+        _, out, err = whyrank(*self.ASKED, "-c", folder, "--candidates", f"{folder}/run.txt")
+        assert json.loads(out)[0]["n"] == 2
+        assert "so axioms pair" not in err
+
+    def test_probes_stay_as_they_are(self, whyrank, tiny):
+        folder = tiny("qrels.txt")
+        asked = ("contrasts", "matched/length|tf", "-c", folder, "--candidates", f"{folder}/run.txt")
+        _, _, err = whyrank(*asked, "--out", f"{folder}/c.jsonl")
+        assert "0 contrasts" in err
+        assert "so axioms pair" not in err
+
+
+class TestResults:
+    def test_the_folder_has_all_fields(self, whyrank, tmp_path):
+        folder = tmp_path / "r"
+        code, out, err = whyrank(
+            "axioms", "TFC1", "LNC2", "TFC1 & AND", "--out", str(folder), "--json", "--by", "relevance_group"
+        )
+        assert code == 0, err
+        found = read_findings(folder)
+        assert [f.as_dict() for f in found] == json.loads(out)
+        assert {(f.conclusion, f.scale) for f in found} == {
+            (conclusion, scale)
+            for conclusion in ("strict", "weak")
+            for scale in ("sum of term weights", "log probability")
+        }
+        table = pq.read_table(folder / "findings.parquet")
+        kinds = {
+            name: str(table.schema.field(name).type)
+            for name in ("satisfied", "with_relevant", "decided", "agreement")
+        }
+        assert kinds == {"satisfied": "double", "with_relevant": "int64", "decided": "int64", "agreement": "double"}
+
+    def test_the_record_says_which_delta_applied(self, whyrank, tmp_path):
+        asked = ("axioms", "TFC1", "-r", "bm25", "--out", str(tmp_path / "r"))
+        whyrank(*asked)
+        record = read_settings(tmp_path / "r")
+        assert record["thresholds"]["bm25"] == {
+            "delta": 0.0, "source": "none needed, because only axioms are asked", "axioms": 0.0
+        }  # fmt: skip
+        assert record["studies"][0]["conclusion"] == "strict"
+        whyrank(*asked, "--delta", "0.5")
+        given = read_settings(tmp_path / "r")["thresholds"]["bm25"]
+        assert given == {"delta": 0.5, "source": "given", "axioms": 0.5}
+
+
+class TestOtherCommands:
+    def test_contrasts(self, whyrank, tmp_path):
+        code, _, err = whyrank("contrasts", "axiom/TFC1", "--out", str(tmp_path / "x.parquet"))
+        found = load(tmp_path / "x.parquet")
+        assert code == 0, err
+        assert f"{len(found):,} contrasts of axiom/TFC1" in err
+
+    def test_contrasts_with_a_ranker(self, whyrank, tmp_path):
+        whyrank("contrasts", "axiom/TFC1", "--out", str(tmp_path / "x.jsonl"), "-r", "bm25")
+        rows = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
+        assert all(row["effect"] == (row["diff"] > 0) - (row["diff"] < 0) for row in rows), "delta is zero"
+
+    def test_list(self, whyrank):
+        _, out, _ = whyrank("list", "axioms", "--json")
+        lines = json.loads(out)["axioms"]
+        assert lines["axiom/TFC1"] == "Of two texts of about the same length, the one with more query terms wins."
+        assert all(line.endswith(".") for line in lines.values())
+
+    def test_probes_know_no_axioms(self, whyrank):
+        code, _, err = whyrank("probe", "axiom/TFC1")
+        assert code == 2
+        assert "unknown probe 'axiom/TFC1'" in err

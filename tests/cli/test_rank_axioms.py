@@ -1,0 +1,163 @@
+"""Re-ranking by axioms and tables of preferences, as a user types them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from whyrank.axioms.reranking import rerank
+from whyrank.cli.main import main
+from whyrank.data import open_collection
+from whyrank.data.trec import ranking, read_run
+
+
+@pytest.fixture
+def whyrank(monkeypatch, capsys):
+    """Run a command in this process; gives exit code, standard output and standard error."""
+
+    def run(*arguments: str):
+        monkeypatch.setattr(sys, "argv", ["whyrank", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+def one_line(result) -> str:
+    code, out, err = result
+    assert code == 2, err
+    assert out == ""
+    assert err.startswith("whyrank: ")
+    assert err.count("\n") == 1, err
+    return err
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    path = tmp_path / "c"
+    path.mkdir()
+    texts = {"a": "cats", "b": "cats and dogs", "c": "dogs", "d": "birds"}
+    (path / "corpus.jsonl").write_text("".join(f'{{"id": "{d}", "text": "{t}"}}\n' for d, t in texts.items()))
+    (path / "queries.tsv").write_text("1\tcats dogs\n")
+    (path / "qrels.txt").write_text("1 0 a 1\n1 0 b 2\n1 0 c 0\n")
+    (path / "run.txt").write_text("1 Q0 d 1 4 t\n1 Q0 c 2 3 t\n1 Q0 a 3 2 t\n1 Q0 b 4 1 t\n")
+    return path
+
+
+class TestRank:
+    @pytest.mark.parametrize("method", ["kwiksort", "tournament"])
+    def test_a_run_out(self, whyrank, folder, tmp_path, method):
+        out = tmp_path / "out.txt"
+        code, _, err = whyrank("rank", "--collection", str(folder), "--axiom", "M-AND | -ORIG", "--candidates", str(folder / "run.txt"),
+                               "--method", method, "--out", str(out))  # fmt: skip
+        assert code == 0
+        assert "4 lines for 1 queries by M-AND | -ORIG" in err
+        assert ranking(read_run(out)["1"]) == ["b", "a", "c", "d"]
+        assert out.read_text().splitlines()[0] == "1 Q0 b 1 4.0 M-AND_|_-ORIG"
+
+    def test_depth(self, whyrank, folder):
+        asked = ("rank", "--collection", str(folder), "--axiom", "-ORIG", "--candidates", str(folder / "run.txt"))
+        assert [line.split()[2] for line in whyrank(*asked)[1].splitlines()] == ["b", "a", "c", "d"]
+        assert [line.split()[2] for line in whyrank(*asked, "--depth", "2")[1].splitlines()] == ["c", "d", "a", "b"]
+
+    def test_the_same_as_from_python(self, whyrank, tmp_path):
+        out = tmp_path / "out.txt"
+        code, _, _ = whyrank(
+            "rank", "--axiom", "2*TFC1 - DIV", "--candidates", "bm25", "--seed", "5", "--out", str(out)
+        )
+        sample = open_collection("sample")
+        assert code == 0
+        assert read_run(out) == rerank("2*TFC1 - DIV", sample, sample.runs["bm25"], seed=5)
+
+    def test_the_analyzer_counts(self, whyrank, folder):
+        asked = ("rank", "--collection", str(folder), "--axiom", "M-AND", "--candidates", str(folder / "run.txt"))
+        (folder / "queries.tsv").write_text("1\tCAT DOG\n")
+        assert whyrank(*asked)[1].startswith("1 Q0 b "), "stems are found"
+        assert whyrank(*asked, "--analyzer", "whitespace")[1].startswith("1 Q0 d "), "words are not"
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (["--axiom", "TFC1"], "--candidates"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--ranker", "bm25"], "--ranker"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--store", "none"], "--store"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--stats", "sample"], "--stats"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--method", "quicksort"], "'kwiksort'"),
+            (["--axiom", "TFC4", "--candidates", "bm25"], "TFC1"),
+            (["--axiom", "TFC1 &", "--candidates", "bm25"], "no expression"),
+            (["--axiom", "TFC2", "--candidates", "bm25"], "TFC2"),
+            (["--axiom", "", "--candidates", "bm25"], "no expression"),
+            (["--axiom", "TFC1", "--candidates", "no.run"], "no.run"),
+            (["--axiom", "TFC1", "--candidates", ""], "--candidates"),
+            (["--axiom", "TFC4", "--candidates", "x", "--collection", "no/such"], "TFC4"),
+            (["--method", "tournament"], "--axiom"),
+            (["--ranker", "bm25", "--ranker", "ql"], "one --ranker"),
+        ],
+    )
+    def test_wrong_requests(self, whyrank, arguments, says):
+        assert says in one_line(whyrank("rank", *arguments))
+
+
+class TestPreferences:
+    def test_pairs(self, whyrank, folder, tmp_path):
+        out = tmp_path / "p.parquet"
+        code, _, err = whyrank(
+            "preferences",
+            "TFC1",
+            "M-AND & -DIV",
+            "--collection",
+            str(folder),
+            "--analyzer",
+            "whitespace",
+            "--out",
+            str(out),
+        )
+        assert code == 0
+        assert "3 pairs by 2 axioms" in err
+        table = pq.read_table(out)
+        assert table.column_names[3:5] == [
+            "TFC1(analyzer=whitespace)",
+            "and(analyzer=whitespace,of=('M-AND', \"not(of=('DIV',))\"))",
+        ]
+        assert [(row["doc_a"], row["doc_b"]) for row in table.to_pylist()] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+    def test_features_of_candidates(self, whyrank, folder, tmp_path):
+        out = tmp_path / "f.parquet"
+        code, _, err = whyrank("preferences", "AND", "--features", "--pairs", "top:4", "--candidates", str(folder / "run.txt"),
+                               "--collection", str(folder), "--out", str(out))  # fmt: skip
+        assert code == 0
+        assert "4 documents by 1 axiom" in err
+        rows = {row["doc_id"]: row for row in pq.read_table(out).to_pylist()}
+        assert rows["b"]["AND mean"] == 1
+        assert rows["d"]["AND mean"] == pytest.approx(-1 / 3)
+        assert (rows["d"]["AND max"], rows["d"]["AND min"], rows["d"]["relevance"]) == (0, -1, None)
+
+    def test_patterns_leave_out_what_compares_no_pairs(self, whyrank, folder, tmp_path):
+        out = tmp_path / "p.parquet"
+        code, _, err = whyrank("preferences", "TFC*", "TFC1", "--collection", str(folder), "--out", str(out))
+        assert code == 0
+        assert "left out: axiom TFC2" in err
+        assert pq.read_table(out).column_names[3:-2] == ["TFC1", "TFC3"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (["TFC1"], "--out"),
+            (["TFC1", "--out", "x.csv"], ".parquet"),
+            (["TFC4", "--out", "x.parquet"], "'axiom/TFC1'"),
+            (["XYZ*", "--out", "x.parquet"], "XYZ*"),
+            (["TFC2", "--out", "x.parquet"], "TFC2"),
+            (["TFC1 |", "--out", "x.parquet"], "no expression"),
+            (["TFC1", "--pairs", "top:0", "--out", "x.parquet"], "top:K"),
+            (["TFC1", "--collection", "no/such", "--out", "x.parquet"], "no/such"),
+        ],
+    )
+    def test_wrong_requests(self, whyrank, arguments, says, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert says in one_line(whyrank("preferences", *arguments))
+        assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,325 @@
+"""Finished runs as rankers: matched by ids, and by texts where there are no ids."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import pickle
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.audit.runner import Plan, Threshold, answers
+from whyrank.audit.thresholds import candidates_for_delta, thresholds
+from whyrank.contrasts import Contrasts, Pair
+from whyrank.contrasts.identified import scores_by_ids
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection, open_collection, read_run, write_run
+from whyrank.probes import probes
+from whyrank.rankers import Setting, open_ranker
+from whyrank.scoring import Engine, ScoreStore, executor
+from whyrank.scoring.ranking import rerank
+from whyrank.testing import RankerContract
+from whyrank.testing.examples import sample
+
+DOCS = {"a": "red fox", "b": "blue fox", "twin": "red fox", "c": "a long text about foxes"}
+QUERIES = {"1": "fox", "2": "fox", "3": "dog"}
+RUN = {"1": {"a": 1.5, "b": 0.5}, "2": {"twin": 2.5, "gone": 9.0}, "3": {"c": -1.0}, "unknown": {"a": 7.0}}
+
+
+def toy(**runs) -> Collection:
+    return Collection.of(DOCS, QUERIES, {"1": {"a": 1, "b": 0}}, runs=runs or {"mine": RUN}, name="toy")
+
+
+def opened(collection=None, spec="run:mine"):
+    return open_ranker(spec, Setting(collection or toy()))
+
+
+def best(query: str, doc: str) -> float:
+    """The highest score of any pair of ids with these texts."""
+    found = [
+        score
+        for q, scores in RUN.items()
+        for d, score in scores.items()
+        if QUERIES.get(q) == query and DOCS.get(d) == doc
+    ]
+    return max(found, default=math.nan)
+
+
+class TestScores:
+    def test_texts_stand_for_their_ids(self):
+        pairs = [(q, d) for q in [*QUERIES.values(), "cat"] for d in [*DOCS.values(), "nothing"]]
+        found = opened().score([q for q, _ in pairs], [d for _, d in pairs])
+        assert np.array_equal(found, [best(*pair) for pair in pairs], equal_nan=True)
+        assert best("fox", "red fox") == 2.5, "one text, two queries and two documents: the highest score"
+
+    def test_ids_are_exact(self):
+        found = opened().score_ids(["1", "1", "2", "2", "3", "4"], ["a", "twin", "a", "gone", "c", "a"])
+        assert np.array_equal(found, [1.5, math.nan, math.nan, 9.0, -1.0, math.nan], equal_nan=True)
+
+    def test_no_pairs(self):
+        assert opened().score([], []).shape == opened().score_ids([], []).shape == (0,)
+
+    def test_a_file_plain_or_packed(self, tmp_path):
+        write_run(tmp_path / "r.txt", RUN)
+        (tmp_path / "r.gz").write_bytes(gzip.compress((tmp_path / "r.txt").read_bytes()))
+        for name in ("r.txt", "r.gz"):
+            ranker = opened(spec=f"run:{tmp_path / name}")
+            assert ranker.name == f"run:{tmp_path / name}"
+            assert ranker.score_ids(["1", "2"], ["b", "twin"]).tolist() == [0.5, 2.5]
+
+    def test_a_ranker_of_ids_is_never_stored(self, tmp_path):
+        store = ScoreStore(tmp_path / "s.sqlite")
+        for _ in range(2):
+            scores = Engine(store).score(opened(), ["dog"], [DOCS["c"]], *np.zeros((2, 1), np.int32))
+            assert (scores.scored, scores.values.tolist()) == (1, [-1.0])
+
+    def test_it_says_what_its_scale_is(self):
+        assert opened().scale == "as in the run"
+
+
+class TestIdentity:
+    def test_the_content_decides(self, tmp_path):
+        path = tmp_path / "r.txt"
+        write_run(path, RUN)
+        first = repr(opened(spec=f"run:{path}"))
+        path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+        assert repr(opened(spec=f"run:{path}")) == first, "the order of lines does not matter"
+        write_run(path, RUN | {"3": {"c": -1.0000000001}})
+        assert repr(opened(spec=f"run:{path}")) != first
+
+    def test_name_and_file_of_one_run_have_one_digest(self, tmp_path):
+        write_run(tmp_path / "r.txt", RUN)
+        digests = {repr(opened(spec=s)).partition(" content=")[2] for s in ("run:mine", f"run:{tmp_path / 'r.txt'}")}
+        assert len(digests) == 1
+        assert "" not in digests
+
+    def test_travels_to_another_process_without_the_collection(self):
+        ranker = opened()
+        copy = pickle.loads(pickle.dumps(ranker))
+        assert copy.collection is None
+        assert repr(copy) == repr(ranker)
+        assert copy.score(["fox"], ["red fox"]).tolist() == [2.5]
+
+
+class TestContract(RankerContract):
+    def make(self):
+        return open_ranker("run:bm25", self.setting())
+
+    def pairs(self):
+        collection, run = sample(), sample().runs["bm25"]
+        ids = [(q, d) for q in list(run)[:4] for d in list(run[q])[:3]]
+        return [(collection.queries[q], collection.docs[d]) for q, d in ids]
+
+
+class TestErrors:
+    def test_no_collection(self):
+        with pytest.raises(WhyrankError, match=r"'run:x\.txt' needs the collection"):
+            open_ranker("run:x.txt")
+
+    def test_no_file(self):
+        with pytest.raises(WhyrankError, match=r"no\.txt: there is no such run file; runs of toy: mine"):
+            opened(spec="run:no.txt")
+
+    def test_no_name(self):
+        with pytest.raises(WhyrankError, match="run:RESOURCE"):
+            opened(spec="run")
+
+    def test_empty_file(self, tmp_path):
+        (tmp_path / "r.txt").write_text("\n")
+        with pytest.raises(WhyrankError, match="empty"):
+            opened(spec=f"run:{tmp_path / 'r.txt'}")
+
+    def test_a_folder(self, tmp_path):
+        with pytest.raises(WhyrankError, match="cannot be read"):
+            opened(spec=f"run:{tmp_path}")
+
+    def test_another_collection(self, tmp_path):
+        write_run(tmp_path / "r.txt", {"77": {"a": 1.0}})
+        with pytest.raises(WhyrankError, match="has no query of collection toy"):
+            opened(spec=f"run:{tmp_path / 'r.txt'}")
+
+    @pytest.mark.parametrize("run", [{"1": {"x": 1.0, "y": 2.0}, "9": {"a": 1.0}}, {"9": {"a": 1.0, "b": 1, "c": 2}}])
+    def test_no_pair_in_common(self, run):
+        with pytest.raises(WhyrankError, match=r"odd: none of the 3 scored pairs is one of collection toy"):
+            opened(toy(odd=run), "run:odd")
+
+    def test_an_empty_run(self):
+        with pytest.raises(WhyrankError, match="none of the 0 scored pairs"):
+            opened(toy(odd={}), "run:odd")
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A study with given contrasts."""
+
+    pairs: tuple[Pair, ...]
+    id: str = "fixed"
+    positive: str = "prefers the first"
+    symmetric: bool = False
+
+    def contrasts(self, collection):
+        return Contrasts.from_pairs(self.pairs)
+
+
+def pair(query_id, *doc_ids, texts=None, query=None):
+    texts = texts or [DOCS[d] for d in doc_ids]
+    return Pair(query or QUERIES[query_id], tuple(texts), {"query_id": query_id, "doc_ids": doc_ids})
+
+
+def answered(*pairs, engine=None):
+    plan = Plan(toy(), {"fixed": Fixed(pairs)}, [opened()], engine or Engine(), {"run:mine": Threshold(0.0)})
+    [answer] = answers(plan)
+    return answer
+
+
+class TestByIds:
+    def test_two_documents_with_one_text_have_scores_of_their_own(self):
+        answer = answered(pair("1", "a", "b"), pair("2", "twin", "a"))
+        expected = [[1.5, 0.5], [2.5, math.nan]]
+        assert np.array_equal(answer.reading.scores, expected, equal_nan=True)
+        assert [f.reason for f in answer.failures] == ["no score for query 2 and document a"]
+        assert (answer.findings[0].n, answer.findings[0].positive, answer.findings[0].nonfinite) == (2, 1, 1)
+
+    def test_texts_made_for_a_study_have_no_score(self):
+        answer = answered(pair("1", "a*2", "a", texts=["red fox red fox", "red fox"]))
+        assert np.array_equal(answer.reading.scores, [[math.nan, 1.5]], equal_nan=True)
+        assert answer.findings[0].nonfinite == 1
+
+    def test_an_edited_text_under_the_id_of_its_original_has_no_score(self):
+        """Else every edit would seem to change nothing: the run has one score for the id."""
+        answer = answered(pair("1", "a", "a", texts=["red", "red fox"]))
+        assert np.array_equal(answer.reading.scores, [[math.nan, 1.5]], equal_nan=True)
+        assert "are not query 1 and document a" in answer.failures[0].reason
+
+    def test_a_document_cut_to_its_beginning_is_the_document(self):
+        answer = answered(pair("1", "a", "b", texts=["red", "blue fox"]))
+        assert answer.reading.scores.tolist() == [[1.5, 0.5]]
+
+    def test_ids_of_another_collection_have_no_score(self):
+        answer = answered(pair("1", "a", "b", texts=["some", "thing"]), pair("1", "a", "b", query="other words"))
+        assert not np.isfinite(answer.reading.scores).any()
+
+    def test_without_ids_by_texts(self):
+        answer = answered(Pair("fox", ("red fox", "blue fox")))
+        assert answer.reading.scores.tolist() == [[2.5, 0.5]]
+
+    def test_other_rankers_are_asked_by_text(self):
+        contrasts = Contrasts.from_pairs([pair("1", "a", "b")])
+        assert scores_by_ids(open_ranker("bm25", Setting(toy())), contrasts) is None
+
+    def test_no_contrasts(self):
+        contrasts = Contrasts.from_pairs([pair("1", "a", "b")]).take(slice(0, 0))
+        scores = scores_by_ids(opened(), contrasts)
+        assert (scores.values.shape, scores.failures) == ((0,), [])
+
+    @settings(max_examples=60)
+    @given(st.lists(st.tuples(*[st.sampled_from(["1", "2", "3"]), *[st.sampled_from(["a", "b", "c", "twin", "new"])] * 3]), min_size=1))  # fmt: skip
+    def test_any_rows(self, rows):
+        """Whatever ids repeat, each text of each contrast gets the score of its own pair."""
+        texts = DOCS | {"new": "an unheard of text"}
+        made = [pair(q, *ids, texts=[texts[d] for d in ids]) for q, *ids in rows]
+        scores = scores_by_ids(opened(), Contrasts.from_pairs(made))
+        expected = [RUN[q].get(d, math.nan) if d in DOCS else math.nan for q, *ids in rows for d in ids]
+        assert np.array_equal(scores.values, expected, equal_nan=True)
+        lacking = {(q, d) for q, *ids in rows for d in ids if d not in RUN[q]}
+        assert Counter(f.query for f in scores.failures) == Counter(QUERIES[q] for q, _ in lacking)
+
+    def test_many_rows_take_no_time(self):
+        import time
+
+        n = 1_000_000
+        random = np.random.default_rng(0)
+        docs = {f"d{i}": f"text {i}" for i in range(2000)}
+        collection = Collection.of(docs, {"q": "x"}, runs={"mine": {"q": {d: float(i) for i, d in enumerate(docs)}}})
+        from whyrank.contrasts import Categories
+
+        doc = random.integers(0, 2000, (n, 2)).astype(np.int32)
+        labels = {"query_id": Categories(np.zeros(n, np.int32), ["q"]), "doc_ids": Categories(doc, list(docs))}
+        contrasts = Contrasts(["x"], list(docs.values()), np.zeros(n, np.int32), doc, labels)
+        start = time.perf_counter()
+        scores = scores_by_ids(opened(collection), contrasts)
+        assert time.perf_counter() - start < 2
+        assert np.array_equal(scores.values.reshape(n, 2), doc.astype(np.float64))
+
+
+class TestStudies:
+    def test_a_run_answers_as_the_ranker_that_made_it(self):
+        """On documents of the run, BM25 and its own run have the same findings, but for the name."""
+        collection = open_collection("sample")
+        judged = {q: dict.fromkeys(docs, 0.0) for q, docs in collection.qrels.items()}
+        bm25 = open_ranker("bm25", Setting(collection))
+        made, _ = rerank(Engine(), bm25, collection, judged)
+        collection.runs = {"made": made}
+        rankers = [bm25, open_ranker("run:made", Setting(collection))]
+        deltas = thresholds("p50", rankers, candidates_for_delta(collection), Engine())
+        assert deltas["run:made"].delta == deltas["bm25"].delta > 0
+        studies = {
+            name: probes.create(name, tolerance="10%") for name in ("matched/relevance|length", "matched/length|tf")
+        }
+        found = [f for a in answers(Plan(collection, studies, rankers, Engine(), deltas)) for f in a.findings]
+        for one, two in zip(found[::2], found[1::2], strict=True):
+            assert (one.ranker, two.ranker) == ("bm25", "run:made")
+            assert (one.score, one.n, one.p_value, one.mean_diff) == (two.score, two.n, two.p_value, two.mean_diff)
+
+    def test_edited_texts_have_no_score(self):
+        """Edited probes label both texts with the id of the original."""
+        collection = open_collection("sample")
+        contrasts = probes.create("edited/typos").contrasts(collection)
+        scores = scores_by_ids(open_ranker("run:bm25", Setting(collection)), contrasts).values.reshape(-1, 2)
+        assert np.isnan(scores[:, 0]).all()
+        assert np.isfinite(scores[:, 1]).sum() > 100
+
+    def test_re_ranking_with_a_run_gives_the_run(self):
+        collection = open_collection("sample")
+        ranker, run = open_ranker("run:bm25", Setting(collection)), collection.runs["bm25"]
+        for engine in (Engine(), Engine(executor=executor("processes(workers=2)"))):
+            made, failures = rerank(engine, ranker, collection, run)
+            assert made == run
+            assert failures == []
+
+    def test_real_runs(self, data_folder):
+        """Scores of a dense retriever's run, by ids, are those of the file."""
+        collection = open_collection(str(data_folder / "msmarco_dl19"))
+        ranker = open_ranker("run:tasb.top100", Setting(collection))
+        study = {"m": probes.create("matched/length|relevance", pairs="top:20", candidates="tasb.top100")}
+        [answer] = answers(Plan(collection, study, [ranker], Engine(), {}))
+        run, labels = collection.runs["tasb.top100"], answer.contrasts.labels
+        queries, docs = labels["query_id"].values(), labels["doc_ids"].values()
+        expected = [[run[q][d] for d in ids] for q, ids in zip(queries, docs, strict=True)]
+        assert answer.reading.scores.tolist() == expected
+        assert len(expected) > 100
+
+
+def test_the_command_line(tmp_path, monkeypatch, capsys):
+    import json
+    import sys
+
+    from whyrank.cli.main import main
+
+    collection = open_collection("sample")
+    write_run(
+        tmp_path / "sys.txt", {q: {d: -s for d, s in docs.items()} for q, docs in collection.runs["bm25"].items()}
+    )
+    command = [
+        "whyrank",
+        "probe",
+        "matched/relevance|length",
+        "-r",
+        f"run:{tmp_path / 'sys.txt'}",
+        "-r",
+        "run:bm25",
+        "--json",
+    ]
+    monkeypatch.setattr(sys, "argv", [*command, "--tolerance", "10%", "--delta", "0"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    out = capsys.readouterr()
+    assert stop.value.code == 0, out.err
+    upside_down, bm25 = json.loads(out.out)
+    assert upside_down["score"] == -bm25["score"] != 0
+    assert read_run(tmp_path / "sys.txt")

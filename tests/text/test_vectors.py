@@ -1,0 +1,297 @@
+"""Word vectors from all layouts, and what is said about files that are none."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whyrank.core.errors import BadInput
+from whyrank.text import vector_json, vector_numbers, vectors
+from whyrank.text.vectors import Vectors, open_vectors
+
+WORDS = ["the", "café", "2020", ",", "x-y"]
+MATRIX = np.array([[1, 2, 3], [0.5, -1e-3, 0], [-7, 8, 9], [0.1, 0.2, 0.3], [1e10, 0, -1]], np.float32)
+
+
+def lines(words=WORDS, matrix=MATRIX, separator=" ", end="\n"):
+    return "".join(
+        f"{w}{separator}{separator.join(str(x) for x in row)}{end}" for w, row in zip(words, matrix, strict=True)
+    )
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return str(path)
+
+
+def check(spec, words=WORDS, matrix=MATRIX):
+    found = open_vectors(spec)
+    assert list(found.words) == list(words)
+    assert found.matrix.dtype == np.float32
+    assert np.array_equal(found.matrix, np.asarray(matrix, np.float32))
+    assert (len(found), found.dims, found.name) == (len(words), np.shape(matrix)[1], spec)
+    assert found.rows(words).tolist() == list(range(len(words)))
+    return found
+
+
+TEXTS = {
+    "plain": lines(),
+    "header": f"5 3\n{lines()}",
+    "windows": lines(end="\r\n"),
+    "mark": f"\ufeff{lines()}",
+    "tabs": lines(separator="\t"),
+    "blank at the end": lines(end=" \n"),
+    "no line end": lines().rstrip("\n"),
+    "blank lines": lines(end="\n\n"),
+    "two blanks": lines(separator="  "),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_files(tmp_path, text, packed):
+    content = gzip.compress(text.encode()) if packed else text
+    check(write(tmp_path / ("v.vec.gz" if packed else "v.txt"), content))
+
+
+def test_words_with_blanks_are_what_stands_before_the_numbers(tmp_path):
+    words = ["the", ". . .", "at x@y.z", "1 2", "a", "\u00a0", "\x85"]
+    matrix = np.arange(21).reshape(7, 3) / 8
+    check(write(tmp_path / "v.txt", lines(words, matrix)), words, matrix)
+
+
+def test_a_header_is_one_only_where_the_rest_agrees(tmp_path):
+    check(write(tmp_path / "v.txt", "7 2\nthe 3\nof 4\n"), ["7", "the", "of"], [[2], [3], [4]])
+    check(write(tmp_path / "w.txt", "2 1\nthe 3\nof 4\n"), ["the", "of"], [[3], [4]])
+
+
+def test_of_a_word_that_occurs_twice_the_first_row_counts(tmp_path):
+    found = open_vectors(write(tmp_path / "v.txt", "a 1\nb 2\na 3\n"))
+    assert found.rows(["a", "b", "c", ""]).tolist() == [0, 1, -1, -1]
+    assert found.rows([]).dtype == np.int32
+
+
+word = st.text(
+    st.characters(exclude_categories=("Cs", "Zs", "Zl", "Zp", "Cc"), exclude_characters="\ufeff"),
+    min_size=1,
+    max_size=6,
+)
+number = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.tuples(word, st.lists(number, min_size=3, max_size=3)), min_size=1, max_size=8), st.data())
+def test_what_is_written_is_read(tmp_path_factory, rows, data):
+    words, matrix = [w for w, _ in rows], np.array([x for _, x in rows], np.float32)
+    path = tmp_path_factory.mktemp("v") / data.draw(st.sampled_from(["v.txt", "v.json"]))
+    content = json.dumps({"vectors": dict(rows)}) if path.suffix == ".json" else lines(words, matrix.tolist())
+    found = open_vectors(write(path, content))
+    last = {w: i for i, w in enumerate(words)} if path.suffix == ".json" else {}
+    for w in words:
+        assert np.array_equal(found.matrix[found.rows([w])[0]], matrix[last.get(w, words.index(w))])
+
+
+def test_batches_follow_one_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(vector_numbers, "_BATCH", 2)
+    check(write(tmp_path / "v.txt", lines()))
+    bad = write(tmp_path / "w.txt", lines()[:-3] + "?\n")
+    with pytest.raises(BadInput, match=r"w\.txt:5: the vector of 'x-y' has '.*\?' where a number is expected"):
+        open_vectors(bad)
+
+
+def packaged(extra=True, **settings):
+    """The layout of a JavaScript package: length and number stand behind each vector."""
+    rows = {w: [*map(float, MATRIX[i]), *([4.5, i] if extra else [])] for i, w in enumerate(WORDS)}
+    head = {"precision": 8, "dimensions": 3, "words": WORDS} if extra else {}
+    return json.dumps({**head, "vectors": rows, "unkVector": [0, 0, 0, 0, -1]}, **settings)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 22])
+@pytest.mark.parametrize(
+    "text", [packaged(), packaged(indent=2), packaged(ensure_ascii=False), packaged(extra=False)]
+)
+def test_json_files(tmp_path, monkeypatch, text, piece):
+    monkeypatch.setattr(vector_json, "_PIECE", piece)
+    check(write(tmp_path / "v.json", text))
+    check(write(tmp_path / "w.json.gz", gzip.compress(text.encode())))
+
+
+def save(path, words="words.txt", matrix=MATRIX, column="index"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, matrix)
+    if words == "words.txt":
+        write(path.with_name(f"{path.stem}.words.txt"), "\n".join(WORDS))
+    else:
+        pq.write_table(pa.table({"rank": range(len(WORDS)), column: WORDS}), path.with_name(words))
+    return str(path)
+
+
+@pytest.mark.parametrize("words", ["words.txt", "v.parquet", "other.parquet"])
+def test_matrices(tmp_path, words):
+    found = check(save(tmp_path / "v.npy", words))
+    assert isinstance(found.matrix, np.memmap)
+    check(str(tmp_path))
+    check(save(tmp_path / "double" / "v.npy", words, MATRIX.astype(np.float64)))
+
+
+def test_folders_and_installed_packages(tmp_path, monkeypatch):
+    save(tmp_path / "some_vectors_5w" / "data" / "m.npy", "index.parquet")
+    check(str(tmp_path / "some_vectors_5w"))
+    write(tmp_path / "some_vectors_5w" / "__init__.py", "raise RuntimeError('not to be imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    monkeypatch.chdir(tmp_path / "some_vectors_5w")
+    check("some_vectors_5w")
+    write(tmp_path / "npm" / "package" / "package.json", '{"main": "./v.json"}')
+    write(tmp_path / "npm" / "package" / "v.json", packaged())
+    check(str(tmp_path / "npm"))
+    write(tmp_path / "text" / "glove.6B.txt", lines())
+    check(str(tmp_path / "text"))
+
+
+BAD = {
+    "short line": ("v.txt", "the 1 2\nof 3\nto 4 5\n", r"v\.txt:2: 1 numbers where 2 are expected; get the file"),
+    "no number": ("v.txt", "the 1 2\nof 3 x4\n", r"v\.txt:2: the vector of 'of' has 'x4' where a number"),
+    "a word": ("v.txt", "the 1 2\n\nof 3 1_0\n", r"v\.txt:3: the vector of 'of' has '1_0' where a number"),
+    "nan": ("v.txt", "the 1 2\nof nan 2\n", r"v\.txt:2: the vector of 'of' has 'nan' where a number"),
+    "too large": ("v.txt", "3 2\nthe 1 2\nof 1 1e39\nto 1 1\n", r"v\.txt:3: the vector of 'of' has '1e39'"),
+    "not UTF-8": ("v.txt", b"the 1 2\n\xff 1 2\n", r"v\.txt:2: the word in this line is not UTF-8; save"),
+    "empty": ("v.txt", "", r"v\.txt: the file is empty; give a file of word vectors"),
+    "blank": ("v.txt", " \n\n", r"v\.txt: the file is empty; give a file of word vectors"),
+    "words only": ("v.txt", "the\nof\n", r"v\.txt:1: a word and its numbers were expected here"),
+    "header": ("v.txt", "9 2\nthe 1 2\nof 1 2\n", r"v\.txt: 2 words where its first line promises 9; get the file"),
+    "binary": ("v.bin", bytes(range(256)) * 9, r"v\.bin"),
+    "damaged gzip": ("v.txt.gz", gzip.compress(lines().encode())[:-9], "the gzip data is damaged"),
+    "other JSON": ("v.json", '{"words": []}', r"v\.json: no JSON object with 'vectors' by word"),
+    "cut JSON": ("v.json", packaged()[:200], r"v\.json: malformed JSON at '"),
+    "no words": ("v.json", '{"vectors": {}}', r"v\.json: no word with its vector was found"),
+    "uneven JSON": ("v.json", '{"vectors": {"a": [1, 2], "b": [1]}}', "'b' has 1 numbers where 2 are expected"),
+    "few numbers": ("v.json", '{"dimensions": 3, "vectors": {"a": [1, 2]}}', "2 numbers where 3 are expected"),
+    "no JSON number": ("v.json", '{"vectors": {"a": [1, 2], "b": [1, "x"]}}', "the vector of 'b' has '\"x\"' where"),
+    "null": ("v.json", '{"vectors": {"a": [1, null]}}', "the vector of 'a' has 'null' where a number"),
+    "nested": ("v.json", '{"vectors": {"a": {"b": [1]}}}', "malformed JSON at"),
+    "JSON not UTF-8": ("v.json", b'{"vectors": {"\xff": [1]}}', r"v\.json: not UTF-8"),
+    "no matrix": ("v.npy", "abc", r"v\.npy: the words of this matrix are missing; put v\.words\.txt beside it"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "said"), BAD.values(), ids=BAD)
+def test_bad_files(tmp_path, name, content, said):
+    with pytest.raises(BadInput, match=said) as raised:
+        open_vectors(write(tmp_path / name, content))
+    assert "\n" not in str(raised.value)
+
+
+BAD_MATRICES = {
+    "words": (MATRIX[:4], r"v\.words\.txt: 5 words for 4 vectors in v\.npy; get both files again"),
+    "not finite": (np.where(MATRIX == 8, np.nan, MATRIX), r"v\.npy: row 2 has a value that is not a finite number"),
+    "whole numbers": (MATRIX.astype(int), r"v\.npy: int64 of shape \(5, 3\) where a matrix of floating-point"),
+    "flat": (MATRIX.ravel(), r"v\.npy: float32 of shape \(15,\) where a matrix"),
+    "pickled": (np.array([{}] * 5, dtype=object), r"v\.npy: not a matrix that numpy can read"),
+}
+
+
+@pytest.mark.parametrize(("matrix", "said"), BAD_MATRICES.values(), ids=BAD_MATRICES)
+def test_bad_matrices(tmp_path, matrix, said):
+    with pytest.raises(BadInput, match=said):
+        open_vectors(save(tmp_path / "v.npy", matrix=matrix))
+
+
+def test_bad_tables_of_words(tmp_path):
+    spec = save(tmp_path / "v.npy", "v.parquet")
+    pq.write_table(pa.table({"rank": [1]}), tmp_path / "v.parquet")
+    with pytest.raises(BadInput, match="no column of words"):
+        open_vectors(spec)
+    write(tmp_path / "v.parquet", "x")
+    with pytest.raises(BadInput, match="not a Parquet file"):
+        open_vectors(spec)
+
+
+def test_places_without_vectors(tmp_path):
+    with pytest.raises(BadInput, match=r"nowhere/v\.txt: no such file, folder or installed package of word vectors"):
+        open_vectors("nowhere/v.txt")
+    with pytest.raises(BadInput, match="no_such_package: no such file, folder or installed package"):
+        open_vectors("no_such_package")
+    with pytest.raises(BadInput, match="no word vectors in this folder; give a GloVe"):
+        open_vectors(str(tmp_path))
+    for name in ("a.npy", "b.npy"):
+        save(tmp_path / name)
+    with pytest.raises(BadInput, match=r"several files of word vectors \(a\.npy, b\.npy\); name one of them"):
+        open_vectors(str(tmp_path))
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """The files that were parsed; vectors in memory are forgotten when asked for."""
+    done = []
+    real = vectors.parse
+    monkeypatch.setattr(vectors, "parse", lambda path, *rest: (done.append(path.name), real(path, *rest))[1])
+    vectors._opened.cache_clear()
+    return done
+
+
+def test_text_is_parsed_once(tmp_path, parsed):
+    spec = write(tmp_path / "v.txt", lines())
+    check(spec)
+    assert open_vectors(spec) is open_vectors(spec)
+    vectors._opened.cache_clear()
+    assert isinstance(check(spec).matrix, np.memmap)
+    assert parsed == ["v.txt"]
+
+
+def test_a_changed_file_is_parsed_again(tmp_path, parsed):
+    spec = write(tmp_path / "v.txt", lines())
+    check(spec)
+    write(tmp_path / "v.txt", lines(matrix=MATRIX + 1))
+    os.utime(spec, ns=(1, 1))
+    check(spec, matrix=MATRIX + 1)
+    assert parsed == ["v.txt", "v.txt"]
+
+
+def test_a_file_of_the_same_size_is_parsed_again_when_it_is_newer(tmp_path, parsed):
+    check(write(tmp_path / "v.txt", "a 1\n"), ["a"], [[1]])
+    os.utime(write(tmp_path / "v.txt", "a 2\n"), ns=(1, 1))
+    check(str(tmp_path / "v.txt"), ["a"], [[2]])
+
+
+@pytest.mark.parametrize("pattern", ["*.npy", "*.words.txt"])
+@pytest.mark.parametrize("content", [None, b"", b"x\n"])
+def test_a_damaged_cache_is_made_anew(tmp_path, parsed, pattern, content):
+    spec = write(tmp_path / "v.txt", lines())
+    check(spec)
+    [kept] = vectors.cache_folder().glob(f"vectors/{pattern}")
+    kept.unlink() if content is None else kept.write_bytes(content)
+    for _ in range(2):
+        vectors._opened.cache_clear()
+        check(spec)
+    assert parsed == ["v.txt", "v.txt"]
+
+
+def test_without_a_cache_it_works_too(tmp_path, monkeypatch, parsed):
+    monkeypatch.setenv("WHYRANK_CACHE", write(tmp_path / "no-folder", ""))
+    check(write(tmp_path / "v.txt", lines()))
+
+
+def test_the_digest_is_that_of_the_content(tmp_path):
+    one = open_vectors(write(tmp_path / "v.txt", lines()))
+    two = open_vectors(save(tmp_path / "m.npy"))
+    three = open_vectors(write(tmp_path / "w.json", packaged()))
+    assert len(one.digest) == 16
+    assert one.digest == two.digest == three.digest
+    assert Vectors("v", WORDS[::-1], MATRIX).digest != one.digest
+    assert Vectors("v", WORDS, MATRIX + 1).digest != one.digest
+
+
+def test_units_have_length_one():
+    found = Vectors("v", ["a", "b", "zero"], np.array([[3, 4], [0, -2], [0, 0]], np.float32))
+    assert found.units(np.array([1, 0, 2, 0], np.int32)).tolist() == [[0, -1], [0.6, 0.8], [0, 0], [0.6, 0.8]]
+    assert repr(found) == "Vectors('v', 3 words, 2 dimensions)"
