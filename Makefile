@@ -28,6 +28,7 @@ bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA f
 	$(BIN)/python benchmarks/matched.py
 	$(BIN)/python benchmarks/rescore.py
 	$(BIN)/python benchmarks/axioms.py
+	$(BIN)/python benchmarks/wmd.py
 
 docs: $(VENV)/.base ## Write the pages that are made from docstrings
 	$(BIN)/python -m whyrank.axioms.statements > docs/axioms-reference.md.new
@@ -47,7 +48,7 @@ $(VENV)/.base: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP) install --constraint constraints.txt torch
-	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models]"
+	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,wmd,ltr,http]"
 	@touch $@
 
 clean:

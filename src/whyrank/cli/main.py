@@ -10,7 +10,20 @@ from typing import Any, NoReturn
 import typer
 
 from whyrank import __version__
-from whyrank.cli import audit, axioms, contrasts, delta, evaluate, listing, preferences, probe, rank, stats, tune
+from whyrank.cli import (
+    audit,
+    axioms,
+    contrasts,
+    delta,
+    evaluate,
+    listing,
+    preferences,
+    probe,
+    rank,
+    stats,
+    train,
+    tune,
+)
 from whyrank.core.errors import WhyrankError
 
 app = typer.Typer(
@@ -29,6 +42,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "delta": delta.delta,
     "rank": rank.rank,
     "preferences": preferences.preferences,
+    "train": train.train,
     "evaluate": evaluate.evaluate,
     "tune": tune.tune,
     "stats": stats.stats,

@@ -1,0 +1,136 @@
+"""`whyrank train`: train a neural ranker from a recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whyrank.cli.setup import plural, say
+
+if TYPE_CHECKING:
+    from whyrank.training.prepared import Prepared
+    from whyrank.training.recipe import Recipe
+
+RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A YAML file, or the name of a bundled recipe.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the network; one below it per seed if several.")]
+Seeds = Annotated[list[int] | None, typer.Option("--seed", help="Instead of the recipe's seeds; may be repeated.")]
+Device = Annotated[str, typer.Option("--device", help="cpu or cuda; by default cuda where there is one.")]
+Prepare = Annotated[
+    Path | None,
+    typer.Option("--prepare", help="Train nothing; write a folder for `python -m whyrank.training` elsewhere."),
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change the recipe, such as data.collection=PATH; repeatable."),
+]
+
+
+def train(
+    recipe: RecipeName, out: Out = None, seed: Seeds = None, device: Device = "", prepare: Prepare = None,
+    set_: Sets = None,
+) -> None:  # fmt: skip
+    """Train a network (or a tree ensemble) from a recipe; started again after a stop, it goes on."""
+    from whyrank.core.errors import WhyrankError
+    from whyrank.training.recipe import TREES
+
+    if (out is None) == (prepare is None):
+        raise WhyrankError("train needs --out FOLDER (or --prepare FOLDER to train elsewhere)")
+    made = changed(recipe, set_ or [])
+    if made.architecture == TREES:
+        _train_trees(made, out, seed or made.seeds)
+        return
+    _require_torch()
+    prepared = _prepared(made)
+    if prepare is not None:
+        _save(prepare, prepared)
+    elif out is not None:
+        _train(prepared, out, seed or [], device)
+
+
+def changed(name: str, settings: list[str]) -> Recipe:
+    """The recipe with some of its values replaced."""
+    from whyrank.core.errors import WhyrankError
+    from whyrank.training.recipe import read_recipe, recipe_of
+
+    made = read_recipe(name)
+    if not settings:
+        return made
+    content = made.as_dict()
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        key, *inner = path.strip().split(".")
+        if not equals or not key:
+            raise WhyrankError(f"--set {setting}: write KEY=VALUE, such as schedule.epochs=2")
+        content[key] = _put(content.get(key), inner, _value(setting, text), setting)
+    return recipe_of(content)
+
+
+def _put(old: Any, keys: list[str], value: Any, setting: str) -> Any:
+    """A value in its place; mappings around it are copied."""
+    from collections.abc import Mapping
+
+    from whyrank.core.errors import WhyrankError
+
+    if not keys:
+        return value
+    if old and not isinstance(old, Mapping):
+        raise WhyrankError(f"--set {setting}: {old!r} has no keys; set it as a whole")
+    return {**(old or {}), keys[0]: _put((old or {}).get(keys[0]), keys[1:], value, setting)}
+
+
+def _value(setting: str, text: str) -> Any:
+    from whyrank.core.errors import WhyrankError
+    from whyrank.training.yaml_text import YAML_ERRORS, parse_yaml
+
+    try:
+        return parse_yaml(text)
+    except YAML_ERRORS:
+        raise WhyrankError(f"--set {setting}: {text!r} is no value in YAML; put it in quotes") from None
+
+
+def _prepared(recipe: Recipe) -> Prepared:
+    from whyrank.training.preparing import prepare
+
+    made = prepare(recipe)
+    counts = plural(len(made.data.queries), "query", "queries"), plural(len(made.data.docs), "text")
+    say(f"{recipe.architecture}: {', '.join(counts)}")
+    return made
+
+
+def _save(folder: Path, prepared: Prepared) -> None:
+    from whyrank.training.prepared import save_prepared
+
+    save_prepared(folder, prepared)
+    say(f"prepared: {folder}; train there with `python -m whyrank.training {folder} --out OUT`")
+
+
+def _train(prepared: Prepared, out: Path, seeds: list[int], device: str) -> None:
+    from whyrank.training.running import train_seeds
+
+    folders = train_seeds(prepared, out, seeds, device, say)
+    say(f"score with it: --ranker {prepared.recipe.architecture}:{folders[0]}")
+
+
+def _train_trees(recipe: Recipe, out: Path | None, seeds: Any) -> None:
+    from whyrank.core.errors import WhyrankError
+    from whyrank.rankers.ltr_training import train_recipe
+
+    if out is None:
+        raise WhyrankError("train: a tree ensemble trains in seconds; give --out FILE.txt instead of --prepare")
+    if len(set(seeds)) > 1:
+        raise WhyrankError("train: a tree ensemble is one file; give one --seed")
+    found = train_recipe(recipe.data, recipe.settings, out, seeds[0])
+    fit = f"{plural(found.trees, 'tree')} from {plural(found.queries, 'query', 'queries')}, nDCG@10 {found.ndcg:.4f}"
+    say(f"{fit} on what they learned from: {out}")
+    say(f"score with it: --ranker ltr:{out}")
+
+
+def _require_torch() -> None:
+    from importlib.util import find_spec
+
+    from whyrank.core.errors import MissingExtra
+
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        raise MissingExtra("training a network", "models")
