@@ -385,7 +385,7 @@ class TestExpressions:
             ("M-AND", M_AND),
             ("-M-AND", lambda: -M_AND()),
             ("TFC1 - M-AND", lambda: TFC1() - M_AND()),
-            ("TFC1 & LNC1(variant=length) | -DIV", lambda: TFC1() & LNC1(variant="length") | -DIV()),
+            ("TFC1 & M-AND(length=5) | -DIV", lambda: TFC1() & M_AND(length=5) | -DIV()),
             ("TFC1 | DIV & M-AND", lambda: TFC1() | (DIV() & M_AND())),
             ("TFC1 & DIV + M-AND", lambda: TFC1() & (DIV() + M_AND())),
             ("2*TFC1 + .5 * DIV+M-AND", lambda: 2 * TFC1() + 0.5 * DIV() + M_AND()),
@@ -406,10 +406,10 @@ class TestExpressions:
 
     def test_through_the_registry(self):
         made = axioms.create(
-            "axiom/expression(of='(TFC1 & LNC1) | -DIV',max_tokens=5)", analyzer="whitespace", compat="camara-hauff"
+            "axiom/expression(of='(TFC1 & M-AND) | -DIV',max_tokens=5)", analyzer="whitespace", compat="camara-hauff"
         )
         common = {"analyzer": "whitespace", "max_tokens": 5}
-        assert made == (TFC1(**common) & LNC1(**common)) | -DIV(**common)
+        assert made == (TFC1(**common) & M_AND(**common)) | -DIV(**common)
         assert axioms.create("axiom/expression(of='TFC1 | DIV',conclusion=weak)").concludes == "weak"
 
     @pytest.mark.parametrize(

@@ -104,13 +104,19 @@ def test_texts_of_none_half_and_more_than_half(most):
 def test_the_text_stays_as_it_is_written():
     """Blanks, lines and punctuation are copied; one blank stands between copies."""
     text = "  The walls,\n of Berlin. "
-    collection = Collection.of({"d": text}, {"q": "wall"}, {"q": {"d": 2}})
+    collection = Collection.of({"d": text}, {"q": "the Walls"}, {"q": {"d": 2}})
     found = LNC2(max_tokens=6).contrasts(collection)
     assert [pair.docs for pair in pairs_of(found)] == [(" ".join([text] * 3), text)]
     assert found.labels["relevance"].tolist() == [[2, 2]]
     assert found.labels["relevance_group"].values().tolist() == ["relevant"]
     compat = LNC2(max_tokens=6, compat="camara-hauff").contrasts(collection)
     assert [pair.docs for pair in pairs_of(compat)] == [("wall wall wall berlin berlin berlin", "wall berlin")]
+    assert (found.queries, compat.queries) == (["the Walls"], ["wall"])
+
+
+def test_a_query_without_tokens_stays():
+    collection = Collection.of({"d": "wall"}, {"q": "the"}, {"q": {"d": 1}})
+    assert LNC2(compat="camara-hauff").contrasts(collection).queries == ["the"]
 
 
 def test_unjudged_documents_have_no_grade():
@@ -138,6 +144,45 @@ def test_copies_that_are_analysed_otherwise_are_dropped(sentences):
     found = LNC2(analyzer=sentences, max_tokens=9).contrasts(collection)
     assert len(found) == 0
     assert found.dropped == {"analysed otherwise when copied": 2}
+
+
+@pytest.fixture
+def pieces(tmp_path):
+    """A tokenizer of word pieces; `ing` alone is one piece, `ization` becomes three, `zz` is unknown."""
+    tokenizers = pytest.importorskip("tokenizers")
+    known = ["[UNK]", "play", "##ing", "ing", "##ization", "i", "##z", "##ation", "the", "#", "-"]
+    made = tokenizers.Tokenizer(tokenizers.models.WordPiece(dict(map(reversed, enumerate(known))), unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    made.add_special_tokens(["[UNK]"])
+    made.save(str(tmp_path / "tokenizer.json"))
+    return f"wordpiece:{tmp_path}"
+
+
+class TestPublishedCopiesOfPieces:
+    DOCS = {"plain": "playing the", "split": "playization the", "odd": "# zz playing", "long": "playization " * 3}
+
+    def made(self, pieces, most=12):
+        collection = Collection.of(self.DOCS, {"q": "playing"}, {"q": dict.fromkeys(self.DOCS, 1)})
+        return LNC2(analyzer=pieces, max_tokens=most, compat="camara-hauff").contrasts(collection)
+
+    def test_the_mark_is_left_out(self, pieces):
+        found = {ids[1]: (texts, k) for _, ids, texts, k in asked_of(self.made(pieces))}
+        assert found["plain"] == ((" ".join(["play"] * 4 + ["ing"] * 4 + ["the"] * 4), "play ing the"), 4)
+        assert found["odd"][0][1] == "# [UNK] play ing"
+        assert self.made(pieces).queries == ["play ing"], "else no piece inside a word of the query is found"
+
+    def test_what_becomes_more_tokens_is_written_less_often(self, pieces):
+        """`playization the` has 3 tokens, `play ization the` 5: it fits twice, and not four times."""
+        found = self.made(pieces)
+        assert {ids[1]: k for _, ids, _, k in asked_of(found)} == {"plain": 4, "split": 2, "odd": 3}
+        assert found.dropped == {"too long to be copied": 1}, "6 tokens, 12 in pieces that stand alone"
+
+    @pytest.mark.parametrize("most", [4, 6, 7, 12, 40, 512])
+    def test_copies_fit(self, pieces, most):
+        found = self.made(pieces, most)
+        lengths = [len(analyzers.create(pieces).terms(text)) for text in found.docs]
+        assert max(lengths, default=0) <= most
+        assert len(found) + sum(found.dropped.values()) == len(self.DOCS)
 
 
 @pytest.mark.parametrize("compat", [None, "camara-hauff"])

@@ -86,8 +86,16 @@ class TestPairs:
         table = preference_table([DIV(), DIV(analyzer="whitespace")], COLLECTION)
         assert table.column_names[3:5] == ["DIV", "DIV(analyzer=whitespace)"]
 
-    def test_expressions(self):
-        assert preference_table(["TFC1 & DIV"], COLLECTION) == preference_table([TFC1() & DIV()], COLLECTION)
+    def test_expressions_are_named_as_they_are_written(self):
+        table, same = preference_table(["TFC1 & DIV"], COLLECTION), preference_table([TFC1() & DIV()], COLLECTION)
+        assert table.column_names[3] == "TFC1 & DIV"
+        assert table.rename_columns(same.column_names).equals(same)
+        assert json.loads(table.schema.metadata[b"whyrank.axioms"]) == {"TFC1 & DIV": (TFC1() & DIV()).id}
+
+    def test_names_of_ones_own(self):
+        table = preference_table({"both": TFC1() & DIV(), "one": TFC1()}, COLLECTION)
+        assert table.column_names[3:5] == ["both", "one"]
+        assert features_table({"one": TFC1()}, COLLECTION).column_names[2:5] == ["one mean", "one max", "one min"]
 
     def test_nothing_to_pair(self):
         empty = Collection.of({"a": "x"}, {"q": "x"})
@@ -175,6 +183,9 @@ class TestWrong:
         [
             ([], "at least one"),
             (["TFC1", TFC1()], "twice"),
+            (["TFC1&DIV", "TFC1 & DIV"], "twice"),
+            ({"a": TFC1(), "b": TFC1()}, "twice"),
+            ({"a": "TFC1"}, "no axiom"),
             ([TFC2()], "TFC2"),
             ([TFC1(), DIV(pairs="all")], "same pairs"),
             ([TFC1(), DIV(candidates="r")], "same pairs"),

@@ -131,6 +131,33 @@ class TestTable:
         assert "delta: 0 (axioms)" in out
         assert "2 contrasts without a finite score" in out
 
+    def test_instances_without_a_score(self, capsys):
+        scored = replace(self.FINDING, study="axiom/DIV", nonfinite=0)
+        axioms_table([self.FINDING, scored], {}, 0.05, "holm")
+        out = capsys.readouterr().out
+        header, *rows = [
+            line.split("  ") for line in out.splitlines() if line.strip().startswith(("axiom", "LNC1", "DIV"))
+        ]
+        names = [name.strip() for name in header if name.strip()]
+        figures = [dict(zip(names, [cell.strip() for cell in row if cell.strip()], strict=True)) for row in rows]
+        assert [(row["violated"], row["unscored"], row["with relevant"]) for row in figures] == [
+            ("30", "2", "1,234"), ("30", "0", "1,234")
+        ]  # fmt: skip
+        assert "unscored: instances without a finite score; they count in instances, per query" in out
+        axioms_table([scored], {}, 0.05, "holm")
+        assert "unscored" not in capsys.readouterr().out
+
+    def test_a_run_that_lacks_documents(self, whyrank, tiny):
+        """Of the instances a > b and a > c, the run scores one."""
+        folder = tiny()
+        asked = ("axioms", "TFC1", "-c", folder, "--analyzer", "whitespace", "-r", f"run:{folder}/run.txt")
+        code, out, err = whyrank(*asked)
+        assert code == 0, err
+        header, row = [line.split() for line in out.splitlines() if line.strip().startswith(("axiom ", "TFC1"))]
+        assert "unscored" in header
+        assert row[2:5] == ["strict", "2", "2.0"]
+        assert row[-7:] == ["0", "0", "1", "2", "0.500", "of", "2"]
+
     def test_nothing_found(self, capsys):
         undefined = (
             "satisfied",
@@ -293,6 +320,53 @@ class TestOtherCommands:
         found = load(tmp_path / "x.parquet")
         assert code == 0, err
         assert f"{len(found):,} contrasts of axiom/TFC1" in err
+
+    @pytest.mark.parametrize(
+        ("given", "full", "n"),
+        [
+            ("TFC1", "axiom/TFC1", 2),
+            ("TFC1(length=0)", "axiom/TFC1(length=0)", 2),
+            ("TFC1 & -DIV", "axiom/expression(of='TFC1 & -DIV')", 2),
+            ("TFC1 & DIV", "axiom/expression(of='TFC1 & DIV')", 0),
+            ("2*TFC1 | axiom/DIV", "axiom/expression(of='2*TFC1 | axiom/DIV')", 2),
+            ("TFC[1]", "axiom/TFC[1]", 2),
+            ("matched/length|tf", "matched/length|tf", 0),
+            ("*/length|tf", "*/length|tf", 0),
+            ("matched/length|tf(tolerance=1)", "matched/length|tf(tolerance=1)", 0),
+        ],
+    )
+    def test_contrasts_by_short_names_and_expressions(self, whyrank, tiny, given, full, n):
+        folder = tiny()
+        out = f"{folder}/x.parquet"
+        code, _, err = whyrank("contrasts", given, "-c", folder, "--analyzer", "whitespace", "--out", out)
+        assert code == 0, err
+        assert f"{n} contrast{'s' * (n != 1)} of {given}" in err
+        assert json.loads(pq.read_schema(out).metadata[b"whyrank.contrasts"])["study"] == full
+
+    @pytest.mark.parametrize(
+        ("given", "says"),
+        [
+            ("TCF1", "'axiom/TFC1'"),
+            ("matched/lenght|tf", "'matched/length|tf'"),
+            ("edited/no_stop", "'edited/"),
+            ("TFC*", "one study at a time"),
+            ("axiom/TFC?(length=0)", "TFC?"),
+            ("TFC1 &", "no expression"),
+            ("TFC1 & (DIV", "no expression"),
+            ("", "no expression"),
+        ],
+    )
+    def test_contrasts_of_what_is_not_there(self, whyrank, tmp_path, given, says):
+        code, out, err = whyrank("contrasts", given, "--out", str(tmp_path / "x.parquet"))
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert says in err
+        assert list(tmp_path.iterdir()) == []
+
+    def test_contrasts_need_a_file_before_anything_is_read(self, whyrank, tmp_path):
+        for out in ([], ["--out", str(tmp_path / "x.csv")]):
+            code, _, err = whyrank("contrasts", "TFC1", "-c", "no/such", *out)
+            assert code == 2
+            assert "--out FILE, ending in .jsonl or .parquet" in err
 
     def test_contrasts_with_a_ranker(self, whyrank, tmp_path):
         whyrank("contrasts", "axiom/TFC1", "--out", str(tmp_path / "x.jsonl"), "-r", "bm25")

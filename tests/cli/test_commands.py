@@ -332,7 +332,7 @@ class TestList:
     def test_one_kind(self, whyrank):
         _, out, _ = whyrank("list", "rankers")
         assert "bm25" in out
-        assert "terrier" not in out
+        assert "whitespace" not in out
 
 
 def make_folder(path: Path, **files: str) -> Path:

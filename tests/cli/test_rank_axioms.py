@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -56,7 +57,7 @@ class TestRank:
         code, _, err = whyrank("rank", "--collection", str(folder), "--axiom", "M-AND | -ORIG", "--candidates", str(folder / "run.txt"),
                                "--method", method, "--out", str(out))  # fmt: skip
         assert code == 0
-        assert "4 lines for 1 queries by M-AND | -ORIG" in err
+        assert "4 lines for 1 query by M-AND | -ORIG" in err
         assert ranking(read_run(out)["1"]) == ["b", "a", "c", "d"]
         assert out.read_text().splitlines()[0] == "1 Q0 b 1 4.0 M-AND_|_-ORIG"
 
@@ -80,9 +81,25 @@ class TestRank:
         assert whyrank(*asked)[1].startswith("1 Q0 b "), "stems are found"
         assert whyrank(*asked, "--analyzer", "whitespace")[1].startswith("1 Q0 d "), "words are not"
 
+    def test_max_tokens(self, whyrank, folder):
+        """After two words all that `b` has of the query is `cats`."""
+        asked = ("rank", "--collection", str(folder), "--axiom", "M-AND", "--candidates", str(folder / "run.txt"),
+                 "--analyzer", "whitespace")  # fmt: skip
+        for given, first in (("3", "b"), ("none", "b"), ("2", "c")):
+            _, out, _ = whyrank(*asked, "--max-tokens", given)
+            assert out.startswith(f"1 Q0 {first} "), given
+
+    def test_one_line_is_no_lines(self, whyrank, folder):
+        (folder / "run.txt").write_text("1 Q0 d 1 4 t\n")
+        asked = ("rank", "--collection", str(folder), "--axiom", "TFC1", "--candidates", str(folder / "run.txt"))
+        assert whyrank(*asked)[2] == "1 line for 1 query by TFC1\n"
+
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [
+            (["--max-tokens", "5"], "--max-tokens"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--max-tokens", "0"], "--max-tokens '0'"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--max-tokens", ""], "--max-tokens ''"),
             (["--axiom", "TFC1"], "--candidates"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--ranker", "bm25"], "--ranker"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--store", "none"], "--store"),
@@ -120,11 +137,40 @@ class TestPreferences:
         assert code == 0
         assert "3 pairs by 2 axioms" in err
         table = pq.read_table(out)
-        assert table.column_names[3:5] == [
-            "TFC1(analyzer=whitespace)",
-            "and(analyzer=whitespace,of=('M-AND', \"not(of=('DIV',))\"))",
-        ]
+        assert table.column_names[3:5] == ["TFC1", "M-AND & -DIV"]
+        assert json.loads(table.schema.metadata[b"whyrank.axioms"]) == {
+            "TFC1": "axiom/TFC1(analyzer=whitespace)",
+            "M-AND & -DIV": "axiom/and(analyzer=whitespace,of=('M-AND', \"not(of=('DIV',))\"))",
+        }
         assert [(row["doc_a"], row["doc_b"]) for row in table.to_pylist()] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+    @pytest.mark.parametrize(
+        ("given", "columns"),
+        [
+            (["TFC1&M-AND", "TFC1 & M-AND"], ["TFC1&M-AND"]),
+            (["axiom/TFC1", "TFC?"], ["TFC1", "TFC3"]),
+            ([" TFC1(length=10) ", "TFC1"], ["TFC1(length=10)"]),
+            (["2*TFC1 + axiom/DIV"], ["2*TFC1 + axiom/DIV"]),
+            (["vote(TFC1, DIV)"], ["vote(TFC1, DIV)"]),
+        ],
+    )
+    def test_columns_are_named_as_they_are_written(self, whyrank, folder, tmp_path, given, columns):
+        out = tmp_path / "p.parquet"
+        code, _, err = whyrank("preferences", *given, "--collection", str(folder), "--out", str(out))
+        assert code == 0, err
+        assert pq.read_table(out).column_names[3:-2] == columns
+
+    def test_max_tokens(self, whyrank, folder, tmp_path):
+        out = tmp_path / "p.parquet"
+        asked = ("preferences", "M-AND", "--analyzer", "whitespace", "--collection", str(folder), "--out", str(out))
+        for given, expected in (("3", [-1, 0, 1]), ("none", [-1, 0, 1]), ("2", [0, 0, 0])):
+            assert whyrank(*asked, "--max-tokens", given)[0] == 0
+            assert pq.read_table(out)["M-AND"].to_pylist() == expected, given
+
+    def test_one_is_no_plural(self, whyrank, folder, tmp_path):
+        (folder / "qrels.txt").write_text("1 0 a 1\n1 0 b 2\n")
+        asked = ("preferences", "M-AND", "--collection", str(folder), "--out", str(tmp_path / "p.parquet"))
+        assert "1 pair by 1 axiom: " in whyrank(*asked)[2]
 
     def test_features_of_candidates(self, whyrank, folder, tmp_path):
         out = tmp_path / "f.parquet"
@@ -153,6 +199,7 @@ class TestPreferences:
             (["XYZ*", "--out", "x.parquet"], "XYZ*"),
             (["TFC2", "--out", "x.parquet"], "TFC2"),
             (["TFC1 |", "--out", "x.parquet"], "no expression"),
+            (["TFC1", "--max-tokens", "0", "--out", "x.parquet"], "--max-tokens '0'"),
             (["TFC1", "--pairs", "top:0", "--out", "x.parquet"], "top:K"),
             (["TFC1", "--collection", "no/such", "--out", "x.parquet"], "no/such"),
         ],

@@ -1,10 +1,10 @@
 """Combinations of axioms that are axioms themselves: agreement, fallback, reversal, weighted sums and votes.
 
-    both = TFC1() & LNC1()                  what both say
+    both = TFC1() & M_AND()                 what both say
     first = both | DIV()                    the first that says something
     against = -DIV()                        the reverse
-    mixed = 2 * TFC1() + LNC1()             the sign of the weighted sum
-    most = vote(TFC1(), LNC1(), DIV())      what more than half of all say
+    mixed = 2 * TFC1() + M_AND()            the sign of the weighted sum
+    most = vote(TFC1(), M_AND(), DIV())     what more than half of all say
 
 A combination holds its parts as call strings without `axiom/`, so its own call string says all of it. What axioms
 have in common (analyzer, documents, cut, sample) belongs to the combination and holds for all its parts.
@@ -41,7 +41,7 @@ class Combination(Axiom):
     """An axiom that follows from the preferences of others.
 
     Attributes:
-        of: the parts, as call strings without `axiom/`, such as `('TFC1', 'LNC1(variant=length)')`.
+        of: the parts, as call strings without `axiom/`, such as `('TFC1(length=5)', 'M-AND')`.
     """
 
     of: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Axioms as one writes them: `(TFC1 & LNC1(variant=length)) | -DIV`, `2*TFC1 + M-AND`, `vote(TFC1, DIV, M-AND)`.
+"""Axioms as one writes them: `(TFC1(length=5) & M-AND) | -DIV`, `2*TFC1 + M-AND`, `vote(TFC1, DIV, M-AND)`.
 
 A dash inside a name belongs to the name (`M-AND`); a minus between two axioms has blanks around it. `*` binds more
 tightly than `+` and `-`, these than `&`, and `&` than `|`. Nothing is evaluated: names and their arguments are call
@@ -44,7 +44,7 @@ def is_pattern(text: str) -> bool:
 
 
 def expression(*, of: str, conclusion: str | None = None, **common: Any) -> Axiom:
-    """The axiom that the expression `of` describes, such as `(TFC1 & LNC1) | -DIV`."""
+    """The axiom that the expression `of` describes, such as `(TFC1 & M-AND) | -DIV`."""
     if not isinstance(of, str):
         raise WhyrankError(f"axiom 'expression' needs one text, not {of!r}; write expression(of='TFC1 & DIV')")
     made = parse_expression(of, **common)
@@ -173,7 +173,7 @@ class _Parser:
 
     def _problem(self, what: str) -> WhyrankError:
         shown = self.text if len(self.text) <= 100 else self.text[:97] + "..."
-        return WhyrankError(f"{shown!r} {what}; write such as '(TFC1 & LNC1) | -DIV' or '2*TFC1 + M-AND'")
+        return WhyrankError(f"{shown!r} {what}; write such as '(TFC1 & M-AND) | -DIV' or '2*TFC1 + M-AND'")
 
 
 def _plain(text: str, at: int) -> re.Match[str] | None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whyrank.axioms.algebra import check_pairs
+from whyrank.axioms.algebra import PREFIX, Combination, check_pairs
 from whyrank.axioms.axiom import Axiom, Signs
 from whyrank.axioms.expressions import axiom_of
 from whyrank.axioms.view import View
@@ -30,19 +30,21 @@ ROWS = 1 << 18  # in a row group of a file
 _SHARED = ("pairs", "candidates", "most", "seed")  # the same for all columns, or without effect on a preference
 _STRINGS = pa.dictionary(pa.int32(), pa.string())
 Named = Mapping[str, Axiom]
+Asked = Iterable[Axiom | str] | Named
 
 
-def preference_table(axioms: Iterable[Axiom | str], collection: Collection) -> Any:
+def preference_table(axioms: Asked, collection: Collection) -> Any:
     """All pairs of documents of each query, each once, with a column of +1, -1 and 0 for each axiom.
 
-    The columns are query_id, doc_a, doc_b, one per axiom (its call string without `axiom/`; +1 where doc_a must beat
-    doc_b), relevance_a and relevance_b (null where unjudged).
+    The columns are query_id, doc_a, doc_b, one per axiom (+1 where doc_a must beat doc_b), relevance_a and
+    relevance_b (null where unjudged). The column of an expression has its name as it is written, that of an axiom its
+    call string without `axiom/`; in a mapping, the keys are the names. Full call strings are in the metadata.
     """
     named = columns_of(axioms)
     return _joined(_pair_tables(named, collection), _pair_schema(named))
 
 
-def features_table(axioms: Iterable[Axiom | str], collection: Collection) -> Any:
+def features_table(axioms: Asked, collection: Collection) -> Any:
     """One row per query and document, with the mean, largest and least preference over the query's other documents.
 
     The columns are query_id, doc_id, `NAME mean`, `NAME max`, `NAME min` for each axiom (null for a document that is
@@ -52,9 +54,7 @@ def features_table(axioms: Iterable[Axiom | str], collection: Collection) -> Any
     return _joined(_feature_tables(named, collection), _feature_schema(named))
 
 
-def save_preferences(
-    path: str | PathLike[str], axioms: Iterable[Axiom | str], collection: Collection, features: bool = False
-) -> int:
+def save_preferences(path: str | PathLike[str], axioms: Asked, collection: Collection, features: bool = False) -> int:
     """Write the table of pairs, or of features, to a `.parquet` file, query by query; gives the number of rows."""
     if Path(path).suffix != ".parquet":
         raise WhyrankError(f"{path}: preferences are written as .parquet; name the file so")
@@ -69,13 +69,12 @@ def save_preferences(
     return written
 
 
-def columns_of(axioms: Iterable[Axiom | str]) -> dict[str, Axiom]:
+def columns_of(axioms: Asked) -> dict[str, Axiom]:
     """The axioms by the names of their columns; an error unless all state preferences over the same documents."""
     found: dict[str, Axiom] = {}
-    for axiom in map(axiom_of, axioms):
+    for name, axiom in axioms.items() if isinstance(axioms, Mapping) else map(_named, axioms):
         check_pairs(axiom)
-        name = call_of(axiom, axiom.name, _SHARED)
-        if name in found:
+        if name in found or axiom in found.values():
             raise WhyrankError(f"axiom {name!r} is given twice")
         found[name] = axiom
     if not found:
@@ -83,6 +82,17 @@ def columns_of(axioms: Iterable[Axiom | str]) -> dict[str, Axiom]:
     if len({(axiom.pairs, axiom.candidates) for axiom in found.values()}) > 1:
         raise WhyrankError("the axioms of one table need the same pairs and candidates; make a table for each")
     return found
+
+
+def column_name(text: str, axiom: Axiom) -> str:
+    """The name for an axiom that is written so: the text, without `axiom/` where it is no combination."""
+    return text.strip() if isinstance(axiom, Combination) else text.strip().removeprefix(PREFIX)
+
+
+def _named(given: Axiom | str) -> tuple[str, Axiom]:
+    axiom = axiom_of(given)
+    check_pairs(axiom)
+    return column_name(given, axiom) if isinstance(given, str) else call_of(axiom, axiom.name, _SHARED), axiom
 
 
 def _pair_tables(named: Named, collection: Collection) -> Iterator[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from whyrank.axioms.axiom import Axiom
-from whyrank.axioms.view import View, Views
+from whyrank.axioms.view import View, Views, spelled
 from whyrank.core.checks import check_text
 from whyrank.core.errors import WhyrankError
 from whyrank.core.progress import track
@@ -170,7 +170,7 @@ def _of_collection(views: Views, names: list[str], seed: int) -> Floats:
 
 def _of_file(views: Views, used: Codes, names: list[str], spec: str) -> Floats:
     vectors = open_vectors(spec)
-    units = _looked_up(vectors, _rows(vectors, [_spelled(name) for name in names]))
+    units = _looked_up(vectors, _rows(vectors, [spelled(name) for name in names]))
     pairs = _pairs(views, vectors)
     pairs = pairs[np.isin(pairs[:, 0], used)]
     term, row = np.searchsorted(used, pairs[:, 0]), pairs[:, 1].astype(np.int32)
@@ -184,11 +184,6 @@ def _looked_up(vectors: Vectors, rows: Codes) -> Floats:
     found = np.full((len(rows), vectors.dims), np.nan)
     found[rows >= 0] = directions(vectors.units(rows[rows >= 0]))
     return found
-
-
-def _spelled(term: str) -> str:
-    """A term as a word: pieces of words have a mark in front."""
-    return term.removeprefix("##") or term
 
 
 def _rows(vectors: Vectors, words: list[str]) -> Codes:

@@ -165,6 +165,11 @@ class Views:
         return [View(pool, self) for pool in self.pools]
 
 
+def spelled(term: str) -> str:
+    """A term as a word: pieces of words have a mark in front."""
+    return term.removeprefix("##") or term
+
+
 @njit(cache=True, nogil=True)
 def _locate(ids: Codes, offsets: Ints, rows: Codes, slot: Codes, position: Codes, term: Codes) -> None:
     n = 0

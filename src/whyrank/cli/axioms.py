@@ -18,7 +18,7 @@ Patterns = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[GLOB]...",
-        help="Names, call strings or expressions of axioms: 'TFC*', 'TFC1(length=5)', 'TFC1 & LNC1'; all when none.",
+        help="Names, call strings or expressions of axioms: 'TFC*', 'TFC1(length=5)', 'TFC1 & M-AND'; all when none.",
     ),
 ]
 _NAME = re.compile(r"[A-Za-z*?\[][\w./*?\[\]!-]*")
@@ -38,16 +38,24 @@ def axioms(request: Request, patterns: Patterns = None) -> None:
 
 def spelled(given: str, catalogue: Catalogue) -> str:
     """The pattern or call string that an argument stands for: `axiom/` may be left out, and an expression is one."""
-    import fnmatch
-
     from whyrank.core.callstrings import Call
 
     text = given.strip()
     name = _call_name(text)
+    if _is_known(name, catalogue):
+        return text
     if not _NAME.fullmatch(name):
         return str(Call(EXPRESSION, None, {"of": text}))
-    known = name.startswith(PREFIX) or fnmatch.filter(catalogue.names(), name)
-    return text if known else PREFIX + text
+    return text if name.startswith(PREFIX) else PREFIX + text
+
+
+def _is_known(name: str, catalogue: Catalogue) -> bool:
+    """Whether a pattern finds studies, or has at least the family of some that are no axioms, such as `matched/`."""
+    import fnmatch
+
+    names = catalogue.names()
+    families = {each.partition("/")[0] for each in names} - {PREFIX.rstrip("/")}
+    return name.partition("/")[0] in families or bool(fnmatch.filter(names, name))
 
 
 def _call_name(text: str) -> str:

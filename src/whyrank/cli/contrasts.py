@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 StudyName = Annotated[
     str,
-    typer.Argument(metavar="STUDY", help="A study's id or call string, such as 'matched/length|tf' or axiom/TFC1."),
+    typer.Argument(
+        metavar="STUDY",
+        help="A study's name or call string, such as 'matched/length|tf' or TFC1, or an expression: 'TFC1 & M-AND'.",
+    ),
 ]
 
 
@@ -25,23 +28,31 @@ StudyName = Annotated[
 def contrasts(request: Request, study: StudyName) -> None:
     """Write the contrasts of one study (.jsonl or .parquet); with --ranker, each contrast's scores and effect."""
     from whyrank.audit.catalogue import everything
+    from whyrank.cli.axioms import spelled
     from whyrank.cli.setup import open_studies
     from whyrank.contrasts.files import save
-    from whyrank.core.errors import WhyrankError
 
-    if request.out is None:
-        raise WhyrankError("contrasts needs --out FILE, ending in .jsonl or .parquet")
+    out, name = _file(request.out), spelled(study, everything())
     if request.ranker:
-        found, columns, notes = _answered(request, study)
+        found, columns, notes = _answered(request, name)
     else:
-        collection, (studies, notes) = open_studies([study], everything(), request)
+        collection, (studies, notes) = open_studies([name], everything(), request)
         found, columns = _one(studies).contrasts(collection), {}
         found = found.sample(request.limit, request.seed) if request.limit else found
     for note in notes:
         say(f"note: {note}")
-    save(found, request.out, columns, study)
+    save(found, out, columns, name)
     reasons = "".join(f"; {reason} {count:,}" for reason, count in sorted(found.dropped.items()) if count)
-    say(f"{plural(len(found), 'contrast')} of {study}{reasons}, fingerprint {found.fingerprint[:16]}: {request.out}")
+    say(f"{plural(len(found), 'contrast')} of {study}{reasons}, fingerprint {found.fingerprint[:16]}: {out}")
+
+
+def _file(out: str | None) -> str:
+    """Where to write; an error before anything is read where contrasts cannot be written so."""
+    from whyrank.core.errors import WhyrankError
+
+    if out is None or not out.endswith((".jsonl", ".parquet")):
+        raise WhyrankError("contrasts needs --out FILE, ending in .jsonl or .parquet")
+    return out
 
 
 def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from whyrank.core.errors import WhyrankError
+
 CollectionOption = Annotated[
     str,
     typer.Option(
@@ -131,3 +133,14 @@ GroupOption = Annotated[
 SweepOption = Annotated[
     bool, typer.Option("--sweep", help="Also show the scores at every percentile of the calibration of delta.")
 ]
+
+
+def token_limit(given: str | None) -> dict[str, int | None]:
+    """The argument `max_tokens` of axioms that `--max-tokens` stands for; none where the option is left out."""
+    if given is None:
+        return {}
+    if given == "none":
+        return {"max_tokens": None}
+    if not (given.isascii() and given.isdigit() and int(given)):
+        raise WhyrankError(f"--max-tokens {given!r}: give a whole number, 1 or more, or none")
+    return {"max_tokens": int(given)}

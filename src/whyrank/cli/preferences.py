@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Patterns = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[AXIOM]...", help="Names, patterns such as 'PROX*' or expressions such as 'TFC1 & LNC1'; else all."
+        metavar="[AXIOM]...", help="Names, patterns such as 'PROX*' or expressions such as 'TFC1 & M-AND'; else all."
     ),
 ]
 FeaturesOption = Annotated[
@@ -32,6 +32,7 @@ def preferences(
     analyzer: o.AnalyzerOption = "lucene",
     pairs: o.PairsOption = None,
     candidates: o.CandidatesOption = None,
+    max_tokens: o.MaxTokensOption = None,
     features: FeaturesOption = False,
     out: o.OutOption = None,
     strict: o.StrictOption = False,
@@ -42,43 +43,50 @@ def preferences(
     if out is None or not out.endswith(".parquet"):
         raise WhyrankError("preferences needs --out FILE.parquet")
     given = {"analyzer": analyzer, "pairs": pairs, "candidates": candidates}
-    chosen = _chosen(axioms or ["*"], {name: value for name, value in given.items() if value is not None})
+    common = {name: value for name, value in given.items() if value is not None} | o.token_limit(max_tokens)
+    chosen = _chosen(axioms or ["*"], common)
     rows = save_preferences(out, chosen, open_collection(collection, strict), features)
     what = plural(rows, "document") if features else plural(rows, "pair")
     say(f"{what} by {plural(len(chosen), 'axiom')}: {out}")
 
 
-def _chosen(patterns: Sequence[str], given: dict[str, Any]) -> list[Axiom]:
-    """The axioms of names and expressions, and those that patterns find and that compare two documents."""
-    from whyrank.axioms import axioms
-    from whyrank.axioms.expressions import is_pattern, parse_expression
-
+def _chosen(patterns: Sequence[str], given: dict[str, Any]) -> dict[str, Axiom]:
+    """The axioms of names and expressions, and those that patterns find, each once and by the name of its column."""
     found: dict[str, Axiom] = {}
     for pattern in patterns:
-        if is_pattern(pattern):
-            names = axioms.match("axiom/" + pattern.removeprefix("axiom/"))
-            found |= {axiom.id: axiom for axiom in _usable([axioms.create(name, **given) for name in names])}
-        else:
-            axiom = parse_expression(pattern, **given)
-            found[axiom.id] = axiom
+        named = _named(pattern, given)
+        found |= {name: axiom for name, axiom in named.items() if axiom not in found.values()}
     if not found:
         raise WhyrankError(f"no axiom that compares two documents matches {', '.join(map(repr, patterns))}")
-    return list(found.values())
+    return found
 
 
-def _usable(found: Sequence[Axiom]) -> list[Axiom]:
+def _named(pattern: str, given: dict[str, Any]) -> dict[str, Axiom]:
+    """The axiom of an expression, or those that a pattern finds and that compare two documents."""
+    from whyrank.axioms import axioms
+    from whyrank.axioms.expressions import is_pattern, parse_expression
+    from whyrank.axioms.preferences import column_name
+
+    if is_pattern(pattern):
+        names = axioms.match("axiom/" + pattern.removeprefix("axiom/"))
+        return _usable({name.removeprefix("axiom/"): axioms.create(name, **given) for name in names})
+    axiom = parse_expression(pattern, **given)
+    return {column_name(pattern, axiom): axiom}
+
+
+def _usable(found: Mapping[str, Axiom]) -> dict[str, Axiom]:
     """Those that can state preferences here; the others are named."""
     from whyrank.axioms.algebra import check_pairs
 
-    kept = []
-    for axiom in found:
+    kept = {}
+    for name, axiom in found.items():
         try:
             check_pairs(axiom)
         except WhyrankError as error:
             say(f"note: left out: {error}")
             continue
         if reason := getattr(axiom, "unavailable", ""):
-            say(f"note: left out, because {reason}: {axiom.name}")
+            say(f"note: left out, because {reason}: {name}")
             continue
-        kept.append(axiom)
+        kept[name] = axiom
     return kept

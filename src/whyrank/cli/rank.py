@@ -13,6 +13,7 @@ from whyrank.cli import setup
 from whyrank.core.errors import WhyrankError
 
 if TYPE_CHECKING:
+    from whyrank.axioms.axiom import Axiom
     from whyrank.core.protocols import Ranker
     from whyrank.data import Collection, Run
     from whyrank.scoring import Engine
@@ -23,7 +24,7 @@ AxiomOption = Annotated[
     typer.Option(
         "--axiom",
         metavar="EXPR",
-        help="Re-rank the candidates by an axiom in place of a ranker, such as 'TFC1' or '(TFC1 & LNC1) | -DIV'.",
+        help="Re-rank the candidates by an axiom in place of a ranker, such as 'TFC1' or '(TFC1 & M-AND) | -DIV'.",
     ),
 ]
 MethodOption = Annotated[
@@ -39,6 +40,7 @@ def rank(
     ranker: o.RankerOption = None,
     axiom: AxiomOption = None,
     method: MethodOption = None,
+    max_tokens: o.MaxTokensOption = None,
     analyzer: o.AnalyzerOption = "lucene",
     stats: o.StatsOption = None,
     candidates: o.CandidatesOption = None,
@@ -51,11 +53,13 @@ def rank(
     strict: o.StrictOption = False,
 ) -> None:
     """Retrieve from the collection with BM25, or re-rank the candidates of a run with any ranker or axiom."""
-    _check(axiom, method, candidates, {"ranker": ranker, "stats": stats, "batch-size": batch_size, "store": store})
+    scoring = {"ranker": ranker, "stats": stats, "batch-size": batch_size, "store": store}
+    _check(axiom, candidates, {"method": method, "max-tokens": max_tokens}, scoring)
+    preferred = None if axiom is None else _axiom(axiom, analyzer, max_tokens)
     opened = setup.open_collection(collection, strict)
-    if axiom is not None:
+    if preferred is not None:
         given = setup.open_run(opened, candidates or "", strict)
-        run, tag = _by_axiom(axiom, opened, given, analyzer, method or "kwiksort", seed, depth), axiom
+        run, tag = _by_axiom(preferred, opened, given, method or "kwiksort", seed, depth), axiom or ""
     else:
         [asked] = setup.open_rankers(ranker or ["bm25"], opened, analyzer, stats)
         engine, tag = setup.make_engine(executor, batch_size, store), asked.name
@@ -64,11 +68,13 @@ def rank(
     _write(run, tag, out)
 
 
-def _check(axiom: str | None, method: str | None, candidates: str | None, scoring: Mapping[str, Any]) -> None:
+def _check(
+    axiom: str | None, candidates: str | None, ordering: Mapping[str, Any], scoring: Mapping[str, Any]
+) -> None:
     """Raise an error for options that do not go together."""
     if axiom is None:
-        if method is not None:
-            raise WhyrankError("--method makes an order of an axiom's preferences; name one with --axiom EXPR")
+        for option in (name for name, value in ordering.items() if value is not None):
+            raise WhyrankError(f"--{option} is for the order that an axiom prefers; name one with --axiom EXPR")
         if len(scoring["ranker"] or []) > 1:
             raise WhyrankError("rank takes one --ranker at a time")
         return
@@ -76,24 +82,22 @@ def _check(axiom: str | None, method: str | None, candidates: str | None, scorin
         raise WhyrankError(f"--axiom orders candidates without scoring them; leave out --{option}, or --axiom")
     if not candidates:
         raise WhyrankError("--axiom re-ranks the documents of a run; name it with --candidates RUN")
-    _check_expression(axiom)
 
 
-def _check_expression(axiom: str) -> None:
-    """Raise an error for what is no axiom on two documents, before a large collection is read."""
+def _axiom(text: str, analyzer: str, max_tokens: str | None) -> Axiom:
+    """The axiom of an expression; an error for one that compares no two documents, before a collection is read."""
     from whyrank.axioms.algebra import check_pairs
     from whyrank.axioms.expressions import parse_expression
 
-    check_pairs(parse_expression(axiom))
+    made = parse_expression(text, analyzer=analyzer, **o.token_limit(max_tokens))
+    check_pairs(made)
+    return made
 
 
-def _by_axiom(
-    axiom: str, collection: Collection, given: Run, analyzer: str, method: str, seed: int, depth: int
-) -> Run:
-    from whyrank.axioms.expressions import parse_expression
+def _by_axiom(axiom: Axiom, collection: Collection, given: Run, method: str, seed: int, depth: int) -> Run:
     from whyrank.axioms.reranking import rerank
 
-    return rerank(parse_expression(axiom, analyzer=analyzer), collection, given, method, seed, depth)
+    return rerank(axiom, collection, given, method, seed, depth)
 
 
 def _by_ranker(
@@ -116,5 +120,6 @@ def _write(run: Run, tag: str, out: str | None) -> None:
         write_run(out, run, tag)
     else:
         sys.stdout.writelines(line + "\n" for line in run_lines(run, tag))
-    lines = sum(map(len, run.values()))
-    setup.say(f"{lines:,} lines for {len(run):,} queries by {tag}" + (f": {out}" if out else ""))
+    lines = setup.plural(sum(map(len, run.values())), "line")
+    queries = setup.plural(len(run), "query", "queries")
+    setup.say(f"{lines} for {queries} by {tag}" + (f": {out}" if out else ""))

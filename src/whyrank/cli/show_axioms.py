@@ -18,17 +18,19 @@ _MEANING = """
 share: of all instances, those that satisfy the conclusion; a tie satisfies a weak one and not a strict one
 chance: that share if instances that are not tied were decided by a coin; per query: over queries with instances
 with relevant: instances with a relevant document; agrees: where their grades differ, the winner has the better one"""
+_UNSCORED = """
+unscored: instances without a finite score; they count in instances, per query, with relevant and agrees alone"""
 
 
 def axioms_table(
     findings: Sequence[Finding], thresholds: Mapping[str, Threshold], alpha: float, correction: str
 ) -> None:
     """Print the findings of axioms, with delta and the correction stated below."""
-    grouped = any(f.group is not None for f in findings)
-    header = ["axiom", "ranker", *["group"] * grouped, *_FIGURES]
-    rows = [_row(f, alpha, grouped) for f in findings]
+    grouped, unscored = any(f.group is not None for f in findings), any(f.nonfinite for f in findings)
+    header = ["axiom", "ranker", *["group"] * grouped, *_figures(unscored)]
+    rows = [_row(f, alpha, grouped, unscored) for f in findings]
     caption = f"delta: {_deltas(thresholds)}{marks(findings, alpha, correction)}{_MEANING}"
-    table("", header, rows, 4 if grouped else 3, caption)
+    table("", header, rows, 4 if grouped else 3, caption + _UNSCORED * unscored)
     print_dropped(findings)
 
 
@@ -44,7 +46,13 @@ def both_tables(
         axioms_table(concluded, thresholds, alpha, correction)
 
 
-def _row(f: Finding, alpha: float, grouped: bool) -> list[str]:
+def _figures(unscored: bool) -> list[str]:
+    """The columns of figures; that of instances without a score stands beside those that have one."""
+    place = _FIGURES.index("with relevant")
+    return [*_FIGURES[:place], *["unscored"] * unscored, *_FIGURES[place:]]
+
+
+def _row(f: Finding, alpha: float, grouped: bool, unscored: bool) -> list[str]:
     mark = "*" if f.p_adjusted is not None and f.p_adjusted < alpha else " "
     interval = "–" if f.satisfied_low is None else f"[{figure(f.satisfied_low)}, {figure(f.satisfied_high)}]"
     agrees = "–" if f.agreement is None else f"{figure(f.agreement)} of {f.decided:,}"
@@ -59,7 +67,7 @@ def _row(f: Finding, alpha: float, grouped: bool) -> list[str]:
         interval,
         figure(f.chance),
         p_value(f.p_adjusted),
-        *(f"{count:,}" for count in (f.positive, f.neutral, f.negative)),
+        *(f"{count:,}" for count in (f.positive, f.neutral, f.negative, *[f.nonfinite] * unscored)),
         "–" if f.with_relevant is None else f"{f.with_relevant:,}",
         agrees,
     ]

@@ -22,29 +22,38 @@ class PartlyScored(Exception):
     Attributes:
         scores: one number per pair; NaN where there is a reason.
         reasons: why a pair has no score, by its position.
+        in_order: whether the ranker works, and these pairs have no score by definition; else a ranker that scores
+            none of the first pairs is given up.
     """
 
-    def __init__(self, scores: Floats, reasons: Mapping[int, str]) -> None:
+    def __init__(self, scores: Floats, reasons: Mapping[int, str], in_order: bool = False) -> None:
         first = next(iter(reasons.values()), "")
         super().__init__(f"{len(reasons):,} of {len(scores):,} pairs have no score: {first}")
-        self.reasons = dict(reasons)
+        self.reasons, self.in_order = dict(reasons), in_order
         self.scores = np.array(scores, dtype=np.float64)
         self.scores[list(self.reasons)] = np.nan
 
     def __reduce__(self) -> tuple[type[PartlyScored], tuple[object, ...]]:
-        return type(self), (self.scores, self.reasons)
+        return type(self), (self.scores, self.reasons, self.in_order)
 
 
 class Answered(NamedTuple):
-    """Scores of some pairs, and why some of them have none, by position."""
+    """Scores of some pairs, why some of them have none, by position, and whether that is in order."""
 
     scores: Floats
     reasons: dict[int, str]
+    in_order: bool = False
+
+    def followed_by(self, other: Answered) -> Answered:
+        """The scores of these pairs and of others behind them."""
+        later = {len(self.scores) + i: reason for i, reason in other.reasons.items()}
+        scores = np.concatenate([self.scores, other.scores])
+        return Answered(scores, self.reasons | later, self.in_order and other.in_order)
 
     def handed_over(self) -> Floats:
         """The scores where none is missing; else they travel in a `PartlyScored`."""
         if self.reasons:
-            raise PartlyScored(self.scores, self.reasons)
+            raise PartlyScored(self.scores, self.reasons, self.in_order)
         return self.scores
 
 
@@ -58,7 +67,7 @@ def ask(ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Answered
     try:
         given = ranker.score(queries, docs)
     except PartlyScored as partly:
-        return Answered(checked(ranker, partly.scores, len(docs)), partly.reasons)
+        return Answered(checked(ranker, partly.scores, len(docs)), partly.reasons, partly.in_order)
     return Answered(checked(ranker, given, len(docs)), {})
 
 

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
-from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -18,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core.errors import WhyrankError
-from whyrank.core.files import file_digest
 from whyrank.core.registry import call_of
+from whyrank.rankers.importing import module_of, source_digest
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,33 +70,8 @@ class PythonRanker:
 
     @cached_property
     def _source(self) -> str:
-        file = getattr(self._module, "__file__", None)
-        return file_digest(file) if file else sha256(self._module.__name__.encode()).hexdigest()[:16]
+        return source_digest(self._module)
 
     @cached_property
     def _module(self) -> ModuleType:
-        module, _, name = self.resource.rpartition(":")
-        if not module or not name:
-            raise WhyrankError(
-                f"ranker 'python:{self.resource}': write python:MODULE:CALLABLE or python:FILE.py:CALLABLE"
-            )
-        try:
-            with redirect_stdout(sys.stderr):
-                return _from_file(Path(module)) if module.endswith(".py") else _from_name(module)
-        except (Exception, SystemExit) as error:  # other people's code may raise anything while it is imported
-            raise WhyrankError(f"ranker 'python:{self.resource}' cannot be imported: {error}") from error
-
-
-def _from_name(name: str) -> ModuleType:
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # a console script does not look in the working folder by itself
-    return importlib.import_module(name)
-
-
-def _from_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ImportError(f"no such file: {path}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+        return module_of("python", self.resource)

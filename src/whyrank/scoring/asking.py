@@ -55,9 +55,10 @@ def answer(ranker: Ranker, task: Task) -> Answer:
             middle = (start + end) // 2
             parts += [(middle, end), (start, middle)]
             continue
-        values[start:end], lacking = (np.nan, {0: found}) if isinstance(found, str) else found
-        reasons |= {start + i: reason for i, reason in lacking.items()}
-        succeeded |= len(lacking) < end - start or not lacking
+        part = Answered(np.full(1, np.nan), {0: found}) if isinstance(found, str) else found
+        values[start:end] = part.scores
+        reasons |= {start + i: reason for i, reason in part.reasons.items()}
+        succeeded |= part.in_order or not part.reasons or len(part.reasons) < end - start
         if not succeeded and task.patience is not None and len(reasons) >= task.patience:
             return Answer(task.number, values, reasons, succeeded, gave_up=True)
     return Answer(task.number, values, reasons, succeeded)

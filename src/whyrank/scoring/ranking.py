@@ -10,6 +10,7 @@ from whyrank.core.protocols import Ranker
 from whyrank.data import Collection
 from whyrank.data.trec import Run, ranking
 from whyrank.rankers import Setting, open_ranker
+from whyrank.rankers.cascade import CascadeRanker, stacked
 from whyrank.rankers.index import LexicalIndex, rows_of
 from whyrank.rankers.lexical import LexicalRanker
 from whyrank.scoring.engine import Engine
@@ -20,6 +21,8 @@ def rerank(
     engine: Engine, ranker: Ranker, collection: Collection, candidates: Mapping[str, Mapping[str, float]]
 ) -> tuple[Run, list[Failure]]:
     """Score the candidates of each query; a pair without a finite score is left out and reported."""
+    if isinstance(ranker, CascadeRanker):
+        return _in_stages(engine, ranker, collection, candidates)
     wanted = {
         q: [d for d in docs if d in collection.docs] for q, docs in candidates.items() if q in collection.queries
     }
@@ -50,6 +53,19 @@ def rescore(index: LexicalIndex, queries: Mapping[str, str], candidates: Mapping
         scores = index.rescore(queries[query_id], rows)
         run[query_id] = {index.doc_ids[row]: float(score) for row, score in zip(rows, scores, strict=True)}
     return run
+
+
+def _in_stages(
+    engine: Engine, ranker: CascadeRanker, collection: Collection, candidates: Mapping[str, Mapping[str, float]]
+) -> tuple[Run, list[Failure]]:
+    """One stage after the other for all queries, each through the engine, so that its scores are kept."""
+    run, failures = rerank(engine, ranker.stages[0], collection, candidates)
+    for stage, depth in zip(ranker.stages[1:], ranker.depths, strict=True):
+        order = {q: ranking(scores) for q, scores in run.items()}
+        top, more = rerank(engine, stage, collection, {q: {d: run[q][d] for d in order[q][:depth]} for q in order})
+        run = {q: stacked(top[q], order[q][depth:]) for q in order}
+        failures += more
+    return run, failures
 
 
 def _as_run(wanted: Mapping[str, list[str]], values: list[float]) -> Run:

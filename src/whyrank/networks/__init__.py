@@ -1,0 +1,24 @@
+"""Neural rankers as trainable networks: torch, transformers and numpy only, so that they train on any machine."""
+
+from typing import Any
+
+from whyrank.core.registry import Registry
+
+networks: Registry[Any] = Registry(
+    "networks",
+    "architecture",
+    {
+        "cross": "whyrank.networks.cross:CrossNetwork",
+        "vanilla": "whyrank.networks.vanilla:VanillaNetwork",
+        "cedr-knrm": "whyrank.networks.cedr:CedrKnrm",
+        "cedr-drmm": "whyrank.networks.cedr:CedrDrmm",
+        "cedr-pacrr": "whyrank.networks.cedr:CedrPacrr",
+        "knrm": "whyrank.networks.knrm:Knrm",
+        "conv-knrm": "whyrank.networks.knrm:ConvKnrm",
+        "epic": "whyrank.networks.epic:EpicNetwork",
+        "late": "whyrank.networks.late:LateNetwork",
+        "sparse": "whyrank.networks.sparse:SparseNetwork",
+    },
+)
+
+__all__ = ["networks"]

@@ -1,0 +1,47 @@
+"""The cross-encoder: query and text read together, the score from the first position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from whyrank.networks.batches import Arrays, pair_arrays
+from whyrank.networks.encoder import Encoder
+from whyrank.networks.network import Network
+from whyrank.networks.pieces import Ids, Pieces
+
+
+class CrossNetwork(Network):
+    """score = w2 . tanh(W1 h + b1) + b2, where h is the last hidden state of [CLS] in [CLS] query [SEP] text [SEP].
+
+    Nogueira and Cho, "Passage re-ranking with BERT", arXiv 1901.04085; the hidden layer is BERT's own pooler.
+    """
+
+    architecture: ClassVar[str] = "cross"
+
+    def __init__(
+        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, dropout: float = 0.1
+    ) -> None:
+        super().__init__(encoder, pieces, max_query, max_doc)
+        self.inner, self.outer = nn.Linear(encoder.width, encoder.width), nn.Linear(encoder.width, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make a network of the same shape."""
+        return super().settings | {"dropout": self.dropout.p}
+
+    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """Pairs as one input each."""
+        return pair_arrays(queries, docs, self.pieces.special)
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""
+        first = self.encoder.last(batch)[:, 0]
+        with torch.autocast(first.device.type, enabled=False):
+            inner = torch.tanh(self.inner(self.dropout(first.float())))
+            found: Tensor = self.outer(self.dropout(inner))
+            return found.squeeze(1)

@@ -1,0 +1,154 @@
+"""The encoder under a network: any BERT-like model that transformers loads, a small random one, or word vectors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from whyrank.core.errors import WhyrankError
+
+WORDS = "words"
+_QUIET = {"trust_remote_code": False}
+_NOT_SHAPE = ("architectures", "_name_or_path", "transformers_version", "dtype", "torch_dtype")
+
+
+class Encoder(nn.Module):
+    """Hidden states of a transformer for a batch with `ids`, `types` and `mask`."""
+
+    def __init__(self, model: Any) -> None:
+        """Wrap a transformers model without a task head."""
+        super().__init__()
+        self.model = model
+        self.typed = getattr(model.config, "type_vocab_size", 0) > 1
+
+    @property
+    def width(self) -> int:
+        """Size of the hidden states."""
+        return int(self.model.config.hidden_size)
+
+    @property
+    def depth(self) -> int:
+        """Number of layers."""
+        return int(self.model.config.num_hidden_layers)
+
+    @property
+    def places(self) -> int:
+        """The longest input that the model has positions for."""
+        config = self.model.config
+        offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "mpnet") else 0
+        return int(config.max_position_embeddings) - offset
+
+    def last(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """The last hidden states: [texts, pieces, width]."""
+        states: Tensor = self.model(**self._inputs(batch)).last_hidden_state
+        return states
+
+    def all(self, batch: Mapping[str, Tensor]) -> Sequence[Tensor]:
+        """The embeddings and the output of every layer."""
+        found: Sequence[Tensor] = self.model(**self._inputs(batch), output_hidden_states=True).hidden_states
+        return found
+
+    def _inputs(self, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        types = {"token_type_ids": batch["types"]} if self.typed else {}
+        return {"input_ids": batch["ids"], "attention_mask": batch["mask"], **types}
+
+
+class WordEncoder(Encoder):
+    """The vectors of a batch's words, without any context: what networks that are no transformers stand on.
+
+    Row 0 of the matrix is for padding: it is zero and stays zero.
+    """
+
+    def __init__(self, rows: int, width: int) -> None:
+        """A matrix of random vectors."""
+        nn.Module.__init__(self)
+        self.vectors = nn.Embedding(rows, width, padding_idx=0)
+
+    @property
+    def width(self) -> int:
+        """Size of the vectors."""
+        return int(self.vectors.embedding_dim)
+
+    @property
+    def depth(self) -> int:
+        """No layers."""
+        return 0
+
+    @property
+    def places(self) -> int:
+        """Texts of any length."""
+        return sys.maxsize
+
+    def last(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """The vectors, zero at padding: [texts, words, width]."""
+        found: Tensor = self.vectors(batch["ids"])
+        return found
+
+    def all(self, batch: Mapping[str, Tensor]) -> Sequence[Tensor]:
+        """The vectors alone."""
+        return [self.last(batch)]
+
+
+def load_encoder(source: str | Path, layers: Sequence[int] | None = None) -> Encoder:
+    """Load a pre-trained encoder by hub id or path, from safetensors only; `layers` keeps some of its layers."""
+    from transformers import AutoModel
+
+    try:
+        model = AutoModel.from_pretrained(str(source), use_safetensors=True, dtype=torch.float32, **_QUIET)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise WhyrankError(f"encoder {source} cannot be loaded ({reason}); give a hub id or a model folder") from None
+    return Encoder(_without_pooler(_kept(model, layers)))
+
+
+def new_encoder(settings: Mapping[str, Any]) -> Encoder:
+    """An encoder with random weights from the settings of a config.json."""
+    from transformers import AutoConfig, AutoModel
+
+    values = dict(settings)
+    if values.get("model_type") == WORDS:
+        return WordEncoder(values["rows"], values["width"])
+    config = AutoConfig.for_model(values.pop("model_type", "bert"), **values)
+    made: Any = AutoModel.from_config(config, **_QUIET)  # type: ignore[no-untyped-call]
+    return Encoder(_without_pooler(made))
+
+
+def settings_of(encoder: Encoder) -> dict[str, Any]:
+    """The settings from which `new_encoder` makes an encoder of the same shape."""
+    if isinstance(encoder, WordEncoder):
+        return {"model_type": WORDS, "rows": encoder.vectors.num_embeddings, "width": encoder.width}
+    found: dict[str, Any] = encoder.model.config.to_diff_dict()
+    dropped = (
+        "architectures",
+        "_name_or_path",
+        "transformers_version",
+        "dtype",
+        "torch_dtype",
+        "gradient_checkpointing",
+    )
+    return {name: value for name, value in found.items() if name not in dropped} | {
+        "model_type": encoder.model.config.model_type
+    }
+
+
+def _kept(model: Any, layers: Sequence[int] | None) -> Any:
+    if layers is None:
+        return model
+    stack = model.encoder.layer
+    if not layers or not all(0 <= i < len(stack) for i in layers):
+        raise WhyrankError(f"layers {list(layers)}: the encoder has the layers 0 to {len(stack) - 1}")
+    model.encoder.layer = nn.ModuleList(stack[i] for i in layers)
+    model.config.num_hidden_layers = len(layers)
+    return model
+
+
+def _without_pooler(model: Any) -> Any:
+    """The model without the layer that none of our networks uses."""
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None
+    return model

@@ -1,0 +1,100 @@
+"""EPIC: importance of the query's terms against an expansion of the text over the whole vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from whyrank.core.checks import check_number, check_whole
+from whyrank.networks.batches import Arrays
+from whyrank.networks.encoder import Encoder
+from whyrank.networks.pieces import Ids, Pieces
+from whyrank.networks.separate import Encoded
+from whyrank.networks.vocabulary import VocabularyNetwork
+
+
+class EpicNetwork(VocabularyNetwork):
+    """score = sum over the query's pieces i of a(u . h_i) * phi(q_i), with a(x) = log(1 + softplus(x)).
+
+    phi(v) = sigmoid(c . h_CLS) * max over the text's pieces j of a(w . h_j) * a(E_v . t(h_j) + b_v): the quality of
+    the text, the importance of its pieces and what each of them expands to. E are the encoder's word embeddings; t
+    and b are those of a masked language model where the encoder comes with one (`transform`), else the identity and
+    0. With `top`, only so many largest values of phi are kept, and the rest are 0. u, w and c have a bias each.
+
+    MacAvaney et al., "Expansion via prediction of importance with contextualization", SIGIR 2020; a() around the
+    expansion is what its released code does.
+    """
+
+    architecture: ClassVar[str] = "epic"
+
+    def __init__(
+        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, top: int | None = None,
+        transform: bool = False, dropout: float = 0.1,
+    ) -> None:  # fmt: skip
+        super().__init__(encoder, pieces, max_query, max_doc, transform)
+        if top is not None:
+            check_whole("top", top, 1)
+        check_number("dropout", dropout, 0, 1)
+        self.top, self.dropout = top, nn.Dropout(dropout)
+        self.query_importance, self.doc_importance, self.quality = (_even(encoder.width) for _ in range(3))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make a network of the same shape."""
+        return super().settings | {"top": self.top, "dropout": self.dropout.p}
+
+    def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
+        """[CLS] query [SEP]; `own` says which positions are the query's."""
+        return _own(super().query_arrays(queries), queries)
+
+    def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
+        """[CLS] text [SEP]; `own` says which positions are the text's."""
+        return _own(super().doc_arrays(docs), docs)
+
+    def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
+        """The pieces of each query, and their importance."""
+        states = self.encoder.last(batch)
+        importance = log_softplus(self.query_importance(self.dropout(states)).squeeze(2).float())
+        return {"ids": batch["ids"] * batch["own"], "importance": importance * batch["own"]}
+
+    def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
+        """The vector phi of each text: [n, vocabulary]."""
+        states = self.encoder.last(batch)
+        importance = log_softplus(self.doc_importance(self.dropout(states)).squeeze(2).float())
+        quality = torch.sigmoid(self.quality(states[:, 0]).float())
+        found = quality * self.peaks(states, batch["own"], log_softplus, importance)
+        return {"weights": found if self.top is None else pruned(found, self.top)}
+
+    def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
+        """The product of the two vectors over the vocabulary, taken at the pieces of the query."""
+        return (docs["weights"].gather(1, queries["ids"]) * queries["importance"]).sum(dim=1)
+
+
+def log_softplus(x: Tensor) -> Tensor:
+    """a(x) = log(1 + log(1 + exp(x))): never negative, without an upper end, and slow to grow."""
+    return torch.log1p(functional.softplus(x))
+
+
+def pruned(weights: Tensor, top: int) -> Tensor:
+    """The `top` largest values of each row; 0 instead of the others."""
+    best = weights.topk(min(top, weights.shape[1]), dim=1)
+    return torch.zeros_like(weights).scatter(1, best.indices, best.values)
+
+
+def _even(width: int) -> nn.Linear:
+    """A layer that at first finds everything alike, so that an encoder's expansions rank from the start."""
+    made = nn.Linear(width, 1)
+    nn.init.zeros_(made.weight)
+    nn.init.zeros_(made.bias)
+    return made
+
+
+def _own(arrays: Arrays, texts: Sequence[Ids]) -> Arrays:
+    own = arrays["mask"].copy()
+    own[:, 0] = 0
+    own[range(len(texts)), [len(text) + 1 for text in texts]] = 0
+    return arrays | {"own": own}

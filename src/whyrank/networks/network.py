@@ -1,0 +1,151 @@
+"""What all networks share: settings, tokens, and folders with config.json, model.safetensors and tokenizer.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from whyrank.core.errors import BadInput
+from whyrank.networks import networks
+from whyrank.networks.batches import Arrays, tensors
+from whyrank.networks.encoder import Encoder, load_encoder, new_encoder, settings_of
+from whyrank.networks.pieces import Ids, Pieces
+from whyrank.networks.quantised import quantised, restored
+from whyrank.networks.words import open_pieces
+
+KIND = "whyrank network"
+CONFIG, WEIGHTS, TOKENS = "config.json", "model.safetensors", "tokenizer.json"
+
+
+class Network(nn.Module):
+    """Scores pairs of token arrays. A new architecture overrides `arrays` and `forward`.
+
+    Attributes:
+        architecture: its name in the registry of networks.
+        scale: what its scores are.
+        max_query: pieces of a query that are read.
+        max_doc: pieces of a text that are read.
+    """
+
+    architecture: ClassVar[str]
+    scale: ClassVar[str] = "logit"
+
+    def __init__(self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477) -> None:
+        """Put a head on an encoder."""
+        super().__init__()
+        self.encoder, self.pieces = encoder, pieces
+        self.max_query, self.max_doc = max_query, min(max_doc, encoder.places - max_query - 3)
+
+    @classmethod
+    def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
+        """A new network of this architecture over what is pre-trained: an encoder, some of its layers perhaps."""
+        return cls(load_encoder(source, layers), Pieces(source), **settings)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments besides encoder and pieces that make a network of the same shape."""
+        return {"max_query": self.max_query, "max_doc": self.max_doc}
+
+    def query_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """Queries as pieces."""
+        return self.pieces.ids(texts, self.max_query)
+
+    def doc_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """Texts as pieces."""
+        return self.pieces.ids(texts, self.max_doc)
+
+    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """A batch of pairs as padded arrays: what `forward` gets as tensors."""
+        raise NotImplementedError
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """One score per pair."""
+        raise NotImplementedError
+
+    def penalty(self) -> Tensor | None:
+        """What the last `forward` adds to the loss besides the ranking, if anything."""
+        return None
+
+    def score_texts(self, queries: Sequence[str], docs: Sequence[str], device: Any = "cpu") -> Tensor:
+        """Scores of aligned pairs of texts in one batch; for small numbers of pairs."""
+        found: Tensor = self(tensors(self.arrays(self.query_ids(queries), self.doc_ids(docs)), device))
+        return found
+
+    def heads(self) -> list[nn.Parameter]:
+        """The parameters that are not the encoder's."""
+        inside = {id(p) for p in self.encoder.parameters()}
+        return [p for p in self.parameters() if id(p) not in inside]
+
+
+def make(architecture: str, encoder: Encoder, pieces: Pieces, **settings: Any) -> Network:
+    """A new network of some architecture over an encoder."""
+    made: Network = networks.factory(architecture)(encoder, pieces, **settings)
+    return made
+
+
+def start(architecture: str, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
+    """A new network over a pre-trained encoder, or over word vectors where the architecture wants these."""
+    made: Network = networks.factory(architecture).begin(source, layers, **settings)
+    return made
+
+
+def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> None:
+    """Write a network as a folder, its weights in 32, 16 or 8 bits; `facts` go into config.json."""
+    from safetensors.torch import save_file
+
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    state = {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()}
+    save_file(_narrowed(state, bits), place / WEIGHTS)
+    (place / TOKENS).write_bytes(network.pieces.content)
+    config = {"kind": KIND, "architecture": network.architecture, "settings": network.settings}
+    config |= {"encoder": settings_of(network.encoder), **facts}
+    (place / CONFIG).write_text(json.dumps(config, indent=2) + "\n")
+
+
+def load(folder: str | Path) -> Network:
+    """Read a network that `save` wrote; scores are those of the saved network."""
+    from safetensors.torch import load_file
+
+    place = Path(folder)
+    config = read_config(place)
+    encoder = new_encoder(config["encoder"])
+    network = make(config["architecture"], encoder, open_pieces(place), **config["settings"])
+    try:
+        network.load_state_dict(restored(load_file(place / WEIGHTS)))
+    except (OSError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(place / WEIGHTS, f"cannot be loaded ({reason})", "train or copy the network again") from None
+    return network.eval()
+
+
+def _narrowed(state: Mapping[str, Tensor], bits: int) -> dict[str, Tensor]:
+    if bits == 8:
+        return quantised(state)
+    return {name: t.half() if bits == 16 and t.is_floating_point() else t for name, t in state.items()}
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The config.json of a network folder."""
+    file = folder / CONFIG
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(file, f"cannot be read ({error})", "give a folder that `whyrank train` wrote") from None
+    if not isinstance(config, dict) or config.get("kind") != KIND:
+        raise BadInput(file, "is no config of a whyrank network", "give a folder that `whyrank train` wrote")
+    return config
+
+
+def digest(folder: str | Path) -> str:
+    """SHA-256 (16 hex digits) over config, weights and tokenizer of a network folder."""
+    found = hashlib.sha256()
+    for name in (CONFIG, WEIGHTS, TOKENS):
+        with open(Path(folder) / name, "rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()[:16]

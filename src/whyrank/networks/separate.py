@@ -1,0 +1,110 @@
+"""Networks that read queries and texts apart, so that each distinct one is encoded once.
+
+    queries = encode(network, "query", network.query_ids(query_texts))
+    docs = encode(network, "doc", network.doc_ids(doc_texts))
+    scores = network.interact(take(queries, query), take(docs, doc))  # of the pairs (query[i], doc[i])
+
+What a network makes of a text is a dict of tensors whose first dimension is the text; those that have positions have
+them second, and zero stands for none, so that encodings of different lengths can be joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from whyrank.networks.batches import Arrays, single_arrays, tensors
+from whyrank.networks.encoder import Encoder
+from whyrank.networks.network import Network
+from whyrank.networks.pieces import Ids, Pieces
+
+Encoded = dict[str, Tensor]
+Side = Literal["query", "doc"]
+_SPECIAL = 3  # the most special tokens that stand around a text
+
+
+class SeparateNetwork(Network):
+    """Scores pairs from what it made of query and text. A new one overrides `encode_...` and `interact`."""
+
+    scale: ClassVar[str] = "dot"
+
+    def __init__(self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477) -> None:
+        super().__init__(encoder, pieces, max_query, max_doc)
+        room = encoder.places - _SPECIAL
+        self.max_query, self.max_doc = min(max_query, room), min(max_doc, room)
+
+    def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
+        """Queries as padded arrays: what `encode_queries` gets as tensors."""
+        return single_arrays(queries, self.pieces.special)
+
+    def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
+        """Texts as padded arrays: what `encode_docs` gets as tensors."""
+        return single_arrays(docs, self.pieces.special)
+
+    def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
+        """What the network makes of queries alone."""
+        raise NotImplementedError
+
+    def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
+        """What the network makes of texts alone."""
+        raise NotImplementedError
+
+    def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
+        """One score per aligned pair of encodings."""
+        raise NotImplementedError
+
+    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """The distinct queries and texts of the pairs, and which of them each pair has."""
+        (some, query), (others, doc) = distinct(queries), distinct(docs)
+        found = {f"query.{name}": array for name, array in self.query_arrays(some).items()}
+        found |= {f"doc.{name}": array for name, array in self.doc_arrays(others).items()}
+        return found | {"query": query, "doc": doc}
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """One score per pair."""
+        queries = take(self.encode_queries(_part(batch, "query.")), batch["query"])
+        return self.interact(queries, take(self.encode_docs(_part(batch, "doc.")), batch["doc"]))
+
+
+def encode(network: SeparateNetwork, side: Side, ids: Sequence[Ids], batch: int = 64, device: Any = "cpu") -> Encoded:
+    """Encodings of queries or texts (no pair needed) in the order given, made in batches of like length."""
+    arrays = network.query_arrays if side == "query" else network.doc_arrays
+    method = network.encode_queries if side == "query" else network.encode_docs
+    some = list(ids) or [np.zeros(0, np.int32)]  # of nothing, the shape is still to be known
+    order = np.argsort([len(row) for row in some], kind="stable")
+    starts = range(0, len(order), batch)
+    parts = [method(tensors(arrays([some[i] for i in order[s : s + batch]]), device)) for s in starts]
+    return take(joined(parts), torch.from_numpy(np.argsort(order)[: len(ids)]).to(device))
+
+
+def take(encoded: Encoded, rows: Tensor) -> Encoded:
+    """Some of the encodings, in this order."""
+    return {name: tensor[rows] for name, tensor in encoded.items()}
+
+
+def joined(parts: Sequence[Encoded]) -> Encoded:
+    """Encodings one after the other, filled up with zeros to the most positions of any."""
+    return {name: torch.cat(_level([part[name] for part in parts])) for name in parts[0]}
+
+
+def distinct(rows: Sequence[Ids]) -> tuple[list[Ids], npt.NDArray[np.int64]]:
+    """The different rows in order of appearance, and for each row which of them it is."""
+    places: dict[bytes, int] = {}
+    which = [places.setdefault(row.tobytes(), len(places)) for row in rows]
+    first = np.unique(np.array(which, np.int64), return_index=True)[1]
+    return [rows[i] for i in first], np.array(which, np.int64)
+
+
+def _level(found: list[Tensor]) -> list[Tensor]:
+    width = max(tensor.shape[1] for tensor in found)
+    return [functional.pad(t, (0, 0) * (t.ndim - 2) + (0, width - t.shape[1])) for t in found]
+
+
+def _part(batch: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in batch.items() if name.startswith(prefix)}

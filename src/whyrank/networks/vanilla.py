@@ -1,0 +1,46 @@
+"""Vanilla BERT: a linear score over the first position, for texts of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from whyrank.networks.chunks import ChunkedNetwork, first_states
+from whyrank.networks.encoder import Encoder
+from whyrank.networks.pieces import Pieces
+
+
+class VanillaNetwork(ChunkedNetwork):
+    """score = w . h + b, where h is the mean of the last hidden states of [CLS] over the chunks of the text.
+
+    Each chunk is read as [CLS] query [SEP] chunk [SEP]; the mean is over the chunks that the text has. `chunks=1`
+    reads the first chunk only (the short form), `chunks=3` up to three (the full form).
+
+    MacAvaney et al., "CEDR: contextualized embeddings for document ranking", SIGIR 2019; Boytsov and Kolter,
+    "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
+    """
+
+    architecture: ClassVar[str] = "vanilla"
+
+    def __init__(
+        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
+        dropout: float = 0.1,
+    ) -> None:  # fmt: skip
+        super().__init__(encoder, pieces, max_query, max_doc, chunks)
+        self.dropout, self.outer = nn.Dropout(dropout), nn.Linear(encoder.width, 1)
+        nn.init.xavier_uniform_(self.outer.weight)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make a network of the same shape."""
+        return super().settings | {"dropout": self.dropout.p}
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""
+        states = self.encoder.last(batch)
+        with torch.autocast(states.device.type, enabled=False):
+            found: Tensor = self.outer(self.dropout(first_states(states.float(), batch)))
+            return found.squeeze(1)

@@ -1,0 +1,152 @@
+"""Texts as vectors over the vocabulary: the head of a masked language model, and its maximum over a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from whyrank.core.checks import check_flag
+from whyrank.core.errors import WhyrankError
+from whyrank.networks.encoder import Encoder
+from whyrank.networks.network import Network
+from whyrank.networks.pieces import Pieces
+from whyrank.networks.separate import SeparateNetwork
+from whyrank.networks.stored import stored
+
+Activation = Callable[[Tensor], Tensor]
+CELLS = 1 << 25  # of texts x pieces x vocabulary that are computed at a time
+_PARTS = ("inner.weight", "inner.bias", "norm.weight", "norm.bias", "bias")
+_SPELLINGS = (  # of the five parts in checkpoints of BERT, DistilBERT, RoBERTa and their like
+    (
+        "cls.predictions.transform.dense.weight",
+        "cls.predictions.transform.dense.bias",
+        "cls.predictions.transform.LayerNorm.weight",
+        "cls.predictions.transform.LayerNorm.bias",
+        "cls.predictions.bias",
+    ),
+    (
+        "vocab_transform.weight",
+        "vocab_transform.bias",
+        "vocab_layer_norm.weight",
+        "vocab_layer_norm.bias",
+        "vocab_projector.bias",
+    ),
+    (
+        "lm_head.dense.weight",
+        "lm_head.dense.bias",
+        "lm_head.layer_norm.weight",
+        "lm_head.layer_norm.bias",
+        "lm_head.bias",
+    ),
+)
+
+
+class VocabularyHead(nn.Module):
+    """logit of word v at a position with state h: E_v . t(h) + b_v, with the encoder's own word embeddings E.
+
+    t is the layer of a masked language model, LayerNorm(gelu(W h + c)), or nothing (`transform=False`).
+    """
+
+    def __init__(self, encoder: Encoder, transform: bool = False) -> None:
+        """A new head for an encoder; the embeddings stay the encoder's."""
+        super().__init__()
+        rows, width = embeddings(encoder).shape
+        if width != encoder.width:
+            raise WhyrankError(f"the encoder's word embeddings have {width} numbers and its states {encoder.width}; "
+                               "a network over its vocabulary needs as many of both")  # fmt: skip
+        eps = float(getattr(encoder.model.config, "layer_norm_eps", 1e-12))
+        self.inner = nn.Linear(width, width) if transform else None
+        self.norm = nn.LayerNorm(width, eps=eps) if transform else None
+        self.bias = nn.Parameter(torch.zeros(rows))
+
+    def forward(self, states: Tensor) -> Tensor:
+        """The states that the embeddings are held against."""
+        if self.inner is None or self.norm is None:
+            return states
+        found: Tensor = self.norm(functional.gelu(self.inner(states)))
+        return found
+
+
+class VocabularyNetwork(SeparateNetwork):
+    """A network whose texts are vectors over the vocabulary; its `head` gives the logits.
+
+    Attributes:
+        head: over the encoder's word embeddings; with `transform`, with the layer of a masked language model.
+    """
+
+    def __init__(
+        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, transform: bool = False
+    ) -> None:
+        super().__init__(encoder, pieces, max_query, max_doc)
+        check_flag("transform", transform)
+        self.head = VocabularyHead(encoder, transform)
+
+    @classmethod
+    def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
+        """A new network over an encoder and, where it has one, its head as a masked language model."""
+        found = masked_head(source)
+        made = super().begin(source, layers, **{"transform": found is not None} | settings)
+        if found is not None and isinstance(made, cls) and made.head.inner is not None:
+            made.head.load_state_dict(found)
+        return made
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make a network of the same shape."""
+        return super().settings | {"transform": self.head.inner is not None}
+
+    def peaks(self, states: Tensor, mask: Tensor, activation: Activation, importance: Tensor | None = None) -> Tensor:
+        """The largest importance_j * activation(logit_j) over the positions j of `mask`; 0 where there are none.
+
+        `activation` rises and is never negative. Only the logits at the maximum are kept for the gradient.
+        """
+        inner, words, bias = self.head(states), embeddings(self.encoder), self.head.bias
+        found = []
+        for rows in _blocks(inner, len(words)):
+            logits = functional.linear(inner[rows], words, bias)
+            weights = None if importance is None else importance[rows]
+            found.append(_peak(logits, mask[rows].bool(), activation, weights))
+        return torch.cat(found)
+
+
+def embeddings(encoder: Encoder) -> Tensor:
+    """The matrix of an encoder's word embeddings, [vocabulary, width]."""
+    found: Tensor = encoder.model.get_input_embeddings().weight
+    return found
+
+
+def masked_head(source: str | Path) -> dict[str, Tensor] | None:
+    """The weights of a `VocabularyHead` from a pre-trained masked language model; None where it has no such head."""
+    for names in _SPELLINGS:
+        if (found := stored(source, names)) is not None:
+            return dict(zip(_PARTS, found, strict=True))
+    return None
+
+
+def flops(activations: Tensor) -> Tensor:
+    """Sum over the vocabulary of the squared mean activation of a batch: [texts, vocabulary] -> a number.
+
+    Paria et al., "Minimizing FLOPs to learn efficient sparse representations", ICLR 2020.
+    """
+    return (activations.abs().mean(dim=0) ** 2).sum()
+
+
+def _peak(logits: Tensor, mask: Tensor, activation: Activation, importance: Tensor | None) -> Tensor:
+    """The maximum over positions: its place without a gradient, then its value with one."""
+    with torch.no_grad():
+        worth = logits if importance is None else activation(logits) * importance.unsqueeze(2)
+        best = worth.masked_fill(~mask.unsqueeze(2), -torch.inf).max(dim=1).indices
+    found = activation(logits.gather(1, best.unsqueeze(1)).squeeze(1).float())
+    weighed = found if importance is None else found * importance.gather(1, best)
+    return weighed * mask.any(dim=1, keepdim=True)
+
+
+def _blocks(states: Tensor, vocabulary: int) -> Iterator[slice]:
+    """Slices of texts whose logits take no more than so many cells; at least one text each."""
+    size = max(1, CELLS // (max(states.shape[1], 1) * vocabulary))
+    return (slice(start, start + size) for start in range(0, max(len(states), 1), size))

@@ -1,0 +1,73 @@
+"""Bi-encoders: queries and texts are embedded apart and compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from whyrank.core.checks import check_text, check_whole
+from whyrank.core.errors import BadInput
+from whyrank.rankers.embedding import EmbeddingScorer, Models
+from whyrank.rankers.neural import NeuralRanker, Scorer
+from whyrank.rankers.similarities import SIMILARITIES, DenseVectors
+from whyrank.rankers.weights import architecture_of, config_of
+
+_SCALES = {"euclidean": "minus distance", "manhattan": "minus distance"}
+
+
+@dataclass(frozen=True, repr=False)
+class BiEncoder(NeuralRanker):
+    """A bi-encoder of sentence-transformers: the similarity of one vector for the query and one for the text.
+
+    Each distinct text is embedded once, and embeddings are kept in memory (up to 512 MiB) for later calls. Reimers
+    and Gurevych, "Sentence-BERT", EMNLP 2019.
+
+    Args:
+        similarity: cosine, dot, euclidean or manhattan; by default what the model's configuration says, else cosine.
+        query_prefix: put before queries; by default what the model's configuration says.
+        doc_prefix: put before texts; likewise.
+        max_length: tokens of a query or text; by default what the model's configuration says.
+    """
+
+    similarity: str | None = None
+    query_prefix: str | None = None
+    doc_prefix: str | None = None
+    max_length: int | None = None
+
+    registered: ClassVar[str] = "bi"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        super().__post_init__()
+        if self.similarity is not None:
+            self._check_choice("similarity", self.similarity, SIMILARITIES)
+        for what, value in (("query_prefix", self.query_prefix), ("doc_prefix", self.doc_prefix)):
+            check_text(f"bi: {what}", value)
+        check_whole("bi: max_length", 512 if self.max_length is None else self.max_length, 3)
+
+    @property
+    def scale(self) -> str:
+        """What the scores are, in words."""
+        return _SCALES.get(self._similarity, self._similarity)
+
+    @cached_property
+    def _similarity(self) -> str:
+        declared = config_of(self._folder, "config_sentence_transformers.json").get("similarity_fn_name")
+        return self.similarity or str(declared or "cosine")
+
+    def _vectors(self, model: Any) -> DenseVectors:
+        return DenseVectors(model, self._similarity)
+
+    def _load(self, folder: Path) -> Scorer:
+        if own := architecture_of(folder):
+            raise BadInput(folder, f"is a network of architecture {own}, not a bi-encoder", f"write {own}:PATH")
+        models = Models("SentenceTransformer", self._vectors, ("SentenceTransformer",), "")
+        prompts = {"query": self.query_prefix, "document": self.doc_prefix}
+        scorer = EmbeddingScorer.of(folder, models, self._computing, **prompts)
+        if self.max_length is not None:
+            scorer.model.max_seq_length = self.max_length
+        if self.truncate == "last":
+            scorer.model.tokenizer.truncation_side = "left"
+        return scorer

@@ -1,0 +1,175 @@
+"""Scores on a common footing: fixed shifts and scales, or the place among the candidates of a fixed run.
+
+A ranker is asked about single pairs, in batches whose composition means nothing. So no normalisation here looks at
+the batch: min-max, z-score and rank compare a score with those of the query's candidates in a run that is chosen
+once. The same pair has the same score whatever is asked beside it, and a text that is no candidate has one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Protocol
+
+import numpy as np
+
+from whyrank.core.answers import Answered, ask, name_of
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Floats, Ranker
+from whyrank.data import Collection, Run, ranking, texts_of
+from whyrank.rankers.nesting import batch_size_of
+
+Curve = Callable[[Floats], Floats]
+
+
+class Footing(Protocol):
+    """Where scores of several rankers become comparable."""
+
+    @property
+    def identity(self) -> str:
+        """All that it depends on."""
+        ...
+
+    def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
+        """For each ranker what to do with its scores for a query, or the reason why that is not known."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same for all queries: (score - shift) / scale."""
+
+    shifts: tuple[float, ...]
+    scales: tuple[float, ...]
+
+    @property
+    def identity(self) -> str:
+        """All numbers."""
+        return f"shifts={list(self.shifts)} scales={list(self.scales)}"
+
+    def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
+        """One straight line per ranker."""
+        return [line(shift, scale) for shift, scale in zip(self.shifts, self.scales, strict=True)]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Candidates:
+    """The candidates of each query, by its text: the best documents of a run that the collection has."""
+
+    ids: Mapping[str, list[str]]
+    docs: Mapping[str, str]
+
+    @classmethod
+    def of(cls, collection: Collection, run: Run, depth: int) -> Candidates:
+        """The `depth` best documents of each query; queries with one text share theirs."""
+        found: dict[str, dict[str, None]] = {}
+        for query_id in sorted(run.keys() & collection.queries.keys()):
+            known = {d: score for d, score in run[query_id].items() if d in collection.docs}
+            found.setdefault(collection.queries[query_id], {}).update(dict.fromkeys(ranking(known)[:depth]))
+        return cls({query: list(ids) for query, ids in found.items()}, collection.docs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A worker gets the texts that it may need, and no collection."""
+        mentioned = list(dict.fromkeys(d for ids in self.ids.values() for d in ids))
+        kept = dict(zip(mentioned, texts_of(self.docs, mentioned), strict=True))
+        return {**replace(self, docs=kept).__dict__, "digest": self.digest}
+
+    def texts(self, query: str) -> list[str]:
+        """The texts of a query's candidates."""
+        return list(texts_of(self.docs, self.ids.get(query, [])))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (16 hex digits) over all queries and texts."""
+        found = sha256()
+        for query in sorted(self.ids):
+            found.update(repr((query, sorted(self.texts(query)))).encode("utf-8", "surrogatepass"))
+        return found.hexdigest()[:16]
+
+
+@dataclass(frozen=True, repr=False)
+class PerQuery:
+    """The place of a score among the scores of the query's candidates; each query is worked out once, when asked."""
+
+    kind: str
+    candidates: Candidates
+    k: float
+    _known: dict[str, Sequence[Curve] | str] = field(default_factory=dict, init=False, compare=False)
+
+    @property
+    def identity(self) -> str:
+        """The kind, and a digest of all candidates."""
+        return f"{self.kind} k={self.k} candidates={self.candidates.digest}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A worker finds the curves for itself: functions do not travel."""
+        return {**self.__dict__, "_known": {}}
+
+    def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
+        """One curve per ranker from the scores of the query's candidates."""
+        if query not in self._known:
+            self._known[query] = self._worked_out(rankers, query)
+        return self._known[query]
+
+    def _worked_out(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
+        texts, found = self.candidates.texts(query), []
+        if not texts:
+            return f"{self.kind}: the query has no candidates to compare with"
+        for ranker in rankers:
+            scores = _finite_scores(ranker, query, texts)
+            if isinstance(scores, str):
+                return f"{self.kind}: {name_of(ranker)} scores no candidate of the query ({scores})"
+            found.append(KINDS[self.kind](scores, self.k))
+        return found
+
+
+def line(shift: float, scale: float) -> Curve:
+    """The curve (score - shift) / scale."""
+    return lambda scores: (scores - shift) / scale
+
+
+def _minmax(known: Floats, k: float) -> Curve:
+    return line(float(known.min()), float(np.ptp(known)) or 1.0)
+
+
+def _zscore(known: Floats, k: float) -> Curve:
+    return line(float(known.mean()), float(known.std()) or 1.0)
+
+
+def _rank(known: Floats, k: float) -> Curve:
+    ascending = np.sort(known)
+
+    def reciprocal(scores: Floats) -> Floats:
+        better = len(ascending) - np.searchsorted(ascending, scores, side="right")
+        return np.where(np.isnan(scores), np.nan, 1.0 / (k + 1.0 + better))
+
+    return reciprocal
+
+
+KINDS: Mapping[str, Callable[[Floats, float], Curve]] = {"minmax": _minmax, "zscore": _zscore, "rank": _rank}
+
+
+def _finite_scores(ranker: Ranker, query: str, texts: Sequence[str]) -> Floats | str:
+    """The finite scores of some texts, or why there is none."""
+    size, found, reason = batch_size_of([ranker]), list[float](), "no finite score"
+    for start in range(0, len(texts), size):
+        scores, reasons, _ = _halving(ranker, query, texts[start : start + size])
+        found += scores[np.isfinite(scores)].tolist()
+        reason = next(iter(reasons.values()), reason)
+    return np.array(found) if found else reason
+
+
+def _halving(ranker: Ranker, query: str, texts: Sequence[str]) -> Answered:
+    """All scores that are to be had: one text that makes the ranker raise takes no other with it."""
+    try:
+        return ask(ranker, [query] * len(texts), list(texts))
+    except WhyrankError:
+        raise
+    except (Exception, SystemExit) as error:  # other people's code may raise anything
+        if len(texts) == 1:
+            return Answered(np.full(1, np.nan), {0: f"{type(error).__name__}: {error}"})
+    middle = len(texts) // 2
+    first, second = (_halving(ranker, query, part) for part in (texts[:middle], texts[middle:]))
+    return first.followed_by(second)

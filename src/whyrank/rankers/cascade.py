@@ -1,0 +1,119 @@
+"""Rankers one after the other: each orders again the best of what the one before it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from whyrank.core.answers import ask
+from whyrank.core.checks import check_whole
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Floats, Ranker
+from whyrank.core.registry import call_of
+from whyrank.rankers.nesting import all_cacheable, batch_size_of, opened, specs
+from whyrank.rankers.opening import Setting
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Re-ranking in stages: the first ranker orders all candidates, the next one the `depth` best of them anew.
+
+    The rest follows in its old order. With three rankers or more, `depth` has a number for each after the first. A
+    cascade orders lists, and what a text is worth depends on the others: it makes runs (`whyrank rank`), but a single
+    pair has no score. A study asks about its run: `run:FILE`.
+
+    Matveeva et al., "High accuracy retrieval with multiple nested ranker", SIGIR 2006; Wang et al., "A cascade
+    ranking model for efficient ranked retrieval", SIGIR 2011.
+    """
+
+    of: Sequence[str] = field(hash=False)
+    depth: int | Sequence[int] = field(default=100, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", specs("cascade", self.of))
+        if isinstance(self.depth, list | tuple):
+            object.__setattr__(self, "depth", list(self.depth))
+        else:
+            check_whole("cascade: depth", self.depth, 1)
+        if len(self.depths) != len(self.of) - 1:
+            raise WhyrankError(f"cascade: give one depth for each of the {len(self.of) - 1} rankers after the first")
+        for depth in self.depths:
+            check_whole("cascade: depth", depth, 1)
+        if list(self.depths) != sorted(self.depths, reverse=True):
+            raise WhyrankError(f"cascade: depths must not grow from stage to stage, as {self.depth!r} do")
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, "cascade")
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """How many texts each ranker after the first orders anew."""
+        return (self.depth,) if isinstance(self.depth, int) else tuple(self.depth)
+
+    def bind(self, setting: Setting) -> CascadeRanker:
+        """Open all stages in the setting."""
+        return CascadeRanker(self.name, opened(self.of, setting), self.depths)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class CascadeRanker:
+    """The stages of a cascade, ready to order lists."""
+
+    name: str
+    stages: tuple[Ranker, ...]
+    depths: tuple[int, ...]
+    scale = "order only"
+
+    @property
+    def batch_size(self) -> int:
+        """A batch that suits all stages."""
+        return batch_size_of(self.stages)
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether scores may be reused in a later run: those of the stages are kept one by one."""
+        return all_cacheable(self.stages)
+
+    def __repr__(self) -> str:
+        return f"cascade depths={list(self.depths)} of={list(self.stages)!r}"
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
+        """Refuse: the place of a text depends on the others of its list."""
+        if not len(docs):
+            return np.zeros(0)
+        raise WhyrankError(
+            f"ranker {self.name!r} orders whole lists, so a single pair has no score; write its run with "
+            "'whyrank rank --out FILE', and ask about the run: --ranker run:FILE"
+        )
+
+    def rerank_list(self, query: str, texts: Sequence[str]) -> Floats:
+        """Numbers that put the texts of one list in their order; NaN where a stage had no finite score."""
+        known = _best_first(self.stages[0], query, dict(enumerate(texts)))
+        for stage, depth in zip(self.stages[1:], self.depths, strict=True):
+            order = list(known)
+            top = _best_first(stage, query, {i: texts[i] for i in order[:depth]})
+            known = stacked(top, order[depth:])
+        found = np.full(len(texts), np.nan)
+        found[list(known)] = list(known.values())
+        return found
+
+
+def stacked(top: Mapping[K, float], rest: Sequence[K]) -> dict[K, float]:
+    """The scores of the best, and below them numbers for the rest in the given order."""
+    lowest = min(top.values(), default=0.0)
+    step = max(1.0, 1e-9 * abs(lowest))  # large enough to be seen beside the lowest
+    return {**top, **{each: lowest - step * place for place, each in enumerate(rest, 1)}}
+
+
+def _best_first(ranker: Ranker, query: str, texts: Mapping[int, str]) -> dict[int, float]:
+    """The finite scores by place in the list, best first; of equals the earlier one."""
+    scores = ask(ranker, [query] * len(texts), list(texts.values())).scores.tolist()
+    finite = {i: score for i, score in zip(texts, scores, strict=True) if np.isfinite(score)}
+    return {i: finite[i] for i in sorted(finite, key=lambda i: (-finite[i], i))}

@@ -1,0 +1,165 @@
+"""Scoring with models that read queries and texts apart: each distinct text embedded once, and kept for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.rankers.computing import Computing, ahead, by_length
+from whyrank.rankers.passages import TextPairs
+from whyrank.rankers.weights import config_of
+
+KEPT = 512 * 2**20  # bytes of embeddings that outlive a call
+PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
+_CHARACTERS_PER_TOKEN = 4  # only to make batches of about the same size
+
+
+class Vectors(Protocol):
+    """What a kind of model makes of a text, and how two of them are compared."""
+
+    def take(self, outputs: Mapping[str, Any]) -> list[Any]:
+        """The embedding of each text of a batch."""
+        ...
+
+    def size(self, embedding: Any) -> int:
+        """Bytes that an embedding takes."""
+        ...
+
+    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Codes, doc: Codes) -> Floats:
+        """Similarities of the pairs `(queries[query[i]], docs[doc[i]])`."""
+        ...
+
+
+class Models(NamedTuple):
+    """A class of sentence-transformers by name, what to do with its outputs, and how trained ones are recognised.
+
+    A folder says for which class it was saved; where it does not, its architecture must end in `architecture`.
+    """
+
+    name: str
+    vectors: Callable[[Any], Vectors]
+    saved_as: tuple[str, ...]
+    architecture: str
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingScorer:
+    """Embeds queries and texts with a model of sentence-transformers and compares them.
+
+    Args:
+        model: the model, on its device.
+        vectors: what its outputs are.
+        computing: where it computes, and in which number format.
+        prompts: what is put before queries and before texts.
+    """
+
+    model: Any
+    vectors: Vectors
+    computing: Computing
+    prompts: Mapping[str, str]
+    kept: Kept = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is embedded yet."""
+        object.__setattr__(self, "kept", Kept(KEPT))
+
+    @classmethod
+    def of(cls, folder: Path, models: Models, computing: Computing, **own: str | None) -> EmbeddingScorer:
+        """Load a model; `own` prompts, for `query` and `document`, take the place of its own."""
+        check_kind(folder, models)
+        model = load_model(folder, models.name, computing)
+        prompts = {task: prompt_of(model, task) if own.get(task) is None else str(own[task]) for task in PROMPTS}
+        return cls(model, models.vectors(model), computing, prompts)
+
+    def __call__(self, pairs: TextPairs) -> Floats:
+        """One similarity per pair."""
+        queries, docs = self.embed(pairs.queries, "query"), self.embed(pairs.docs, "document")
+        return self.vectors.compare(queries, docs, pairs.query, pairs.doc)
+
+    def embed(self, texts: Sequence[str], task: str) -> list[Any]:
+        """The embeddings of queries or of texts, those known from earlier calls included."""
+        keys = [blake2b(f"{task} {text}".encode(), digest_size=16).digest() for text in texts]
+        found = {i: self.kept.get(key) for i, key in enumerate(keys)}
+        new = [i for i, known in found.items() if known is None]
+        with self.computing.running():
+            for rows, features in ahead(self._batches([texts[i] for i in new], task)):
+                made = self.vectors.take(self._outputs(features, task))
+                found |= {new[row]: embedding for row, embedding in zip(rows.tolist(), made, strict=True)}
+        for i in new:
+            self.kept.add(keys[i], found[i], self.vectors.size(found[i]))
+        return [found[i] for i in range(len(texts))]
+
+    def _batches(self, texts: Sequence[str], task: str) -> Iterator[tuple[Ints, Any]]:
+        """Tokenised texts of about the same length."""
+        longest = getattr(self.model, "max_seq_length", None) or 512
+        lengths = np.array([min(len(text) // _CHARACTERS_PER_TOKEN + 3, longest) for text in texts], np.int64)
+        ties = np.array([len(text) for text in texts], np.int64)
+        order = np.argsort(-ties, kind="stable")
+        for some in by_length(lengths[order], self.computing.tokens):
+            rows = order[some]
+            yield rows, self.model.preprocess([texts[i] for i in rows], prompt=self.prompts[task], task=task)
+
+    def _outputs(self, features: Mapping[str, Any], task: str) -> Any:
+        placed = {k: v.to(self.computing.device) if hasattr(v, "to") else v for k, v in features.items()}
+        return self.model(placed, task=task)
+
+
+class Kept:
+    """Embeddings of the texts that came last, up to a number of bytes."""
+
+    def __init__(self, most: int) -> None:
+        """Keep nothing yet."""
+        self.most, self.bytes = most, 0
+        self._found: dict[bytes, tuple[Any, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: bytes) -> Any:
+        """What is kept under a key, or None."""
+        return self._found.get(key, (None, 0))[0]
+
+    def add(self, key: bytes, value: Any, size: int) -> None:
+        """Keep a value, and give up the oldest ones where there is no room."""
+        self._found[key] = (value, size)
+        self.bytes += size
+        while self.bytes > self.most:
+            _, freed = self._found.pop(next(iter(self._found)))
+            self.bytes -= freed
+
+
+def check_kind(folder: Path, models: Models) -> None:
+    """Raise an error for a model of another kind, to which the package would add layers with random weights."""
+    saved_as = config_of(folder, "config_sentence_transformers.json").get("model_type")
+    architectures = config_of(folder).get("architectures") or [""]
+    fits = saved_as in models.saved_as if saved_as else str(architectures[0]).endswith(models.architecture)
+    if not fits:
+        what = f"is no trained {models.name} (it says {saved_as or architectures[0] or 'nothing'})"
+        raise BadInput(folder, what, "give a model of this kind, or write bi:PATH, sparse:PATH, late:PATH as fits")
+
+
+def load_model(folder: Path, name: str, computing: Computing) -> Any:
+    """A model of sentence-transformers, from safetensors only and without code of its own."""
+    import sentence_transformers
+
+    kind = getattr(sentence_transformers, name, None)
+    if kind is None:
+        raise WhyrankError(f"{folder} needs a newer sentence-transformers, one with {name}; pip install -U it")
+    arguments = {"use_safetensors": True}
+    made = kind(
+        str(folder), device=computing.device, model_kwargs=arguments, local_files_only=True, trust_remote_code=False
+    )
+    return computing.placed(made)
+
+
+def prompt_of(model: Any, task: str) -> str:
+    """What a model wants before queries or before texts: the first prompt for them that its configuration has."""
+    prompts = getattr(model, "prompts", {})
+    return next((str(prompts[name]) for name in PROMPTS[task] if prompts.get(name)), "")

@@ -1,0 +1,147 @@
+"""Several rankers as one: a weighted sum of their scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from whyrank.core.answers import Answered, ask, name_of
+from whyrank.core.checks import check_number, check_text, check_whole
+from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.protocols import Floats, Ranker
+from whyrank.core.registry import call_of
+from whyrank.data import open_run
+from whyrank.data.runs import first_stage
+from whyrank.rankers.calibration import KINDS, Candidates, Fixed, Footing, PerQuery
+from whyrank.rankers.grouping import distinct, places
+from whyrank.rankers.nesting import all_cacheable, batch_size_of, opened, specs
+from whyrank.rankers.opening import Setting
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """A weighted sum of rankers: sum of weight_i * n_i(score_i).
+
+    | normalise | n(s) |
+    | --- | --- |
+    | none | (s - shift) / scale, with fixed `shifts` (0) and `scales` (1) |
+    | minmax | (s - least) / (greatest - least) |
+    | zscore | (s - mean) / standard deviation |
+    | rank | 1 / (k + 1 + number of candidates with a higher score), k = 60 |
+
+    Least, greatest, mean, deviation and number are those of the query's candidates, which are fixed beforehand: the
+    `depth` best documents of the run `candidates` (a run of the collection or a file; without a name the collection's
+    first-stage run). No score depends on what else is in a batch. A query without candidates has no score, except
+    with `none`. Where all candidates score the same, the scale is 1.
+
+    Fox and Shaw, "Combination of multiple searches", TREC-2 (1994); Lee, "Analyses of multiple evidence combination",
+    SIGIR 1997; Montague and Aslam, "Relevance score normalization for metasearch", CIKM 2001; Cormack et al.,
+    "Reciprocal rank fusion outperforms Condorcet and individual rank learning methods", SIGIR 2009.
+    """
+
+    of: Sequence[str] = field(hash=False)
+    weights: Sequence[float] | None = field(default=None, hash=False)
+    normalise: str = "none"
+    shifts: Sequence[float] | None = field(default=None, hash=False)
+    scales: Sequence[float] | None = field(default=None, hash=False)
+    candidates: str | None = None
+    depth: int = 100
+    k: float = 60.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", specs("fuse", self.of))
+        if self.normalise not in ("none", *KINDS):
+            raise UnknownName("normalisation of fuse", self.normalise, ("none", *KINDS))
+        for name in ("weights", "shifts", "scales"):
+            self._check_numbers(name)
+        if self.normalise != "none" and (self.shifts is not None or self.scales is not None):
+            raise WhyrankError(f"fuse: shifts and scales are for normalise=none; {self.normalise} finds its own")
+        if self.normalise == "none" and self.candidates is not None:
+            raise WhyrankError("fuse: candidates are for normalise=minmax, zscore or rank; none needs no candidates")
+        check_text("fuse: candidates", self.candidates)
+        check_whole("fuse: depth", self.depth, 1)
+        check_number("fuse: k", self.k, 0)
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, "fuse")
+
+    def bind(self, setting: Setting) -> FusedRanker:
+        """Open all parts in the setting, and fix the candidates."""
+        weights = tuple(map(float, self.weights or [1.0] * len(self.of)))
+        return FusedRanker(self.name, opened(self.of, setting), weights, self._footing(setting))
+
+    def _footing(self, setting: Setting) -> Footing:
+        if self.normalise == "none":
+            shifts, scales = self.shifts or [0.0] * len(self.of), self.scales or [1.0] * len(self.of)
+            return Fixed(tuple(map(float, shifts)), tuple(map(float, scales)))
+        name = self.candidates or (first_stage(setting.collection) if setting.collection else None)
+        if setting.collection is None or name is None:
+            raise WhyrankError(
+                f"{self.name}: {self.normalise} compares with the candidates of a run; name one of the collection, "
+                "or a file, with candidates=RUN"
+            )
+        run = open_run(setting.collection, name).run
+        return PerQuery(self.normalise, Candidates.of(setting.collection, run, self.depth), float(self.k))
+
+    def _check_numbers(self, name: str) -> None:
+        given = getattr(self, name)
+        if given is None:
+            return
+        if not isinstance(given, list | tuple) or len(given) != len(self.of):
+            raise WhyrankError(f"fuse: {name} must be a list with a number for each of the {len(self.of)} rankers")
+        for number in given:
+            check_number(f"fuse: {name}", number, -math.inf)
+        if name == "scales" and not all(given):
+            raise WhyrankError("fuse: scales must not be 0")
+        object.__setattr__(self, name, list(given))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class FusedRanker:
+    """Rankers with their weights, and the footing on which their scores are added."""
+
+    name: str
+    parts: tuple[Ranker, ...]
+    weights: tuple[float, ...]
+    footing: Footing
+    scale = "weighted sum"
+
+    @property
+    def batch_size(self) -> int:
+        """A batch that suits all parts."""
+        return batch_size_of(self.parts)
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether scores may be reused in a later run: when those of all parts may be."""
+        return all_cacheable(self.parts)
+
+    def __repr__(self) -> str:
+        return f"fuse weights={list(self.weights)} {self.footing.identity} of={list(self.parts)!r}"
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
+        """Add up the scores of all parts."""
+        given, reasons, in_order = np.empty((len(self.parts), len(docs))), dict[int, str](), True
+        for row, part in zip(given, self.parts, strict=True):
+            found = ask(part, queries, docs)
+            row[:], in_order = found.scores, in_order and (found.in_order or not found.reasons)
+            reasons |= {i: f"{name_of(part)}: {reason}" for i, reason in found.reasons.items() if i not in reasons}
+        return self._added(queries, Answered(given, reasons, in_order)).handed_over()
+
+    def _added(self, queries: Sequence[str], given: Answered) -> Answered:
+        """One sum per pair from one row of scores per part."""
+        texts, codes = distinct(queries)
+        total, reasons = np.zeros(len(queries)), given.reasons
+        for query, rows in zip(texts, places(codes, len(texts)), strict=True):
+            curves = self.footing.curves(self.parts, query)
+            if isinstance(curves, str):
+                reasons |= {int(i): curves for i in rows if int(i) not in reasons}
+                continue
+            for scores, weight, curve in zip(given.scores, self.weights, curves, strict=True):
+                total[rows] += weight * curve(scores[rows])
+        return given._replace(scores=total)

@@ -1,0 +1,194 @@
+"""A language model of a collection: how usual a text is in it, word by word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import islice
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from whyrank.core.progress import Progress
+from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.data import Collection
+from whyrank.text import Analyzer, Tokens
+
+_CHUNK = 10_000
+_WIDTH = 1 << 32  # pairs of term ids are counted as left * _WIDTH + right, and the start of a text is left of term 0
+_USUAL = 0.75  # the discount where the counts are too few to tell
+_computed: WeakKeyDictionary[Collection, dict[Analyzer, KneserNey]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class KneserNey:
+    """Bigrams with interpolated Kneser-Ney smoothing; probabilities of what may follow any word add up to one.
+
+    P(w | v) = max(c(v w) - D, 0) / c(v .) + D N(v .) / c(v .) P(w); just P(w) where v never stood before anything
+    P(w) = max(N(. w) - E, 0) / N(. .) + E W / N(. .) / (W + 1)
+    c counts occurrences and N different pairs; W is the number of known terms, and one more stands for all others.
+    The discounts D and E are n1 / (n1 + 2 n2), where n1 and n2 counts were one and two. Before the first term of a
+    text stands its start.
+    Kneser and Ney, "Improved backing-off for m-gram language modeling", ICASSP 1995; Ney, Essen and Kneser, "On
+    structuring probabilistic dependences in stochastic language modelling", 1994; Chen and Goodman, "An empirical
+    study of smoothing techniques for language modeling", 1999.
+
+    Attributes:
+        analyzer: identity of the analyzer whose terms these are.
+        terms: known terms, sorted; their places are their numbers.
+        left: the first term of each pair that occurs, ascending, or `start`.
+        right: the second term of each pair, ascending for each `left`.
+        counts: how often each pair occurs.
+    """
+
+    analyzer: str
+    terms: Sequence[str]
+    left: Ints
+    right: Ints
+    counts: Ints
+
+    @classmethod
+    def of(cls, docs: Mapping[str, str], analyzer: Analyzer) -> KneserNey:
+        """Count the pairs of neighbouring terms in all documents, a chunk at a time."""
+        parts: list[Counted] = []
+        with Progress("counting pairs of terms", len(docs)) as progress:
+            for texts in _chunks(docs):
+                parts.append(_count(analyzer.docs(texts)))
+                while len(parts) > 1 and len(parts[-2].keys) <= 2 * len(parts[-1].keys):
+                    parts.append(_merged([parts.pop(), parts.pop()]))
+                progress.step(len(texts))
+        return cls._sorted(analyzer, _merged(parts))
+
+    @classmethod
+    def _sorted(cls, analyzer: Analyzer, counted: Counted) -> KneserNey:
+        """Terms and pairs in an order that does not depend on what the process met before."""
+        left, right = counted.keys // _WIDTH - 1, counted.keys % _WIDTH
+        names = analyzer.vocabulary.terms
+        used = sorted(np.unique(right).tolist(), key=names.__getitem__)
+        number = np.full(len(names) + 1, len(used) + 1, np.int64)  # the last one is for -1, the start
+        number[used] = np.arange(len(used))
+        left, right = number[left], number[right]
+        order = np.lexsort((right, left))
+        return cls(analyzer.identity, [names[i] for i in used], left[order], right[order], counted.counts[order])
+
+    def numbers(self, terms: Sequence[str]) -> Ints:
+        """The number of each term; that of unknown ones is the number of terms."""
+        return np.array([self._rows.get(term, len(self.terms)) for term in terms], dtype=np.int64)
+
+    def probability(self, left: Ints, right: Ints) -> Floats:
+        """P(right | left) for aligned numbers of terms; the left side may be `start`."""
+        counts, totals = self._count_of(left, right), self._totals[left]
+        some = np.maximum(totals, 1)
+        kept = np.maximum(counts - self._discount, 0) / some
+        spread = np.where(totals > 0, self._discount * self._followers[left] / some, 1.0)
+        return np.asarray(kept + spread * self._single[right])
+
+    def per_token(self, tokens: Tokens, terms: Sequence[str]) -> Floats:
+        """Mean log probability of the tokens of each text, whose ids `terms` spells; 0 for a text without any."""
+        seen, place = np.unique(tokens.ids, return_inverse=True)
+        right = self.numbers([terms[i] for i in seen])[place] if len(seen) else np.zeros(0, np.int64)
+        left = np.concatenate([[self.start], right])[:-1]
+        lengths, found = np.diff(tokens.offsets), np.zeros(len(tokens.offsets) - 1)
+        starts = tokens.offsets[:-1][lengths > 0]
+        left[starts] = self.start
+        if len(starts):
+            found[lengths > 0] = np.add.reduceat(np.log(self.probability(left, right)), starts)
+        return np.asarray(found / np.maximum(lengths, 1))
+
+    @property
+    def start(self) -> int:
+        """The number of the start of a text, as a left side."""
+        return len(self.terms) + 1
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (16 hex digits) over the analyzer, the terms and every count."""
+        found = sha256(json.dumps([self.analyzer, *self.terms]).encode("utf-8", "surrogatepass"))
+        for numbers in (self.left, self.right, self.counts):
+            found.update(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
+        return found.hexdigest()[:16]
+
+    def _count_of(self, left: Ints, right: Ints) -> Ints:
+        asked = left * (self.start + 1) + right
+        place = np.minimum(np.searchsorted(self._keys, asked), max(len(self._keys) - 1, 0))
+        return (
+            np.where(self._keys[place] == asked, self.counts[place], 0) if len(self._keys) else np.zeros_like(asked)
+        )
+
+    @cached_property
+    def _keys(self) -> Ints:
+        return np.asarray(self.left * (self.start + 1) + self.right)
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {term: i for i, term in enumerate(self.terms)}
+
+    @cached_property
+    def _totals(self) -> Ints:
+        """How often each left side occurs."""
+        return np.bincount(self.left, self.counts, self.start + 1).astype(np.int64)
+
+    @cached_property
+    def _followers(self) -> Ints:
+        """How many different terms follow each left side."""
+        return np.bincount(self.left, minlength=self.start + 1)
+
+    @cached_property
+    def _discount(self) -> float:
+        return _discount(self.counts)
+
+    @cached_property
+    def _single(self) -> Floats:
+        """P(w) of each term, that of all unknown ones last."""
+        before = np.append(np.bincount(self.right, minlength=len(self.terms)), 0)
+        if not before.any():
+            return np.ones(1)
+        discount = _discount(before)
+        spread = discount * len(self.terms) / before.sum()
+        return np.asarray(np.maximum(before - discount, 0) / before.sum() + spread / len(before))
+
+
+class Counted(NamedTuple):
+    """Pairs of neighbouring terms as keys, ascending, and how often each occurs."""
+
+    keys: Ints
+    counts: Ints
+
+
+def language_model(collection: Collection | None, analyzer: Analyzer) -> KneserNey:
+    """The model of a collection, made once per analyzer; without a collection, every term is unknown."""
+    if collection is None:
+        return KneserNey.of({}, analyzer)
+    known = _computed.setdefault(collection, {})
+    if analyzer not in known:
+        known[analyzer] = KneserNey.of(collection.docs, analyzer)
+    return known[analyzer]
+
+
+def _count(tokens: Tokens) -> Counted:
+    left = np.concatenate([[-1], tokens.ids[:-1]]).astype(np.int64)[: len(tokens.ids)]
+    left[tokens.offsets[:-1][np.diff(tokens.offsets) > 0]] = -1
+    keys, counts = np.unique((left + 1) * _WIDTH + tokens.ids, return_counts=True)
+    return Counted(keys, counts)
+
+
+def _merged(parts: Sequence[Counted]) -> Counted:
+    keys = np.concatenate([np.zeros(0, np.int64), *(part.keys for part in parts)])
+    counts = np.concatenate([np.zeros(0, np.int64), *(part.counts for part in parts)])
+    distinct, place = np.unique(keys, return_inverse=True)
+    return Counted(distinct, np.bincount(place, counts, len(distinct)).astype(np.int64))
+
+
+def _discount(counts: Ints | Codes) -> float:
+    ones, twos = int((counts == 1).sum()), int((counts == 2).sum())
+    return ones / (ones + 2 * twos) if ones and twos else _USUAL
+
+
+def _chunks(docs: Mapping[str, str]) -> Iterator[list[str]]:
+    texts = iter(docs.values())
+    while chunk := list(islice(texts, _CHUNK)):
+        yield chunk

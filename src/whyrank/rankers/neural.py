@@ -1,0 +1,145 @@
+"""What all rankers with neural models share: arguments, identity, long texts, loading when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from whyrank.core.callstrings import Call
+from whyrank.core.checks import check_text, check_whole
+from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError
+from whyrank.core.protocols import Floats
+from whyrank.core.registry import call_of
+from whyrank.rankers.computing import PRECISIONS, Computing, quiet, use_threads
+from whyrank.rankers.passages import HOWS, Passages, TextPairs
+from whyrank.rankers.weights import check_folder, digest_of, model_folder
+
+Scorer = Callable[[TextPairs], Floats]
+_NOT_IDENTITY = ("resource", "device", "threads")
+_PACKAGES = ("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "huggingface_hub")
+
+
+@dataclass(frozen=True, repr=False)
+class NeuralRanker:
+    """A model in a folder or on the hub.
+
+    Args:
+        resource: a model folder, or a hub id (ORG/NAME, ORG/NAME@REVISION).
+        device: cpu, cuda, cuda:1, ...; by default CUDA where there is one.
+        precision: `exact` computes in fp32; `fast` in bf16 where the hardware has it, else in fp32.
+        threads: of the CPU; by default what torch chooses, and 1 in each of several worker processes.
+        truncate: which pieces of what is too long for the model are read, the `first` or the `last` ones.
+        passages: how a long text is scored: `truncate` as a whole that the model cuts, `first` by its first
+            window, `max` and `mean` by all windows.
+        window: words of a window.
+        stride: words from the start of a window to the start of the next.
+    """
+
+    resource: str
+    device: str | None = None
+    precision: str = "exact"
+    threads: int | None = None
+    truncate: str = "first"
+    passages: str = "truncate"
+    window: int = 150
+    stride: int = 75
+
+    registered: ClassVar[str]
+    truncations: ClassVar[tuple[str, ...]] = ("first", "last")
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant; whether the model is there shows when it is needed."""
+        check_text(f"{self.registered}: device", self.device)
+        self._check_choice("precision", self.precision, PRECISIONS)
+        self._check_choice("truncate", self.truncate, self.truncations)
+        self._check_choice("passages", self.passages, HOWS)
+        for what, value in (("window", self.window), ("stride", self.stride), ("threads", self.threads or 1)):
+            check_whole(f"{self.registered}: {what}", value, 1)
+        if self.stride > self.window:
+            raise WhyrankError(f"{self.registered}: a stride of {self.stride} words skips words between windows")
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, self.registered)
+
+    @property
+    def batch_size(self) -> int:
+        """Pairs per call: many for a GPU, fewer for a CPU, where they would take minutes."""
+        return 8192 if self._computing.on_gpu else 1024
+
+    def __repr__(self) -> str:
+        return self._identity
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The arguments alone: a worker loads the model for itself."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
+        """Score aligned pairs of texts."""
+        pairs = TextPairs.of(queries, docs)
+        if not len(pairs.query):
+            return np.zeros(0)
+        if self.passages == "truncate":
+            return self._scorer(pairs)
+        cut = Passages.of(pairs, self.passages, self.window, self.stride)
+        return cut.joined(self._scorer(cut.pairs), self.passages)
+
+    def _load(self, folder: Path) -> Scorer:
+        """Load the model."""
+        raise NotImplementedError
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        folder = self._folder
+        try:
+            use_threads(self.threads)
+            with quiet() as missing:
+                made = self._load(folder)
+        except WhyrankError:
+            raise
+        except Exception as error:  # the packages raise errors of any kind for a folder that they cannot use
+            raise self._refusal(error) from error
+        if missing:
+            raise BadInput(
+                folder, f"lacks weights ({missing[0]})", f"give a whole model that {self.registered}: reads"
+            )
+        return made
+
+    def _refusal(self, error: Exception) -> WhyrankError:
+        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _PACKAGES:
+            return MissingExtra(f"ranker {self.name!r}", "models")
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        return BadInput(
+            self._folder, f"cannot be loaded ({reason})", f"give a whole model that {self.registered}: reads"
+        )
+
+    @cached_property
+    def _folder(self) -> Path:
+        folder = model_folder(self.resource)
+        check_folder(folder)
+        return folder
+
+    @cached_property
+    def _identity(self) -> str:
+        """Arguments that scores depend on, defaults included, the number format, and the digest of the model."""
+        arguments = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_IDENTITY}
+        call = Call(self.registered, self.resource, arguments)
+        numbers = "fp32" if self.precision == "exact" else self._computing.format
+        return f"{call} numbers={numbers} model={digest_of(self._folder)}"
+
+    @cached_property
+    def _computing(self) -> Computing:
+        try:
+            return Computing.of(self.device, self.precision)
+        except ModuleNotFoundError:
+            raise MissingExtra(f"ranker {self.name!r}", "models") from None
+
+    def _check_choice(self, what: str, value: object, known: Iterable[str]) -> None:
+        if value not in tuple(known):
+            raise UnknownName(f"value of {what} for ranker {self.registered!r}", str(value), known)

@@ -1,0 +1,171 @@
+"""Word Mover's Distance: how far the words of a query are from those of a text, `wmd:VECTORS`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from whyrank.core.checks import check_flag, check_number
+from whyrank.core.errors import MissingExtra
+from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core.registry import call_of
+from whyrank.rankers.grouping import distinct, places
+from whyrank.rankers.opening import Setting
+from whyrank.text import Tokens
+from whyrank.text.state import Parts, State
+from whyrank.text.vectors import Vectors, open_vectors
+
+Solver = Callable[..., tuple[Any, float, Any, Any, int]]
+
+_LETTERS = re.compile(r"[^\W\d]+").findall
+_MOST_STEPS = 1_000_000  # of the network simplex; texts of a thousand words take some ten thousand
+_OPTIMAL = 1
+
+
+def words(text: str) -> list[str]:
+    """The words of a text: maximal runs of word characters of any script that are no digits, in lower case."""
+    return _LETTERS(text.lower())
+
+
+_texts = State(Parts(lambda texts: [words(text) for text in texts], (), None))
+
+
+@dataclass(frozen=True, repr=False)
+class WMD:
+    """Minus the Word Mover's Distance of query and text: `wmd:VECTORS`, any word vectors that can be opened.
+
+    score = - min over T >= 0 of the sum of T(i, j) |x_i - x_j|, where T moves the words of the query to those of the
+    text: the sum of T(i, .) is the share that word i has of the query, the sum of T(., j) the share that word j has
+    of the text. The minimum is exact.
+
+    Words are runs of letters in lower case; those without a vector are left out. A query or a text with no word left
+    is infinitely far: its pairs score -inf and are counted as not finite, unless `unknown` gives them a score.
+    Kusner, Sun, Kolkin and Weinberger, "From word embeddings to document distances", ICML 2015; the solver is the
+    network simplex of Bonneel et al., "Displacement interpolation using Lagrangian mass transport", 2011.
+
+    Attributes:
+        resource: where the word vectors are.
+        normalise: whether all vectors are given length 1.
+        unknown: the score of a pair of which one side has no known word.
+    """
+
+    resource: str
+    normalise: bool = True
+    unknown: float = -math.inf
+
+    batch_size: ClassVar[int] = 10_000
+    scale: ClassVar[str] = "minus a distance"
+
+    def __post_init__(self) -> None:
+        check_flag("wmd: normalise", self.normalise)
+        if self.unknown != -math.inf:
+            check_number("wmd: unknown", self.unknown, -math.inf)
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, "wmd")
+
+    def __repr__(self) -> str:
+        return f"wmd(normalise={self.normalise},unknown={self.unknown}) vectors={self._vectors.digest}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The configuration alone: a worker opens the vectors for itself."""
+        hidden = ("_vectors", "_solve")
+        return {key: value for key, value in self.__dict__.items() if key not in hidden}
+
+    def bind(self, setting: Setting) -> WMD:
+        """Open the vectors and load the solver, so that what is missing shows at once."""
+        _ = setting, self._vectors, self._solve
+        return self
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
+        """Score aligned pairs of texts."""
+        query, doc = distinct(queries), distinct(docs)
+        asked, told = self._bags(query.texts), self._bags(doc.texts)
+        found = np.empty(len(query.codes))
+        for i, rows in enumerate(places(query.codes, len(query.texts))):
+            found[rows] = self._scores(asked.take(np.array([i])), told.take(doc.codes[rows]))
+        return found
+
+    def _scores(self, query: Bags, texts: Bags) -> Floats:
+        """Scores of texts for one query; how far its words are from theirs is worked out once."""
+        columns, place = np.unique(texts.rows, return_inverse=True)
+        apart = self._distances(query.rows, columns)
+        bags = ((place[i:j], texts.counts[i:j]) for i, j in pairwise(texts.offsets.tolist()))
+        return np.array([self._score(apart, query.counts, *bag) for bag in bags])
+
+    def _score(self, apart: Floats, counts: Floats, columns: Ints, others: Floats) -> float:
+        """Minus the distance of two bags of words."""
+        if not len(counts) or not len(others):
+            return self.unknown
+        costs, n, m = apart.take(columns, axis=1), counts.sum(), others.sum()
+        if len(counts) == 1 or len(others) == 1 or not costs.any():
+            return float(-(counts @ costs @ others) / (n * m))
+        # masses are whole numbers, so that those of both sides add up to the same without rounding
+        _, cost, _, _, outcome = self._solve(counts * m, others * n, costs, _MOST_STEPS, 1)
+        return -cost / float(n * m) if outcome == _OPTIMAL else math.nan
+
+    def _distances(self, rows: Ints, columns: Ints) -> Floats:
+        """The Euclidean distance of each word of `rows` to each of `columns`."""
+        x, y = self._points(rows), self._points(columns)
+        squares = (x * x).sum(axis=1)[:, None] + (y * y).sum(axis=1) - 2 * (x @ y.T)
+        found = np.sqrt(np.maximum(squares, 0.0))
+        found[rows[:, None] == columns] = 0.0
+        return np.asarray(found)
+
+    def _points(self, rows: Ints) -> Floats:
+        return (
+            self._vectors.units(rows.astype(np.int32))
+            if self.normalise
+            else self._vectors.matrix[rows].astype(np.float64)
+        )
+
+    def _bags(self, texts: Sequence[str]) -> Bags:
+        tokens = _texts.docs.tokens(texts)
+        seen, place = np.unique(tokens.ids, return_inverse=True)
+        known = self._vectors.rows(_texts.vocabulary.terms[i] for i in seen)
+        return Bags.of(Tokens(known[place], tokens.offsets), len(self._vectors))
+
+    @cached_property
+    def _vectors(self) -> Vectors:
+        return open_vectors(self.resource)
+
+    @cached_property
+    def _solve(self) -> Solver:
+        try:
+            from ot.lp.emd_wrap import emd_c
+        except ImportError:
+            raise MissingExtra("the ranker 'wmd'", "wmd") from None
+        solver: Solver = emd_c
+        return solver
+
+
+class Bags(NamedTuple):
+    """Texts as bags of words: text `i` has `rows[offsets[i]:offsets[i + 1]]`, ascending, and how often each."""
+
+    rows: Ints
+    counts: Floats
+    offsets: Ints
+
+    @classmethod
+    def of(cls, tokens: Tokens, size: int) -> Self:
+        """Count the words, whose numbers are below `size`; those with the number -1 are left out."""
+        n, known = len(tokens.offsets) - 1, tokens.ids >= 0
+        text = np.repeat(np.arange(n), np.diff(tokens.offsets))[known]
+        keys, counts = np.unique(text * size + tokens.ids[known], return_counts=True)
+        return cls(keys % size, counts.astype(np.float64), np.searchsorted(keys, np.arange(n + 1) * size))
+
+    def take(self, texts: Ints | Codes) -> Self:
+        """The bags of some of the texts, in this order."""
+        starts, lengths = self.offsets[texts], self.offsets[texts + 1] - self.offsets[texts]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        inside = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return type(self)(self.rows[inside], self.counts[inside], offsets)

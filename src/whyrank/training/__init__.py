@@ -1,0 +1,1 @@
+"""Training: samplers, losses and one trainer for every network."""

@@ -1,0 +1,34 @@
+"""`python -m whyrank.training FOLDER --out OUT`: train from a prepared folder where only torch is installed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from whyrank.core.errors import WhyrankError
+
+
+def main() -> int:
+    """Train one network per seed."""
+    parser = argparse.ArgumentParser(prog="python -m whyrank.training", description=__doc__)
+    parser.add_argument("folder", type=Path, help="what `whyrank train RECIPE --prepare FOLDER` wrote")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="where the network is written; a folder each if several"
+    )
+    parser.add_argument("--seed", type=int, action="append", help="instead of the recipe's seeds; may be repeated")
+    parser.add_argument("--device", default="", help="cpu or cuda; by default cuda where there is one")
+    given = parser.parse_args()
+    try:
+        from whyrank.training.prepared import load_prepared
+        from whyrank.training.running import train_seeds
+
+        train_seeds(load_prepared(given.folder), given.out, given.seed or (), given.device)
+    except (WhyrankError, OSError, ImportError) as error:
+        print(f"whyrank: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Losses over lists: scores and targets are [queries, texts], the first text is the positive one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from whyrank.core.checks import check_number
+from whyrank.core.registry import Registry
+
+losses: Registry[Any] = Registry("losses", "loss")
+
+
+@losses.register("margin")
+@dataclass(frozen=True)
+class Margin:
+    """Mean of max(0, margin - s+ + s-) over the negative texts."""
+
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("margin", self.margin, 0)
+
+    def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """The loss of a batch."""
+        return torch.relu(self.margin - scores[:, :1] + scores[:, 1:]).mean()
+
+
+@losses.register("cross-entropy")
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Minus the log of the softmax share of the positive text."""
+
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("temperature", self.temperature, 0, strict=True)
+
+    def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """The loss of a batch."""
+        return -functional.log_softmax(scores / self.temperature, dim=1)[:, 0].mean()
+
+
+@losses.register("margin-mse")
+@dataclass(frozen=True)
+class MarginMse:
+    """Mean of ((s+ - s-) - (t+ - t-))^2: the student learns the teacher's margins.
+
+    Hofstätter et al., "Improving efficient neural ranking models with cross-architecture knowledge distillation",
+    arXiv 2010.02666.
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("scale", self.scale, 0, strict=True)
+
+    def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """The loss of a batch."""
+        ours, theirs = scores[:, :1] - scores[:, 1:], (targets[:, :1] - targets[:, 1:]) * self.scale
+        return functional.mse_loss(ours, theirs)
+
+
+@losses.register("kl")
+@dataclass(frozen=True)
+class Divergence:
+    """KL(softmax(t / temperature) || softmax(s)): learns the teacher's list; `gold` weighs cross-entropy."""
+
+    temperature: float = 0.05
+    gold: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("temperature", self.temperature, 0, strict=True)
+        check_number("gold", self.gold, 0)
+
+    def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """The loss of a batch."""
+        ours = functional.log_softmax(scores, dim=1)
+        theirs = functional.softmax(targets / self.temperature, dim=1)
+        loss = functional.kl_div(ours, theirs, reduction="batchmean")
+        return loss - self.gold * ours[:, 0].mean() if self.gold else loss

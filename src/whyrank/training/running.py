@@ -1,0 +1,146 @@
+"""From a prepared run to trained networks: one folder per seed, with weights, log and the recipe itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.files import write_text
+from whyrank.networks.network import CONFIG, WEIGHTS, Network, save
+from whyrank.training.losses import losses
+from whyrank.training.prepared import Prepared
+from whyrank.training.pretraining import STATE, pretrain
+from whyrank.training.sources import new_network
+from whyrank.training.trainer import CHECKPOINT, History, Trainer
+
+Say = Callable[[str], None]
+LOG, WORK, MARK = "log.json", "unfinished", "identity.txt"
+
+
+def train_seeds(
+    prepared: Prepared, out: Path, seeds: Sequence[int], device: str = "", say: Say = print
+) -> list[Path]:
+    """Train one network for each seed: in the folder itself, or for several seeds in folders below it."""
+    chosen = checked_device(device)
+    several = list(dict.fromkeys(seeds or prepared.recipe.seeds))
+    folders = [out if len(several) == 1 else out / f"seed-{seed}" for seed in several]
+    for seed, folder in zip(several, folders, strict=True):
+        history = train(prepared, folder, seed=seed, device=chosen, say=say)
+        say(f"seed {seed}: {summary(history)}: {folder}")
+    return folders
+
+
+def train(prepared: Prepared, out: Path, *, seed: int = 0, device: str = "cpu", say: Say = print) -> History:
+    """Train one network and write it to a folder; started again after a stop, it goes on where it was."""
+    recipe, mark = prepared.recipe, prepared.identity(seed)
+    if (done := _finished(out, mark)) is not None:
+        say(f"{out}: trained already")
+        return done
+    work = _begun(out, mark)
+    facts: dict[str, Any] = {"device": device_name(device)}
+    with threads(recipe.schedule_for(seed).threads):
+        network = new_network(recipe, seed, prepared.sources)
+        if prepared.corpus:
+            facts |= {"pretraining": pretrain(network, prepared.corpus, recipe.pretraining, seed, device, say, work)}
+        history = _trained(prepared, network, work, seed, device, say)
+    save(network.cpu(), out, seed=seed)
+    log = {"identity": mark, "seed": seed, "recipe": recipe.as_dict(), **_told(history), **facts}
+    write_text(out / LOG, json.dumps(log | {"torch": torch.__version__}, default=str) + "\n")
+    _clear(work)
+    return history
+
+
+@contextmanager
+def threads(n: int | None) -> Iterator[None]:
+    """Let torch use so many threads for a while; None leaves them as they are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def summary(history: History) -> str:
+    """Steps, time, throughput and the best validation in one line."""
+    steps, rate = len(history.losses), history.pairs / max(history.seconds, 1e-9)
+    best = f", best validation {history.best[1]:.4f} at step {history.best[0]:,}" if history.best else ""
+    stopped = f", {history.stopped}" if history.stopped else ""
+    return f"{steps:,} steps in {history.seconds:.0f} s ({rate:,.0f} pairs/s){best}{stopped}"
+
+
+def device_name(device: str) -> str:
+    """The device in words."""
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device.upper()
+
+
+def checked_device(device: str = "") -> str:
+    """A device that is there; by default `cuda` where there is one, else `cpu`."""
+    if not device:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise WhyrankError(f"device {device!r} is not to be had here; give cpu, or cuda where there is one") from None
+    return device
+
+
+def _trained(prepared: Prepared, network: Network, work: Path, seed: int, device: str, say: Say) -> History:
+    recipe = prepared.recipe
+    check = replace(prepared.validation, device=device) if prepared.validation is not None else None
+    return Trainer(
+        network, prepared.data, losses.create(recipe.loss), recipe.schedule_for(seed),
+        folder=work, validate=check, device=device, say=say,
+    ).run()  # fmt: skip
+
+
+def _finished(out: Path, mark: str) -> History | None:
+    """The history of a run that is at its end; an error where another run's network lies there."""
+    if not (out / LOG).exists():
+        return None
+    try:
+        log: dict[str, Any] = json.loads((out / LOG).read_text(encoding="utf-8"))
+        validations = [(int(step), float(value)) for step, value in log["validations"]]
+        found = History(log["losses"], validations, log["pairs"], log["seconds"], log["stopped"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(out / LOG, f"is no log of a training run ({error})", "name another folder") from None
+    _check_same(out, str(log.get("identity")), mark)
+    return found
+
+
+def _begun(out: Path, mark: str) -> Path:
+    """The folder of a run's checkpoints, made where this is a new run."""
+    work = out / WORK
+    if (work / MARK).exists():
+        _check_same(out, (work / MARK).read_text(encoding="utf-8").strip(), mark)
+    elif any((out / name).exists() for name in (CONFIG, WEIGHTS)):
+        raise BadInput(out, "holds a model that was not trained here", "name another folder")
+    write_text(work / MARK, mark + "\n")
+    return work
+
+
+def _check_same(out: Path, theirs: str, ours: str) -> None:
+    if theirs != ours:
+        raise BadInput(out, "holds another recipe's, seed's or collection's run", "name another folder, or remove it")
+
+
+def _clear(work: Path) -> None:
+    """Remove what only an unfinished run needs."""
+    for name in (CHECKPOINT, STATE, MARK):
+        (work / name).unlink(missing_ok=True)
+    if not any(work.iterdir()):
+        work.rmdir()
+
+
+def _told(history: History) -> dict[str, Any]:
+    return {
+        "losses": history.losses, "validations": history.validations, "best": history.best, "pairs": history.pairs,
+        "seconds": round(history.seconds, 1), "stopped": history.stopped,
+    }  # fmt: skip

@@ -1,0 +1,157 @@
+"""What a network starts from besides its recipe: a pre-trained encoder, a tokenizer, word vectors."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.seeds import seed_for
+from whyrank.networks import networks
+from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
+from whyrank.networks.network import Network, make, start
+from whyrank.networks.pieces import Pieces
+from whyrank.training.recipe import Recipe
+
+FILES = ("config.json", "tokenizer.json", "*.safetensors")
+"""What is needed of a pre-trained model."""
+
+_NOT_SETTINGS = {"self", "encoder", "pieces", "source", "layers", "words", "matrix", "seed", "settings"}
+_GIVE = "give a hub id, a folder, package:NAME or the settings of a new encoder"
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """What was found or made; which of these there are depends on the recipe.
+
+    Attributes:
+        encoder: the folder of a pre-trained model.
+        tokenizer: the content of a tokenizer.json that is not the encoder's own.
+        words: those that have a vector.
+        vectors: one row for each word.
+    """
+
+    encoder: Path | None = None
+    tokenizer: bytes = b""
+    words: Sequence[str] = ()
+    vectors: npt.NDArray[np.float32] | None = None
+
+
+def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
+    """A network with a new head on what the recipe names."""
+    factory = networks.factory(recipe.architecture)
+    check_settings(recipe)
+    torch.manual_seed(seed_for(seed, "weights") % 2**63)
+    if sources.vectors is not None:
+        settings = {name: value for name, value in recipe.settings.items() if name != "most"}  # done when read
+        made: Network = factory.over(sources.words, sources.vectors, seed=seed, **settings)
+    elif sources.encoder is not None and not sources.tokenizer:
+        made = start(recipe.architecture, sources.encoder, recipe.layers, **recipe.settings)
+    else:
+        pieces = _pieces(sources.tokenizer)
+        made = make(recipe.architecture, _encoder(recipe, sources, pieces), pieces, **recipe.settings)
+    return _checked(made)
+
+
+def stands_on_words(architecture: str) -> bool:
+    """Whether a network of this architecture has word vectors in the place of an encoder."""
+    return hasattr(networks.factory(architecture), "over")
+
+
+def check_settings(recipe: Recipe) -> None:
+    """Raise an error for settings that the architecture does not take, and for keys that do not go together."""
+    factory = networks.factory(recipe.architecture)
+    known = {name for made in _makers(factory) for name in inspect.signature(made).parameters} - _NOT_SETTINGS
+    for name in recipe.settings:
+        if name not in known:
+            raise UnknownName(f"setting of {recipe.architecture!r}", name, known)
+    if stands_on_words(recipe.architecture):
+        given = {"tokenizer": recipe.tokenizer, "layers": recipe.layers, "pretraining": recipe.pretraining}
+        if wrong := [name for name, value in given.items() if value]:
+            raise WhyrankError(f"{wrong[0]}: {recipe.architecture!r} stands on word vectors and takes none")
+    elif not recipe.encoder:
+        raise WhyrankError(f"encoder: {_GIVE}")
+    elif isinstance(recipe.encoder, Mapping) and not recipe.tokenizer:
+        raise WhyrankError("tokenizer: a new encoder needs one; give a folder, or 'collection' to build one")
+    elif isinstance(recipe.encoder, Mapping) and recipe.layers is not None:
+        raise WhyrankError("layers: a new encoder has num_hidden_layers instead")
+
+
+def located(source: str) -> Path:
+    """The folder of a pre-trained model: the source itself, an installed package's, or the hub's."""
+    found = resolved(source)
+    if Path(found).is_dir():
+        return Path(found)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(found, allow_patterns=list(FILES)))
+    except Exception as error:  # the client has many kinds of errors, all of which mean: not to be had
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise WhyrankError(f"model {source} cannot be loaded ({reason}); {_GIVE}") from None
+
+
+def resolved(source: str) -> str:
+    """The folder or hub id that a source names; `package:NAME` is the model folder of an installed package."""
+    if not source.startswith("package:"):
+        return str(Path(source).expanduser())
+    name = source.removeprefix("package:")
+    try:
+        return str(importlib.import_module(name).MODEL_DIR)
+    except (ImportError, AttributeError, ValueError):
+        raise WhyrankError(f"package {name!r} with a model is not installed; install it or give a folder") from None
+
+
+def _makers(factory: Any) -> list[Any]:
+    names = ("__init__", "begin", "over")
+    return [getattr(factory, name) for name in names if hasattr(factory, name)]
+
+
+def _encoder(recipe: Recipe, sources: Sources, pieces: Pieces) -> Encoder:
+    if sources.encoder is not None:
+        found = load_encoder(sources.encoder, recipe.layers)
+    else:
+        assert isinstance(recipe.encoder, Mapping)
+        found = _new({"vocab_size": len(pieces), **recipe.encoder})
+    rows = len(found.model.get_input_embeddings().weight)
+    if len(pieces) > rows:
+        raise WhyrankError(f"the tokenizer has {len(pieces):,} pieces and the encoder rows for {rows:,}; match them")
+    return found
+
+
+def _new(settings: Mapping[str, Any]) -> Encoder:
+    from transformers import AutoConfig
+
+    try:
+        known = AutoConfig.for_model(settings.get("model_type", "bert")).to_dict()
+    except (ValueError, KeyError, TypeError):
+        raise WhyrankError(f"encoder: transformers has no model_type {settings.get('model_type')!r}") from None
+    if unknown := [name for name in settings if name not in known]:
+        raise UnknownName("key of encoder", unknown[0], known)
+    try:
+        return new_encoder(settings)
+    except Exception as error:  # of whatever kind a model's own checks are
+        raise WhyrankError(f"encoder: {' '.join(str(error).split())}") from None
+
+
+def _pieces(content: bytes) -> Pieces:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "tokenizer.json").write_bytes(content)
+        return Pieces(folder)
+
+
+def _checked(network: Network) -> Network:
+    if network.max_query < 1 or network.max_doc < 1:
+        raise WhyrankError(
+            f"max_query: the encoder has {network.encoder.places:,} places in all; leave some for texts"
+        )
+    return network

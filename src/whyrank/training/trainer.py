@@ -1,0 +1,248 @@
+"""One trainer for every network: batches of lists, a loss, AdamW, validation, checkpoints."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.progress import Progress
+from whyrank.core.seeds import seed_for
+from whyrank.networks.batches import tensors
+from whyrank.networks.network import Network
+from whyrank.networks.pieces import Ids
+from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
+from whyrank.training.examples import Examples, TrainingSet
+from whyrank.training.schedule import Schedule, optimiser
+from whyrank.training.showing import Bar
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+Validate = Callable[[Network], float]
+Say = Callable[[str], None]
+CHECKPOINT = "checkpoint.safetensors"
+EVERY = 120.0  # seconds between two checkpoints where a schedule does not say how many steps
+SETTLED = 64  # steps between two looks at the losses
+PARTS, PART = 4, 64  # a batch is scored in at most so many parts, of at least so many pairs
+_BLOCK = 4096  # texts that are read at a time
+
+
+@dataclass
+class History:
+    """What happened: the loss of every step, validations as (step, value), pairs seen, and the time it took."""
+
+    losses: list[float] = field(default_factory=list)
+    validations: list[tuple[int, float]] = field(default_factory=list)
+    pairs: int = 0
+    seconds: float = 0.0
+    stopped: str = ""
+
+    @property
+    def best(self) -> tuple[int, float] | None:
+        """Step and value of the best validation."""
+        return max(self.validations, key=lambda pair: pair[1]) if self.validations else None
+
+    def since_best(self) -> int:
+        """How many validations there were after the best one."""
+        best = self.best
+        return sum(step > best[0] for step, _ in self.validations) if best else 0
+
+
+class Trainer:
+    """Trains a network; with `folder`, checkpoints are kept there.
+
+    A run that was killed and is started again with the same arguments goes on from its last checkpoint and gives the
+    losses that it would have given.
+    """
+
+    def __init__(
+        self, network: Network, data: TrainingSet, loss: Loss, schedule: Schedule, *,
+        folder: Path | None = None, validate: Validate | None = None, device: str = "cpu", say: Say = print,
+    ) -> None:  # fmt: skip
+        """Put a network and its data together; nothing is trained yet."""
+        self.network, self.data, self.loss, self.schedule = network.to(device), data, loss, schedule
+        self.folder, self.validate, self.device, self.say = folder, validate, device, say
+        self.history = History()
+        self._optimiser = optimiser(network, schedule)
+        self._queries = _read("reading queries", data.queries, network.query_ids)
+        self._docs = _read("reading texts", data.docs, network.doc_ids)
+        self._pending: list[Tensor] = []  # losses that nobody has waited for yet
+        self._best: dict[str, Tensor] = {}
+        self._total = 0  # pairs of the whole run, where known
+        self._bar = Bar("training: pairs")
+
+    def run(self) -> History:
+        """Train to the end, or until patience runs out; the network then holds the best validated weights."""
+        torch.manual_seed(seed_for(self.schedule.seed, "dropout") % 2**63)
+        done, steps = self._resumed(), self._steps()
+        self._saved = time.perf_counter()
+        self._start = self._saved - self.history.seconds
+        with Bar("training: pairs", self._total - self.history.pairs) as self._bar:
+            for step, batch in enumerate(self._batches()):
+                if step >= steps or self.history.stopped:
+                    break
+                if step >= done:
+                    self._step(step, steps, batch)
+        self._settle()
+        self.history.seconds = time.perf_counter() - self._start
+        if self._best:
+            self.network.load_state_dict(self._best)
+        return self.history
+
+    def _step(self, step: int, steps: int, batch: Examples) -> None:
+        before = self.history.pairs
+        self.network.train()
+        share = self.schedule.share(step, steps)
+        for group in self._optimiser.param_groups:
+            group["lr"] = group["full"] * share
+        self._pending.append(self._learned(batch))
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.schedule.clip)
+        self._optimiser.step()
+        self._optimiser.zero_grad(set_to_none=True)
+        self._bar.step(self.history.pairs - before)
+        self._after(step + 1, steps)
+
+    def _learned(self, batch: Examples) -> Tensor:
+        """The loss of a batch, still on its device; its gradient is left in the parameters."""
+        parts = np.array_split(np.arange(len(batch.query)), min(self.schedule.accumulate, len(batch.query)))
+        total = torch.zeros((), device=self.device)
+        for rows in parts:
+            loss = self._loss(batch.take(rows)) * (len(rows) / len(batch.query))
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
+        self.history.pairs += batch.doc.size
+        return total
+
+    def _loss(self, part: Examples) -> Tensor:
+        size = part.doc.shape[1]
+        queries = [self._queries[q] for q in part.query.tolist() for _ in range(size)]
+        docs = [self._docs[d] for d in part.doc.ravel().tolist()]
+        with self._precision():
+            scores, penalty = self._scored(queries, docs)
+        targets = torch.from_numpy(part.target).to(self.device)
+        loss = self.loss(scores.reshape(-1, size), targets)
+        return loss if penalty is None else loss + penalty
+
+    def _scored(self, queries: list[Ids], docs: list[Ids]) -> tuple[Tensor, Tensor | None]:
+        """Scores in the given order, computed in parts of similar length, so that little is padded; the penalty."""
+        order = np.argsort([len(q) + len(d) for q, d in zip(queries, docs, strict=True)], kind="stable")
+        scores, penalties = [], []
+        for rows in np.array_split(order, max(1, min(PARTS, len(order) // PART))):
+            inputs = self._inputs([queries[i] for i in rows], [docs[i] for i in rows])
+            scores.append(self.network(inputs).float())
+            penalties.append((self.network.penalty(), len(rows) / len(order)))
+        place = torch.from_numpy(np.argsort(order)).to(self.device)
+        found = [penalty * share for penalty, share in penalties if penalty is not None]
+        return torch.cat(scores)[place], torch.stack(found).sum() if found else None
+
+    def _inputs(self, queries: list[Ids], docs: list[Ids]) -> dict[str, Tensor]:
+        return tensors(self.network.arrays(queries, docs), self.device)
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        mixed = self.schedule.precision == "bf16"
+        return torch.autocast(self.device.split(":")[0], torch.bfloat16) if mixed else nullcontext()
+
+    def _batches(self) -> Iterator[Examples]:
+        for epoch in range(self.schedule.epochs):
+            drawn = self.data.sampler.epoch(self.schedule.seed, epoch)
+            for start in range(0, len(drawn.query), self.schedule.batch):
+                yield drawn.take(np.arange(start, min(start + self.schedule.batch, len(drawn.query))))
+
+    def _steps(self) -> int:
+        first = self.data.sampler.epoch(self.schedule.seed, 0)
+        if not len(first.query):
+            raise WhyrankError("training: there is not one query with a positive and a negative text to learn from")
+        self._epoch = -(-len(first.query) // self.schedule.batch)
+        whole = self._epoch * self.schedule.epochs
+        steps = min(whole, self.schedule.max_steps or whole)
+        self._total = first.doc.size * steps // self._epoch
+        return steps
+
+    def _after(self, step: int, steps: int) -> None:
+        every = self.schedule.validate_every or self._epoch
+        if len(self._pending) >= SETTLED:
+            self._settle()
+        if self.validate is not None and (step % every == 0 or step == steps):
+            self._validated(step)
+        if self.folder is not None and self._is_time(step, steps):
+            self._checkpoint(step)
+
+    def _validated(self, step: int) -> None:
+        assert self.validate is not None
+        self._settle()
+        self._bar.clear()
+        best = self.history.best
+        self.network.eval()
+        with torch.inference_mode():
+            value = self.validate(self.network)
+        self.history.validations.append((step, value))
+        recent = float(np.mean(self.history.losses[-100:]))
+        self._tell(f"step {step:,}: loss {recent:.4f}, validation {value:.4f}")
+        if best is None or value > best[1]:
+            self._best = {name: t.detach().cpu().clone() for name, t in self.network.state_dict().items()}
+        self._judge_patience()
+
+    def _judge_patience(self) -> None:
+        best, patience = self.history.best, self.schedule.patience
+        if best and patience and self.history.since_best() >= patience:
+            self.history.stopped = f"no better validation since step {best[0]:,}"
+
+    def _settle(self) -> None:
+        """Move the pending losses into the history: the only place where training waits for a GPU."""
+        found = torch.stack(self._pending).tolist() if self._pending else []
+        self._pending.clear()
+        self.history.losses += found
+        if not all(map(math.isfinite, found)):
+            step = next(i for i, loss in enumerate(self.history.losses, 1) if not math.isfinite(loss))
+            raise WhyrankError(f"training: the loss is not finite at step {step:,}; lower the rates, or clip more")
+
+    def _is_time(self, step: int, steps: int) -> bool:
+        kept = self.schedule.checkpoint_every
+        if kept is None:
+            return time.perf_counter() - self._saved > EVERY
+        return step % kept == 0 or step == steps
+
+    def _checkpoint(self, step: int) -> None:
+        assert self.folder is not None
+        self._settle()
+        self.history.seconds = time.perf_counter() - self._start
+        progress = {"step": step, "losses": self.history.losses, "validations": self.history.validations,
+                    "pairs": self.history.pairs, "seconds": self.history.seconds}  # fmt: skip
+        save_checkpoint(self.folder / CHECKPOINT, self.network, self._optimiser, progress, self._best)
+        self._saved = time.perf_counter()
+
+    def _resumed(self) -> int:
+        """How many steps are done already."""
+        if self.folder is None:
+            return 0
+        found = load_checkpoint(self.folder / CHECKPOINT, self.network, self._optimiser)
+        if found is None:
+            return 0
+        validations = [(int(step), float(value)) for step, value in found.progress["validations"]]
+        self.history = History(found.progress["losses"], validations)
+        self.history.pairs, self.history.seconds = found.progress["pairs"], found.progress["seconds"]
+        self._best = found.kept
+        self._judge_patience()
+        self._tell(f"going on from step {found.progress['step']:,}")
+        return int(found.progress["step"])
+
+    def _tell(self, text: str) -> None:
+        self._bar.clear()
+        self.say(text)
+
+
+def _read(what: str, texts: Sequence[str], ids: Callable[[Sequence[str]], list[Ids]]) -> list[Ids]:
+    found: list[Ids] = []
+    with Progress(what, len(texts)) as progress:
+        for start in range(0, len(texts), _BLOCK):
+            found += ids(texts[start : start + _BLOCK])
+            progress.step(min(_BLOCK, len(texts) - start))
+    return found

@@ -1,0 +1,65 @@
+"""Validation without other packages: nDCG and reciprocal rank of a network over fixed candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.core.progress import Progress
+from whyrank.networks.batches import tensors
+from whyrank.networks.network import Network
+from whyrank.training.measures import Measure, Values, ndcg, reciprocal_rank
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Queries with candidates and grades; calling it gives the mean of a measure, such as `nDCG@10` or `RR@10`.
+
+    Candidates with equal scores stay in the order in which they are given.
+    """
+
+    queries: Sequence[str]
+    docs: Sequence[str]
+    query: npt.NDArray[np.int32]
+    doc: npt.NDArray[np.int32]
+    grade: npt.NDArray[np.float32]
+    ideal: Sequence[Sequence[float]]  # all grades of each query, judged documents outside the candidates included
+    measure: str = "nDCG@10"
+    batch: int = 128
+    device: str = "cpu"
+
+    def __call__(self, network: Network) -> float:
+        """The mean over the queries."""
+        scores = scored(network, self.queries, self.docs, self.query, self.doc, self.batch, self.device)
+        found = [self._value(q, scores[rows], self.grade[rows]) for q, rows in enumerate(self._rows())]
+        return float(np.mean(found))
+
+    def _value(self, query: int, scores: Values, grades: npt.NDArray[np.float32]) -> float:
+        ranked = grades[np.argsort(-scores, kind="stable")]
+        measure = Measure.of(self.measure)
+        if measure.name == "RR":
+            return reciprocal_rank(ranked, measure.cutoff, measure.relevant)
+        return ndcg(ranked, self.ideal[query], measure.cutoff)
+
+    def _rows(self) -> list[npt.NDArray[np.int64]]:
+        return [np.flatnonzero(self.query == q) for q in range(len(self.queries))]
+
+
+def scored(
+    network: Network, queries: Sequence[str], docs: Sequence[str], query: Any, doc: Any, batch: int, device: str
+) -> Values:
+    """Scores of the pairs (queries[query[i]], docs[doc[i]]), batched by length."""
+    query_ids, doc_ids = network.query_ids(queries), network.doc_ids(docs)
+    order = np.argsort([len(query_ids[q]) + len(doc_ids[d]) for q, d in zip(query, doc, strict=True)], kind="stable")
+    found = np.empty(len(order))
+    with Progress("validating: pairs", len(order)) as progress:
+        for start in range(0, len(order), batch):
+            rows = order[start : start + batch]
+            arrays = network.arrays([query_ids[query[i]] for i in rows], [doc_ids[doc[i]] for i in rows])
+            found[rows] = network(tensors(arrays, device)).float().cpu().numpy()
+            progress.step(len(rows))
+    return found

@@ -1,0 +1,163 @@
+"""Scores of the networks over chunks against plain loops: each chunk goes through the encoder alone, without padding."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from chunked_models import ARCHITECTURES, small_network, small_pairs, small_pieces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.networks.cedr import log_counts
+
+torch.set_num_threads(1)
+
+
+def states_of(network, query, chunk):
+    """Hidden states of [CLS] query [SEP] chunk [SEP] as float64: [layers, pieces, width]."""
+    special = network.pieces.special
+    ids = [special["cls"], *query, special["sep"], *chunk, special["sep"]]
+    types = [0] * (len(query) + 2) + [1] * (len(chunk) + 1)
+    given = {"input_ids": torch.tensor([ids]), "token_type_ids": torch.tensor([types])}
+    with torch.inference_mode():
+        found = network.encoder.model(**given, output_hidden_states=True).hidden_states
+    return np.stack([layer[0].numpy().astype(np.float64) for layer in found])
+
+
+def read(network, query, doc):
+    """[CLS] averaged over the chunks, and cosines [layers, q, d] with the query's states of the first chunk."""
+    size, q = network.max_doc, len(query)
+    chunks = [doc[i : i + size] for i in range(0, len(doc), size)] or [doc]
+    states = [states_of(network, query, chunk) for chunk in chunks]
+    first = np.mean([layers[-1][0] for layers in states], axis=0)
+    asked = states[0][:, 1 : 1 + q]
+    text = np.concatenate([layers[:, q + 2 : -1] for layers in states], axis=1)
+    cosines = np.zeros((len(text), q, len(doc)))
+    for layer in range(len(text)):
+        for i in range(q):
+            for j in range(len(doc)):
+                a, b = asked[layer, i], text[layer, j]
+                cosines[layer, i, j] = a @ b / ((np.linalg.norm(a) + 1e-9) * (np.linalg.norm(b) + 1e-9))
+    return first, cosines
+
+
+def linear(weights, name, x):
+    return weights[f"{name}.weight"] @ x + weights[f"{name}.bias"]
+
+
+def vanilla(network, weights, first, cosines):
+    return linear(weights, "outer", first)[0]
+
+
+def cedr_knrm(network, weights, first, cosines):
+    features = []
+    for channel in cosines:
+        for mu, sigma in zip(weights["kernels.mus"], weights["kernels.sigmas"], strict=True):
+            rows = [sum(math.exp(-((s - mu) ** 2) / (2 * sigma**2)) for s in row) for row in channel]
+            features.append(sum(math.log(row + 1e-6) for row in rows))
+    return linear(weights, "outer", np.array([*features, *first]))[0]
+
+
+def histogram(row):
+    counts = [0] * 11
+    for s in row:
+        counts[math.floor((s + 1.000001) / 2 * 10)] += 1
+    return [math.log(c + 1e-5) for c in counts]
+
+
+def cedr_drmm(network, weights, first, cosines):
+    total = 0.0
+    for i in range(cosines.shape[1]):
+        features = [value for channel in cosines for value in histogram(channel[i])]
+        hidden = np.maximum(linear(weights, "inner", np.array([*features, *first])), 0)
+        total += linear(weights, "outer", hidden)[0]
+    return total
+
+
+def best_matches(cosines, kernels, biases, n):
+    """For each query piece, its best two places: the largest ReLU of any n x n filter there."""
+    _, q, d = cosines.shape
+    wide = np.pad(cosines, ((0, 0), (0, n - 1), (0, n - 1)))
+    found = []
+    for i in range(q):
+        values = [
+            max(max(0.0, (k * wide[:, i : i + n, j : j + n]).sum() + b) for k, b in zip(kernels, biases, strict=True))
+            for j in range(d)
+        ]
+        found.append([*sorted(values, reverse=True), 0.0, 0.0][:2])
+    return found
+
+
+def cedr_pacrr(network, weights, first, cosines):
+    by_size = [
+        best_matches(cosines, weights[f"filters.{n - 1}.weight"], weights[f"filters.{n - 1}.bias"], n)
+        for n in (1, 2, 3)
+    ]
+    rows = [[value for best in by_size for value in best[i]] for i in range(cosines.shape[1])]
+    rows += [[0.0] * 6] * (network.max_query - len(rows))
+    x = np.array([*(value for row in rows for value in row), *first])
+    for name in ("mlp.0", "mlp.2"):
+        x = np.maximum(linear(weights, name, x), 0)
+    return linear(weights, "mlp.4", x)[0]
+
+
+ORACLES = dict(zip(ARCHITECTURES, (vanilla, cedr_knrm, cedr_drmm, cedr_pacrr), strict=True))
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_scores_are_those_of_plain_loops(tmp_path, architecture, chunks):
+    network = small_network(architecture, small_pieces(tmp_path), chunks=chunks)
+    with torch.no_grad():
+        for conv in getattr(network, "filters", ()):
+            conv.bias.sub_(0.5)  # so that at some places no filter is above zero
+    weights = {name: t.numpy().astype(np.float64) for name, t in network.state_dict().items()}
+    queries, docs = small_pairs()
+    with torch.inference_mode():
+        found = network.score_texts(queries, docs).numpy()
+    asked, texts = network.query_ids(queries), network.doc_ids(docs)
+    expected = [
+        ORACLES[architecture](network, weights, *read(network, q, d)) for q, d in zip(asked, texts, strict=True)
+    ]
+    assert np.std(expected) > 0.01  # far above what is allowed to differ
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.sampled_from([-1.0, -0.9, -0.5, 0.0, 0.31, 0.7, 0.99999, 0.9999999, 1.0, 1.0000001]),
+        min_size=1,
+        max_size=9,
+    ),
+    st.integers(0, 9),
+)
+def test_log_counts_are_the_definition(values, d):
+    similarity = torch.tensor(values).reshape(1, 1, 1, -1)
+    found = log_counts(similarity, torch.arange(len(values))[None] < d)
+    np.testing.assert_allclose(found[0, 0, 0], histogram(values[:d]), atol=1e-5)
+
+
+def test_exact_matches_fall_into_the_last_bin():
+    found = log_counts(torch.tensor([[[[1.0, 0.9999999, 0.999]]]]), torch.ones(1, 3))
+    assert found[0, 0, 0, 10].exp().item() == pytest.approx(2, abs=1e-3)
+    assert found[0, 0, 0, 9].exp().item() == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "through"), [("cedr-knrm", True), ("cedr-drmm", False), ("cedr-pacrr", True)]
+)
+def test_the_loss_reaches_the_encoder_through_the_cosines(tmp_path, architecture, through):
+    network = small_network(architecture, small_pieces(tmp_path))
+    first = next(
+        m
+        for m in network.modules()
+        if isinstance(m, torch.nn.Linear) and m.in_features > 64 and m not in set(network.encoder.modules())
+    )
+    with torch.no_grad():
+        first.weight[:, -64:] = 0  # [CLS] counts for nothing
+    network.score_texts(*small_pairs()).sum().backward()
+    reached = sum(float(p.grad.abs().sum()) for p in network.encoder.parameters() if p.grad is not None)
+    assert (reached > 0) == through
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in network.heads())

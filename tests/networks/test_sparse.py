@@ -1,0 +1,163 @@
+"""Learned sparse vectors against their definition, their penalty, and heads of real masked language models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from separate_models import DOCS, QUERIES, puzzle, scores, small, states, tokenizer_file, trainer
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+from whyrank.networks.batches import tensors
+from whyrank.networks.network import load, save, start
+from whyrank.networks.pieces import Pieces
+from whyrank.networks.separate import encode
+from whyrank.networks.vocabulary import flops
+from whyrank.training.schedule import Schedule
+
+torch.set_num_threads(1)
+SIZES = {"vocab_size": 130, "max_position_embeddings": 64, "pad_token_id": 0}
+BERT = BertConfig(
+    hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128, initializer_range=0.2, **SIZES
+)
+MODELS = {
+    "bert": lambda: BertForMaskedLM(BERT),
+    "distilbert": lambda: DistilBertForMaskedLM(
+        DistilBertConfig(dim=64, n_layers=2, n_heads=2, hidden_dim=128, initializer_range=0.2, **SIZES)
+    ),
+    "roberta": lambda: RobertaForMaskedLM(
+        RobertaConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128, initializer_range=0.2, **SIZES)
+    ),
+}  # fmt: skip
+
+
+def vector(network, side, text):
+    """max over positions of log(1 + relu(logit)), position by position."""
+    words = network.encoder.model.get_input_embeddings().weight.detach().double().numpy()
+    found = np.zeros(len(words))
+    for state in states(network, side, text):
+        logits = words @ state + network.head.bias.detach().double().numpy()
+        found = np.maximum(found, np.log(1 + np.maximum(logits, 0)))
+    return found
+
+
+def nonzeros(network, queries, docs):
+    network.eval()
+    with torch.inference_mode():
+        found = encode(network, "query", network.query_ids(queries))["weights"]
+        others = encode(network, "doc", network.doc_ids(docs))["weights"]
+    return float((found > 0).sum(dim=1).float().mean()), float((others > 0).sum(dim=1).float().mean())
+
+
+def test_the_score_is_the_product_of_two_sparse_vectors(tmp_path):
+    network = small("sparse", tmp_path)
+    torch.nn.init.normal_(network.head.bias)
+    for query in QUERIES:
+        for doc in DOCS:
+            expected = vector(network, "query", query) @ vector(network, "doc", doc)
+            assert scores(network, [query], [doc])[0] == pytest.approx(expected, rel=1e-4), (query, doc)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_head_of_a_masked_language_model_is_taken_over(kind, tmp_path):
+    torch.manual_seed(0)
+    model, pieces = MODELS[kind]().eval(), Pieces(tokenizer_file(tmp_path))
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias") or "norm" in name.lower():
+            torch.nn.init.normal_(parameter)
+    model.save_pretrained(tmp_path)
+    network = start("sparse", tmp_path).eval()
+    assert network.settings["transform"]
+    found = encode(network, "doc", network.doc_ids(DOCS))["weights"]
+    for row, doc in zip(found, DOCS, strict=True):
+        batch = tensors(network.doc_arrays(pieces.ids([doc], 60)))
+        logits = model(input_ids=batch["ids"], attention_mask=batch["mask"]).logits[0]
+        torch.testing.assert_close(row, torch.log1p(torch.relu(logits)).amax(dim=0), rtol=1e-4, atol=1e-4)
+    save(network, tmp_path / "saved")
+    assert np.array_equal(scores(load(tmp_path / "saved"), ["w1"], ["w2"]), scores(network, ["w1"], ["w2"]))
+
+
+def test_old_names_of_norms_are_understood_and_plain_encoders_have_no_head(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    tokenizer_file(tmp_path)
+    model = MODELS["bert"]()
+    model.save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    old = {
+        n.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): t
+        for n, t in load_file(file).items()
+    }
+    save_file(old, file, {"format": "pt"})
+    found = start("epic", tmp_path)
+    assert torch.equal(found.head.norm.weight, model.cls.predictions.transform.LayerNorm.weight)
+    model.bert.save_pretrained(tmp_path)
+    plain = start("epic", tmp_path)
+    assert plain.head.inner is None
+    assert not plain.head.bias.any()
+    assert start("sparse", tmp_path, bias=-3.0).head.bias.unique().tolist() == [-3.0]
+    assert start("sparse", tmp_path).settings["transform"] is False
+
+
+def test_flops_is_the_sum_of_squared_means():
+    weights = torch.tensor([[1.0, 0.0, 2.0], [3.0, 0.0, 0.0]])
+    assert flops(weights).item() == pytest.approx(2.0**2 + 0 + 1.0**2)
+
+
+def test_the_penalty_weighs_queries_and_texts(tmp_path):
+    network = small("sparse", tmp_path, query_weight=0.5, doc_weight=0.25)
+    network.score_texts(["w1"], ["w2"])
+    assert network.penalty() is None
+    network.train()
+    network.score_texts(["w1", "w1", "w3"], ["w2", "w4", "w2"])
+    means = [
+        np.mean([vector(network, side, t) for t in texts], axis=0)
+        for side, texts in (("query", ("w1", "w3")), ("doc", ("w2", "w4")))
+    ]
+    expected = 0.5 * (means[0] ** 2).sum() + 0.25 * (means[1] ** 2).sum()
+    assert network.penalty().item() == pytest.approx(expected, rel=1e-4)
+    assert network.penalty() is None
+
+
+def test_the_penalty_grows_as_the_square_of_time(tmp_path):
+    network = small("sparse", tmp_path, ramp=4).train()
+    found = []
+    for _ in range(6):
+        network.score_texts(["w1"], ["w2"])
+        found.append(network.penalty().item())
+    np.testing.assert_allclose(np.array(found) / found[-1], [1 / 16, 4 / 16, 9 / 16, 1, 1, 1], rtol=1e-5)
+
+
+def test_a_run_that_is_taken_up_again_knows_how_far_the_weights_have_grown(tmp_path):
+    queries, docs = puzzle(n=6)
+    schedule = Schedule(epochs=6, batch=3, decay=False, checkpoint_every=4)
+    made = lambda: small("sparse", tmp_path, ramp=10, doc_weight=0.1)  # noqa: E731
+    whole = trainer(made(), queries, docs, schedule).run().losses
+    first = trainer(made(), queries, docs, replace(schedule, max_steps=4))
+    first.folder = tmp_path / "run"
+    first.schedule = replace(first.schedule, warmup=0.1 * 12 / 4)
+    first.run()
+    second = trainer(made(), queries, docs, schedule)
+    second.folder = tmp_path / "run"
+    np.testing.assert_allclose(second.run().losses, whole, rtol=1e-6)
+
+
+def test_a_larger_weight_makes_sparser_vectors(tmp_path):
+    queries, docs = puzzle()
+    found = []
+    for weight in (0.0, 0.01, 0.3):
+        network = small("sparse", tmp_path, query_weight=weight, doc_weight=weight)
+        trainer(network, queries, docs, Schedule(epochs=12, batch=10, rate=1e-3, head_rate=1e-2, decay=False)).run()
+        found.append(nonzeros(network, queries, docs))
+    (q0, d0), (q1, d1), (q2, d2) = found
+    assert q0 > q1 > q2, found
+    assert d0 > d1 > d2, found

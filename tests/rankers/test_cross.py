@@ -1,0 +1,167 @@
+"""Cross-encoders give what transformers and sentence-transformers give."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.rankers import open_ranker
+from whyrank.rankers.tokens import shares
+from whyrank.testing import RankerContract
+from whyrank.testing.examples import PAIRS
+
+QUERIES, DOCS = zip(*PAIRS, strict=True)
+LONG = ("wall who is robert " * 20, "the berlin wall fell " * 40)
+
+
+class TestCrossEncoder(RankerContract):
+    tolerance = 1e-5
+
+    @pytest.fixture(autouse=True)
+    def _models(self, models):
+        self.folder = models.folder("cross")
+
+    def make(self):
+        return open_ranker(f"cross:{self.folder}")
+
+
+class TestCrossEncoderInPassages(TestCrossEncoder):
+    def make(self):
+        return open_ranker(f"cross:{self.folder}(passages=max,window=20,stride=7,activation=sigmoid,max_length=40)")
+
+
+class TestNetwork(TestCrossEncoder):
+    @pytest.fixture(autouse=True)
+    def _models(self, models):
+        self.folder = models.folder("network")
+
+
+def plain(folder, queries, docs, **tokenizing):
+    """One pair at a time, as the documentation of transformers does it."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        rows = [
+            model(**tokenizer([q], [d], truncation=True, return_tensors="pt", **tokenizing)).logits[0]
+            for q, d in zip(queries, docs, strict=True)
+        ]
+    return torch.stack(rows).double().numpy()
+
+
+@pytest.mark.parametrize("kind", ["cross", "roberta"])
+def test_one_output_is_the_score(models, kind):
+    folder = models.folder(kind)
+    found = open_ranker(f"cross:{folder}").score(QUERIES, DOCS)
+    assert np.allclose(found, plain(folder, QUERIES, DOCS)[:, 0], rtol=1e-5, atol=1e-5)
+    assert np.ptp(found) > 1  # the tiny model does tell texts apart
+
+
+@pytest.mark.parametrize(("argument", "relevant"), [("", 1), ("(output=1)", 1), ("(output=0)", 0)])
+def test_of_two_outputs_the_score_is_the_difference(models, argument, relevant):
+    folder = models.folder("cross", 2)
+    logits = plain(folder, QUERIES, DOCS)
+    found = open_ranker(f"cross:{folder}{argument}").score(QUERIES, DOCS)
+    assert np.allclose(found, logits[:, relevant] - logits[:, 1 - relevant], rtol=1e-5, atol=1e-5)
+
+
+def test_sentence_transformers_gives_the_same(models):
+    from sentence_transformers import CrossEncoder
+    from torch import nn
+
+    folder = models.folder("cross")
+    pairs = list(zip(QUERIES, DOCS, strict=True))
+    expected = CrossEncoder(str(folder), device="cpu").predict(pairs, activation_fn=nn.Identity())
+    ranker, probable = (open_ranker(f"cross:{folder}{more}") for more in ("", "(activation=sigmoid)"))
+    found = ranker.score(QUERIES, DOCS)
+    assert np.allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert np.allclose(probable.score(QUERIES, DOCS), 1 / (1 + np.exp(-found)), rtol=1e-5)
+    assert (ranker.scale, probable.scale) == ("logit", "probability")
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0), (0, 0)])
+@pytest.mark.parametrize("most", [9, 31, 63])
+def test_what_is_too_long_is_cut_as_the_tokenizer_would(models, first, second, most):
+    folder = models.folder("cross")
+    queries, docs = [LONG[first], "wall", LONG[0]], [LONG[second], LONG[1], "wall wall"]
+    found = open_ranker(f"cross:{folder}(max_length={most})").score(queries, docs)
+    assert np.allclose(found, plain(folder, queries, docs, max_length=most)[:, 0], rtol=1e-5, atol=1e-5)
+
+
+def test_the_last_pieces_are_read_when_asked_for(models):
+    folder, docs = models.folder("cross"), ["the " * 100 + "berlin wall", "the " * 200 + "berlin wall"]
+    last = open_ranker(f"cross:{folder}(truncate=last)").score(["who"] * 2, docs)
+    first = open_ranker(f"cross:{folder}").score(["who"] * 2, docs)
+    assert last[0] == pytest.approx(last[1], abs=1e-5)
+    assert abs(last[0] - first[0]) > 1e-3
+
+
+@pytest.mark.parametrize("first", range(0, 9, 2))
+@pytest.mark.parametrize("second", range(0, 9, 2))
+def test_shares_fill_the_room(first, second):
+    for room in range(9):
+        a, b = shares(first, second, room)
+        assert a + b == min(room, first + second)
+        assert a <= first
+        assert b <= second
+        assert a == first or b == second or abs(a - b) <= 1
+
+
+@pytest.mark.parametrize("kind", ["cross", "roberta", "network"])
+def test_the_last_layer_computes_what_is_read(models, kind):
+    reader = open_ranker(f"cross:{models.folder(kind)}")
+    model, seen = getattr(reader._scorer.reader, "model", reader._scorer.reader), []
+    for module in model.modules():
+        if type(module).__name__.endswith("Intermediate"):
+            module.register_forward_hook(lambda _, given, __: seen.append(given[0].shape[1]))
+    reader.score(["berlin wall"], ["the wall fell"])
+    assert seen[0] > seen[1] == 1
+
+
+def test_a_network_trained_here(models):
+    from whyrank.networks import network
+
+    folder = models.folder("network")
+    expected = network.load(folder).score_texts(QUERIES, DOCS).detach().double().numpy()
+    assert np.allclose(open_ranker(f"cross:{folder}").score(QUERIES, DOCS), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_models_that_are_no_cross_encoders(models):
+    with pytest.raises(BadInput, match=r"no trained classification head \(no classifier"):
+        open_ranker(f"cross:{models.folder('plain')}").score(["q"], ["d"])
+    with pytest.raises(BadInput, match="the model has 3 outputs; give a model with one or two"):
+        open_ranker(f"cross:{models.folder('cross', 3)}").score(["q"], ["d"])
+    with pytest.raises(BadInput, match="has 1 outputs, so there is no output 1"):
+        open_ranker(f"cross:{models.folder('cross')}(output=1)").score(["q"], ["d"])
+    with pytest.raises(BadInput, match="is a network of architecture vanilla, not cross; write vanilla:PATH"):
+        open_ranker(f"cross:{models.folder('network', 'vanilla')}").score(["q"], ["d"])
+
+
+def test_the_bundled_model_is_a_folder_of_the_package(monkeypatch, models, tmp_path):
+    from whyrank import data
+
+    monkeypatch.setattr(data, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(WhyrankError, match="ranker 'cross:bundled': this installation has no bundled model; give a"):
+        open_ranker("cross:bundled").score(["q"], ["d"])
+    shutil.copytree(models.folder("network"), tmp_path / "models" / "bundled")
+    expected = open_ranker(f"cross:{models.folder('network')}").score(QUERIES, DOCS)
+    assert np.array_equal(open_ranker("cross:bundled").score(QUERIES, DOCS), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("activation=tanh", "unknown value of activation for ranker 'cross' 'tanh'"),
+        ("output=-1", "cross: output must be a whole number"),
+        ("max_length=2", "cross: max_length must be a whole number, 8 or more"),
+        ("max_length=0", "cross: max_length must be a whole number, 8 or more"),
+    ],
+)
+def test_arguments_that_cannot_be_meant(arguments, message):
+    with pytest.raises((WhyrankError, UnknownName), match=message):
+        open_ranker(f"cross:nowhere({arguments})")

@@ -1,0 +1,206 @@
+"""Texts expanded with generated queries, by a tiny model with random weights."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from whyrank.core.errors import MissingExtra, WhyrankError
+from whyrank.core.files import cache_folder
+from whyrank.rankers import Setting, open_ranker, rankers
+from whyrank.rankers.expansions import ExpansionStore
+from whyrank.testing import RankerContract
+from whyrank.testing.examples import sample
+from whyrank.text import generation
+
+torch = pytest.importorskip("torch", reason="the extra models is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra models is not installed")
+WORDS = ["[PAD]", "</s>", "[UNK]", "what", "is", "a", "wall", "berlin", "when", "fell", "city"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def tokenizer():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="[PAD]", eos_token="</s>", unk_token="[UNK]"
+    )
+
+
+@pytest.fixture(scope="module", params=["seq2seq", "causal"])
+def model(request, tmp_path_factory):
+    torch.manual_seed(0)
+    size = {"vocab_size": len(WORDS), "pad_token_id": 0, "eos_token_id": 1}
+    if request.param == "seq2seq":
+        config = transformers.T5Config(
+            d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0, **size
+        )
+        made = transformers.T5ForConditionalGeneration(config)
+    else:
+        made = transformers.GPT2LMHeadModel(
+            transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, n_positions=1280, bos_token_id=1, **size)
+        )
+    path = tmp_path_factory.mktemp(request.param)
+    made.save_pretrained(path)
+    tokenizer().save_pretrained(path)
+    return str(path)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The texts that the model is really asked about."""
+    asked, real = [], generation.generate
+
+    def counting(text, *args):
+        asked.append(text)
+        return real(text, *args)
+
+    monkeypatch.setattr(generation, "generate", counting)
+    return asked
+
+
+class TestContract(RankerContract):
+    @pytest.fixture(autouse=True)
+    def path(self, model):
+        self.model = model
+
+    def make(self):
+        return open_ranker(f"doc2query:{self.model}(n=1)", self.setting())
+
+    def pairs(self):
+        return [
+            ("berlin wall", "berlin wall fell"),
+            ("city", ""),
+            ("what is a wall", "a\ud800"),
+            ("", "when"),
+            ("a", "é"),
+        ]
+
+
+def test_scores_are_those_of_the_expanded_text(model):
+    setting = Setting(sample())
+    ranker, bm25 = open_ranker(f"doc2query:{model}(n=3,seed=5)", setting), open_ranker("bm25", setting)
+    queries, texts = ["berlin wall", "city wall", "berlin wall"], ["berlin fell", "a city", "a city"]
+    expanded = [" ".join([text, *generation.generate(text, model, 3, 5)]) for text in texts]
+    assert ranker.score(queries, texts).tolist() == bm25.score(queries, expanded).tolist()
+    assert ranker.expanded(["berlin fell"]) == expanded[:1]
+    assert expanded[0] != "berlin fell"
+
+
+def test_statistics_are_those_of_the_collection_as_it_is(model):
+    setting = Setting(sample())
+    ranker = open_ranker(f"doc2query:{model}", setting)
+    assert repr(ranker).endswith(f"ranker={open_ranker('bm25', setting)!r}")
+
+
+def test_any_ranker_behind_it(model):
+    ranker = open_ranker(f"doc2query:{model}(ranker='ql( mu=5 )')", Setting(sample()))
+    assert "ql(mu=5" in repr(ranker)
+    assert ranker.scale == "log probability"
+    assert ranker.cacheable
+    assert rankers.create(ranker.name).ranker == "ql(mu=5)"
+
+
+def test_each_text_costs_the_model_once(model, calls):
+    ranker = open_ranker(f"doc2query:{model}(n=2)")
+    first = ranker.score(["wall", "city", "wall"], ["berlin", "berlin", "city"])
+    assert sorted(calls) == ["berlin", "city"]
+    ranker.score(["fell"], ["berlin"])
+    again = open_ranker(f"doc2query:{model}(n=2)")
+    assert again.score(["wall", "city", "wall"], ["berlin", "berlin", "city"]).tolist() == first.tolist()
+    assert len(calls) == 2
+    for other in ("n=3", "n=2,seed=1"):
+        open_ranker(f"doc2query:{model}({other})").score(["wall"], ["berlin"])
+    assert len(calls) == 4
+
+
+def test_other_weights_are_another_model(model, calls, tmp_path):
+    copy = Path(shutil.copytree(model, tmp_path / "copy"))
+    same = open_ranker(f"doc2query:{copy}")
+    assert repr(same) == repr(open_ranker(f"doc2query:{model}"))
+    open_ranker(f"doc2query:{model}").score(["wall"], ["berlin"])
+    same.score(["wall"], ["berlin"])
+    assert len(calls) == 1
+    other = Path(shutil.copytree(model, tmp_path / "other"))
+    with open(other / "model.safetensors", "r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"\0\0\0\1")
+    assert repr(open_ranker(f"doc2query:{other}")) != repr(same)
+
+
+def test_travels_to_another_process(model):
+    ranker = open_ranker(f"doc2query:{model}(n=1)", Setting(sample()))
+    scores = ranker.score(["wall"], ["berlin"])
+    copy = pickle.loads(pickle.dumps(ranker))
+    assert repr(copy) == repr(ranker)
+    assert copy.score(["wall"], ["berlin"]).tolist() == scores.tolist()
+
+
+def test_call_strings_parse_back():
+    made = rankers.create("doc2query:some/model(n=2,seed=3,ranker='bm25(k1=1.2)')")
+    assert rankers.create(made.name) == made
+
+
+@pytest.mark.parametrize("arguments", ["n=0", "n=1.5", "seed=-1", "ranker=3", "ranker='bm25('", "ranker=nothing"])
+def test_wrong_configurations_are_one_clear_line(arguments):
+    with pytest.raises(WhyrankError):
+        open_ranker(f"doc2query:m({arguments})")
+
+
+def test_a_model_that_is_not_there(tmp_path):
+    with pytest.raises(WhyrankError, match="no/such/model"):
+        open_ranker("doc2query:no/such/model").score(["q"], ["d"])
+    with pytest.raises(WhyrankError, match="no weights in safetensors form"):
+        open_ranker(f"doc2query:{tmp_path}").score(["q"], ["d"])
+
+
+def test_without_transformers_the_extra_is_named(model, monkeypatch):
+    import sys
+
+    generation.load.cache_clear()
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtra, match=r"whyrank\[models\]"):
+        open_ranker(f"doc2query:{model}").score(["q"], ["d"])
+
+
+def test_the_store_keeps_what_it_has(tmp_path):
+    store = ExpansionStore(tmp_path / "e.sqlite")
+    store.add("m", "text", ["one", "two"])
+    store.add("m", "text", ["other"])
+    store.add("m", "lone \ud800", [])
+    assert store.find("m", ["text", "missing", "lone \ud800"]) == {"text": ["one", "two"], "lone \ud800": []}
+    assert store.find("n", ["text"]) == {}
+    many = [f"text {i}" for i in range(1200)]
+    store.add("m", many[-1], ["x"])
+    assert store.find("m", many) == {many[-1]: ["x"]}
+    store.close()
+
+
+@pytest.mark.parametrize("value", ["no json", "3"])
+def test_a_damaged_store_is_one_clear_line(tmp_path, value):
+    path = tmp_path / "e.sqlite"
+    store = ExpansionStore(path)
+    store.add("m", "text", ["one"])
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE expansions SET queries = ?", (value,))
+    connection.close()
+    with pytest.raises(WhyrankError, match=r"e\.sqlite: the cache of generated queries is damaged"):
+        store.find("m", ["text"])
+
+
+def test_the_store_lies_in_the_cache_folder(model):
+    open_ranker(f"doc2query:{model}(n=1)").score(["wall"], ["berlin"])
+    assert (cache_folder() / "expansions.sqlite").is_file()

@@ -1,0 +1,614 @@
+"""Rerank services as rankers, against a server on this machine that behaves well, and one that does not."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+import re
+import socket
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import numpy as np
+import pytest
+
+pytest.importorskip("httpx", reason="the extra http is not installed")
+from rerank_server import jina, rows, serving, tei, true_score
+
+from whyrank.core.answers import PartlyScored
+from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError
+from whyrank.rankers import open_ranker, rankers, service
+from whyrank.rankers.http import IN_A_ROW
+from whyrank.rankers.service import retry_after
+from whyrank.scoring import Engine, ScoreStore, executor
+from whyrank.testing import RankerContract
+
+KEY = "sk-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def in_no_time(monkeypatch):
+    monkeypatch.setattr(service, "FIRST_WAIT", 0.01)
+
+
+def pairs(n_queries=3, n_docs=5):
+    grid = [(f"query {q}", f"text {d}") for d in range(n_docs) for q in range(n_queries)]
+    return [q for q, _ in grid], [d for _, d in grid]
+
+
+def expected(queries, docs):
+    return [true_score(q, d) for q, d in zip(queries, docs, strict=True)]
+
+
+def opened(server, **arguments):
+    inside = ",".join(f"{key}={value!r}" for key, value in ({"retries": 1, "timeout": 5} | arguments).items())
+    return open_ranker(f"{server.url}({inside})")
+
+
+def scored(ranker, n_queries=3, n_docs=5, store=None):
+    """Through the engine: scores and the reasons of failures by text."""
+    queries, docs = [f"query {i}" for i in range(n_queries)], [f"text {i}" for i in range(n_docs)]
+    query, doc = (np.array(c, np.int32).ravel() for c in np.meshgrid(range(n_queries), range(n_docs), indexing="ij"))
+    found = Engine(store).score(ranker, queries, docs, query, doc)
+    wanted = [true_score(queries[q], docs[d]) for q, d in zip(query, doc, strict=True)]
+    return found, np.array(wanted), {(failure.query, failure.doc): failure.reason for failure in found.failures}
+
+
+class TestContract(RankerContract):
+    @pytest.fixture(autouse=True)
+    def service(self):
+        with serving(jina) as self.server:
+            yield
+
+    def make(self):
+        return opened(self.server, version=1, batch=3)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 32])
+@pytest.mark.parametrize("parallel", [1, 3])
+@pytest.mark.parametrize(("api", "behave"), [("jina", jina), ("cohere", jina), ("tei", tei)])
+def test_scores_come_back_in_the_order_of_the_pairs(api, behave, batch, parallel):
+    queries, docs = pairs()
+    with serving(behave) as server:
+        ranker = opened(server, api=api, batch=batch, parallel=parallel)
+        assert ranker.score(queries, docs).tolist() == expected(queries, docs)
+        assert len(server.log) == 3 * -(-5 // batch)
+        assert all(len(body.get("texts", body.get("documents"))) <= batch for body in server.bodies)
+        assert ranker.batch_size == batch * parallel
+
+
+def test_what_is_sent_in_each_notation():
+    with serving(lambda handler: handler.answer({"results": rows(handler)})) as server:
+        for api in ("jina", "cohere", "tei"):
+            opened(server, api=api, model="m").score(["q", "q"], ["a", "b\ud800"])
+    assert server.bodies == [
+        {"query": "q", "documents": ["a", "b\ud800"], "model": "m", "top_n": 2, "return_documents": False},
+        {"query": "q", "documents": ["a", "b\ud800"], "model": "m", "top_n": 2},
+        {
+            "query": "q",
+            "texts": ["a", "b\ud800"],
+            "model": "m",
+            "raw_scores": True,
+            "truncate": True,
+            "return_text": False,
+        },
+    ]
+    assert {path for path, _, _ in server.log} == {"/rerank"}
+
+
+def test_options_replace_parts_of_the_request():
+    with serving(tei) as server:
+        opened(server, api="tei", options={"raw_scores": False, "truncation_direction": "left"}).score(["q"], ["a"])
+    assert server.bodies[0]["raw_scores"] is False
+    assert server.bodies[0]["truncation_direction"] == "left"
+
+
+@pytest.mark.parametrize(("behave", "asked"), [(jina, ["documents"] * 2), (tei, ["documents", "texts", "texts"])])
+def test_auto_finds_the_notation_once(behave, asked):
+    with serving(behave) as server:
+        ranker = opened(server)
+        for _ in range(2):
+            assert ranker.score(["q"], ["a"]).tolist() == [true_score("q", "a")]
+    assert [next(key for key in ("documents", "texts") if key in body) for body in server.bodies] == asked
+
+
+def test_several_requests_are_in_flight_and_no_more_than_allowed():
+    together, now, most = threading.Barrier(3, timeout=10), [0], [0]
+
+    def behave(handler):
+        with handler.server.lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        together.wait()
+        with handler.server.lock:
+            now[0] -= 1
+        jina(handler)
+
+    queries, docs = pairs(6, 1)
+    with serving(behave) as server:
+        assert opened(server, parallel=3).score(queries, docs).tolist() == expected(queries, docs)
+    assert most[0] == 3
+
+
+def test_connections_are_kept_open():
+    ports = set()
+
+    def behave(handler):
+        ports.add(handler.client_address[1])
+        jina(handler)
+
+    with serving(behave) as server:
+        ranker = opened(server, parallel=1)
+        for _ in range(5):
+            ranker.score(["q"], ["a"])
+    assert len(ports) == 1
+
+
+# Failures that pass
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_a_busy_service_is_asked_again(status):
+    def behave(handler):
+        busy = len(handler.server.log) <= 2
+        handler.answer({"error": "busy"}, status) if busy else jina(handler)
+
+    with serving(behave) as server:
+        assert opened(server, retries=2).score(["q"], ["a"]).tolist() == [true_score("q", "a")]
+        assert len(server.log) == 3
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_honoured(form):
+    def behave(handler):
+        if len(handler.server.log) > 1:
+            return jina(handler)
+        later = format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)
+        return handler.answer({}, 429, Retry_After="0.6" if form == "seconds" else later)
+
+    with serving(behave) as server:
+        start = time.monotonic()
+        opened(server).score(["q"], ["a"])
+        assert 0.55 < time.monotonic() - start < 4
+
+
+def test_no_wait_is_longer_than_allowed():
+    with serving(lambda handler: handler.answer({}, 429, Retry_After="3600")) as server:
+        start = time.monotonic()
+        with pytest.raises(PartlyScored, match=r"status 429 Too Many Requests: \{\} \(attempts: 2\)"):
+            opened(server, longest_wait=0.05).score(["q"], ["a"])
+        assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("3", 3), ("0.5", 0.5), ("-1", 0), (None, None), ("soon", None), ("nan", 0)]
+)
+def test_reading_retry_after(value, seconds):
+    assert retry_after(value) == seconds
+
+
+def test_a_connection_that_breaks_off_is_tried_again():
+    def behave(handler):
+        if len(handler.server.log) > 1:
+            return jina(handler)
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        handler.wfile.write(b'{"results": [')
+        handler.wfile.flush()
+        handler.connection.shutdown(socket.SHUT_RDWR)
+        return None
+
+    with serving(behave) as server:
+        assert opened(server).score(["q"], ["a"]).tolist() == [true_score("q", "a")]
+
+
+# Failures of some pairs: the run goes on
+
+
+def test_a_failing_request_costs_its_pairs_and_nothing_else(tmp_path):
+    def behave(handler):
+        jina(handler) if handler.body["query"] != "query 1" else handler.answer({"message": "out of\nmemory"}, 500)
+
+    with serving(behave) as server, ScoreStore(tmp_path / "s.sqlite") as store:
+        ranker = opened(server, version=3)
+        found, wanted, reasons = scored(ranker, store=store)
+        lost = np.repeat([False, True, False], 5)
+        assert np.array_equal(found.values, np.where(lost, np.nan, wanted), equal_nan=True)
+        assert set(reasons.values()) == {"status 500 Internal Server Error: out of memory (attempts: 2)"}
+        assert len(server.log) == 4  # one of them tried twice, and no batch halved
+        assert store.get(repr(ranker), "query 1", ["text 0"]) == {}
+        server.behave = jina
+        again, wanted, reasons = scored(ranker, store=store)
+        assert (again.scored, again.reused, reasons) == (5, 10, {})
+        assert again.values.tolist() == wanted.tolist()
+
+
+def test_a_text_that_the_service_does_not_take_is_found():
+    def behave(handler):
+        jina(handler) if "text 3" not in handler.texts else handler.answer({"error": "too long"}, 413)
+
+    with serving(behave) as server:
+        found, wanted, reasons = scored(opened(server, api="jina"), 1, 9)
+        assert list(reasons) == [("query 0", "text 3")]
+        assert re.fullmatch(r"status 413 [\w ]+ Too Large: too long", *reasons.values())
+        assert np.isnan(found.values).tolist() == (np.arange(9) == 3).tolist()
+        assert found.values[4] == wanted[4]
+        assert len(server.log) <= 1 + 2 * 4
+
+
+def test_a_filter_before_the_service_that_forbids_one_text():
+    def behave(handler):
+        jina(handler) if "text 3" not in handler.texts else handler.answer(b"<html>blocked</html>", 403)
+
+    with serving(behave) as server:
+        ranker = opened(server, api="jina")
+        ranker.score(["q"], ["it works"])
+        _, _, reasons = scored(ranker, 1, 9)
+    assert reasons == {("query 0", "text 3"): "status 403 Forbidden: an HTML page"}
+
+
+def results(*entries):
+    return {"results": list(entries)}
+
+
+@pytest.mark.parametrize(
+    ("content", "values", "reason"),
+    [
+        (results({"index": 1, "relevance_score": 2}), [None, 2.0, None], "no score for this text"),
+        (results(), [None, None, None], "no score for this text"),
+        (results({"index": 0, "score": None}, {"index": 1, "score": 1}), [None, 1.0, None], "no score for this text"),
+        ([{"index": 0, "score": 1}, {"index": 0, "score": 2}], [None] * 3, "two scores for text 0"),
+        ([{"index": i, "score": 1} for i in range(4)], [None] * 3, "score for text 3 of 3"),
+        ([{"index": -1, "score": 1}], [None] * 3, "score for text -1 of 3"),
+        ([{"score": 1}], [None] * 3, "has no index"),
+        ([{"index": True, "score": 1}], [None] * 3, "has no index"),
+        ([{"index": "0", "score": 1}], [None] * 3, "has no index"),
+        ([1, 2, 3], [None] * 3, "has no index: 1"),
+        ([{"index": 0, "score": "high"}], [None] * 3, "no number: {'index': 0, 'score': 'high'}"),
+        ([{"index": 0, "score": True}], [None] * 3, "no number"),
+        (b'[{"index": 0, "score": 1' + b"0" * 400 + b"}]", [None] * 3, "no number"),
+        ({"error": "unknown model"}, [None] * 3, "no list of results: {'error': 'unknown model'}"),
+        (3, [None] * 3, "no list of results"),
+        (b"<!DOCTYPE html><html><body>Sign in</body></html>", [None] * 3, "no JSON but an HTML page"),
+        (b"", [None] * 3, "no JSON but empty"),
+        (b"oops", [None] * 3, "no JSON but oops"),
+        (b"[" * 100_000, [None] * 3, "no JSON but"),
+        (b"\xff\xfe\x00", [None] * 3, "no JSON but"),
+    ],
+)
+def test_wrong_answers_leave_their_pairs_without_a_score(content, values, reason):
+    with serving(lambda handler: handler.answer(content)) as server, pytest.raises(PartlyScored) as caught:
+        opened(server, api="jina").score(["q"] * 3, ["a", "b", "c"])
+    assert [None if np.isnan(value) else value for value in caught.value.scores] == values
+    assert sorted(caught.value.reasons) == [i for i in range(3) if values[i] is None]
+    assert all(reason in found for found in caught.value.reasons.values()), caught.value.reasons
+    assert len(server.log) == 1  # nobody thinks that asking again would help
+
+
+def test_scores_that_are_no_finite_numbers_are_counted_as_such():
+    content = b'[{"index": 0, "score": NaN}, {"index": 1, "score": Infinity}, {"index": 2, "score": -1e400}]'
+    with serving(lambda handler: handler.answer(content)) as server:
+        found, _, reasons = scored(opened(server), 1, 3)
+    assert np.array_equal(np.sort(found.values), [-np.inf, np.inf, np.nan], equal_nan=True)
+    assert sorted(reasons.values()) == ["score is -inf", "score is inf", "score is nan"]
+
+
+def test_compressed_answers_are_read_and_broken_ones_are_failures():
+    def behave(handler):
+        right = gzip.compress(b'[{"index": 0, "score": 4.5}]')
+        broken = right[:12] + b"\0\0\0\0" + right[16:]
+        handler.answer(broken if handler.body["query"] == "broken" else right, Content_Encoding="gzip")
+
+    with serving(behave) as server:
+        ranker = opened(server)
+        assert ranker.score(["fine"], ["a"]).tolist() == [4.5]
+        with pytest.raises(PartlyScored, match="DecodingError"):
+            ranker.score(["broken"], ["a"])
+
+
+def test_an_endless_answer_is_cut(monkeypatch):
+    monkeypatch.setattr(service, "MOST_BYTES", 10_000)
+    endless = serving(lambda handler: handler.answer(b" " * 100_000))
+    with endless as server, pytest.raises(PartlyScored, match="more than 10,000 bytes"):
+        opened(server, retries=0).score(["q"], ["a"])
+
+
+# A service that hangs
+
+
+def hang(handler):
+    handler.server.ended.wait(20)
+
+
+def stall(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100")
+    handler.end_headers()
+    handler.wfile.write(b"[")
+    handler.wfile.flush()
+    hang(handler)
+
+
+def trickle(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    while not handler.server.ended.wait(0.05):
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+
+
+@pytest.mark.parametrize("deed", [hang, stall, trickle])
+def test_a_service_that_hangs_from_the_start_is_one_line(deed):
+    with serving(deed) as server:
+        start = time.monotonic()
+        with pytest.raises(WhyrankError, match=r"rerank does not answer: no answer within 0.2 s \(attempts: 2\)"):
+            scored(opened(server, timeout=0.2))
+        assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize("deed", [hang, stall, trickle])
+def test_a_service_that_hangs_now_and_then_costs_those_pairs(deed):
+    def behave(handler):
+        deed(handler) if handler.body["query"] == "query 1" else jina(handler)
+
+    with serving(behave) as server:
+        ranker = opened(server, timeout=0.3, api="jina")
+        ranker.score(["q"], ["it works"])
+        start = time.monotonic()
+        found, wanted, reasons = scored(ranker)
+        assert time.monotonic() - start < 4
+    assert set(reasons.values()) == {"no answer within 0.3 s (attempts: 2)"}
+    assert found.values[0] == wanted[0]
+    assert len(reasons) == 5
+
+
+def test_an_interrupted_call_does_not_wait_for_the_service(monkeypatch):
+    from whyrank.rankers import threads
+
+    class Interrupted(threads.SimpleQueue):
+        def get(self, *args):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads, "SimpleQueue", Interrupted)
+    with serving(hang) as server:
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            opened(server, timeout=15).score(*pairs())
+        assert time.monotonic() - start < 2
+
+
+# Failures that end the run
+
+
+def unused_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_a_refused_connection_at_the_start_is_one_line():
+    ranker = open_ranker(f"http://127.0.0.1:{unused_port()}(retries=1)")
+    with pytest.raises(
+        WhyrankError, match=r"^http://127\S*/rerank does not answer: ConnectError: .*see that the serv"
+    ):
+        scored(ranker)
+
+
+def test_a_service_that_goes_away_is_given_up_after_some_requests():
+    with serving(jina) as server:
+        ranker = opened(server)
+        ranker.score(["q"], ["it works"])
+    found, _, reasons = scored(ranker, IN_A_ROW - 1, 2)
+    assert np.isnan(found.values).all()
+    assert all("ConnectError" in reason for reason in reasons.values())
+    with pytest.raises(WhyrankError, match=f"failed {IN_A_ROW} requests in a row, the last with: ConnectError"):
+        ranker.score(["q"], ["a"])
+
+
+def test_failures_with_successes_between_them_do_not_end_a_run():
+    def behave(handler):
+        even = int(handler.body["query"].split()[1]) % 2 == 0
+        jina(handler) if even else handler.answer({}, 500)
+
+    with serving(behave) as server:
+        _, _, reasons = scored(opened(server, retries=0, parallel=1), 4 * IN_A_ROW, 1)
+    assert len(reasons) == 2 * IN_A_ROW
+
+
+@pytest.mark.parametrize("status", [401, 402, 403])
+def test_a_wrong_key_is_one_line_without_the_key(status, monkeypatch):
+    monkeypatch.setenv("RERANK_KEY", KEY)
+
+    def behave(handler):
+        handler.answer({"message": f"invalid {handler.headers['Authorization']}"}, status)
+
+    with (
+        serving(behave) as server,
+        pytest.raises(WhyrankError, match=r"asks for another key.*invalid Bearer …") as caught,
+    ):
+        scored(opened(server, key_env="RERANK_KEY"))
+    assert KEY not in str(caught.value)
+    assert server.log[0][1]["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("status", [404, 405, 410])
+def test_a_wrong_address_is_one_line(status):
+    what = f"is no address of a rerank service .status {status} .*an HTML page"
+    page = serving(lambda handler: handler.answer(b"<html>nothing here</html>", status, "text/html"))
+    with page as server, pytest.raises(WhyrankError, match=what):
+        scored(opened(server))
+
+
+def test_a_redirect_is_not_followed_with_the_key(monkeypatch):
+    monkeypatch.setenv("RERANK_KEY", KEY)
+    with serving(jina) as other, serving(lambda h: h.answer(b"", 302, Location=other.url)) as server:
+        with pytest.raises(WhyrankError, match=f"has moved to '{other.url}'"):
+            opened(server, key_env="RERANK_KEY").score(["q"], ["a"])
+        assert other.log == []
+
+
+@pytest.mark.parametrize("behave", [lambda h: h.answer({"detail": "no model"}, 400), lambda h: h.answer(b"<html>")])
+def test_a_service_that_takes_nothing_is_given_up_soon(behave):
+    with serving(behave) as server, pytest.raises(WhyrankError, match=r"in a row|first 20 pairs"):
+        scored(opened(server), 2, 100)
+    assert len(server.log) < 150
+
+
+def test_a_text_that_crashes_the_service_first_does_not_end_the_run():
+    def behave(handler):
+        handler.answer({}, 500) if handler.body["query"] == "query 0" else jina(handler)
+
+    with serving(behave) as server:
+        _, _, reasons = scored(opened(server))
+    assert {query for query, _ in reasons} == {"query 0"}
+
+
+# Keys, identity, configuration
+
+
+def test_the_key_stands_nowhere(monkeypatch):
+    monkeypatch.setenv("RERANK_KEY", f" {KEY}\n")
+    with serving(jina) as server:
+        ranker = opened(server, key_env="RERANK_KEY", version=1)
+        ranker.score(["q"], ["a"])
+        assert server.log[0][1]["Authorization"] == f"Bearer {KEY}"
+        for text in (repr(ranker), ranker.name, str(ranker.__dict__), repr(ranker._service)):
+            assert KEY not in text
+        assert KEY.encode() not in pickle.dumps(ranker)
+    with pytest.raises(PartlyScored) as caught:
+        ranker.score(["q"], ["a"])
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [None, "", "two words", "new\nline", "schlüssel"])
+def test_a_key_that_cannot_be_sent(value, monkeypatch):
+    monkeypatch.delenv("RERANK_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv("RERANK_KEY", value)
+    with serving(jina) as server:
+        with pytest.raises(WhyrankError, match=r"RERANK_KEY (is not set|holds no key)") as caught:
+            opened(server, key_env="RERANK_KEY").score(["q"], ["a"])
+        assert not value or value not in str(caught.value)
+        assert opened(server, key_env="RERANK_KEY").score([], []).tolist() == []
+        assert server.log == []
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f"http://user:{KEY}@localhost/rerank",
+        f"http://{KEY}@localhost/rerank",
+        f"http://localhost/rerank?api_key={KEY}",
+        f"https://localhost/rerank?access-token={KEY}",
+        f"http://localhost(key_env={KEY})",
+    ],
+)
+def test_a_key_in_the_call_string_is_refused_and_not_repeated(spec):
+    with pytest.raises(WhyrankError, match="key_env") as caught:
+        open_ranker(spec)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "url"),
+    [
+        ("http://localhost:8080", "http://localhost:8080/rerank"),
+        ("http://localhost:8080/", "http://localhost:8080/rerank"),
+        ("https://api.jina.ai/v1/rerank(model=m)", "https://api.jina.ai/v1/rerank"),
+        ("http:https://api.cohere.com/v2/rerank(model='a b',batch=8)", "https://api.cohere.com/v2/rerank"),
+        ("http:http://[::1]:80/x?y=1#z", "http://[::1]:80/x?y=1"),
+        ("http://h/p(options={'a': [1, 'x']},version=2)", "http://h/p"),
+    ],
+)
+def test_call_strings_parse_back(spec, url):
+    made = rankers.create(spec)
+    assert made.url == url
+    assert rankers.create(made.name) == made
+    assert hash(made) == hash(rankers.create(made.name))
+
+
+def test_known_hosts_are_asked_their_way():
+    assert open_ranker("https://api.cohere.com/v2/rerank")._luck.apis == ("cohere",)
+    assert open_ranker("https://api.jina.ai/v1/rerank")._luck.apis == ("jina",)
+
+
+def test_identity_and_caching():
+    plain = open_ranker("http://h(version=2)")
+    assert plain.cacheable
+    assert not open_ranker("http://h").cacheable
+    assert "http://h/rerank" in repr(plain)
+    assert repr(plain) == repr(
+        open_ranker("http:http://h/rerank(version=2,parallel=9,timeout=3,retries=0,key_env=K)")
+    )
+    others = ["version=3", "version=2,model=m", "version=2,api=tei", "version=2,batch=1", "version=2,options={'a':1}"]
+    assert len({repr(open_ranker(f"http://h({other})")) for other in others} | {repr(plain)}) == 6
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "http:",
+        "http",
+        "http:localhost:8080",
+        "http:ftp://localhost",
+        "http://",
+        "http://localhost:99999",
+        "http://h(api=openai)",
+        "http://h(batch=0)",
+        "http://h(parallel=1.5)",
+        "http://h(timeout=0)",
+        "http://h(timeout=1e999)",
+        "http://h(retries=-1)",
+        "http://h(longest_wait=long)",
+        "http://h(options=3)",
+        "http://h(options={'query': 'x'})",
+        "http://h(options={1: 2})",
+        "http://h(key='x')",
+    ],
+)
+def test_wrong_configurations_are_one_clear_line(spec):
+    with pytest.raises(WhyrankError) as caught:
+        open_ranker(spec)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_api_names_the_known_ones():
+    with pytest.raises(UnknownName, match="jina"):
+        open_ranker("http://h(api=jna)")
+
+
+def test_without_httpx_the_extra_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(MissingExtra, match=r"whyrank\[http\]"):
+        open_ranker("http://localhost").score(["q"], ["a"])
+
+
+def test_a_proxy_is_not_asked_about_this_machine(monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{unused_port()}")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with serving(jina) as server:
+        assert opened(server).score(["q"], ["a"]).tolist() == [true_score("q", "a")]
+
+
+def test_works_in_other_processes():
+    with serving(jina) as server:
+        ranker = opened(server, version=1)
+        ranker.score(["q"], ["a"])
+        queries = [f"query {i}" for i in range(4)]
+        codes = np.arange(4, dtype=np.int32)
+        found = Engine(executor=executor("processes(workers=2)"), batch_size=2)
+        scores = found.score(ranker, queries, ["text"], codes, np.zeros(4, np.int32)).values
+    assert scores.tolist() == [true_score(query, "text") for query in queries]
+
+
+def test_as_many_queries_as_texts():
+    with pytest.raises(WhyrankError, match="2 queries for 1 texts"):
+        open_ranker("http://localhost").score(["a", "b"], ["c"])

@@ -1,0 +1,407 @@
+"""What all neural rankers share: folders, identity, batches, passages, devices, failures, the command line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import shutil
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.rankers import open_ranker
+from whyrank.rankers import weights as weights_module
+from whyrank.rankers.computing import Computing, ahead, by_length, has_bfloat16
+from whyrank.rankers.joint import JointScorer
+from whyrank.rankers.passages import TextPairs, windows
+from whyrank.rankers.weights import digest_of, model_folder
+from whyrank.scoring import Engine, ProcessExecutor, ScoreStore
+from whyrank.testing.examples import PAIRS
+
+QUERIES, DOCS = (list(texts) for texts in zip(*PAIRS, strict=True))
+
+
+@pytest.fixture
+def copy(models, tmp_path):
+    """A cross-encoder that may be spoilt."""
+    return shutil.copytree(models.folder("cross"), tmp_path / "copy")
+
+
+def spoil(folder, change):
+    """Write the weights anew after a change."""
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(folder / "model.safetensors")
+    change(state)
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+
+
+# Folders
+
+
+@pytest.mark.parametrize(
+    ("resource", "message"),
+    [
+        ("/nowhere/at/all", "/nowhere/at/all: there is no such model folder; give a model folder, or a hub id"),
+        ("nosuch", "nosuch: there is no such model folder"),
+        ("no-org/no-model", r"no-org/no-model: is no folder here, and the hub does not give a model of this name \(.+\); check"),
+        (__file__, "is a file, not a model folder"),
+    ],
+)  # fmt: skip
+def test_resources_that_are_not_there(resource, message):
+    with pytest.raises(BadInput, match=message) as caught:
+        open_ranker(f"bi:{resource}").score(["q"], ["d"])
+    assert "\n" not in str(caught.value)
+    with pytest.raises(BadInput, match=message):
+        repr(open_ranker(f"cross:{resource}"))
+
+
+def test_a_hub_id_is_a_folder_that_was_fetched(monkeypatch, models):
+    asked = {}
+    fetch = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(
+        fetch, "snapshot_download", lambda *a, **k: asked.update(k, id=a[0]) or str(models.folder("cross"))
+    )
+    assert model_folder("org/model@v2") == models.folder("cross")
+    assert (asked["id"], asked["revision"]) == ("org/model", "v2")
+    found = open_ranker("cross:org/model").score(QUERIES, DOCS)
+    assert np.array_equal(found, open_ranker(f"cross:{models.folder('cross')}").score(QUERIES, DOCS))
+
+
+def test_weights_in_another_form(copy):
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    with pytest.raises(
+        BadInput, match=r"pytorch_model.bin: is not in safetensors form, the only one that is read; con"
+    ):
+        open_ranker(f"cross:{copy}").score(["q"], ["d"])
+    (copy / "pytorch_model.bin").unlink()
+    with pytest.raises(BadInput, match="has no weights in safetensors form"):
+        open_ranker(f"cross:{copy}").score(["q"], ["d"])
+
+
+def test_no_tokenizer(copy):
+    (copy / "tokenizer.json").unlink()
+    with pytest.raises(BadInput, match=r"has no tokenizer; copy the tokenizer.json of the model into it"):
+        open_ranker(f"cross:{copy}").score(["q"], ["d"])
+
+
+@pytest.mark.parametrize("file", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_broken_files_are_one_line(copy, file):
+    (copy / file).write_text("{")
+    with pytest.raises(WhyrankError) as caught:
+        open_ranker(f"cross:{copy}").score(["q"], ["d"])
+    assert str(copy) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["bi", "t5"])
+def test_weights_that_are_missing_are_not_made_up(models, tmp_path, kind):
+    folder = shutil.copytree(models.folder(kind), tmp_path / "copy")
+    spoil(folder, lambda state: state.pop(next(name for name in state if ".1." in name)))
+    with pytest.raises(BadInput, match=rf"lacks weights \(\S+\.1\.\S+\); give a whole model that {kind}: reads"):
+        open_ranker(f"{kind}:{folder}").score(["q"], ["d"])
+
+
+def test_loading_leaves_no_trace(models, capfd):
+    from transformers.utils import logging as messages
+
+    logger = logging.getLogger("transformers")
+    before = logger.handlers, logger.level, logger.propagate, messages.is_progress_bar_enabled()
+    specs = [f"bi:{models.folder('bi')}", f"bi:{models.folder('plain')}", f"cross:{models.folder('cross')}"]
+    capfd.readouterr()
+    for spec in specs:
+        open_ranker(spec).score(["q"], ["d"])
+    assert (logger.handlers, logger.level, logger.propagate, messages.is_progress_bar_enabled()) == before
+    assert capfd.readouterr().err == ""
+
+
+def test_an_empty_folder(tmp_path):
+    with pytest.raises(BadInput, match="has no weights in safetensors form"):
+        open_ranker(f"late:{tmp_path}").score(["q"], ["d"])
+
+
+# Identity
+
+
+def test_identity_changes_with_all_that_decides_scores(copy):
+    first = repr(open_ranker(f"cross:{copy}"))
+    assert first == repr(open_ranker(f"cross:{copy}(device=cpu,threads=1)"))
+    spoil(copy, lambda state: state["classifier.weight"].add_(0.01))
+    second = repr(open_ranker(f"cross:{copy}"))
+    config = copy / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"layer_norm_eps": 0.1}))
+    third = repr(open_ranker(f"cross:{copy}"))
+    (copy / "tokenizer.json").write_text((copy / "tokenizer.json").read_text() + " ")
+    fourth = repr(open_ranker(f"cross:{copy}"))
+    others = [
+        repr(open_ranker(f"cross:{copy}({more})")) for more in ("passages=max", "max_length=9", "truncate=last")
+    ]
+    assert len({first, second, third, fourth, *others}) == 7
+    (copy / "README.md").write_text("Scores do not depend on this.")
+    assert repr(open_ranker(f"cross:{copy}")) == fourth
+
+
+def test_a_file_that_did_not_change_is_hashed_once(copy, monkeypatch):
+    digest_of(copy)
+    monkeypatch.setattr(weights_module, "file_digest", None)
+    before = digest_of(copy)
+    monkeypatch.undo()
+    os.utime(copy / "config.json", ns=(1, 1))
+    assert digest_of(copy) == before
+
+
+def test_a_model_is_loaded_only_to_score(models):
+    ranker = open_ranker(f"cross:{models.folder('cross')}")
+    assert (ranker.name, ranker.scale) == (f"cross:{models.folder('cross')}", "logit")
+    assert repr(ranker)
+    assert ranker.score([], []).shape == (0,)
+    assert "_scorer" not in vars(ranker)
+
+
+def test_what_is_pickled_has_no_model(models):
+    ranker = open_ranker(f"cross:{models.folder('cross')}(passages=max)")
+    ranker.score(["q"], ["d"])
+    assert len(pickle.dumps(ranker)) < 1000
+    assert pickle.loads(pickle.dumps(ranker)) == ranker
+
+
+# Batches
+
+
+@given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 120))
+def test_batches_have_each_row_once_within_the_budget(lengths, tokens):
+    batches = [rows.tolist() for rows in by_length(np.array(lengths, np.int64), tokens)]
+    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
+    sizes = [len(rows) * max(lengths[row] for row in rows) for rows in batches]
+    assert all(size <= tokens or len(rows) == 1 for size, rows in zip(sizes, batches, strict=True))
+    assert [lengths[row] for rows in batches for row in rows] == sorted(lengths, reverse=True)
+
+
+def test_items_are_made_one_ahead_in_a_thread():
+    made, own = [], threading.get_ident()
+    items = (made.append((i, threading.get_ident())) or i for i in range(5))
+    found = []
+    for item in ahead(items):
+        found.append(item)
+        assert len(made) <= item + 2
+    assert found == list(range(5))
+    assert own not in {thread for _, thread in made}
+
+
+def test_an_error_in_the_thread_arrives():
+    with pytest.raises(ZeroDivisionError):
+        list(ahead(1 // (2 - i) for i in range(5)))
+
+
+@pytest.mark.parametrize("kind", ["cross", "bi", "t5"])
+@pytest.mark.parametrize("tokens", [1, 70, 10_000])
+def test_the_size_of_inner_batches_does_not_matter(models, monkeypatch, kind, tokens):
+    folder = models.folder(kind)
+    expected = open_ranker(f"{kind}:{folder}").score(QUERIES, DOCS)
+    monkeypatch.setattr(Computing, "tokens", tokens)
+    assert np.allclose(open_ranker(f"{kind}:{folder}").score(QUERIES, DOCS), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_each_distinct_text_is_tokenised_once(monkeypatch):
+    seen, chunks = {"query": [], "doc": []}, []
+
+    class Counting:
+        def query_ids(self, texts):
+            seen["query"] += texts
+            return [np.arange(len(text), dtype=np.int32) for text in texts]
+
+        def doc_ids(self, texts):
+            seen["doc"] += texts
+            return [np.arange(len(text), dtype=np.int32) for text in texts]
+
+        def arrays(self, queries, docs):
+            chunks.append(len(docs))
+            sizes = [100 * len(q) + len(d) for q, d in zip(queries, docs, strict=True)]
+            return {"sizes": np.array(sizes, np.float32)}
+
+        def __call__(self, batch):
+            return batch["sizes"]
+
+    monkeypatch.setattr("whyrank.rankers.joint.CHUNK", 7)
+    random = np.random.default_rng(0)
+    queries, docs = (["x" * n for n in random.integers(0, 9, 100)] for _ in range(2))
+    found = JointScorer(Counting(), Computing("cpu"))(TextPairs.of(queries, docs))
+    assert found.tolist() == [100 * len(q) + len(d) for q, d in zip(queries, docs, strict=True)]
+    assert all(len(texts) == len(set(texts)) for texts in seen.values())
+    assert len(chunks) >= 100 // 7
+
+
+def test_texts_must_be_aligned(models):
+    with pytest.raises(ValueError, match="2 queries and 1 texts are not aligned"):
+        open_ranker(f"cross:{models.folder('cross')}").score(["a", "b"], ["c"])
+
+
+def test_half_surrogate_pairs_are_texts_too(models):
+    for kind in ("cross", "bi", "t5"):
+        found = open_ranker(f"{kind}:{models.folder(kind)}").score(["wall \ud800", "wall"], ["\udfff who", "a"])
+        assert np.isfinite(found).all()
+
+
+# Long texts
+
+
+@given(st.text(alphabet="ab \n", max_size=60), st.integers(1, 6), st.integers(1, 6))
+def test_windows_by_hand(text, first, second):
+    size, stride = max(first, second), min(first, second)
+    found, words = windows(text, size, stride), text.split()
+    if len(words) <= size:
+        assert found == [text]
+        return
+    starts = [0]
+    while starts[-1] + size < len(words):
+        starts.append(starts[-1] + stride)
+    assert [window.split() for window in found] == [words[start : start + size] for start in starts]
+    assert all(window in text for window in found)
+
+
+@pytest.mark.parametrize("kind", ["cross", "bi"])
+def test_passages(models, kind):
+    folder = models.folder(kind)
+    plain = open_ranker(f"{kind}:{folder}")
+    by_hand = [plain.score([query] * len(cut), cut) for query, doc in PAIRS for cut in [windows(doc, 4, 3)]]
+    for how, joined in (("first", lambda s: s[0]), ("max", np.max), ("mean", np.mean)):
+        found = open_ranker(f"{kind}:{folder}(passages={how},window=4,stride=3)").score(QUERIES, DOCS)
+        assert np.allclose(found, [joined(scores) for scores in by_hand], rtol=1e-5, atol=1e-5)
+
+
+# Devices and number formats
+
+
+def test_fast_is_close_and_says_what_was_used(models, caplog):
+    folder = models.folder("cross")
+    fast, exact = open_ranker(f"cross:{folder}(precision=fast,device=cpu)"), open_ranker(f"cross:{folder}")
+    assert np.allclose(fast.score(QUERIES, DOCS), exact.score(QUERIES, DOCS), atol=0.2)
+    used = "bf16" if has_bfloat16("cpu") else "fp32"
+    assert f"numbers={used}" in repr(fast)
+    assert "numbers=fp32" in repr(exact)
+
+
+def test_without_bfloat16_fast_is_exact(models, monkeypatch, caplog):
+    monkeypatch.setattr("whyrank.rankers.computing.has_bfloat16", lambda device: False)
+    folder = models.folder("cross")
+    with caplog.at_level(logging.WARNING):
+        fast = open_ranker(f"cross:{folder}(precision=fast,device=cpu)")
+        assert np.array_equal(fast.score(QUERIES, DOCS), open_ranker(f"cross:{folder}").score(QUERIES, DOCS))
+    assert "cpu has no bfloat16 arithmetic here: precision=fast computes in fp32" in caplog.text
+    assert "numbers=fp32" in repr(fast)
+
+
+def test_the_last_layer_is_exact_under_fast(models):
+    if not has_bfloat16("cpu"):
+        pytest.skip("needs bfloat16 arithmetic")
+    found = open_ranker(f"cross:{models.folder('cross')}(precision=fast,device=cpu)").score(QUERIES, DOCS)
+    import torch
+
+    rounded = torch.from_numpy(found).bfloat16().double().numpy()
+    assert (found != rounded).mean() > 0.5
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99"])
+def test_devices_that_are_not_there(models, device):
+    with pytest.raises(WhyrankError, match=f"device '{device}' cannot be used .*; give cpu, cuda or cuda:N"):
+        open_ranker(f"cross:{models.folder('cross')}(device='{device}')").score(["q"], ["d"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("precision=half", "unknown value of precision for ranker 'bi' 'half'; known: exact, fast"),
+        ("truncate=middle", "unknown value of truncate"),
+        ("passages=best", "unknown value of passages for ranker 'bi' 'best'"),
+        ("window=0", "bi: window must be a whole number, 1 or more, not 0"),
+        ("stride=1.5", "bi: stride must be a whole number"),
+        ("window=10,stride=11", "bi: a stride of 11 words skips words between windows"),
+        ("device=0", "bi: device must be text, not 0; write it in quotes"),
+        ("threads=-1", "bi: threads must be a whole number"),
+        ("prefix=x", "unknown argument of ranker 'bi' 'prefix'; did you mean"),
+    ],
+)
+def test_arguments_that_cannot_be_meant(arguments, message):
+    with pytest.raises((WhyrankError, UnknownName), match=message):
+        open_ranker(f"bi:nowhere({arguments})")
+
+
+# With the engine
+
+
+def asked(pairs=PAIRS):
+    rows = np.arange(len(pairs), dtype=np.int32)
+    return [query for query, _ in pairs], [doc for _, doc in pairs], rows, rows
+
+
+def test_weights_that_are_not_numbers_are_counted_failures(copy):
+    spoil(copy, lambda state: state["classifier.bias"].fill_(float("nan")))
+    found = Engine().score(open_ranker(f"cross:{copy}"), *asked())
+    assert np.isnan(found.values).all()
+    assert {failure.reason for failure in found.failures} == {"score is nan"}
+    assert len(found.failures) == len(PAIRS)
+
+
+def test_scores_are_stored_until_the_weights_change(copy, tmp_path):
+    engine = Engine(ScoreStore(tmp_path / "scores.sqlite"))
+    first = engine.score(open_ranker(f"cross:{copy}"), *asked())
+    again = engine.score(open_ranker(f"cross:{copy}"), *asked())
+    spoil(copy, lambda state: state["classifier.bias"].add_(1.0))
+    changed = engine.score(open_ranker(f"cross:{copy}"), *asked())
+    assert (first.scored, again.scored, changed.scored) == (len(PAIRS), 0, len(PAIRS))
+    assert np.allclose(changed.values, again.values + 1, atol=1e-4)
+
+
+def test_several_processes(models):
+    ranker = open_ranker(f"cross:{models.folder('cross')}")
+    found = Engine(executor=ProcessExecutor(2), batch_size=24).score(ranker, *asked())
+    assert np.allclose(found.values, ranker.score(QUERIES, DOCS), rtol=1e-5, atol=1e-5)
+
+
+# The command line
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run a command and give its exit code."""
+    from whyrank.cli.main import main
+
+    def command(*arguments):
+        monkeypatch.setattr("sys.argv", ["whyrank", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        return caught.value.code or 0
+
+    return command
+
+
+def test_rank_and_probe(models, run, tmp_path, capsys):
+    from whyrank.data import open_collection
+
+    collection = open_collection("sample")
+    candidates = next(iter(collection.runs))
+    out, spec = tmp_path / "run.txt", f"bi:{models.folder('bi')}"
+    assert run("rank", "--ranker", spec, "--candidates", candidates, "--out", str(out)) == 0
+    rows = [line.split() for line in out.read_text().splitlines()]
+    assert len(rows) == sum(len(docs) for docs in collection.runs[candidates].values())
+    query, doc, score = rows[0][0], rows[0][2], float(rows[0][4])
+    expected = open_ranker(spec).score([collection.queries[query]], [collection.docs[doc]])[0]
+    assert score == pytest.approx(expected, abs=1e-5)
+    capsys.readouterr()
+    spec = f"cross:{models.folder('cross')}"
+    assert run("probe", "matched/relevance|length", "--ranker", spec, "--limit", "40", "--json") == 0
+    [finding] = json.loads(capsys.readouterr().out)
+    assert (finding["ranker"], finding["scale"], finding["n"]) == (spec, "logit", 40)
+    assert finding["nonfinite"] == 0
+
+
+def test_a_wrong_folder_is_one_line(run, capsys):
+    assert run("rank", "--ranker", "cross:/nowhere", "--candidates", "bm25") == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert error[-1].endswith("/nowhere: there is no such model folder; give a model folder, or a hub id such as ORG/NAME or ORG/NAME@REVISION")  # fmt: skip

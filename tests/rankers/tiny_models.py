@@ -1,0 +1,215 @@
+"""Tiny models with random weights, in every form that rankers read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+WORDS = [
+    "the",
+    "a",
+    "of",
+    "in",
+    "is",
+    "was",
+    "who",
+    "what",
+    "berlin",
+    "wall",
+    "fell",
+    "robert",
+    "gray",
+    "explorer",
+    "simple",
+    "wasn",
+    "since",
+    "had",
+    "stood",
+    "and",
+    "emoji",
+    "x",
+]
+LETTERS = [*"abcdefghijklmnopqrstuvwxyz0123456789", *"?!.,;'-"]
+PLACES = 64
+SHAPE = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+    "initializer_range": 0.2,  # large, so that scores differ
+}
+
+
+def vocabulary(special: list[str]) -> dict[str, int]:
+    pieces = [*special, *WORDS, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    return {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+
+
+def wordpiece() -> PreTrainedTokenizerFast:
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]"]
+    return framed(special, "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", "[UNK]")
+
+
+def roberta_like() -> PreTrainedTokenizerFast:
+    """Another frame around a pair, without types."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    return framed(special, "<s> $A </s>", "<s> $A </s> </s> $B </s>", "<unk>")
+
+
+def framed(special: list[str], single: str, pair: str, unknown: str) -> PreTrainedTokenizerFast:
+    vocab = vocabulary(special)
+    made = Tokenizer(models.WordPiece(vocab, unk_token=unknown, max_input_chars_per_word=100))
+    made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    used = [(token, vocab[token]) for token in special]
+    made.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=used)
+    names = {"bos": "<s>", "eos": "</s>"} if "<s>" in special else {}
+    find = {name: next(t for t in special if name in t.lower()) for name in ("pad", "unk", "mask")}
+    names |= find | ({"cls": "<s>", "sep": "</s>"} if "<s>" in special else {"cls": "[CLS]", "sep": "[SEP]"})
+    typed = [] if "<s>" in special else ["token_type_ids"]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        model_max_length=PLACES,
+        model_input_names=["input_ids", *typed, "attention_mask"],
+        **{f"{name}_token": token for name, token in names.items()},
+    )
+
+
+def save(model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, folder: Path) -> Path:
+    model.save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+    return folder
+
+
+def bert(tokenizer: PreTrainedTokenizerFast, **more: object) -> BertConfig:
+    return BertConfig(vocab_size=len(tokenizer), max_position_embeddings=PLACES, pad_token_id=0, **SHAPE, **more)
+
+
+def cross(folder: Path, outputs: int = 1, seed: int = 1) -> Path:
+    torch.manual_seed(seed)
+    tokenizer = wordpiece()
+    return save(BertForSequenceClassification(bert(tokenizer, num_labels=outputs)), tokenizer, folder)
+
+
+def roberta(folder: Path) -> Path:
+    torch.manual_seed(2)
+    tokenizer = roberta_like()
+    config = RobertaConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=PLACES + 2, type_vocab_size=1, num_labels=1, **SHAPE
+    )
+    return save(RobertaForSequenceClassification(config), tokenizer, folder)
+
+
+def plain(folder: Path) -> Path:
+    torch.manual_seed(3)
+    tokenizer = wordpiece()
+    return save(BertModel(bert(tokenizer)), tokenizer, folder)
+
+
+def bi(folder: Path, **more: object) -> Path:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    reads = Transformer(str(plain(folder / "plain")))
+    SentenceTransformer(modules=[reads, Pooling(64)], device="cpu", **more).save(str(folder / "bi"))
+    return folder / "bi"
+
+
+def sparse(folder: Path) -> Path:
+    from sentence_transformers import SparseEncoder
+
+    torch.manual_seed(4)
+    tokenizer = wordpiece()
+    save(BertForMaskedLM(bert(tokenizer)), tokenizer, folder / "masked")
+    SparseEncoder(str(folder / "masked"), device="cpu").save(str(folder / "sparse"))
+    return folder / "sparse"
+
+
+def colbert(folder: Path) -> Path:
+    from sentence_transformers import MultiVectorEncoder
+
+    MultiVectorEncoder(str(plain(folder / "plain")), device="cpu").save(str(folder / "late"))
+    return folder / "late"
+
+
+def t5(folder: Path) -> Path:
+    torch.manual_seed(5)
+    tokenizer = sentencepiece()
+    config = T5Config(
+        vocab_size=len(tokenizer), d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4, decoder_start_token_id=0
+    )
+    return save(T5ForConditionalGeneration(config), tokenizer, folder)
+
+
+def sentencepiece() -> PreTrainedTokenizerFast:
+    pieces = ["<pad>", "</s>", "<unk>", "▁true", "▁false", "▁Query:", "▁Document:", "▁Relevant:", "▁"]
+    pieces += [f"▁{word}" for word in WORDS] + LETTERS + [letter.upper() for letter in LETTERS[:26]] + [":"]
+    scores = [(piece, -float(i % 13)) for i, piece in enumerate(dict.fromkeys(pieces))]
+    made = Tokenizer(models.Unigram(scores, unk_id=2))
+    made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    made.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=512
+    )
+
+
+def network(folder: Path, architecture: str = "cross", **settings: object) -> Path:
+    from whyrank.networks import network as networks
+    from whyrank.networks.encoder import new_encoder
+    from whyrank.networks.pieces import Pieces
+
+    torch.manual_seed(6)
+    tokenizer = wordpiece()
+    tokenizer.save_pretrained(str(folder / "tokens"))
+    encoder = new_encoder(
+        {"model_type": "bert", "vocab_size": len(tokenizer), "max_position_embeddings": 128, **SHAPE}
+    )
+    made = networks.make(architecture, encoder, Pieces(folder / "tokens"), **settings)
+    networks.save(made, folder / "network")
+    return folder / "network"
+
+
+def stanford(folder: Path) -> Path:
+    """A ColBERT checkpoint as its authors release it: encoder and projection in one file."""
+    import json
+
+    from safetensors.torch import save_file
+
+    torch.manual_seed(7)
+    tokenizer = wordpiece()
+    model = BertModel(bert(tokenizer, architectures=["HF_ColBERT"]), add_pooling_layer=False)
+    save(model, tokenizer, folder)
+    state = {f"bert.{name}": tensor.clone() for name, tensor in model.state_dict().items()}
+    save_file(state | {"linear.weight": torch.randn(16, 64) / 8}, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text()) | {"architectures": ["HF_ColBERT"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "artifact.metadata").write_text(json.dumps({"query_maxlen": 32, "doc_maxlen": 60}))
+    return folder
+
+
+def words(folder: Path, architecture: str) -> Path:
+    """A network over word vectors."""
+    import numpy as np
+
+    from whyrank.networks import network as networks
+
+    torch.manual_seed(8)
+    vectors = np.random.default_rng(8).standard_normal((len(WORDS), 16))
+    made = networks.networks.factory(architecture).over(WORDS, vectors, buckets=50)
+    networks.save(made, folder)
+    return folder

@@ -1,0 +1,111 @@
+"""Masked language model and next sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from training_models import WORDS, quiet, toy_network, toy_run, toy_texts, train_quietly
+
+from whyrank.core.errors import WhyrankError
+from whyrank.training import pretraining
+from whyrank.training.pretraining import IGNORED, STATE, halves, masked, pretrain
+from whyrank.training.trainer import Trainer
+
+SETTINGS = {"collection": "toy", "epochs": 6, "batch": 10, "rate": 3e-3, "checkpoint_every": 2}
+CORPUS = tuple(toy_texts(40)[1])
+
+
+@given(st.integers(0, 1000))
+def test_hidden_pieces_are_ordinary_ones_and_nothing_else_changes(seed):
+    random = np.random.default_rng(seed)
+    ids = random.integers(5, 50, (8, 30))
+    ordinary = random.random(ids.shape) < 0.8
+    shown, wanted = masked(ids, ordinary, 50, 4, random)
+    chosen = wanted != IGNORED
+    assert not (chosen & ~ordinary).any()
+    np.testing.assert_array_equal(shown[~chosen], ids[~chosen])
+    np.testing.assert_array_equal(wanted[chosen], ids[chosen])
+
+
+def test_of_fifteen_in_a_hundred_pieces_eight_in_ten_are_masked():
+    ids = np.full((400, 100), 7)
+    shown, wanted = masked(ids, np.ones(ids.shape, bool), 1000, 4, np.random.default_rng(0))
+    chosen = wanted != IGNORED
+    assert chosen.mean() == pytest.approx(0.15, abs=0.01)
+    assert (shown[chosen] == 4).mean() == pytest.approx(0.8, abs=0.02)
+    assert (shown[chosen] == 7).mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_halves_belong_together_where_they_say_so():
+    rows = [np.array([i * 10 + j for j in range(4 + i % 3)]) for i in range(60)]
+    first, second, apart = halves(rows, np.random.default_rng(0))
+    for i, row in enumerate(rows):
+        own = np.array_equal(np.concatenate([first[i], second[i]]), row)
+        assert own == (apart[i] == 0)
+    assert 15 < apart.sum() < 45
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_the_loss_falls(pairs):
+    said = []
+    network = toy_network()
+    before = {name: p.detach().clone() for name, p in network.named_parameters()}
+    found = pretrain(network, CORPUS, SETTINGS | {"epochs": 20, "pairs": pairs}, 0, say=said.append)
+    assert found["last"] < 0.9 * found["first"]
+    assert found["steps"] == 80
+    assert said == [f"pre-training: loss {found['first']:.3f} at first, {found['last']:.3f} after 80 steps"]
+    for name, parameter in network.named_parameters():
+        assert torch.equal(parameter, before[name]) != name.startswith("encoder."), name
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5, 24])
+def test_a_stopped_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, stop):
+    whole = toy_network()
+    expected = pretrain(whole, CORPUS, SETTINGS, 0, say=quiet)
+    step, calls = pretraining._step, []
+
+    def failing(*given):
+        calls.append(1)
+        if len(calls) == stop:
+            raise KeyboardInterrupt
+        return step(*given)
+
+    monkeypatch.setattr(pretraining, "_step", failing)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(toy_network(), CORPUS, SETTINGS, 0, say=quiet, folder=tmp_path)
+    again = toy_network()
+    assert pretrain(again, CORPUS, SETTINGS, 0, say=quiet, folder=tmp_path) == expected
+    assert len(calls) == stop + 24 - (stop - 1) // 2 * 2
+    assert all(torch.equal(tensor, whole.state_dict()[name]) for name, tensor in again.state_dict().items())
+
+
+def test_a_finished_pretraining_is_taken_up_after_a_stop(tmp_path, monkeypatch):
+    made = toy_run(corpus=CORPUS, pretraining=SETTINGS)
+    whole = train_quietly(made, tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "run", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train_quietly(made, tmp_path / "stopped")
+    assert (tmp_path / "stopped" / "unfinished" / STATE).exists()
+    monkeypatch.setattr(pretraining, "_step", lambda *given: 1 / 0)
+    history = train_quietly(made, tmp_path / "stopped")
+    assert (history.losses, history.validations) == (whole.losses, whole.validations)
+    assert not (tmp_path / "stopped" / "unfinished").exists()
+    assert whole.losses != train_quietly(toy_run(), tmp_path / "plain").losses
+
+
+def test_long_texts_are_cut_to_the_places_of_the_encoder():
+    long = [" ".join(WORDS * 20)] * 3
+    assert pretrain(toy_network(), long, SETTINGS | {"length": 512, "epochs": 1}, 0, say=quiet)["steps"] == 1
+
+
+def test_at_most_so_many_steps():
+    assert pretrain(toy_network(), CORPUS, SETTINGS | {"max_steps": 3}, 0, say=quiet)["steps"] == 3
+
+
+def test_a_corpus_without_texts_is_one_clear_line():
+    with pytest.raises(WhyrankError, match="no text of four pieces"):
+        pretrain(toy_network(), ["", "balan"], SETTINGS, 0, say=quiet)

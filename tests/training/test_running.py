@@ -1,0 +1,209 @@
+"""From a recipe to networks in folders."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from training_models import ENCODER, quiet, toy_recipe, toy_run, toy_sources, toy_texts, train_quietly
+
+from whyrank.core.errors import WhyrankError
+from whyrank.networks import networks
+from whyrank.networks.network import digest, load
+from whyrank.training.preparing import prepare, sources_of
+from whyrank.training.recipe import read_recipe, recipe_of
+from whyrank.training.running import checked_device, summary, threads, train_seeds
+from whyrank.training.sources import Sources, new_network
+from whyrank.training.trainer import History
+from whyrank.training.validation import Validation
+
+SHORT = {"epochs": 1, "batch": 20, "threads": 1}
+
+
+def on_sample(architecture: str, **changes: object):
+    """A recipe on a few queries of the bundled sample."""
+    given = {"architecture": architecture, "encoder": ENCODER, "tokenizer": "collection(size=1000)",
+             "settings": {"max_query": 8, "max_doc": 32}, "data": {"collection": "sample", "negatives": "bm25"},
+             "validation": {"collection": "sample", "limit": 2, "depth": 5}, "schedule": SHORT}  # fmt: skip
+    return recipe_of(given | changes)
+
+
+def test_five_seeds_give_five_networks(tmp_path):
+    said = []
+    made = toy_run(validated=False, schedule={"epochs": 1}, seeds=[0, 1, 2, 3, 4])
+    folders = train_seeds(made, tmp_path, [], "cpu", said.append)
+    assert [folder.name for folder in folders] == [f"seed-{seed}" for seed in range(5)]
+    assert len({digest(folder) for folder in folders}) == 5
+    assert [json.loads((folder / "log.json").read_text())["seed"] for folder in folders] == [0, 1, 2, 3, 4]
+    assert [line.partition(":")[0] for line in said] == [f"seed {seed}" for seed in range(5)]
+
+
+def test_one_seed_has_the_folder_itself(tmp_path):
+    made = toy_run(validated=False, schedule={"epochs": 1}, seeds=[0, 1])
+    assert train_seeds(made, tmp_path, [7, 7], "cpu", quiet) == [tmp_path]
+    assert json.loads((tmp_path / "config.json").read_text())["seed"] == 7
+
+
+def test_the_same_seed_gives_the_same_network(tmp_path):
+    one, other = (train_seeds(toy_run(), tmp_path / name, [3], "cpu", quiet)[0] for name in ("one", "other"))
+    assert digest(one) == digest(other)
+
+
+def test_the_saved_network_is_the_best_one(tmp_path):
+    made = toy_run(schedule={"epochs": 8, "rate": 5e-3})
+    history = train_quietly(made, tmp_path)
+    with torch.inference_mode():
+        assert made.validation(load(tmp_path)) == history.best[1]
+
+
+@pytest.mark.parametrize("architecture", [name for name in networks.names() if "knrm" not in name or "cedr" in name])
+def test_every_architecture_trains_from_a_recipe(tmp_path, architecture):
+    loss = "cross-entropy" if architecture in ("late", "sparse", "epic") else "margin"
+    history = train_quietly(prepare(on_sample(architecture, loss=loss)), tmp_path)
+    assert len(history.losses) == 2
+    assert np.isfinite(history.losses).all()
+    network = load(tmp_path)
+    assert network.architecture == architecture
+    with torch.inference_mode():
+        assert torch.isfinite(network.score_texts(["some query"], ["a text of some words"])).all()
+
+
+@pytest.mark.parametrize("architecture", ["knrm", "conv-knrm"])
+@pytest.mark.parametrize("encoder", ["collection", "", {"dims": 8, "epochs": 2}])
+def test_networks_over_word_vectors_train_on_those_of_the_collection(tmp_path, architecture, encoder):
+    settings = {"max_doc": 32, "buckets": 10} | ({"filters": 8} if architecture == "conv-knrm" else {})
+    made = prepare(on_sample(architecture, encoder=encoder, tokenizer="", settings=settings))
+    assert made.sources.vectors.shape == (len(made.sources.words), 8 if encoder and encoder != "collection" else 50)
+    history = train_quietly(made, tmp_path)
+    assert np.isfinite(history.losses).all()
+    network = load(tmp_path)
+    assert network.pieces.words[:20] == tuple(made.sources.words[:20])
+    assert len(network.pieces) == len(made.sources.words) + 11
+
+
+def test_word_vectors_of_a_file(tmp_path):
+    path = tmp_path / "own.txt"
+    path.write_text("the 1 0 0\nwhale 0 1 0\nseal 0 0.9 0.1\n")
+    settings = {"most": 2, "buckets": 4, "max_query": 8}
+    made = prepare(on_sample("knrm", encoder=str(path), tokenizer="", settings=settings))
+    assert list(made.sources.words) == ["the", "whale"]
+    network = new_network(made.recipe, 0, made.sources)
+    np.testing.assert_array_equal(network.encoder.vectors.weight.detach()[1:3], [[1, 0, 0], [0, 1, 0]])
+    assert network.encoder.vectors.weight.shape == (7, 3)
+
+
+def test_kernel_pooling_learns_the_sample(tmp_path):
+    recipe = read_recipe("knrm").as_dict() | {
+        "schedule": {**read_recipe("knrm").schedule, "epochs": 25, "validate_every": 75}
+    }
+    made = prepare(recipe_of(recipe))
+    history = train_quietly(made, tmp_path)
+    assert history.best[1] > 3 * shuffled(made.validation)
+
+
+def shuffled(validation: Validation) -> float:
+    """The mean of the measure over random orders."""
+    random = np.random.default_rng(0)
+    orders = [[validation._value(q, random.random(len(rows)), validation.grade[rows]) for _ in range(20)]
+              for q, rows in enumerate(validation._rows())]  # fmt: skip
+    return float(np.mean(orders))
+
+
+@pytest.mark.parametrize("pretrained_head", [True, False])
+def test_a_pretrained_encoder_is_taken_with_its_tokenizer_and_head(tmp_path, pretrained_head):
+    from transformers import BertConfig, BertForMaskedLM, BertModel
+
+    sources = toy_sources()
+    (tmp_path / "tokenizer.json").write_bytes(sources.tokenizer)
+    model = (BertForMaskedLM if pretrained_head else BertModel)(BertConfig(vocab_size=200, **ENCODER))
+    model.save_pretrained(tmp_path)
+    recipe = toy_recipe(architecture="sparse", encoder=str(tmp_path), tokenizer="", layers=[0])
+    found = sources_of(recipe)
+    assert found == Sources(tmp_path) or (found.encoder, found.tokenizer) == (tmp_path, b"")
+    network = new_network(recipe, 0, found)
+    assert network.encoder.depth == 1
+    assert (network.head.inner is not None) == pretrained_head
+    if pretrained_head:
+        assert torch.equal(network.head.inner.weight, model.cls.predictions.transform.dense.weight)
+
+
+def test_an_installed_package_has_an_encoder(tmp_path, monkeypatch):
+    (tmp_path / "some_model.py").write_text(f"MODEL_DIR = {str(tmp_path)!r}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert sources_of(toy_recipe(encoder="package:some_model", tokenizer="")).encoder == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [({"encoder": "package:nothing_here"}, "package 'nothing_here' with a model is not installed"),
+     ({"encoder": "no-such/model"}, "model no-such/model cannot be loaded"), ({"encoder": "./missing"}, "missing"),
+     ({"tokenizer": "collection(sizes=3)"}, "unknown argument of 'collection' 'sizes'"),
+     ({"tokenizer": "collection(size=3)"}, "size must be"), ({"tokenizer": "collection(size=x"}, "is not a call string"),
+     ({"tokenizer": "no-such/tokenizer"}, "no-such/tokenizer cannot be loaded"),
+     ({"loss": "hinge"}, "unknown loss 'hinge'"), ({"loss": "margin(a=1)"}, "unknown argument"),
+     ({"architecture": "knrm", "tokenizer": "", "encoder": "no-vectors.txt"}, "no-vectors.txt"),
+     ({"architecture": "knrm", "tokenizer": "", "encoder": {"dim": 3}}, "unknown key of encoder 'dim'; did you mean"),
+     ({"architecture": "knrm", "tokenizer": "", "encoder": {"dims": 0}}, "GloVe: dims")],
+)  # fmt: skip
+def test_sources_that_are_not_to_be_had_are_one_clear_line(changes, what):
+    with pytest.raises(WhyrankError) as error:
+        prepare(on_sample(**({"architecture": "cross", "settings": {}} | changes)))
+    assert what in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_a_tokenizer_is_one_clear_line(tmp_path):
+    with pytest.raises(WhyrankError, match=r"tokenizer\.json: cannot be read"):
+        sources_of(toy_recipe(tokenizer=str(tmp_path)))
+    with pytest.raises(WhyrankError, match="cannot be loaded"):
+        new_network(toy_recipe(encoder=str(tmp_path)), 0, Sources(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "settings", "what"),
+    [({"hiden_size": 64}, {}, "unknown key of encoder 'hiden_size'; did you mean 'hidden_size'"),
+     ({"model_type": "bart-sandwich"}, {}, "no model_type"), ({"num_attention_heads": 5}, {}, "encoder: "),
+     ({"hidden_size": "x"}, {}, "encoder: "), ({"vocab_size": 50}, {}, "and the encoder rows for 50"),
+     ({"max_position_embeddings": 8}, {"max_query": 8}, "the encoder has 8 places in all")],
+)  # fmt: skip
+def test_wrong_settings_of_a_new_encoder_are_one_clear_line(encoder, settings, what):
+    with pytest.raises(WhyrankError) as error:
+        new_network(toy_recipe(encoder=ENCODER | encoder, settings=settings), 0, toy_sources())
+    assert what in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_devices():
+    assert checked_device("cpu") == "cpu"
+    assert checked_device() in ("cpu", "cuda")
+    for wrong in ("toaster", "cuda:99", "cpu:x"):
+        with pytest.raises(WhyrankError, match="not to be had"):
+            checked_device(wrong)
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    with threads(3):
+        assert torch.get_num_threads() == 3
+    assert torch.get_num_threads() == before
+
+
+def test_the_summary_says_what_happened():
+    history = History([0.5] * 1200, [(600, 0.25), (1200, 0.75)], 9600, 12.0, "no better validation since step 1,200")
+    assert summary(history) == (
+        "1,200 steps in 12 s (800 pairs/s), best validation 0.7500 at step 1,200, no better validation since step 1,200"
+    )
+    assert summary(History([1.0], [], 4, 2.0)) == "1 steps in 2 s (2 pairs/s)"
+
+
+def test_word_pieces_come_from_the_texts_of_triples_too(tmp_path):
+    queries, texts = toy_texts()
+    path = tmp_path / "triples.tsv"
+    path.write_text(
+        "".join(f"{q}\t{t}\t{texts[i - 1]}\n" for i, (q, t) in enumerate(zip(queries, texts, strict=True)))
+    )
+    made = prepare(toy_recipe(data={"triples": str(path)}, tokenizer="collection(size=200)"))
+    assert len(made.data.queries) == len(set(queries))
+    assert len(train_quietly(made, tmp_path / "out").losses) == 16

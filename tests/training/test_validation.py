@@ -1,0 +1,101 @@
+"""Validation gives what ir_measures gives."""
+
+from __future__ import annotations
+
+import ir_measures
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from training_models import toy_network, toy_texts, toy_validation
+
+from whyrank.core.errors import UnknownName
+from whyrank.networks.batches import tensors
+from whyrank.training.measures import Measure, ndcg, reciprocal_rank
+from whyrank.training.validation import Validation
+
+MEASURES = ("nDCG@10", "nDCG@3", "RR@10", "RR(rel=2)@10", "RR@2")
+
+
+class Given:
+    """A network whose score of query i and text j is a given number."""
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def query_ids(self, texts):
+        return [np.array([int(text)]) for text in texts]
+
+    doc_ids = query_ids
+
+    def arrays(self, queries, docs):
+        return {"query": np.array([q[0] for q in queries]), "doc": np.array([d[0] for d in docs])}
+
+    def __call__(self, batch):
+        return torch.tensor([self.scores[int(q), int(d)] for q, d in zip(batch["query"], batch["doc"], strict=True)])
+
+
+@st.composite
+def judged_runs(draw):
+    """Grades of texts by query, which texts are candidates, and different scores for them."""
+    queries, docs = draw(st.integers(1, 4)), draw(st.integers(1, 14))
+    grades = draw(
+        st.lists(st.lists(st.integers(0, 3), min_size=docs, max_size=docs), min_size=queries, max_size=queries)
+    )
+    candidates = [draw(st.lists(st.integers(0, docs - 1), unique=True, min_size=1)) for _ in range(queries)]
+    scores = np.array(draw(st.permutations(range(queries * docs))), dtype=np.float64).reshape(queries, docs)
+    return grades, candidates, scores
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@given(judged_runs())
+def test_the_mean_is_that_of_ir_measures(measure, case):
+    grades, candidates, scores = case
+    rows = [(q, d, grades[q][d]) for q, docs in enumerate(candidates) for d in docs]
+    query, doc, grade = (np.array(column) for column in zip(*rows, strict=True))
+    n, m = scores.shape
+    check = Validation([str(q) for q in range(n)], [str(d) for d in range(m)], query, doc, grade, grades, measure, 3)
+    qrels = {str(q): {str(d): g for d, g in enumerate(row)} for q, row in enumerate(grades)}
+    run = {str(q): {str(d): scores[q, d] for d in docs} for q, docs in enumerate(candidates)}
+    parsed = ir_measures.parse_measure(measure)
+    expected = ir_measures.calc_aggregate([parsed], qrels, run)[parsed]
+    assert check(Given(scores)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_values_by_hand():
+    assert ndcg([0, 2, 1], [2, 1, 0], 10) == pytest.approx((2 / np.log2(3) + 1 / 2) / (2 + 1 / np.log2(3)))
+    assert ndcg([0, 0], [0, 0], 10) == 0.0
+    assert reciprocal_rank([0, 0, 1], 10) == 1 / 3
+    assert reciprocal_rank([0, 0, 1], 2) == 0.0
+    assert reciprocal_rank([1, 2], 10, relevant=2) == 0.5
+
+
+def test_equal_scores_keep_the_order_of_the_candidates():
+    check = Validation(["0"], ["0", "1"], np.array([0, 0]), np.array([0, 1]), np.array([1, 0]), [[1, 0]], "RR@10")
+    assert check(Given(np.zeros((1, 2)))) == 1.0
+
+
+def test_batches_do_not_change_the_value():
+    network = toy_network().eval()
+    queries, texts = toy_texts()
+    with torch.inference_mode():
+        whole = toy_validation()
+        small = Validation(queries, texts, whole.query, whole.doc, whole.grade, whole.ideal, batch=7)
+        assert whole(network) == small(network)
+        one = network(tensors(network.arrays(network.query_ids(queries[:1] * 20), network.doc_ids(texts))))
+    rank = 1 + int((one > one[0]).sum())
+    found = Validation(queries[:1], texts, np.zeros(20, int), np.arange(20), whole.grade[:20], [[1.0]], "RR@20")
+    with torch.inference_mode():
+        assert found(network) == pytest.approx(1 / rank)
+
+
+@pytest.mark.parametrize("wrong", ["ndcg@10", "nDCG", "nDCG@0", "AP@10", "RR(rel=x)@10", "nDCG(rel=2)@10", ""])
+def test_unknown_measures_are_one_clear_line(wrong):
+    with pytest.raises(UnknownName, match=r"unknown validation measure[^\n]*"):
+        Measure.of(wrong)
+
+
+def test_measures_are_parsed():
+    assert Measure.of("RR(rel=2)@5") == ("RR", 5, 2)
+    assert Measure.of("nDCG@10") == ("nDCG", 10, 1)

@@ -1,0 +1,71 @@
+"""A tokenizer from a collection's texts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from training_models import toy_texts
+
+from whyrank.core.errors import WhyrankError
+from whyrank.networks.pieces import Pieces
+from whyrank.training.vocabulary import SPECIAL, word_pieces
+
+TEXTS = [*toy_texts(60)[1], "Ünïcode, naïve café: “quotes” 東京 😀", "a" * 300, "half a pair \ud800 here", ""]
+AGAIN = """
+import hashlib, json, sys
+from whyrank.training.vocabulary import word_pieces
+print(hashlib.sha256(word_pieces(json.load(sys.stdin), 300)).hexdigest())
+"""
+
+
+def pieces(folder: Path, texts=TEXTS, size=300) -> Pieces:
+    (folder / "tokenizer.json").write_bytes(word_pieces(texts, size))
+    return Pieces(folder)
+
+
+def test_the_tokenizer_knows_special_tokens_and_frequent_words(tmp_path):
+    made = pieces(tmp_path)
+    assert made.special == {"cls": 2, "sep": 3, "pad": 0, "mask": 4}
+    assert made.numbers(SPECIAL) == list(range(len(SPECIAL)))
+    assert made.spell(made.ids(["Balan CEMER!"], 10)[0]) == ["balan", "cemer", "[UNK]"]
+    assert len(made) <= 300
+
+
+def test_rare_words_fall_into_pieces_and_accents_are_stripped(tmp_path):
+    made = pieces(tmp_path)
+    spelled = made.spell(made.ids(["café balancemer 東"], 30)[0])
+    assert "".join(spelled).replace("##", "") == "cafebalancemer東"
+    assert "[UNK]" not in spelled
+    assert len(spelled) > 3
+
+
+def test_pieces_inside_words_are_no_special_tokens(tmp_path):
+    made = pieces(tmp_path)
+    assert made.spell(made.ids(["##a"], 10)[0]) == ["[UNK]", "[UNK]", "a"]
+
+
+def test_the_same_texts_give_the_same_bytes_in_every_process():
+    here = hashlib.sha256(word_pieces(TEXTS, 300)).hexdigest()
+    for _ in range(2):
+        command = [sys.executable, "-c", AGAIN]
+        found = subprocess.run(command, input=json.dumps(TEXTS), capture_output=True, text=True, check=True)
+        assert found.stdout.strip() == here
+
+
+def test_every_number_below_the_size_is_a_piece(tmp_path):
+    made = pieces(tmp_path)
+    vocabulary = json.loads(made.content)["model"]["vocab"]
+    assert sorted(vocabulary.values()) == list(range(len(made)))
+
+
+@pytest.mark.parametrize(
+    ("texts", "size", "what"), [([], 300, "no texts"), (["", " "], 300, "no texts"), (TEXTS, 5, "size")]
+)
+def test_what_cannot_be_is_one_clear_line(texts, size, what):
+    with pytest.raises(WhyrankError, match=what):
+        word_pieces(texts, size)
