@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.axioms import axioms
+from whyrank.axioms import axioms, duplicates
 from whyrank.axioms.duplicates import LNC2
 from whyrank.contrasts.files import pairs_of
 from whyrank.core.errors import WhyrankError
@@ -117,6 +117,18 @@ def test_the_text_stays_as_it_is_written():
 def test_a_query_without_tokens_stays():
     collection = Collection.of({"d": "wall"}, {"q": "the"}, {"q": {"d": 1}})
     assert LNC2(compat="camara-hauff").contrasts(collection).queries == ["the"]
+
+
+@pytest.mark.parametrize("compat", [None, "camara-hauff"])
+def test_few_tokens_may_be_too_much_text(monkeypatch, compat):
+    """A line without blanks is one token, and 512 copies of it would fill the memory."""
+    monkeypatch.setattr(duplicates, "_CHARACTERS", 1000)
+    docs = {"short": "ab", "line": "a" * 90, "two": "a" * 300 + " " + "b" * 300}
+    collection = Collection.of(docs, {"q": "ab"}, {"q": dict.fromkeys(docs, 0)})
+    study = LNC2(analyzer="whitespace", max_tokens=11, compat=compat)
+    found = study.contrasts(collection)
+    assert [ids[1] for _, ids, _, _ in asked_of(found)] == ["line", "short"]
+    assert found.dropped == {"too long to be copied": 1}
 
 
 def test_unjudged_documents_have_no_grade():
@@ -272,6 +284,10 @@ def test_conclusion_and_arguments():
     assert LNC2(conclusion="strict").concludes == "strict"
     with pytest.raises(WhyrankError, match="copies must be a whole number, 2 or more, not 1"):
         LNC2(copies=1)
+    for seed in ("x", 1.5, True, None):
+        with pytest.raises(WhyrankError, match="seed must be a whole number"):
+            LNC2(seed=seed)
+    assert LNC2(seed=-1).seed == -1
 
 
 class Contract(StudyContract):

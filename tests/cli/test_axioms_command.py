@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from whyrank.audit.runner import Threshold
+from whyrank.axioms.frequency import TFC1
 from whyrank.cli.main import main
 from whyrank.cli.show_axioms import axioms_table, both_tables
 from whyrank.contrasts import Finding
@@ -352,7 +353,7 @@ class TestOtherCommands:
             ("TFC*", "one study at a time"),
             ("axiom/TFC?(length=0)", "TFC?"),
             ("TFC1 &", "no expression"),
-            ("TFC1 & (DIV", "no expression"),
+            ("TFC1 & (DIV", "not closed"),
             ("", "no expression"),
         ],
     )
@@ -383,3 +384,73 @@ class TestOtherCommands:
         code, _, err = whyrank("probe", "axiom/TFC1")
         assert code == 2
         assert "unknown probe 'axiom/TFC1'" in err
+
+
+class TestWrongRequests:
+    FILES = {"empty.txt": "", "unknown.run": "9 Q0 zzz 1 3.0 x\n", "broken.txt": "cat 1 0 0\ndog 0 1\ncow x y z\n"}
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (["TCF1"], "did you mean 'axiom/TFC1'"),
+            (["TFC1 & (M-AND"], "a bracket that is not closed"),
+            (["TFC1 & M-AND)"], "a bracket that is not opened"),
+            (["TFC1(length=5"], "a bracket that is not closed"),
+            (["TFC1(seed=x)"], "seed must be a whole number"),
+            (["TFC1 & LNC2"], "LNC2 has no condition on two documents"),
+            (["TFC1", "--pairs", "top:0"], "'top:K'"),
+            (["TFC1", "--max-tokens", "0"], "--max-tokens '0'"),
+            (["TFC1", "--compat", "wrong"], "unknown compat mode 'wrong'"),
+            (["TFC1", "--candidates", "empty.txt", "--pairs", "top:3"], "empty.txt: the file is empty"),
+            (["TFC1", "--candidates", "unknown.run", "--pairs", "top:3"], "unknown.run: has no query"),
+            (["TFC1", "-r", "run:unknown.run"], "unknown.run: has no query"),
+            (["STMC1(vectors=nosuchfile)"], "nosuchfile: no such file"),
+            (["STMC1(vectors=broken.txt)"], "broken.txt:2: 2 numbers where 3 are expected"),
+            (["STMC1(vectors=empty.txt)"], "empty.txt: the file is empty"),
+        ],
+    )
+    def test_one_clear_line(self, whyrank, tiny, monkeypatch, arguments, says):
+        folder = tiny()
+        monkeypatch.chdir(folder)
+        for name, text in self.FILES.items():
+            with open(name, "w") as file:
+                file.write(text)
+        code, out, err = whyrank("axioms", *arguments, "-c", folder)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert says in err
+
+    @pytest.mark.parametrize(
+        ("command", "out"),
+        [
+            (["axioms", "TFC1"], "results"),
+            (["contrasts", "TFC1"], "x.jsonl"),
+            (["preferences", "TFC1"], "x.parquet"),
+            (["rank", "--axiom", "TFC1", "--candidates", "bm25"], "x.txt"),
+        ],
+    )
+    def test_stopped_in_the_middle(self, whyrank, tmp_path, monkeypatch, command, out):
+        """Ctrl-C between two queries leaves no file behind, hidden ones included."""
+        asked, wins = [], TFC1.wins
+
+        def stopping(self, view, a, b):
+            asked.append(view)
+            if len(asked) == 20:
+                raise KeyboardInterrupt
+            return wins(self, view, a, b)
+
+        monkeypatch.setattr(TFC1, "wins", stopping)
+        code, printed, err = whyrank(*command, "--out", str(tmp_path / out))
+        assert (code, printed) == (130, "")
+        assert "stopped" in err
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+    def test_a_document_of_one_long_line(self, whyrank, tiny):
+        folder = tiny()
+        with open(f"{folder}/corpus.jsonl", "a") as file:
+            file.write(json.dumps({"id": "long", "text": "x" * 2_000_000}) + "\n")
+        with open(f"{folder}/qrels.txt", "a") as file:
+            file.write("1 0 long 1\n")
+        asked = ("axioms", "TFC1", "LNC2", "-c", folder, "--analyzer", "whitespace", "-r", "bm25", "--json")
+        code, out, err = whyrank(*asked)
+        assert code == 0, err
+        assert json.loads(out)[1]["dropped"] == "too long to be copied 1"

@@ -104,6 +104,12 @@ class TestRank:
             (["--axiom", "TFC1", "--candidates", "bm25", "--ranker", "bm25"], "--ranker"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--store", "none"], "--store"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--stats", "sample"], "--stats"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--executor", "processes"], "--executor"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--out", ""], "--out is empty"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--method", ""], "--method is empty"),
+            (["--axiom", "TFC1(pairs=top:3)", "--candidates", "bm25"], "leave out pairs=top:3"),
+            (["--axiom", "TFC1 & (DIV", "--candidates", "bm25"], "not closed"),
+            (["--axiom", "STMC1(vectors=no.such)", "--candidates", "bm25"], "no.such: no such file"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--method", "quicksort"], "'kwiksort'"),
             (["--axiom", "TFC4", "--candidates", "bm25"], "TFC1"),
             (["--axiom", "TFC1 &", "--candidates", "bm25"], "no expression"),
@@ -167,6 +173,21 @@ class TestPreferences:
             assert whyrank(*asked, "--max-tokens", given)[0] == 0
             assert pq.read_table(out)["M-AND"].to_pylist() == expected, given
 
+    def test_without_judgements_a_run_takes_their_place(self, whyrank, folder, tmp_path):
+        (folder / "qrels.txt").unlink()
+        out = tmp_path / "p.parquet"
+        asked = ("preferences", "M-AND", "M-AND | -DIV", "--collection", str(folder), "--out", str(out))
+        _, _, err = whyrank(*asked)
+        assert "give --candidates RUN" in err
+        assert pq.read_table(out).num_rows == 0
+        run = str(folder / "run.txt")
+        _, _, err = whyrank(*asked, "--candidates", run)
+        assert f"c has no judgements, so axioms pair top:100 of {run}" in err
+        assert pq.read_table(out).num_rows == 6
+        _, _, err = whyrank(*asked, "--candidates", run, "--pairs", "top:2")
+        assert "so axioms pair" not in err
+        assert pq.read_table(out).num_rows == 1
+
     def test_one_is_no_plural(self, whyrank, folder, tmp_path):
         (folder / "qrels.txt").write_text("1 0 a 1\n1 0 b 2\n")
         asked = ("preferences", "M-AND", "--collection", str(folder), "--out", str(tmp_path / "p.parquet"))
@@ -200,6 +221,9 @@ class TestPreferences:
             (["TFC2", "--out", "x.parquet"], "TFC2"),
             (["TFC1 |", "--out", "x.parquet"], "no expression"),
             (["TFC1", "--max-tokens", "0", "--out", "x.parquet"], "--max-tokens '0'"),
+            (["TFC1", "--candidates", "no.such", "--out", "x.parquet"], "no.such"),
+            (["TFC1", "--candidates", "", "--out", "x.parquet"], "--candidates is empty"),
+            (["STMC1(vectors=no.such)", "--out", "x.parquet"], "no.such: no such file"),
             (["TFC1", "--pairs", "top:0", "--out", "x.parquet"], "top:K"),
             (["TFC1", "--collection", "no/such", "--out", "x.parquet"], "no/such"),
         ],

@@ -34,7 +34,7 @@ def fill(folder, files, *, packed=False):
     for name, text in files.items():
         path = folder / (f"{name}.gz" if packed else name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+        path.write_bytes(gzip.compress(text.encode(), mtime=0) if packed else text.encode())
     return folder
 
 

@@ -19,7 +19,7 @@ def write(folder, files):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         data = text if isinstance(text, bytes) else text.encode()
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        path.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
     return folder
 
 

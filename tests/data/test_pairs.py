@@ -54,7 +54,7 @@ def expected(names, texts):
 def test_json_lines_come_back_as_they_were(tmp_path_factory, table, packed):
     names, texts = table
     data = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in texts).encode()
-    path = written(tmp_path_factory.mktemp("pairs"), "p.jsonl", gzip.compress(data) if packed else data)
+    path = written(tmp_path_factory.mktemp("pairs"), "p.jsonl", gzip.compress(data, mtime=0) if packed else data)
     assert rows(open_pairs(str(path))) == expected(names, texts)
 
 
@@ -96,7 +96,7 @@ def test_the_digest_depends_on_the_content_alone(tmp_path):
     lines = '{"id": "x", "a": "one", "b": "two"}\n'
     plain, packed = (
         written(tmp_path, "p.jsonl", lines),
-        written(tmp_path, "q.jsonl.gz", gzip.compress(lines.encode())),
+        written(tmp_path, "q.jsonl.gz", gzip.compress(lines.encode(), mtime=0)),
     )
     table = written(tmp_path, "r.tsv", "b\tid\ta\ntwo\tx\tone\n")
     assert len({open_pairs(str(path)).digest for path in (plain, packed, table)}) == 1
@@ -221,7 +221,7 @@ def test_wrong_columns(tmp_path, spec, message):
     [
         ("p.jsonl", "", r"p\.jsonl: the file is empty"),
         ("p.tsv", "\n \n", r"p\.tsv: the file is empty"),
-        ("p.csv", gzip.compress(b""), r"p\.csv: the file is empty"),
+        ("p.csv", gzip.compress(b"", mtime=0), r"p\.csv: the file is empty"),
         ("p.tsv", "a\tb\n", r"p\.tsv: there are no pairs in it"),
         ("p.jsonl", '{"a": "x"}\n\n{"a": \n', r"p\.jsonl:3: malformed JSON \(Expecting value, column"),
         ("p.jsonl", "[" * 100_000, r"p\.jsonl:1: malformed JSON"),
@@ -244,7 +244,7 @@ def test_wrong_columns(tmp_path, spec, message):
         ("p.tsv", b"a\tb\nx\tna\xefve\n", r"p\.tsv:2: byte 5 of this line \(0xef\) is not UTF-8"),
         ("p.csv", b"a,b\nx,na\xefve\n", r"p\.csv:2: byte 5 of this line \(0xef\) is not UTF-8"),
         ("p.jsonl", b'{"a": "na\xefve"}', r"p\.jsonl:1: byte 10 of this line \(0xef\) is not UTF-8"),
-        ("p.csv.gz", gzip.compress(b"a,b\nx,y\n" * 5000)[:40], r"p\.csv\.gz: the gzip data is damaged"),
+        ("p.csv.gz", gzip.compress(b"a,b\nx,y\n" * 5000, mtime=0)[:40], r"p\.csv\.gz: the gzip data is damaged"),
         ("p.txt", "a\tb\nx\ty\n", r"p\.txt: the ending of the name does not say what the file is; name it \.jsonl"),
     ],
 )

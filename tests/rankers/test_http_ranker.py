@@ -298,7 +298,7 @@ def test_scores_that_are_no_finite_numbers_are_counted_as_such():
 
 def test_compressed_answers_are_read_and_broken_ones_are_failures():
     def behave(handler):
-        right = gzip.compress(b'[{"index": 0, "score": 4.5}]')
+        right = gzip.compress(b'[{"index": 0, "score": 4.5}]', mtime=0)
         broken = right[:12] + b"\0\0\0\0" + right[16:]
         handler.answer(broken if handler.body["query"] == "broken" else right, Content_Encoding="gzip")
 

@@ -287,6 +287,15 @@ def test_fast_is_close_and_says_what_was_used(models, caplog):
     assert "numbers=fp32" in repr(exact)
 
 
+@pytest.mark.parametrize("kind", ["bi", "t5", "sparse", "late"])
+def test_fast_is_close_for_all(models, kind):
+    folder = models.folder("colbert" if kind == "late" else kind)
+    exact, fast = (
+        open_ranker(f"{kind}:{folder}(precision={p},device=cpu)").score(QUERIES, DOCS) for p in ("exact", "fast")
+    )
+    assert np.corrcoef(exact, fast)[0, 1] > 0.98
+
+
 def test_without_bfloat16_fast_is_exact(models, monkeypatch, caplog):
     monkeypatch.setattr("whyrank.rankers.computing.has_bfloat16", lambda device: False)
     folder = models.folder("cross")

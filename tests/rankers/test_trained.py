@@ -34,6 +34,16 @@ def test_scores_are_those_of_the_network(models, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_fast_is_close(models, name):
+    folder = folder_of(models, name)
+    exact, fast = (
+        open_ranker(f"{name}:{folder}(precision={p},device=cpu)").score(QUERIES, DOCS) for p in ("exact", "fast")
+    )
+    assert np.isfinite(fast).all()
+    assert np.corrcoef(exact, fast)[0, 1] > 0.98
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_network_of_another_architecture(models, name):
     with pytest.raises(BadInput, match=f"is a network of architecture cross, not {name}; write cross:PATH"):
         open_ranker(f"{name}:{models.folder('network')}").score(["q"], ["d"])

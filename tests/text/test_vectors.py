@@ -60,7 +60,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_text_files(tmp_path, text, packed):
-    content = gzip.compress(text.encode()) if packed else text
+    content = gzip.compress(text.encode(), mtime=0) if packed else text
     check(write(tmp_path / ("v.vec.gz" if packed else "v.txt"), content))
 
 
@@ -122,7 +122,7 @@ def packaged(extra=True, **settings):
 def test_json_files(tmp_path, monkeypatch, text, piece):
     monkeypatch.setattr(vector_json, "_PIECE", piece)
     check(write(tmp_path / "v.json", text))
-    check(write(tmp_path / "w.json.gz", gzip.compress(text.encode())))
+    check(write(tmp_path / "w.json.gz", gzip.compress(text.encode(), mtime=0)))
 
 
 def save(path, words="words.txt", matrix=MATRIX, column="index"):

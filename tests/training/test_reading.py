@@ -115,7 +115,7 @@ LINES = ["q one\tgood\tbad", "q two\tfine\tgood", "q one\tgood\tworse"]
 def test_triples(tmp_path, name):
     path = tmp_path / name
     content = "\n".join(LINES).encode()
-    path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    path.write_bytes(gzip.compress(content, mtime=0) if name.endswith("gz") else content)
     data = training_set({"triples": str(path)})
     assert data.queries == ["q one", "q two"]
     assert data.docs == ["good", "bad", "fine", "worse"]

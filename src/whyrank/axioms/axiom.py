@@ -81,6 +81,8 @@ class Axiom:
         if self.max_tokens is not None:
             check_whole("max_tokens", self.max_tokens, 1)
         check_whole("most", self.most, 1)
+        if type(self.seed) is not int:
+            raise WhyrankError(f"seed must be a whole number, not {self.seed!r}")
         if self.conclusion not in (None, "strict", "weak"):
             raise UnknownName("conclusion", str(self.conclusion), ("strict", "weak"))
         if self.compat is not None:

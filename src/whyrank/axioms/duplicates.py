@@ -22,6 +22,7 @@ from whyrank.core.progress import Progress
 from whyrank.core.protocols import Codes, Flags, Ints
 
 _TOO_LONG = "too long to be copied"
+_CHARACTERS = 1 << 24  # of a text with its copies: a token may be megabytes long
 
 
 class Made(NamedTuple):
@@ -79,7 +80,7 @@ class LNC2(Synthetic):
     Original: for any k > 1, |D1| = k |D2| and c(w, D1) = k c(w, D2) for all words w imply S(Q, D1) >= S(Q, D2).
     Adapted: D1 is made: D2 written k times, with blanks between, as often as fits into `max_tokens` tokens (twice
     where there is no such limit); `copies` fixes k. Texts for which k would be below 2 are left out, and so are those
-    of which the analyzer does not find k times the tokens in D1.
+    of which the analyzer does not find k times the tokens in D1, or whose copies exceed 16 million characters.
     Formula: 1 <= |D| <= max_tokens / 2, k = floor(max_tokens / |D|), D1 = D D ... D (k times), D2 = D.
     Conclusion: S(Q, D1) >= S(Q, D2).
     Compat: every token is repeated k times in its place; both texts and the query are tokens joined by blanks, pieces
@@ -127,22 +128,32 @@ class LNC2(Synthetic):
 
     def _in_turn(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Copies of the whole text, one after the other."""
-        times = self._times(view.lengths)[documents].tolist()
-        copied = [" ".join([view.pool.texts[i]] * k) for i, k in zip(documents.tolist(), times, strict=True)]
+        texts = [view.pool.texts[i] for i in documents.tolist()]
+        times = _writable(self._times(view.lengths)[documents], texts)
+        copied = [" ".join([text] * k) for text, k in zip(texts, times, strict=True)]
         right = _repeated(view, documents, times, copied)
-        for i, k, text, fits in zip(documents.tolist(), times, copied, right, strict=True):
-            yield _copied(view, i, k, (text, view.pool.texts[i])) if fits else "analysed otherwise when copied"
+        for i, k, both, same in zip(documents.tolist(), times, zip(copied, texts, strict=True), right, strict=True):
+            odd = "analysed otherwise when copied" if k else _TOO_LONG
+            yield _copied(view, i, k, both) if k and same else odd
 
     def _in_place(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Copies of each token beside it; tokens that become several when they stand alone take room as these."""
         analyzer = view.pool.pools.analyzer
         query = " ".join(map(spelled, analyzer.query_terms(view.pool.query)))
         words = [[spelled(analyzer.vocabulary.terms[token]) for token in view.tokens(i)] for i in documents.tolist()]
-        alone = np.diff(analyzer.docs([" ".join(each) for each in words]).offsets)
-        times = self._times(np.maximum(view.lengths[documents], alone)).tolist()
-        for i, k, each in zip(documents.tolist(), times, words, strict=True):
-            text = " ".join(word for word in each for _ in range(k))
-            yield _copied(view, i, k, (text, " ".join(each)))._replace(query=query) if k else _TOO_LONG
+        texts = [" ".join(each) for each in words]
+        alone = np.diff(analyzer.docs(texts).offsets)
+        times = _writable(self._times(np.maximum(view.lengths[documents], alone)), texts)
+        for i, k, each, text in zip(documents.tolist(), times, words, texts, strict=True):
+            copied = " ".join(word for word in each for _ in range(k))
+            yield _copied(view, i, k, (copied, text))._replace(query=query) if k else _TOO_LONG
+
+
+def _writable(times: Ints, texts: list[str]) -> list[int]:
+    """How often each text is written; 0 for those that would become too large."""
+    sizes = np.array([len(text) for text in texts], dtype=np.int64)
+    kept: list[int] = np.where(times * sizes <= _CHARACTERS, times, 0).tolist()
+    return kept
 
 
 def _copied(view: View, document: int, k: int, texts: tuple[str, str]) -> Made:

@@ -93,7 +93,7 @@ class _Parser:
         try:
             return ast.parse(source, mode="eval").body
         except _UNREADABLE:
-            raise self._problem("is no expression of axioms") from None
+            raise self._problem(_bracket(self.text) or "is no expression of axioms") from None
 
     def _tokens(self) -> Iterator[_Token]:
         at = 0
@@ -187,6 +187,16 @@ def _unquoted(text: str, at: int = 0) -> Iterator[tuple[int, str]]:
         if not quoted:
             yield at, text[at]
         at = quoted.end() if quoted else at + 1
+
+
+def _bracket(text: str) -> str:
+    """What is wrong with the brackets of a text, if anything."""
+    depth = 0
+    for _, char in _unquoted(text):
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return "has a bracket that is not opened"
+    return "has a bracket that is not closed" if depth else ""
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -135,6 +135,12 @@ SweepOption = Annotated[
 ]
 
 
+def check_filled(**given: str | None) -> None:
+    """Raise an error for an option that is given and empty."""
+    for name in (name for name, value in given.items() if value == ""):
+        raise WhyrankError(f"--{name.replace('_', '-')} is empty; give a value or leave the option out")
+
+
 def token_limit(given: str | None) -> dict[str, int | None]:
     """The argument `max_tokens` of axioms that `--max-tokens` stands for; none where the option is left out."""
     if given is None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whyrank.cli import options as o
-from whyrank.cli.setup import open_collection, plural, say
+from whyrank.cli.setup import open_collection, open_run, plural, say
 from whyrank.core.errors import WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.axioms.axiom import Axiom
+    from whyrank.data import Collection
 
 Patterns = Annotated[
     list[str] | None,
@@ -40,12 +41,16 @@ def preferences(
     """Write the preferences of axioms between all documents of each query (.parquet)."""
     from whyrank.axioms.preferences import save_preferences
 
+    o.check_filled(analyzer=analyzer, pairs=pairs, candidates=candidates)
     if out is None or not out.endswith(".parquet"):
         raise WhyrankError("preferences needs --out FILE.parquet")
     given = {"analyzer": analyzer, "pairs": pairs, "candidates": candidates}
     common = {name: value for name, value in given.items() if value is not None} | o.token_limit(max_tokens)
     chosen = _chosen(axioms or ["*"], common)
-    rows = save_preferences(out, chosen, open_collection(collection, strict), features)
+    opened = open_collection(collection, strict)
+    if candidates:  # no such run is an error, whether pairs come from it or not
+        open_run(opened, candidates, strict)
+    rows = save_preferences(out, chosen if pairs else _paired(chosen, opened, candidates), opened, features)
     what = plural(rows, "document") if features else plural(rows, "pair")
     say(f"{what} by {plural(len(chosen), 'axiom')}: {out}")
 
@@ -59,6 +64,23 @@ def _chosen(patterns: Sequence[str], given: dict[str, Any]) -> dict[str, Axiom]:
     if not found:
         raise WhyrankError(f"no axiom that compares two documents matches {', '.join(map(repr, patterns))}")
     return found
+
+
+def _paired(chosen: dict[str, Axiom], collection: Collection, run: str | None) -> dict[str, Axiom]:
+    """The axioms, over the first documents of a run where nothing is judged."""
+    from dataclasses import replace
+
+    from whyrank.audit.catalogue import unjudged_options
+
+    if collection.qrels or {axiom.pairs for axiom in chosen.values()} != {"judged"}:
+        return chosen
+    options = unjudged_options(collection, run).get("axioms", {})
+    if not options:
+        say(f"note: {collection.name} has neither judgements nor a run to pair documents of; give --candidates RUN")
+        return chosen
+    where = f"{options['pairs']} of {options.get('candidates', 'the run')}"
+    say(f"note: {collection.name} has no judgements, so axioms pair {where} (--pairs, --candidates)")
+    return {name: replace(axiom, **options) for name, axiom in chosen.items()}
 
 
 def _named(pattern: str, given: dict[str, Any]) -> dict[str, Axiom]:

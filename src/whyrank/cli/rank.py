@@ -53,7 +53,9 @@ def rank(
     strict: o.StrictOption = False,
 ) -> None:
     """Retrieve from the collection with BM25, or re-rank the candidates of a run with any ranker or axiom."""
-    scoring = {"ranker": ranker, "stats": stats, "batch-size": batch_size, "store": store}
+    o.check_filled(method=method, analyzer=analyzer, stats=stats, candidates=candidates, store=store, out=out)
+    processes = executor if executor != "serial" else None
+    scoring = {"ranker": ranker, "stats": stats, "executor": processes, "batch-size": batch_size, "store": store}
     _check(axiom, candidates, {"method": method, "max-tokens": max_tokens}, scoring)
     preferred = None if axiom is None else _axiom(axiom, analyzer, max_tokens)
     opened = setup.open_collection(collection, strict)
@@ -87,10 +89,15 @@ def _check(
 def _axiom(text: str, analyzer: str, max_tokens: str | None) -> Axiom:
     """The axiom of an expression; an error for one that compares no two documents, before a collection is read."""
     from whyrank.axioms.algebra import check_pairs
+    from whyrank.axioms.axiom import Axiom
     from whyrank.axioms.expressions import parse_expression
 
     made = parse_expression(text, analyzer=analyzer, **o.token_limit(max_tokens))
     check_pairs(made)
+    if made.pairs != Axiom.pairs:
+        raise WhyrankError(
+            f"--axiom takes the documents of --candidates, up to --depth; leave out pairs={made.pairs}"
+        )
     return made
 
 

@@ -150,7 +150,7 @@ def load_model(folder: Path, name: str, computing: Computing) -> Any:
     import sentence_transformers
 
     kind = getattr(sentence_transformers, name, None)
-    if kind is None:
+    if kind is None or not hasattr(kind, "preprocess"):
         raise WhyrankError(f"{folder} needs a newer sentence-transformers, one with {name}; pip install -U it")
     arguments = {"use_safetensors": True}
     made = kind(

@@ -112,8 +112,8 @@ class TokenVectors:
 
     def take(self, outputs: Mapping[str, Any]) -> list[Any]:
         """The vectors of each text of a batch."""
-        pairs = zip(outputs["token_embeddings"].float(), outputs["attention_mask"].bool(), strict=True)
-        return [vectors[mask].cpu() for vectors, mask in pairs]
+        vectors, masks = outputs["token_embeddings"].float().cpu(), outputs["attention_mask"].bool().cpu()
+        return [each[mask] for each, mask in zip(vectors, masks, strict=True)]
 
     def size(self, embedding: Any) -> int:
         """Bytes that the vectors take."""

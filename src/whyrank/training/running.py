@@ -73,7 +73,7 @@ def summary(history: History) -> str:
     steps, rate = len(history.losses), history.pairs / max(history.seconds, 1e-9)
     best = f", best validation {history.best[1]:.4f} at step {history.best[0]:,}" if history.best else ""
     stopped = f", {history.stopped}" if history.stopped else ""
-    return f"{steps:,} steps in {history.seconds:.0f} s ({rate:,.0f} pairs/s){best}{stopped}"
+    return f"{steps:,} step{'s' * (steps != 1)} in {history.seconds:.0f} s ({rate:,.0f} pairs/s){best}{stopped}"
 
 
 def device_name(device: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,12 +55,12 @@ def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
     if sources.vectors is not None:
         settings = {name: value for name, value in recipe.settings.items() if name != "most"}  # done when read
         made: Network = factory.over(sources.words, sources.vectors, seed=seed, **settings)
-    elif sources.encoder is not None and not sources.tokenizer:
-        made = start(recipe.architecture, sources.encoder, recipe.layers, **recipe.settings)
     else:
-        pieces = _pieces(sources.tokenizer)
-        made = make(recipe.architecture, _encoder(recipe, sources, pieces), pieces, **recipe.settings)
-    return _checked(made)
+        with _quiet():
+            made = _over_encoder(recipe, sources)
+    if made.max_query < 1 or made.max_doc < 1:
+        raise WhyrankError(f"max_query: the encoder has {made.encoder.places:,} places in all; leave some for texts")
+    return made
 
 
 def stands_on_words(architecture: str) -> bool:
@@ -116,6 +117,13 @@ def _makers(factory: Any) -> list[Any]:
     return [getattr(factory, name) for name in names if hasattr(factory, name)]
 
 
+def _over_encoder(recipe: Recipe, sources: Sources) -> Network:
+    if sources.encoder is not None and not sources.tokenizer:
+        return start(recipe.architecture, sources.encoder, recipe.layers, **recipe.settings)
+    pieces = _pieces(sources.tokenizer)
+    return make(recipe.architecture, _encoder(recipe, sources, pieces), pieces, **recipe.settings)
+
+
 def _encoder(recipe: Recipe, sources: Sources, pieces: Pieces) -> Encoder:
     if sources.encoder is not None:
         found = load_encoder(sources.encoder, recipe.layers)
@@ -149,9 +157,16 @@ def _pieces(content: bytes) -> Pieces:
         return Pieces(folder)
 
 
-def _checked(network: Network) -> Network:
-    if network.max_query < 1 or network.max_doc < 1:
-        raise WhyrankError(
-            f"max_query: the encoder has {network.encoder.places:,} places in all; leave some for texts"
-        )
-    return network
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars of transformers."""
+    from transformers.utils import logging as messages
+
+    package: Any = messages  # the package does not type these functions
+    shown = package.is_progress_bar_enabled()
+    package.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            package.enable_progress_bar()
