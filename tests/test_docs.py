@@ -18,6 +18,7 @@ import pytest
 from whyrank.axioms import axioms
 from whyrank.data import collections
 from whyrank.data.pairs import pair_layouts
+from whyrank.networks import networks
 from whyrank.probes import probes
 from whyrank.probes.characteristics import characteristics
 from whyrank.probes.queries import query_strategies
@@ -27,7 +28,8 @@ from whyrank.text.edits import edits
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-REGISTRIES = (analyzers, axioms, characteristics, collections, edits, pair_layouts, probes, query_strategies, rankers)
+STUDIES = (axioms, characteristics, edits, pair_layouts, probes, query_strategies)
+REGISTRIES = (*STUDIES, analyzers, collections, networks, rankers)
 _BLOCK = re.compile(r"^<!-- (run|prints) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)|<(?:img|source)[^>]*?\bsrc(?:set)?=\"([^\"]+)\"")

@@ -38,6 +38,7 @@ def _registries() -> dict[str, Registry[Any]]:
     from whyrank.axioms import axioms
     from whyrank.data import collections
     from whyrank.data.pairs import pair_layouts
+    from whyrank.networks import networks
     from whyrank.probes import probes
     from whyrank.probes.characteristics import characteristics
     from whyrank.probes.queries import query_strategies
@@ -47,7 +48,7 @@ def _registries() -> dict[str, Registry[Any]]:
     from whyrank.text.edits import edits
 
     studies = (probes, axioms, characteristics, edits, query_strategies)
-    rest = (rankers, analyzers, collections, pair_layouts, executors)
+    rest = (rankers, networks, analyzers, collections, pair_layouts, executors)
     return {registry.kind: registry for registry in (*studies, *rest)}
 
 
