@@ -128,7 +128,7 @@ def against_peer(data: Path) -> None:
     vectors.unlink()
 
 
-def generated(queries: int = 1558, documents: int = 100, length: int = 130) -> Collection:
+def generated(queries: int = 1558, documents: int = 100, length: int = 160) -> Collection:
     """Queries with documents of their own, words by Zipf's law."""
     random = np.random.default_rng(0)
     names = np.array([f"w{i}" for i in range(30_000)])
