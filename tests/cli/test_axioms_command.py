@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 
 import pyarrow.parquet as pq
@@ -11,7 +10,6 @@ import pytest
 
 from whyrank.audit.runner import Threshold
 from whyrank.axioms.frequency import TFC1
-from whyrank.cli.main import main
 from whyrank.cli.show_axioms import axioms_table, both_tables
 from whyrank.contrasts import Finding
 from whyrank.contrasts.files import load
@@ -26,20 +24,6 @@ TINY = {
     "qrels.txt": "1 0 a 1\n1 0 b 0\n1 0 c 2\n",
     "run.txt": "1 Q0 a 1 3.0 x\n1 Q0 b 2 2.0 x\n1 Q0 d 3 1.0 x\n",
 }
-
-
-@pytest.fixture
-def whyrank(monkeypatch, capsys):
-    """Run a command in this process; gives exit code, standard output and standard error."""
-
-    def run(*arguments: str):
-        monkeypatch.setattr(sys, "argv", ["whyrank", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture
@@ -454,3 +438,10 @@ class TestWrongRequests:
         code, out, err = whyrank(*asked)
         assert code == 0, err
         assert json.loads(out)[1]["dropped"] == "too long to be copied 1"
+
+
+def test_the_scale_of_scores_is_stated_for_tfc2_alone(whyrank):
+    code, out, _ = whyrank("axioms", "TFC2", "-r", "bm25", "-r", "ql")
+    assert code == 0
+    assert "depend on their scale: bm25 sum of term weights, ql log probability" in out
+    assert "depend on their scale" not in whyrank("axioms", "TFC1", "-r", "bm25")[1]

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from xml.etree import ElementTree
 
 import pytest
 
 from whyrank.audit.overlap import overlap_split
-from whyrank.cli.main import main
 from whyrank.data import open_collection, write_run
-
-
-@pytest.fixture
-def whyrank(monkeypatch, capsys):
-    """Run a command in this process; gives exit code, standard output and standard error."""
-
-    def run(*arguments: str):
-        monkeypatch.setattr(sys, "argv", ["whyrank", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

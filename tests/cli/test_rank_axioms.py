@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from whyrank.axioms.reranking import rerank
-from whyrank.cli.main import main
 from whyrank.data import open_collection
 from whyrank.data.trec import ranking, read_run
-
-
-@pytest.fixture
-def whyrank(monkeypatch, capsys):
-    """Run a command in this process; gives exit code, standard output and standard error."""
-
-    def run(*arguments: str):
-        monkeypatch.setattr(sys, "argv", ["whyrank", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
 
 
 def one_line(result) -> str:

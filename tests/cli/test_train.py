@@ -19,20 +19,6 @@ from whyrank.training.recipe import read_recipe
 QUICK = ("--set", "schedule.epochs=1", "--set", "validation={}", "--device", "cpu")
 
 
-@pytest.fixture
-def whyrank(monkeypatch, capsys):
-    """Run a command in this process; gives exit code, standard output and standard error."""
-
-    def run(*arguments: str):
-        monkeypatch.setattr(sys, "argv", ["whyrank", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
-
-
 def one_line(result) -> str:
     """The error of a wrong request: exit code 2, one line, nothing on standard output."""
     code, out, err = result

@@ -30,7 +30,7 @@ def axioms_table(
     header = ["axiom", "ranker", *["group"] * grouped, *_figures(unscored)]
     rows = [_row(f, alpha, grouped, unscored) for f in findings]
     caption = f"delta: {_deltas(thresholds)}{marks(findings, alpha, correction)}{_MEANING}"
-    table("", header, rows, 4 if grouped else 3, caption + _UNSCORED * unscored)
+    table("", header, rows, 4 if grouped else 3, caption + _UNSCORED * unscored + _scales(findings))
     print_dropped(findings)
 
 
@@ -44,6 +44,17 @@ def both_tables(
         findings_table(others, thresholds, alpha, correction)
     if concluded:
         axioms_table(concluded, thresholds, alpha, correction)
+
+
+def _scales(findings: Sequence[Finding]) -> str:
+    """On which scale scores are subtracted, where TFC2 compares differences of them."""
+    from whyrank.report.grid import scales_of
+
+    asked = [f for f in findings if f.study.partition("(")[0] == f"{PREFIX}TFC2"]
+    if not asked:
+        return ""
+    told = ", ".join(f"{ranker} {scale or 'not declared'}" for ranker, scale in scales_of(asked).items())
+    return f"\nTFC2 compares differences of scores, which depend on their scale: {told}"
 
 
 def _figures(unscored: bool) -> list[str]:
