@@ -136,21 +136,13 @@ def _without_mode(studies: Mapping[str, Study], catalogue: Catalogue, mode: str 
 
 def _options(request: Request) -> dict[str, Any]:
     """What the request says that studies may accept."""
+    from whyrank.cli.options import token_limit
+
     from_run = (request.pairs or "judged") != "judged"  # else the run is for the calibration of delta only
     given = {"analyzer": request.analyzer, "compat": request.compat, "pairs": request.pairs, "seed": request.seed,
              "candidates": request.candidates if from_run else None, "tolerance": request.tolerance}  # fmt: skip
     found = {name: value for name, value in given.items() if value is not None}
-    return found if request.max_tokens is None else found | {"max_tokens": _max_tokens(request.max_tokens)}
-
-
-def _max_tokens(given: str) -> int | None:
-    from whyrank.core.errors import WhyrankError
-
-    if given == "none":
-        return None
-    if not (given.isascii() and given.isdigit() and int(given)):
-        raise WhyrankError(f"--max-tokens {given!r}: give a whole number, 1 or more, or none")
-    return int(given)
+    return found | token_limit(request.max_tokens)
 
 
 def _left_out(lacking: Mapping[str, str]) -> list[str]:
