@@ -15,6 +15,8 @@ from whyrank.training.recipe import FOLDER, Recipe, bundled_recipes, read_recipe
 from whyrank.training.sources import check_settings
 from whyrank.training.yaml_text import parse_yaml
 
+REAL = ("bundled", "stability-epic", "stability-vanilla")  # which learn from collections that have to be fetched
+
 
 def test_every_architecture_has_a_recipe():
     assert {read_recipe(name).architecture for name in bundled_recipes()} == {*networks._builtin, "ltr"}
@@ -27,8 +29,9 @@ def test_a_bundled_recipe_is_whole(name):
     losses.create(recipe.loss)
     if recipe.architecture != "ltr":
         check_settings(recipe)
-        assert recipe.validation["collection"] == "sample"
-    assert recipe.data["collection"] == "sample"
+    if name not in REAL:
+        assert recipe.architecture == "ltr" or recipe.validation["collection"] == "sample"
+        assert recipe.data["collection"] == "sample"
     assert (FOLDER / f"{name}.yaml").read_text().startswith("# ")
     assert recipe_of(recipe.as_dict()) == recipe
 

@@ -39,6 +39,18 @@ def pair_arrays(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[st
     return {"ids": ids, "types": (np.arange(ids.shape[1]) >= first) * mask, "mask": mask}
 
 
+def packed_pairs(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[str, int]) -> Arrays:
+    """[CLS] query [SEP] text [SEP] of all pairs end to end: `ids`, `types`, `places` in a pair, `ends` of pairs."""
+    cls, sep = np.array([special["cls"]]), np.array([special["sep"]])
+    parts = [part for q, d in zip(queries, docs, strict=True) for part in (cls, q, sep, d, sep)]
+    first = np.array([len(q) + 2 for q in queries], np.int64)
+    sizes = first + 1 + np.array([len(d) for d in docs], np.int64)
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+    types = (places >= np.repeat(first, sizes)).astype(np.int64)
+    return {"ids": np.concatenate(parts).astype(np.int64), "types": types, "places": places, "ends": ends}
+
+
 def single_arrays(texts: Sequence[Ids], special: Mapping[str, int], multiple: int = 1) -> Arrays:
     """[CLS] text [SEP]."""
     rows = [np.concatenate([[special["cls"]], text, [special["sep"]]]) for text in texts]

@@ -51,7 +51,7 @@ class CedrNetwork(ChunkedNetwork):
         with torch.autocast(layers[-1].device.type, enabled=False):
             with torch.set_grad_enabled(torch.is_grad_enabled() and self.through):
                 similarity = similarities(layers, batch)
-            first = first_states(layers[-1].float(), batch)
+            first = first_states(layers[-1][:, 0].float(), batch)
             return self.head(first, similarity, batch["query"] >= 0, batch["doc"] >= 0)
 
     def head(self, first: Tensor, similarity: Tensor, query_mask: Tensor, doc_mask: Tensor) -> Tensor:

@@ -83,13 +83,13 @@ def reading(states: Tensor, batch: Mapping[str, Tensor]) -> Reading:
     """The states of a layer, [rows, pieces, width], by pair."""
     flat = states.flatten(0, 1)
     query, doc = (flat[batch[name].clamp(min=0)] for name in ("query", "doc"))
-    return Reading(first_states(states, batch), query, doc, batch["query"] >= 0, batch["doc"] >= 0)
+    return Reading(first_states(states[:, 0], batch), query, doc, batch["query"] >= 0, batch["doc"] >= 0)
 
 
-def first_states(states: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
-    """Mean of the [CLS] states over each text's own chunks."""
+def first_states(first: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+    """Mean of the [CLS] states, [rows, width], over each text's own chunks."""
     real = (batch["parts"] >= 0).unsqueeze(2)
-    found = states[:, 0][batch["parts"].clamp(min=0)].masked_fill(~real, 0.0)
+    found = first[batch["parts"].clamp(min=0)].masked_fill(~real, 0.0)
     return found.sum(dim=1) / real.sum(dim=1)
 
 

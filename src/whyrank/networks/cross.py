@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from whyrank.networks.batches import Arrays, pair_arrays
+from whyrank.networks.batches import Arrays, packed_pairs, pair_arrays
 from whyrank.networks.encoder import Encoder
+from whyrank.networks.first import is_plain
 from whyrank.networks.network import Network
 from whyrank.networks.pieces import Ids, Pieces
 
@@ -38,9 +39,18 @@ class CrossNetwork(Network):
         """Pairs as one input each."""
         return pair_arrays(queries, docs, self.pieces.special)
 
+    @property
+    def packs(self) -> bool:
+        """Whether it reads pairs that lie end to end."""
+        return is_plain(self.encoder.model)
+
+    def packed(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """Pairs end to end."""
+        return packed_pairs(queries, docs, self.pieces.special)
+
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""
-        first = self.encoder.last(batch)[:, 0]
+        first = self.encoder.first(batch, self.max_query + self.max_doc + 3)
         with torch.autocast(first.device.type, enabled=False):
             inner = torch.tanh(self.inner(self.dropout(first.float())))
             found: Tensor = self.outer(self.dropout(inner))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from whyrank.core.errors import WhyrankError
+from whyrank.networks.first import first_packed, first_padded, is_plain
 
 WORDS = "words"
 _QUIET = {"trust_remote_code": False}
@@ -47,6 +49,32 @@ class Encoder(nn.Module):
         """The last hidden states: [texts, pieces, width]."""
         states: Tensor = self.model(**self._inputs(batch)).last_hidden_state
         return states
+
+    def first(self, batch: Mapping[str, Tensor], longest: int | None = None) -> Tensor:
+        """The last hidden states of the first position: [texts, width], without what that does not need.
+
+        A packed batch (see `networks.first`) is read in bf16 where mixed precision is on: the layers' weights are
+        turned once, not in every product. `longest` bounds its texts.
+        """
+        if "ends" in batch:
+            return self._packed(batch, longest or self.places)
+        if is_plain(self.model):
+            return first_padded(self.model, batch["ids"], batch["mask"], batch["types"] if self.typed else None)
+        return self.last(batch)[:, 0]
+
+    def forward(self, batch: Mapping[str, Tensor], longest: int) -> Tensor:
+        """The first position of a packed batch, in the number format of the weights."""
+        return first_packed(self.model, batch["ids"], batch["places"], batch["types"], batch["ends"], longest)
+
+    def _packed(self, batch: Mapping[str, Tensor], longest: int) -> Tensor:
+        kind = batch["ids"].device.type
+        if not torch.is_autocast_enabled(kind):
+            return self.forward(batch, longest)
+        dtype = torch.get_autocast_dtype(kind)
+        half = {name: p.to(dtype) for name, p in self.named_parameters() if "embeddings" not in name}
+        with torch.autocast(kind, enabled=False):
+            found: Tensor = torch.func.functional_call(self, half, (batch, longest))
+        return found
 
     def all(self, batch: Mapping[str, Tensor]) -> Sequence[Tensor]:
         """The embeddings and the output of every layer."""
@@ -99,7 +127,8 @@ def load_encoder(source: str | Path, layers: Sequence[int] | None = None) -> Enc
     from transformers import AutoModel
 
     try:
-        model = AutoModel.from_pretrained(str(source), use_safetensors=True, dtype=torch.float32, **_QUIET)
+        with _silent():  # the report names the pooler, which none of our networks uses
+            model = AutoModel.from_pretrained(str(source), use_safetensors=True, dtype=torch.float32, **_QUIET)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise WhyrankError(f"encoder {source} cannot be loaded ({reason}); give a hub id or a model folder") from None
@@ -134,6 +163,23 @@ def settings_of(encoder: Encoder) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in dropped} | {
         "model_type": encoder.model.config.model_type
     }
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """No progress bars and no reports of transformers."""
+    from transformers.utils import logging as messages
+
+    package: Any = messages  # the package does not type these functions
+    shown, level = package.is_progress_bar_enabled(), package.get_verbosity()
+    package.disable_progress_bar()
+    package.set_verbosity_error()
+    try:
+        yield
+    finally:
+        package.set_verbosity(level)
+        if shown:
+            package.enable_progress_bar()
 
 
 def _kept(model: Any, layers: Sequence[int] | None) -> Any:

@@ -76,6 +76,15 @@ class Network(nn.Module):
         found: Tensor = self(tensors(self.arrays(self.query_ids(queries), self.doc_ids(docs)), device))
         return found
 
+    @property
+    def packs(self) -> bool:
+        """Whether the network reads pairs that lie end to end (`packed`), so that nothing is padded on a GPU."""
+        return False
+
+    def packed(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """Pairs end to end, for a network that reads such."""
+        raise NotImplementedError
+
     def heads(self) -> list[nn.Parameter]:
         """The parameters that are not the encoder's."""
         inside = {id(p) for p in self.encoder.parameters()}

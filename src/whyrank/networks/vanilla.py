@@ -40,7 +40,7 @@ class VanillaNetwork(ChunkedNetwork):
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""
-        states = self.encoder.last(batch)
-        with torch.autocast(states.device.type, enabled=False):
-            found: Tensor = self.outer(self.dropout(first_states(states.float(), batch)))
+        first = self.encoder.first(batch)
+        with torch.autocast(first.device.type, enabled=False):
+            found: Tensor = self.outer(self.dropout(first_states(first.float(), batch)))
             return found.squeeze(1)

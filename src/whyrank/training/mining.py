@@ -1,7 +1,7 @@
 """Distillation from bi-encoders without labels: the teachers find the candidates and score them.
 
 Each epoch draws new candidates for every query: its source text, some of the teachers' best, some of their next best,
-some at random; the target of a candidate is the mean of the teachers' cosines.
+some of BM25's best, some at random; the target of a candidate is the teachers' weighted mean cosine.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -21,7 +22,9 @@ from whyrank.networks.encoder import load_encoder
 from whyrank.networks.pieces import Ids, Pieces
 from whyrank.training.examples import Examples
 
+Numbers = npt.NDArray[np.int32]
 BEST = 10  # texts of a query that count as the teachers' best
+_BLOCK = 4096  # queries that are worked on at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,38 +34,48 @@ class Mined:
     Attributes:
         source: the text that each query belongs to.
         ranked: the teachers' best texts of each query, best first, [queries, depth].
-        queries: unit vectors of the queries by each teacher.
-        docs: unit vectors of the texts by each teacher.
+        queries: the teachers' vectors of the queries, joined by `joined`.
+        docs: those of the texts; the product of the two is the target.
         top: how many of the first ten, of the rest of `ranked`, and of all texts at random are drawn; fewer where
             there are fewer.
+        lexical: BM25's best texts of each query, [queries, n], and how many of these are drawn.
     """
 
-    source: np.ndarray[Any, np.dtype[np.int32]]
-    ranked: np.ndarray[Any, np.dtype[np.int32]]
-    queries: Sequence[Tensor]
-    docs: Sequence[Tensor]
+    source: Numbers
+    ranked: Numbers
+    queries: Tensor
+    docs: Tensor
     top: tuple[int, int, int] = (3, 3, 3)
+    lexical: tuple[Numbers, int] | None = None
 
     def epoch(self, seed: int, epoch: int) -> Examples:
         """One example per query: the source text first."""
         random = generator(seed, "mined", str(epoch))
         n, depth = self.ranked.shape
         best = min(BEST, depth)
-        first = self.ranked[:, :best][np.arange(n)[:, None], _draws(random, n, best, self.top[0])]
-        second = self.ranked[:, best:][np.arange(n)[:, None], _draws(random, n, depth - best, self.top[1])]
-        chance = random.integers(0, len(self.docs[0]), (n, self.top[2]))
-        doc = np.concatenate([self.source[:, None], first, second, chance], axis=1).astype(np.int32)
-        order = random.permutation(n)
-        query = np.arange(n, dtype=np.int32)[order]
-        return Examples(query, doc[order], self._targets(query, doc[order]))
+        parts = [(self.ranked[:, :best], self.top[0]), (self.ranked[:, best:], self.top[1])]
+        drawn = [_drawn(random, *part) for part in [*parts, *([self.lexical] if self.lexical else [])]]
+        chance = random.integers(0, len(self.docs), (n, self.top[2]))
+        doc = np.concatenate([self.source[:, None], *drawn, chance], axis=1).astype(np.int32)
+        query = random.permutation(n).astype(np.int32)
+        return Examples(query, doc[query], self._targets(query, doc[query]))
 
-    def _targets(self, query: Any, doc: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
+    def _targets(self, query: Any, doc: Any) -> npt.NDArray[np.float32]:
         found = np.empty(doc.shape, np.float32)
-        for start in range(0, len(query), 4096):
-            rows = slice(start, start + 4096)
-            sums = [_cosines(q, d, query[rows], doc[rows]) for q, d in zip(self.queries, self.docs, strict=True)]
-            found[rows] = torch.stack(sums).mean(dim=0).float().cpu().numpy()
+        for start in range(0, len(query), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            one, two = self.queries[self._on(query[rows])], self.docs[self._on(doc[rows])]
+            found[rows] = torch.einsum("nd,nkd->nk", one, two).float().cpu().numpy()
         return found
+
+    def _on(self, numbers: Any) -> Tensor:
+        return torch.from_numpy(numbers.astype(np.int64)).to(self.docs.device)
+
+
+def joined(vectors: Sequence[Tensor], shares: Sequence[float] | None = None) -> Tensor:
+    """The teachers' vectors side by side, times their shares: one product then gives the weighted sum of cosines."""
+    weights = shares or [1.0] * len(vectors)
+    return torch.cat([part * weight for part, weight in zip(vectors, weights, strict=True)], dim=1)
 
 
 def embed(
@@ -81,12 +94,12 @@ def embed(
     return found
 
 
-def mined_top(queries: Sequence[Tensor], docs: Sequence[Tensor], depth: int = 60, block: int = 2048) -> Any:
-    """The best texts of each query by the mean cosine of the teachers: [queries, depth], or as many as there are."""
-    blocks, depth = [], min(depth, len(docs[0]))
-    for start in range(0, len(queries[0]), block):
-        sums = [q[start : start + block] @ d.T for q, d in zip(queries, docs, strict=True)]
-        blocks.append(torch.stack(sums).mean(dim=0).topk(depth, dim=1).indices.int().cpu().numpy())
+def mined_top(queries: Tensor, docs: Tensor, depth: int = 60) -> Numbers:
+    """The best texts of each query by the product of vectors: [queries, depth], or as many as there are."""
+    blocks, depth = [], min(depth, len(docs))
+    for start in range(0, len(queries), _BLOCK):
+        found = (queries[start : start + _BLOCK] @ docs.T).topk(depth, dim=1).indices
+        blocks.append(found.int().cpu().numpy())
     return np.concatenate(blocks)
 
 
@@ -96,12 +109,10 @@ def _pooled(encoder: Any, ids: list[Ids], pieces: Pieces, device: str) -> Tensor
     return functional.normalize((states * mask).sum(dim=1) / mask.sum(dim=1), dim=1)
 
 
-def _cosines(queries: Tensor, docs: Tensor, query: Any, doc: Any) -> Tensor:
-    one = queries[torch.from_numpy(query.astype(np.int64)).to(queries.device)]
-    two = docs[torch.from_numpy(doc.astype(np.int64)).to(docs.device)]
-    return torch.einsum("nd,nkd->nk", one, two)
-
-
-def _draws(random: np.random.Generator, n: int, among: int, size: int) -> Any:
-    """For each of n rows, `size` different numbers below `among`."""
-    return np.argsort(random.random((n, among)), axis=1)[:, :size]
+def _drawn(random: np.random.Generator, among: Numbers, size: int) -> Numbers:
+    """For each row, `size` different ones of its numbers."""
+    size, keys = min(size, among.shape[1]), random.random(among.shape, dtype=np.float32)
+    if not size:
+        return among[:, :0]
+    places = np.argpartition(keys, size - 1, axis=1)[:, :size]
+    return np.take_along_axis(among, places, axis=1)

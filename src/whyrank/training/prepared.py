@@ -19,13 +19,15 @@ import numpy as np
 
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import replacing
+from whyrank.training.distilling import Distillation
 from whyrank.training.examples import Examples, Fixed, Judged, Sampler, TrainingSet
 from whyrank.training.recipe import Recipe, recipe_of
 from whyrank.training.sources import FILES, Sources
 from whyrank.training.validation import Validation
 
 _RECIPE, _TEXTS, _EXAMPLES, _ENCODER = "recipe.json.gz", "texts.json.gz", "examples.npz", "encoder"
-_TOKENIZER, _WORDS, _VECTORS = "tokenizer.json", "words.json.gz", "vectors.npy"
+_TOKENIZER, _WORDS, _VECTORS, _TEACHERS = "tokenizer.json", "words.json.gz", "vectors.npy", "teachers"
+_DISTILLED = ("source", "shares", "top", "depth", "lexical")
 _REMEDY = "make the folder again with `whyrank train RECIPE --prepare FOLDER`"
 _BROKEN = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
 
@@ -95,14 +97,14 @@ def load_prepared(folder: Path) -> Prepared:
 
 
 def _save_sources(folder: Path, sources: Sources) -> None:
-    place = folder / _ENCODER
-    shutil.rmtree(place, ignore_errors=True)
+    for place in (_ENCODER, _TEACHERS):
+        shutil.rmtree(folder / place, ignore_errors=True)
     for name in (_TOKENIZER, _WORDS, _VECTORS):
         (folder / name).unlink(missing_ok=True)
+    for number, teacher in enumerate(sources.teachers):
+        _copy_model(teacher, folder / _TEACHERS / str(number))
     if sources.encoder is not None:
-        place.mkdir()
-        for file in sorted(file for pattern in FILES for file in sources.encoder.glob(pattern)):
-            shutil.copyfile(file, place / file.name)
+        _copy_model(sources.encoder, folder / _ENCODER)
     if sources.tokenizer:
         (folder / _TOKENIZER).write_bytes(sources.tokenizer)
     if sources.vectors is not None:
@@ -110,17 +112,28 @@ def _save_sources(folder: Path, sources: Sources) -> None:
         np.save(folder / _VECTORS, sources.vectors, allow_pickle=False)
 
 
+def _copy_model(source: Path, place: Path) -> None:
+    if not (source / "config.json").is_file():
+        raise BadInput(source, "is no model folder: it has no config.json", "give the folder of a whole model")
+    place.mkdir(parents=True)
+    for file in sorted(file for pattern in FILES for file in source.glob(pattern)):
+        shutil.copyfile(file, place / file.name)
+
+
 def _load_sources(folder: Path) -> Sources:
     encoder = folder / _ENCODER if (folder / _ENCODER).is_dir() else None
     tokenizer = (folder / _TOKENIZER).read_bytes() if (folder / _TOKENIZER).exists() else b""
     if not (folder / _VECTORS).exists():
-        return Sources(encoder, tokenizer)
+        teachers = sorted((folder / _TEACHERS).glob("*"), key=lambda path: int(path.name))
+        return Sources(encoder, tokenizer, teachers=teachers)
     return Sources(words=_read(folder / _WORDS), vectors=np.load(folder / _VECTORS, allow_pickle=False))
 
 
 def _columns(sampler: Sampler) -> dict[str, Any]:
     if isinstance(sampler, Fixed):
         return dict(sampler.examples._asdict())
+    if isinstance(sampler, Distillation):
+        return {name: np.array(getattr(sampler, name)) for name in _DISTILLED}
     if isinstance(sampler, Judged):
         flat = {"positives": sampler.positives, "negatives": sampler.negatives}
         found: dict[str, Any] = {"n": np.array(sampler.n)}
@@ -134,6 +147,9 @@ def _columns(sampler: Sampler) -> dict[str, Any]:
 def _sampler(path: Path) -> Sampler:
     with np.load(path, allow_pickle=False) as file:
         found = {name: file[name] for name in file.files}
+    if "shares" in found:
+        top, shares = tuple(found["top"].tolist()), found["shares"].tolist()
+        return Distillation(found["source"], shares, top, int(found["depth"]), int(found["lexical"]))
     if "doc" in found:
         return Fixed(Examples(found["query"], found["doc"], found["target"]))
     rows = [np.split(found[name], found[f"{name}_ends"][:-1]) for name in ("positives", "negatives")]

@@ -10,6 +10,7 @@ import numpy as np
 
 from whyrank.core.callstrings import parse_call
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.training.distilling import distillation_set
 from whyrank.training.losses import losses
 from whyrank.training.prepared import Prepared
 from whyrank.training.reading import collection_names, corpus_texts, training_set, validation_set
@@ -26,7 +27,8 @@ def prepare(recipe: Recipe) -> Prepared:
     """All that a recipe names, ready to train from."""
     check_settings(recipe)
     losses.create(recipe.loss)
-    data, validation = training_set(recipe.data), validation_set(recipe.validation)
+    read = distillation_set if "teachers" in recipe.data else training_set
+    data, validation = read(recipe.data), validation_set(recipe.validation)
     given = recipe.pretraining
     corpus = corpus_texts([given["collection"]], given.get("limit")) if given else []
     return Prepared(recipe, data, validation, corpus, sources_of(recipe))
@@ -37,7 +39,8 @@ def sources_of(recipe: Recipe) -> Sources:
     if stands_on_words(recipe.architecture):
         return _word_vectors(recipe)
     encoder = located(recipe.encoder) if isinstance(recipe.encoder, str) else None
-    return Sources(encoder, _tokenizer(recipe) if recipe.tokenizer else b"")
+    teachers = [located(name) for name in recipe.data.get("teachers", {})]
+    return Sources(encoder, _tokenizer(recipe) if recipe.tokenizer else b"", teachers=teachers)
 
 
 def _tokenizer(recipe: Recipe) -> bytes:
@@ -94,4 +97,6 @@ def _own_texts(recipe: Recipe, limit: int | None = None) -> list[str]:
     """The texts of the collections that the network learns from."""
     if "triples" in recipe.data:
         return list(training_set(recipe.data).docs)
+    if "teachers" in recipe.data:
+        return list(distillation_set(recipe.data).docs)[:limit]
     return corpus_texts(collection_names(recipe.data), limit)

@@ -20,10 +20,12 @@ from whyrank.core.errors import BadInput, UnknownName, WhyrankError
 from whyrank.networks import networks
 from whyrank.training.measures import Measure
 from whyrank.training.schedule import Schedule
+from whyrank.training.teaching import check_teaching
 
 FOLDER = Path(__file__).parent / "recipes"
 TREES = "ltr"
 _DATA = ("collection", "negatives", "n", "relevant", "triples", "limit")
+_TEACHING = ("collection", "teachers", "cut", "without", "candidates", "depth", "lexical", "limit")
 _VALIDATION = ("collection", "run", "measure", "depth", "limit")
 _PRETRAINING = ("collection", "limit", "epochs", "batch", "rate", "length", "masked", "pairs", "max_steps",
                 "checkpoint_every")  # fmt: skip
@@ -44,8 +46,9 @@ class Recipe:
         tokenizer: where the pieces come from, when that is not the encoder's folder; `collection` builds word pieces
             from the collection's texts, `collection(size=4000)` so many.
         layers: the layers of the encoder that are kept; all of them by default.
+        dropout: in the encoder and in the head, instead of what they would have.
         settings: arguments of the architecture.
-        data: the collections to learn from, and how examples are drawn.
+        data: the collections to learn from, and how examples are drawn; with `teachers`, what is distilled.
         loss: call string of a loss.
         schedule: arguments of `Schedule`.
         validation: candidates to validate on.
@@ -57,6 +60,7 @@ class Recipe:
     encoder: str | Mapping[str, Any] = ""
     tokenizer: str = ""
     layers: Sequence[int] | None = None
+    dropout: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     loss: str = "margin"
@@ -76,6 +80,7 @@ class Recipe:
             raise WhyrankError(f"encoder must be a name, a folder or a mapping, not {self.encoder!r}")
         _check_numbers("layers", self.layers if self.layers is not None else [0])
         _check_numbers("seeds", self.seeds)
+        check_number("dropout", 0 if self.dropout is None else self.dropout, 0, 1)
         self._check_parts()
         self.schedule_for(0)
         if self.architecture == TREES:
@@ -90,12 +95,14 @@ class Recipe:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def _check_parts(self) -> None:
-        _check_part("data", self.data, _DATA)
+        _check_part("data", self.data, _TEACHING if "teachers" in self.data else _DATA)
         _check_part("validation", self.validation, _VALIDATION)
         _check_part("pretraining", self.pretraining, _PRETRAINING)
         _known("settings", self.settings, None)
         _known("schedule", self.schedule, [f.name for f in fields(Schedule) if f.name != "seed"])
-        if not ("triples" in self.data) ^ ("collection" in self.data):
+        if "teachers" in self.data:
+            check_teaching(self.data)
+        elif not ("triples" in self.data) ^ ("collection" in self.data):
             raise WhyrankError("data: name a collection, or a file of triples, to learn from")
         Measure.of(str(self.validation.get("measure", "nDCG@10")))
         for name in ("max_query", "max_doc"):

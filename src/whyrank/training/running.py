@@ -14,6 +14,8 @@ import torch
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import write_text
 from whyrank.networks.network import CONFIG, WEIGHTS, Network, save
+from whyrank.training.distilling import ready
+from whyrank.training.examples import TrainingSet
 from whyrank.training.losses import losses
 from whyrank.training.prepared import Prepared
 from whyrank.training.pretraining import STATE, pretrain
@@ -31,14 +33,22 @@ def train_seeds(
     chosen = checked_device(device)
     several = list(dict.fromkeys(seeds or prepared.recipe.seeds))
     folders = [out if len(several) == 1 else out / f"seed-{seed}" for seed in several]
+    todo = [f for seed, f in zip(several, folders, strict=True) if _finished(f, prepared.identity(seed)) is None]
+    data = _ready(prepared, chosen, say) if len(todo) > 1 else None
     for seed, folder in zip(several, folders, strict=True):
-        history = train(prepared, folder, seed=seed, device=chosen, say=say)
+        history = train(prepared, folder, seed=seed, device=chosen, say=say, data=data)
         say(f"seed {seed}: {summary(history)}: {folder}")
     return folders
 
 
-def train(prepared: Prepared, out: Path, *, seed: int = 0, device: str = "cpu", say: Say = print) -> History:
-    """Train one network and write it to a folder; started again after a stop, it goes on where it was."""
+def train(
+    prepared: Prepared, out: Path, *, seed: int = 0, device: str = "cpu", say: Say = print,
+    data: TrainingSet | None = None,
+) -> History:  # fmt: skip
+    """Train one network and write it to a folder; started again after a stop, it goes on where it was.
+
+    `data` is what it learns from, with candidates, where several networks share what teachers found.
+    """
     recipe, mark = prepared.recipe, prepared.identity(seed)
     if (done := _finished(out, mark)) is not None:
         say(f"{out}: trained already")
@@ -49,7 +59,7 @@ def train(prepared: Prepared, out: Path, *, seed: int = 0, device: str = "cpu", 
         network = new_network(recipe, seed, prepared.sources)
         if prepared.corpus:
             facts |= {"pretraining": pretrain(network, prepared.corpus, recipe.pretraining, seed, device, say, work)}
-        history = _trained(prepared, network, work, seed, device, say)
+        history = _trained(prepared, data or _ready(prepared, device, say), network, work, seed, device, say)
     save(network.cpu(), out, seed=seed)
     log = {"identity": mark, "seed": seed, "recipe": recipe.as_dict(), **_told(history), **facts}
     write_text(out / LOG, json.dumps(log | {"torch": torch.__version__}, default=str) + "\n")
@@ -92,11 +102,17 @@ def checked_device(device: str = "") -> str:
     return device
 
 
-def _trained(prepared: Prepared, network: Network, work: Path, seed: int, device: str, say: Say) -> History:
+def _ready(prepared: Prepared, device: str, say: Say) -> TrainingSet:
+    return ready(prepared.data, prepared.sources.teachers, device, say)
+
+
+def _trained(
+    prepared: Prepared, data: TrainingSet, network: Network, work: Path, seed: int, device: str, say: Say
+) -> History:
     recipe = prepared.recipe
     check = replace(prepared.validation, device=device) if prepared.validation is not None else None
     return Trainer(
-        network, prepared.data, losses.create(recipe.loss), recipe.schedule_for(seed),
+        network, data, losses.create(recipe.loss), recipe.schedule_for(seed),
         folder=work, validate=check, device=device, say=say,
     ).run()  # fmt: skip
 

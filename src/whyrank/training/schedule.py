@@ -88,4 +88,5 @@ def optimiser(network: Network, schedule: Schedule) -> torch.optim.AdamW:
         for flat, decay in ((True, 0.0), (False, schedule.weight_decay)):
             found = [p for p in network.parameters() if (id(p) not in heads) == inside and (p.ndim < 2) == flat]
             groups.append({"params": found, "lr": rate, "full": rate, "weight_decay": decay})
-    return torch.optim.AdamW([group for group in groups if group["params"]])
+    fused = all(p.is_cuda for p in network.parameters())
+    return torch.optim.AdamW([group for group in groups if group["params"]], fused=fused or None)

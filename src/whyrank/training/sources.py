@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,12 +38,14 @@ class Sources:
         tokenizer: the content of a tokenizer.json that is not the encoder's own.
         words: those that have a vector.
         vectors: one row for each word.
+        teachers: the folders of the models that teach.
     """
 
     encoder: Path | None = None
     tokenizer: bytes = b""
     words: Sequence[str] = ()
     vectors: npt.NDArray[np.float32] | None = None
+    teachers: Sequence[Path] = ()
 
 
 def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
@@ -56,11 +57,17 @@ def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
         settings = {name: value for name, value in recipe.settings.items() if name != "most"}  # done when read
         made: Network = factory.over(sources.words, sources.vectors, seed=seed, **settings)
     else:
-        with _quiet():
-            made = _over_encoder(recipe, sources)
+        made = _over_encoder(recipe, sources)
     if made.max_query < 1 or made.max_doc < 1:
         raise WhyrankError(f"max_query: the encoder has {made.encoder.places:,} places in all; leave some for texts")
-    return made
+    return _dropping(made, recipe.dropout)
+
+
+def _dropping(network: Network, share: float | None) -> Network:
+    for module in network.modules():
+        if isinstance(module, torch.nn.Dropout) and share is not None:
+            module.p = share
+    return network
 
 
 def stands_on_words(architecture: str) -> bool:
@@ -155,18 +162,3 @@ def _pieces(content: bytes) -> Pieces:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "tokenizer.json").write_bytes(content)
         return Pieces(folder)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars of transformers."""
-    from transformers.utils import logging as messages
-
-    package: Any = messages  # the package does not type these functions
-    shown = package.is_progress_bar_enabled()
-    package.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            package.enable_progress_bar()

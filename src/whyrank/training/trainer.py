@@ -77,6 +77,8 @@ class Trainer:
         self._pending: list[Tensor] = []  # losses that nobody has waited for yet
         self._best: dict[str, Tensor] = {}
         self._total = 0  # pairs of the whole run, where known
+        self._packs = network.packs and schedule.precision == "bf16" and device.startswith("cuda")
+        self._first: Examples | None = None  # the examples of the first epoch, which are drawn to count the steps
         self._bar = Bar("training: pairs")
 
     def run(self) -> History:
@@ -127,24 +129,25 @@ class Trainer:
         docs = [self._docs[d] for d in part.doc.ravel().tolist()]
         with self._precision():
             scores, penalty = self._scored(queries, docs)
-        targets = torch.from_numpy(part.target).to(self.device)
+        targets = tensors({"target": part.target}, self.device)["target"]
         loss = self.loss(scores.reshape(-1, size), targets)
         return loss if penalty is None else loss + penalty
 
     def _scored(self, queries: list[Ids], docs: list[Ids]) -> tuple[Tensor, Tensor | None]:
         """Scores in the given order, computed in parts of similar length, so that little is padded; the penalty."""
+        if self._packs:
+            return self.network(
+                tensors(self.network.packed(queries, docs), self.device)
+            ).float(), self.network.penalty()
         order = np.argsort([len(q) + len(d) for q, d in zip(queries, docs, strict=True)], kind="stable")
         scores, penalties = [], []
         for rows in np.array_split(order, max(1, min(PARTS, len(order) // PART))):
-            inputs = self._inputs([queries[i] for i in rows], [docs[i] for i in rows])
-            scores.append(self.network(inputs).float())
+            arrays = self.network.arrays([queries[i] for i in rows], [docs[i] for i in rows])
+            scores.append(self.network(tensors(arrays, self.device)).float())
             penalties.append((self.network.penalty(), len(rows) / len(order)))
-        place = torch.from_numpy(np.argsort(order)).to(self.device)
+        place = tensors({"place": np.argsort(order)}, self.device)["place"]
         found = [penalty * share for penalty, share in penalties if penalty is not None]
         return torch.cat(scores)[place], torch.stack(found).sum() if found else None
-
-    def _inputs(self, queries: list[Ids], docs: list[Ids]) -> dict[str, Tensor]:
-        return tensors(self.network.arrays(queries, docs), self.device)
 
     def _precision(self) -> AbstractContextManager[Any]:
         mixed = self.schedule.precision == "bf16"
@@ -152,12 +155,16 @@ class Trainer:
 
     def _batches(self) -> Iterator[Examples]:
         for epoch in range(self.schedule.epochs):
-            drawn = self.data.sampler.epoch(self.schedule.seed, epoch)
+            drawn = self._drawn(epoch)
             for start in range(0, len(drawn.query), self.schedule.batch):
                 yield drawn.take(np.arange(start, min(start + self.schedule.batch, len(drawn.query))))
 
+    def _drawn(self, epoch: int) -> Examples:
+        found, self._first = (self._first if epoch == 0 else None), None
+        return found or self.data.sampler.epoch(self.schedule.seed, epoch)
+
     def _steps(self) -> int:
-        first = self.data.sampler.epoch(self.schedule.seed, 0)
+        first = self._first = self.data.sampler.epoch(self.schedule.seed, 0)
         if not len(first.query):
             raise WhyrankError("training: there is not one query with a positive and a negative text to learn from")
         self._epoch = -(-len(first.query) // self.schedule.batch)
