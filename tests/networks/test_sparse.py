@@ -128,6 +128,17 @@ def test_the_penalty_weighs_queries_and_texts(tmp_path):
     assert network.penalty() is None
 
 
+def test_the_penalty_of_a_batch_does_not_depend_on_its_parts(tmp_path):
+    network = small("sparse", tmp_path, query_weight=0.5, doc_weight=0.25).train()
+    queries, docs = ["w1", "w2", "w3", "w5"], ["w2", "w4 w9", "w7", "w8 w1"]
+    network.score_texts(queries, docs)
+    whole = network.penalty().item()
+    for rows in (slice(0, 1), slice(1, 4)):
+        network.score_texts(queries[rows], docs[rows])
+    assert network.penalty().item() == pytest.approx(whole, rel=1e-5)
+    assert int(network.batches) == 2
+
+
 def test_the_penalty_grows_as_the_square_of_time(tmp_path):
     network = small("sparse", tmp_path, ramp=4).train()
     found = []

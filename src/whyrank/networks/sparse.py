@@ -41,7 +41,7 @@ class SparseNetwork(VocabularyNetwork):
         check_whole("ramp", ramp, 0)
         self.query_weight, self.doc_weight, self.ramp = query_weight, doc_weight, ramp
         self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
-        self._penalties: dict[str, Tensor] = {}
+        self._seen: dict[str, list[Tensor]] = {"query": [], "doc": []}  # weights since the last penalty
 
     @classmethod
     def begin(
@@ -61,30 +61,31 @@ class SparseNetwork(VocabularyNetwork):
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
         """Weights of the words: [n, vocabulary]."""
-        return self._encoded(batch, "query", self.query_weight)
+        return self._encoded(batch, "query")
 
     def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
         """Weights of the words: [n, vocabulary]."""
-        return self._encoded(batch, "doc", self.doc_weight)
+        return self._encoded(batch, "doc")
 
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
         """The product of the two vectors."""
         return (queries["weights"] * docs["weights"]).sum(dim=1)
 
     def penalty(self) -> Tensor | None:
-        """The FLOPS of the last training batch, weighed."""
-        if not self._penalties:
+        """The FLOPS of all that was read in training since the last call, whatever its parts, weighed."""
+        sides = ((self.query_weight, self._seen["query"]), (self.doc_weight, self._seen["doc"]))
+        found = [weight * flops(torch.cat(parts)) for weight, parts in sides if parts]
+        self._seen = {"query": [], "doc": []}
+        if not found:
             return None
         self.batches += 1
         share = (self.batches / max(self.ramp, 1)).clamp(max=1) ** 2
-        found = torch.stack(list(self._penalties.values())).sum() * share
-        self._penalties.clear()
-        return found
+        return torch.stack(found).sum() * share
 
-    def _encoded(self, batch: Mapping[str, Tensor], side: str, weight: float) -> Encoded:
+    def _encoded(self, batch: Mapping[str, Tensor], side: str) -> Encoded:
         found = self.peaks(self.encoder.last(batch), batch["mask"], log_relu)
         if self.training:
-            self._penalties[side] = weight * flops(found)
+            self._seen[side].append(found)
         return {"weights": found}
 
 

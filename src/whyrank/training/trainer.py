@@ -17,7 +17,7 @@ from torch import Tensor
 from whyrank.core.errors import WhyrankError
 from whyrank.core.progress import Progress
 from whyrank.core.seeds import seed_for
-from whyrank.networks.batches import tensors
+from whyrank.networks.batches import Arrays, tensors
 from whyrank.networks.network import Network
 from whyrank.networks.pieces import Ids
 from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
@@ -128,26 +128,25 @@ class Trainer:
         queries = [self._queries[q] for q in part.query.tolist() for _ in range(size)]
         docs = [self._docs[d] for d in part.doc.ravel().tolist()]
         with self._precision():
-            scores, penalty = self._scored(queries, docs)
+            scores, penalty = self._scored(queries, docs), self.network.penalty()
         targets = tensors({"target": part.target}, self.device)["target"]
         loss = self.loss(scores.reshape(-1, size), targets)
         return loss if penalty is None else loss + penalty
 
-    def _scored(self, queries: list[Ids], docs: list[Ids]) -> tuple[Tensor, Tensor | None]:
-        """Scores in the given order, computed in parts of similar length, so that little is padded; the penalty."""
+    def _scored(self, queries: list[Ids], docs: list[Ids]) -> Tensor:
+        """Scores in the given order, computed in parts of similar length, so that little is padded."""
         if self._packs:
-            return self.network(
-                tensors(self.network.packed(queries, docs), self.device)
-            ).float(), self.network.penalty()
+            return self._read(self.network.packed(queries, docs))
         order = np.argsort([len(q) + len(d) for q, d in zip(queries, docs, strict=True)], kind="stable")
-        scores, penalties = [], []
-        for rows in np.array_split(order, max(1, min(PARTS, len(order) // PART))):
-            arrays = self.network.arrays([queries[i] for i in rows], [docs[i] for i in rows])
-            scores.append(self.network(tensors(arrays, self.device)).float())
-            penalties.append((self.network.penalty(), len(rows) / len(order)))
-        place = tensors({"place": np.argsort(order)}, self.device)["place"]
-        found = [penalty * share for penalty, share in penalties if penalty is not None]
-        return torch.cat(scores)[place], torch.stack(found).sum() if found else None
+        scores = [
+            self._read(self.network.arrays([queries[i] for i in rows], [docs[i] for i in rows]))
+            for rows in np.array_split(order, max(1, min(PARTS, len(order) // PART)))
+        ]
+        return torch.cat(scores)[tensors({"place": np.argsort(order)}, self.device)["place"]]
+
+    def _read(self, arrays: Arrays) -> Tensor:
+        found: Tensor = self.network(tensors(arrays, self.device))
+        return found.float()
 
     def _precision(self) -> AbstractContextManager[Any]:
         mixed = self.schedule.precision == "bf16"
