@@ -52,12 +52,12 @@ def test_parts_of_like_length_change_neither_scores_nor_order(monkeypatch):
     network = toy_network(dropout=0.0)
     trainer = trained(network, Schedule())
     examples = trainer.data.sampler.epoch(0, 0)
-    queries = [trainer._queries[q] for q in examples.query.tolist()]
-    docs = [trainer._docs[d] for d in examples.doc[:, 0].tolist()]
+    query, doc = examples.query, examples.doc[:, 0]
+    queries, docs = [trainer._queries[q] for q in query.tolist()], [trainer._docs[d] for d in doc.tolist()]
     monkeypatch.setattr("whyrank.training.trainer.PART", 3)
     with torch.inference_mode():
         network.eval()
-        found = trainer._scored(queries, docs)
+        found = trainer._scored(query, doc)
         plain = network(tensors(network.arrays(queries, docs)))
     torch.testing.assert_close(found, plain, rtol=0, atol=1e-5)
 

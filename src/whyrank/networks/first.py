@@ -35,9 +35,19 @@ def first_padded(model: Any, ids: Tensor, mask: Tensor, types: Tensor | None = N
 
 def first_packed(model: Any, ids: Tensor, places: Tensor, types: Tensor, ends: Tensor, longest: int) -> Tensor:
     """The same for texts that lie end to end; `ends` holds 0 and the end of each."""
-    states = model.embeddings(input_ids=ids[None], token_type_ids=types[None], position_ids=places[None])[0]
+    states = _embedded(model.embeddings, ids, places, types)
     states, starts = states.to(model.encoder.layer[0].output.dense.weight.dtype), ends[:-1].long()
     return _through(model.encoder.layer, states, _packed(ends, longest), lambda x: x[starts])
+
+
+def _embedded(embeddings: Any, ids: Tensor, places: Tensor, types: Tensor) -> Tensor:
+    """The embeddings, with the two types as a product: the gradient of a look-up in two rows is slow on a GPU."""
+    kinds = embeddings.token_type_embeddings.weight
+    states = embeddings.word_embeddings(ids) + embeddings.position_embeddings(places) + kinds[0]
+    if len(kinds) > 1:
+        states = states + types[:, None].to(states.dtype) * (kinds[1] - kinds[0])
+    found: Tensor = embeddings.dropout(embeddings.LayerNorm(states))
+    return found
 
 
 def _through(layers: Any, states: Tensor, attend: Attend, first: Callable[[Tensor], Tensor]) -> Tensor:

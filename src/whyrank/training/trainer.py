@@ -17,11 +17,12 @@ from torch import Tensor
 from whyrank.core.errors import WhyrankError
 from whyrank.core.progress import Progress
 from whyrank.core.seeds import seed_for
-from whyrank.networks.batches import Arrays, tensors
+from whyrank.networks.batches import tensors
 from whyrank.networks.network import Network
 from whyrank.networks.pieces import Ids
 from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
 from whyrank.training.examples import Examples, TrainingSet
+from whyrank.training.packing import Numbers, Packer
 from whyrank.training.schedule import Schedule, optimiser
 from whyrank.training.showing import Bar
 
@@ -77,7 +78,9 @@ class Trainer:
         self._pending: list[Tensor] = []  # losses that nobody has waited for yet
         self._best: dict[str, Tensor] = {}
         self._total = 0  # pairs of the whole run, where known
-        self._packs = network.packs and schedule.precision == "bf16" and device.startswith("cuda")
+        packs = network.packs and schedule.precision == "bf16" and device.startswith("cuda")
+        special = network.pieces.special if packs else {}
+        self._packer = Packer(self._queries, self._docs, special, device) if packs else None
         self._first: Examples | None = None  # the examples of the first epoch, which are drawn to count the steps
         self._bar = Bar("training: pairs")
 
@@ -125,27 +128,26 @@ class Trainer:
 
     def _loss(self, part: Examples) -> Tensor:
         size = part.doc.shape[1]
-        queries = [self._queries[q] for q in part.query.tolist() for _ in range(size)]
-        docs = [self._docs[d] for d in part.doc.ravel().tolist()]
         with self._precision():
-            scores, penalty = self._scored(queries, docs), self.network.penalty()
+            scores, penalty = self._scored(np.repeat(part.query, size), part.doc.ravel()), self.network.penalty()
         targets = tensors({"target": part.target}, self.device)["target"]
         loss = self.loss(scores.reshape(-1, size), targets)
         return loss if penalty is None else loss + penalty
 
-    def _scored(self, queries: list[Ids], docs: list[Ids]) -> Tensor:
+    def _scored(self, query: Numbers, doc: Numbers) -> Tensor:
         """Scores in the given order, computed in parts of similar length, so that little is padded."""
-        if self._packs:
-            return self._read(self.network.packed(queries, docs))
+        if self._packer is not None:
+            return self._read(self._packer(query, doc))
+        queries, docs = [self._queries[q] for q in query.tolist()], [self._docs[d] for d in doc.tolist()]
         order = np.argsort([len(q) + len(d) for q, d in zip(queries, docs, strict=True)], kind="stable")
         scores = [
-            self._read(self.network.arrays([queries[i] for i in rows], [docs[i] for i in rows]))
+            self._read(tensors(self.network.arrays([queries[i] for i in rows], [docs[i] for i in rows]), self.device))
             for rows in np.array_split(order, max(1, min(PARTS, len(order) // PART)))
         ]
         return torch.cat(scores)[tensors({"place": np.argsort(order)}, self.device)["place"]]
 
-    def _read(self, arrays: Arrays) -> Tensor:
-        found: Tensor = self.network(tensors(arrays, self.device))
+    def _read(self, batch: dict[str, Tensor]) -> Tensor:
+        found: Tensor = self.network(batch)
         return found.float()
 
     def _precision(self) -> AbstractContextManager[Any]:
