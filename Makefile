@@ -29,6 +29,7 @@ bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA f
 	$(BIN)/python benchmarks/rescore.py
 	$(BIN)/python benchmarks/axioms.py
 	$(BIN)/python benchmarks/wmd.py
+	$(BIN)/python benchmarks/em.py
 
 docs: $(VENV)/.base ## Write the pages that are made from docstrings
 	$(BIN)/python -m whyrank.axioms.statements > docs/axioms-reference.md.new

@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from side_by_side import in_threads
 from whyrank.core.errors import WhyrankError
 from whyrank.core.files import cache_folder
 from whyrank.text import annotate
@@ -220,11 +220,7 @@ def test_threads_may_share_an_annotator(english):
         found[n] = english.annotate(texts[n * 5 :])
 
     before = parsed_texts(english)
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    assert in_threads(work, 4) == []
     assert parsed_texts(english) - before == 40
     assert all(found[n] == found[0][n * 5 :] for n in range(4))
 

@@ -4,7 +4,6 @@ import json
 import sqlite3
 import subprocess
 import sys
-import threading
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from side_by_side import in_threads
 from whyrank.core.errors import WhyrankError
 from whyrank.text.annotation import Annotation, Missing, Span
 from whyrank.text.annotation_format import decode, encode
@@ -128,20 +128,10 @@ def test_the_file_is_safe_against_power_loss(store):
 
 
 def test_many_may_make_the_store_at_once(tmp_path):
-    problems = []
-
     def work(n):
-        try:
-            AnnotationStore(tmp_path / "new.sqlite").add("p", [one_token(str(n))])
-        except Exception as error:
-            problems.append(error)
+        AnnotationStore(tmp_path / "new.sqlite").add("p", [one_token(str(n))])
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == []
+    assert in_threads(work, 8) == []
     assert len(AnnotationStore(tmp_path / "new.sqlite").find("p", list(map(str, range(8))))) == 8
 
 
@@ -161,7 +151,8 @@ for i in range(60):
 
 def test_two_processes_may_write_at_once(tmp_path):
     path, go = tmp_path / "annotations.sqlite", tmp_path / "go"
-    places = f"{Path(__file__).parent}|{Path(__file__).parents[2] / 'src'}"
+    here = Path(__file__)
+    places = f"{here.parent}|{here.parents[1]}|{here.parents[2] / 'src'}"
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, places, path, go, name]) for name in ("one", "two")]
     go.touch()
     assert [writer.wait(60) for writer in writers] == [0, 0]

@@ -1,87 +1,87 @@
-"""The entry point: commands, and errors as one clear line."""
+"""The entry point: errors and Ctrl-C end with one clear line, from the first import on."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
+if TYPE_CHECKING:
+    from types import FrameType
 
-from whyrank import __version__
-from whyrank.cli import (
-    audit,
-    axioms,
-    contrasts,
-    delta,
-    evaluate,
-    listing,
-    preferences,
-    probe,
-    rank,
-    stats,
-    train,
-    tune,
-)
-from whyrank.core.errors import WhyrankError
-
-app = typer.Typer(
-    name="whyrank",
-    help="Shows what a ranking model really rewards.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
 INTERRUPTED = 130
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "audit": audit.audit,
-    "probe": probe.probe,
-    "axioms": axioms.axioms,
-    "contrasts": contrasts.contrasts,
-    "delta": delta.delta,
-    "rank": rank.rank,
-    "preferences": preferences.preferences,
-    "train": train.train,
-    "evaluate": evaluate.evaluate,
-    "tune": tune.tune,
-    "stats": stats.stats,
-    "list": listing.list_,
-}
-for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
 
 
-@app.callback(invoke_without_command=True)
-def top(version: bool = typer.Option(False, "--version", help="Show the version and stop.")) -> None:
-    """Show what a ranking model really rewards."""
-    if version:
-        typer.echo(f"whyrank {__version__}")
-        raise typer.Exit
+class Interruption:
+    """Ctrl-C as an exception, remembered: what is being imported may turn it into an error of its own."""
+
+    def __init__(self) -> None:
+        """Nothing is heard yet."""
+        self.seen = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interruption:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else someone listens or it is ignored
+            self._before = sys.unraisablehook
+            signal.signal(signal.SIGINT, self)
+            sys.unraisablehook = self.unraisable
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            sys.unraisablehook = self._before
+            # who presses it again while threads end wants no traceback
+            signal.signal(signal.SIGINT, signal.SIG_DFL if self.seen else signal.default_int_handler)
+
+    def __call__(self, number: int, frame: FrameType | None) -> NoReturn:
+        """Handle the signal."""
+        self.seen = True
+        raise KeyboardInterrupt
+
+    def unraisable(self, problem: Any) -> None:
+        """Raise Ctrl-C again, a little later, where Python drops it: in a callback of the garbage collector."""
+        if not issubclass(problem.exc_type, KeyboardInterrupt):
+            self._before(problem)
+            return
+        import threading
+
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()  # to the thread that may be waiting
 
 
 def main() -> None:
     """Run the command line; a wrong request or input ends with one line and exit code 2."""
-    if len(sys.argv) == 1:
-        sys.argv.append("--help")
-    try:
-        code = app(standalone_mode=False)
-    except WhyrankError as error:
-        _stop(str(error), 2)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
-    except Exception as error:
-        _stop(*_explained(error))
+    with Interruption() as interruption:
+        try:
+            code = _run()
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except BrokenPipeError:
+            sys.stderr.close()
+            code = 0
+        except Exception as error:
+            if not interruption.seen:
+                _stop(*_explained(error))
+            code = INTERRUPTED
     if code == INTERRUPTED:  # the option parser turns Ctrl-C into this code
         _stop("stopped; scores that were stored are kept, and the same command goes on from there", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _run() -> Any:
+    from whyrank.cli.app import app
+
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
+    return app(standalone_mode=False)
+
+
 def _explained(error: Exception) -> tuple[str, int]:
-    """A wrong option, a file that cannot be read or written, or a fault of ours."""
+    """A wrong request or input, a wrong option, a file that cannot be read or written, or a fault of ours."""
+    from whyrank.core.errors import WhyrankError
+
+    if isinstance(error, WhyrankError):
+        return str(error), 2
     if hasattr(error, "format_message"):  # what the option parser raises
         return f"{error.format_message().rstrip('.')}; see 'whyrank --help'", 2
     if isinstance(error, OSError):

@@ -135,6 +135,8 @@ analyzers: Registry[Analyzer] = Registry(
         "whitespace": "whyrank.text.presets:whitespace",
         "chain": "whyrank.text.chain:chain",
         "wordpiece": "whyrank.text.wordpiece:wordpiece",
+        "words": "whyrank.text.linguistic:words",
+        "lemmas": "whyrank.text.linguistic:lemmas",
     },
 )
 

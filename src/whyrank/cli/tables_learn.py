@@ -1,0 +1,122 @@
+"""`whyrank tables learn`: learn a term table from queries and the texts that answer them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whyrank.cli import options as o
+from whyrank.cli.setup import open_collection, plural, say
+
+if TYPE_CHECKING:
+    from whyrank.data.term_table import TermTable
+    from whyrank.tables.bitext import Bitext
+
+Out = Annotated[
+    str,
+    typer.Option(
+        "--out", "-o", metavar="TABLE", help="A .parquet, .arrow, .tsv or .tsv.gz file.", show_default=False
+    ),
+]
+Iterations = Annotated[int, typer.Option("--iterations", help="Of EM, at most.", min=1)]
+Ratio = Annotated[float, typer.Option("--ratio", help="Length of a chunk of text, in lengths of the query.")]
+Fertility = Annotated[
+    float, typer.Option("--fertility", help="Pairs whose sides differ more in length are left out.")
+]
+Symmetrise = Annotated[
+    bool, typer.Option("--symmetrise/--no-symmetrise", help="Also learn from each pair the other way round.")
+]
+Sample = Annotated[float, typer.Option("--sample", help="Share of the pairs to learn from, drawn at random.")]
+Relevant = Annotated[
+    int | None, typer.Option("--relevant", metavar="GRADE", help="Lowest grade that counts; the collection's own.")
+]
+Most = Annotated[
+    int | None, typer.Option("--most", metavar="N", help="Only the N most frequent terms of the judged texts.", min=1)
+]
+Null = Annotated[bool, typer.Option("--null/--no-null", help="Query words may come from nowhere.")]
+Threshold = Annotated[float, typer.Option("--threshold", help="Smaller probabilities are left out of the table.")]
+Top = Annotated[
+    int, typer.Option("--top", metavar="N", help="Only the N most frequent terms of each side are in it.", min=1)
+]
+Threads = Annotated[int, typer.Option("--threads", help="The result does not depend on it.", min=1)]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory", metavar="SIZE", help="For links, such as 8G; the rest lies on disk. Half the machine's."
+    ),
+]
+HeldOut = Annotated[float, typer.Option("--held-out", help="Share of the queries kept for a held-out perplexity.")]
+Stop = Annotated[
+    float | None, typer.Option("--stop", metavar="SHARE", help="End once perplexity falls by less than this share.")
+]
+Checkpoint = Annotated[
+    str | None, typer.Option("--checkpoint", metavar="FILE", help="Keep the state here, and go on from it.")
+]
+Check = Annotated[bool, typer.Option("--check", help="Learn in double precision too, and compare.")]
+
+app = typer.Typer(name="learn", help="Learn a term table.", rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def top(context: typer.Context) -> None:
+    """Learn a term table."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("em")
+def em(
+    out: Out, collection: o.CollectionOption = "sample", analyzer: o.AnalyzerOption = "lucene",
+    iterations: Iterations = 5, ratio: Ratio = 1.5, fertility: Fertility = 9.0, symmetrise: Symmetrise = True,
+    sample: Sample = 1.0, relevant: Relevant = None, most: Most = None, null: Null = True,
+    threshold: Threshold = 1e-3, top: Top = 1_000_000, threads: Threads = 1, memory: Memory = None,
+    held_out: HeldOut = 0.0, stop: Stop = None, checkpoint: Checkpoint = None, check: Check = False,
+    seed: o.SeedOption = 0, strict: o.StrictOption = False,
+) -> None:  # fmt: skip
+    """Learn IBM Model 1, T(query term | document term), by EM from relevant texts."""
+    from whyrank.tables.bitext import make_bitext
+    from whyrank.tables.em import learn_em
+    from whyrank.tables.memory import memory_limit
+
+    o.check_filled(out=out, memory=memory, checkpoint=checkpoint)
+    _check_name(out)
+    limit = memory_limit(memory)
+    opened = open_collection(collection, strict)
+    bitext = make_bitext(opened, analyzer, ratio, fertility, symmetrise, sample, seed, relevant, most)
+    _tell(bitext)
+    table, _ = learn_em(
+        bitext, iterations, null, threads, limit, held_out, stop, checkpoint, threshold, top, seed, check
+    )
+    table.save(out)
+    say(f"{_perplexities(table)}; {plural(len(table), 'entry', 'entries')}: {out}")
+
+
+def _check_name(out: str) -> None:
+    """A wrong name is said before anything is learned."""
+    from whyrank.data.term_table_files import writer
+
+    writer(out)
+
+
+def _tell(bitext: Bitext) -> None:
+    for what, words in (
+        ("queries_without_words", "queries have no word under this analyzer and are left out"),
+        ("texts_missing", "judged texts are not in the collection and are left out"),
+    ):
+        if bitext.facts[what]:
+            say(f"note: {bitext.facts[what]:,} {words}")
+    say(f"{plural(len(bitext), 'pair')}, {plural(bitext.links, 'link')}")
+
+
+def _perplexities(table: TermTable) -> str:
+    """The perplexities of all tables from the uniform one on; the held-out ones beside them."""
+    trained, held = table.facts["perplexities"], table.facts.get("held_out_perplexities")
+    found = f"perplexity {_series(trained)}"
+    found += f", held out {_series(held)}" if held else ""
+    gap = table.facts.get("float64_difference")
+    return found + (f", double precision differs by {gap:.1e} at most" if gap is not None else "")
+
+
+def _series(values: list[float]) -> str:
+    return " ".join(f"{value:.4g}" for value in values)

@@ -1,0 +1,243 @@
+"""The term table: a sparse matrix (query term, document term) -> weight, with look-up in both directions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.core.protocols import Codes, Ints
+
+if TYPE_CHECKING:
+    from whyrank.data.term_table_difference import TableDifference
+
+Weights = npt.NDArray[np.float32]
+
+
+class Rows(NamedTuple):
+    """A matrix by rows: row i has the columns `indices[indptr[i]:indptr[i + 1]]`, ascending, and their weights."""
+
+    indptr: Ints
+    indices: Codes
+    weights: Weights
+
+
+class Entry(NamedTuple):
+    """One association of a table."""
+
+    query_term: str
+    document_term: str
+    weight: float
+
+
+class Weighted(NamedTuple):
+    """A term and the weight that ties it to the one that was asked about."""
+
+    term: str
+    weight: float
+
+
+class Neighbours(NamedTuple):
+    """What a term is tied to: as a query term to document terms, as a document term to query terms."""
+
+    answers: list[Weighted]
+    asked_by: list[Weighted]
+
+
+@dataclass(frozen=True, eq=False)
+class TermTable:
+    """Weights of (query term, document term) pairs, stored by query term; a pair without an entry weighs zero.
+
+    Attributes:
+        query_terms: the query vocabulary, no term twice.
+        doc_terms: the document vocabulary, no term twice.
+        indptr: where the entries of each query term begin, and where the last ones end.
+        indices: the number of each entry's document term, ascending within a query term.
+        weights: finite, zero or more.
+        facts: how the table was learned; anything that JSON can hold.
+        counts: how often each document term occurs in the text that the table was learned from, where that is known.
+        trusted: leave out the checks that read every entry.
+    """
+
+    query_terms: Sequence[str]
+    doc_terms: Sequence[str]
+    indptr: Ints
+    indices: Codes
+    weights: Weights
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    counts: Ints | None = None
+    trusted: InitVar[bool] = False
+
+    def __post_init__(self, trusted: bool) -> None:
+        from whyrank.data.term_table_checks import check_entries, check_shapes, plain
+
+        check_shapes(self)
+        if not trusted:
+            check_entries(self)
+        for name, value in plain(self).items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_triples(
+        cls, query_terms: Sequence[str], doc_terms: Sequence[str], weights: npt.ArrayLike, **facts: Any
+    ) -> TermTable:
+        """A table of aligned sequences; vocabularies are in the order in which terms first appear."""
+        from whyrank.data.term_table_building import from_triples
+
+        return from_triples(query_terms, doc_terms, weights, facts)
+
+    @classmethod
+    def from_codes(
+        cls, query_terms: Sequence[str], doc_terms: Sequence[str], rows: npt.ArrayLike, columns: npt.ArrayLike,
+        weights: npt.ArrayLike, facts: Mapping[str, Any] | None = None, counts: npt.ArrayLike | None = None,
+    ) -> TermTable:  # fmt: skip
+        """A table of two vocabularies and entries in any order, given by numbers of query and document terms."""
+        from whyrank.data.term_table_building import from_codes
+
+        return from_codes(query_terms, doc_terms, rows, columns, weights, facts, counts)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __repr__(self) -> str:
+        return f"TermTable({len(self.query_terms)} x {len(self.doc_terms)} terms, {len(self)} entries)"
+
+    @cached_property
+    def query_numbers(self) -> dict[str, int]:
+        """The number of each query term."""
+        return {term: i for i, term in enumerate(self.query_terms)}
+
+    @cached_property
+    def doc_numbers(self) -> dict[str, int]:
+        """The number of each document term."""
+        return {term: i for i, term in enumerate(self.doc_terms)}
+
+    @property
+    def by_query(self) -> Rows:
+        """The table as it is stored: a row per query term."""
+        return Rows(self.indptr, self.indices, self.weights)
+
+    @cached_property
+    def by_doc(self) -> Rows:
+        """The same entries with a row per document term; columns are the numbers of query terms."""
+        from whyrank.data.term_table_building import transposed
+
+        return transposed(self.by_query, len(self.doc_terms))
+
+    @cached_property
+    def digest(self) -> str:
+        """First 16 hex digits of a SHA-256 of vocabularies, entries and counts; facts do not count."""
+        total = hashlib.sha256()
+        for terms in (self.query_terms, self.doc_terms):
+            total.update(json.dumps(list(terms)).encode())
+        total.update(b"plain" if self.counts is None else b"counted")
+        arrays: list[npt.NDArray[Any]] = [self.indptr, self.indices, self.weights]
+        for array in arrays if self.counts is None else [*arrays, self.counts]:
+            total.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
+        return total.hexdigest()[:16]
+
+    def row_numbers(self) -> Codes:
+        """The number of each entry's query term."""
+        return np.repeat(np.arange(len(self.query_terms), dtype=np.int32), np.diff(self.indptr))
+
+    def rows(self) -> Iterator[Entry]:
+        """Every entry, by query term."""
+        for q, term in enumerate(self.query_terms):
+            here = slice(self.indptr[q], self.indptr[q + 1])
+            for d, weight in zip(self.indices[here].tolist(), self.weights[here].tolist(), strict=True):
+                yield Entry(term, self.doc_terms[d], weight)
+
+    def weight(self, query_term: str, doc_term: str) -> float:
+        """The weight of a pair; zero where there is no entry."""
+        q, d = self.query_numbers.get(query_term), self.doc_numbers.get(doc_term)
+        if q is None or d is None:
+            return 0.0
+        columns = self.indices[self.indptr[q] : self.indptr[q + 1]]
+        place = int(np.searchsorted(columns, d))
+        found = place < len(columns) and columns[place] == d
+        return float(self.weights[self.indptr[q] + place]) if found else 0.0
+
+    def answers(self, query_term: str, n: int | None = 10) -> list[Weighted]:
+        """The document terms of the largest weights for a query term; of equal ones the first in the vocabulary."""
+        return _best(self.by_query, self.query_numbers.get(query_term), self.doc_terms, n)
+
+    def asked_by(self, doc_term: str, n: int | None = 10) -> list[Weighted]:
+        """The query terms of the largest weights for a document term; of equal ones the first in the vocabulary."""
+        return _best(self.by_doc, self.doc_numbers.get(doc_term), self.query_terms, n)
+
+    def neighbours(self, term: str, n: int | None = 10) -> Neighbours:
+        """Both directions of one term."""
+        return Neighbours(self.answers(term, n), self.asked_by(term, n))
+
+    def pruned(
+        self, threshold: float | None = None, top_query: int | None = None, top_doc: int | None = None,
+        vocabulary: Collection[str] | None = None,
+    ) -> TermTable:  # fmt: skip
+        """Without weak entries; vocabularies and counts stay.
+
+        An entry stays when its weight is at least `threshold`, both its terms are in `vocabulary`, and, among the
+        entries that pass these two, it is one of the best `top_query` of its query term and of the best `top_doc` of
+        its document term.
+        """
+        from whyrank.data.term_table_algebra import pruned
+
+        return pruned(self, threshold, top_query, top_doc, vocabulary)
+
+    def compacted(self) -> TermTable:
+        """Without terms that have no entry, and without their counts."""
+        from whyrank.data.term_table_algebra import compacted
+
+        return compacted(self)
+
+    def renormalised(self, by: str = "doc") -> TermTable:
+        """With weights that add up to 1 for each document term ("doc") or for each query term ("query")."""
+        from whyrank.data.term_table_algebra import renormalised
+
+        return renormalised(self, by)
+
+    def with_self(self, p_self: float, keep: str = "add") -> TermTable:
+        """Every term of either side translates to itself: T'(t'|t) = (1 - p_self) T(t'|t) + p_self [t' = t].
+
+        With `keep="add"` a weight T(t|t) of the table stays on top of p_self; with "replace" T'(t|t) is p_self alone.
+        """
+        from whyrank.data.term_table_algebra import with_self
+
+        return with_self(self, p_self, keep)
+
+    def difference(self, other: TermTable) -> TableDifference:
+        """The entries of both tables side by side."""
+        from whyrank.data.term_table_difference import difference
+
+        return difference(self, other)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the table; the name ends in `.parquet`, `.arrow`, `.tsv` or `.tsv.gz`."""
+        from whyrank.data.term_table_files import write_table
+
+        write_table(self, path)
+
+
+def open_table(path: str | PathLike[str], check: bool = False) -> TermTable:
+    """Read a table in any of the formats, which is seen from the content.
+
+    An Arrow file is mapped and not read; with `check` its entries are read and checked like those of other files.
+    """
+    from whyrank.data.term_table_files import read_table
+
+    return read_table(path, check)
+
+
+def _best(rows: Rows, number: int | None, terms: Sequence[str], n: int | None) -> list[Weighted]:
+    if number is None:
+        return []
+    here = slice(rows.indptr[number], rows.indptr[number + 1])
+    weights = rows.weights[here]
+    order = np.argsort(-weights, kind="stable")[:n]
+    return [Weighted(terms[int(rows.indices[here][i])], float(weights[i])) for i in order]

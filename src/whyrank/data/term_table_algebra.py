@@ -1,0 +1,161 @@
+"""Term tables from term tables: pruned, renormalised, with self-translation, without unused terms."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.core.checks import check_number, check_whole
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Codes, Flags, Ints
+from whyrank.data.term_table import TermTable, Weights
+from whyrank.data.term_table_building import from_codes, row_starts
+
+
+def pruned(
+    table: TermTable, threshold: float | None, top_query: int | None, top_doc: int | None,
+    vocabulary: Collection[str] | None,
+) -> TermTable:  # fmt: skip
+    """Without the entries that one of the limits excludes."""
+    rows, keep = table.row_numbers(), np.ones(len(table), dtype=np.bool_)
+    if vocabulary is not None:
+        keep &= _among(table.query_terms, vocabulary)[rows] & _among(table.doc_terms, vocabulary)[table.indices]
+    if threshold is not None:
+        check_number("threshold", threshold, 0)
+        keep &= table.weights >= np.float32(threshold)
+    tops = [_top("top_query", top_query, rows, table, keep), _top("top_doc", top_doc, table.indices, table, keep)]
+    return kept(table, keep & tops[0] & tops[1])
+
+
+def kept(table: TermTable, keep: Flags) -> TermTable:
+    """With these entries alone; vocabularies and counts stay."""
+    indptr = row_starts(table.row_numbers()[keep], len(table.query_terms))
+    return replace(table, indptr=indptr, indices=table.indices[keep], weights=table.weights[keep], trusted=True)
+
+
+def compacted(table: TermTable) -> TermTable:
+    """Without terms that have no entry."""
+    q = np.flatnonzero(np.diff(table.indptr))
+    d = np.flatnonzero(np.bincount(table.indices, minlength=len(table.doc_terms)))
+    number = np.zeros(len(table.doc_terms), dtype=np.int32)
+    number[d] = np.arange(len(d), dtype=np.int32)
+    indptr = np.append(table.indptr[q], table.indptr[-1:])
+    counts = None if table.counts is None else table.counts[d]
+    queries, docs = _taken(table.query_terms, q), _taken(table.doc_terms, d)
+    return TermTable(queries, docs, indptr, number[table.indices], table.weights, table.facts, counts, trusted=True)
+
+
+def renormalised(table: TermTable, by: str) -> TermTable:
+    """With weights that add up to 1 for each term of one side; a term whose weights are all zero keeps them."""
+    groups = {"doc": table.indices, "query": table.row_numbers()}
+    if by not in groups:
+        raise WhyrankError(f'renormalised by {by!r}: say "doc" or "query"')
+    sums = np.bincount(groups[by], weights=table.weights)
+    weights = table.weights / np.where(sums > 0, sums, 1)[groups[by]]
+    return replace(table, weights=weights.astype(np.float32), trusted=True)
+
+
+def with_self(table: TermTable, p_self: float, keep: str) -> TermTable:
+    """Every term translates to itself with p_self, and to the others with what is left; zero weights are left out."""
+    check_number("p_self", p_self, 0, 1)
+    if keep not in ("add", "replace"):
+        raise WhyrankError(f'keep={keep!r}: say "add" or "replace"')
+    wider = _with_both_sides(table)
+    rows, numbers = wider.row_numbers(), _own_numbers(wider)
+    weights, own = wider.weights.astype(np.float64) * (1 - p_self), wider.indices == numbers[rows]
+    selves = np.full(len(wider.query_terms), float(p_self))
+    if keep == "add":
+        selves[rows[own]] += weights[own]
+    q = np.concatenate([rows[~own], np.arange(len(selves), dtype=np.int32)])
+    d = np.concatenate([wider.indices[~own], numbers])
+    w = np.concatenate([weights[~own], selves]).astype(np.float32)
+    facts = {**table.facts, "p_self": float(p_self)}
+    some = w > 0
+    return from_codes(wider.query_terms, wider.doc_terms, q[some], d[some], w[some], facts, wider.counts)
+
+
+def self_entries(table: TermTable) -> Flags:
+    """For each entry whether both its terms are the same."""
+    own: Flags = table.indices == _own_numbers(table)[table.row_numbers()]
+    return own
+
+
+def strongest(table: TermTable, n: int, among: Flags | None = None) -> Ints:
+    """The places of the entries of the largest weights, largest first; of equal ones the first in the table."""
+    weights = table.weights if among is None else np.where(among, table.weights, np.float32(-1))
+    n = min(n, int(np.count_nonzero(weights >= 0)))
+    if n < 1:
+        return np.empty(0, dtype=np.int64)
+    cut = np.partition(weights, len(weights) - n)[len(weights) - n]
+    places = np.flatnonzero(weights >= cut)
+    return places[np.argsort(-weights[places], kind="stable")[:n]]
+
+
+def _with_both_sides(table: TermTable) -> TermTable:
+    """The same entries where each side's vocabulary has the terms of the other side too."""
+    more_queries = [term for term in table.doc_terms if term not in table.query_numbers]
+    more_docs = [term for term in table.query_terms if term not in table.doc_numbers]
+    indptr = np.append(table.indptr, np.full(len(more_queries), table.indptr[-1]))
+    counts = None if table.counts is None else np.append(table.counts, np.zeros(len(more_docs), dtype=np.int64))
+    queries, docs = (*table.query_terms, *more_queries), (*table.doc_terms, *more_docs)
+    return TermTable(queries, docs, indptr, table.indices, table.weights, table.facts, counts, trusted=True)
+
+
+def _own_numbers(table: TermTable) -> Codes:
+    """For each query term its number among the document terms, -1 where it has none."""
+    numbers = table.doc_numbers
+    return np.fromiter((numbers.get(term, -1) for term in table.query_terms), np.int32, len(table.query_terms))
+
+
+def _among(terms: Sequence[str], vocabulary: Collection[str]) -> Flags:
+    known = vocabulary if isinstance(vocabulary, set | frozenset | dict) else set(vocabulary)
+    return np.fromiter((term in known for term in terms), np.bool_, len(terms))
+
+
+def _top(what: str, most: int | None, groups: Codes, table: TermTable, keep: Flags) -> Flags | np.bool_:
+    """The entries that are among the best `most` of their group, of those to keep; of equal ones the first."""
+    if most is None:
+        return np.True_
+    check_whole(what, most, 1)
+    sizes = np.bincount(groups[keep], minlength=int(groups.max(initial=-1)) + 1)
+    crowded = sizes > most
+    passed = ~crowded[groups]
+    places = np.flatnonzero(keep & ~passed)
+    passed[places[_best(groups[places], table.weights[places], np.where(crowded, sizes, 0), most)]] = True
+    return passed
+
+
+def _best(groups: Codes, weights: Weights, sizes: Ints, most: int) -> Flags:
+    """Which entries are the best of their group, where every group has more than `most` or none."""
+    keys = _descending(groups, weights)
+    full, starts = sizes > 0, np.cumsum(sizes) - sizes
+    last = np.zeros(len(sizes), dtype=np.uint64)
+    last[full] = np.sort(keys)[starts[full] + most - 1]
+    better = keys < last[groups]
+    free = most - np.bincount(groups[better], minlength=len(sizes))
+    ties = np.flatnonzero(keys == last[groups])
+    ties = ties[np.argsort(groups[ties], kind="stable")]
+    better[ties[_ranks(groups[ties]) < free[groups[ties]]]] = True
+    return better
+
+
+def _descending(groups: Codes, weights: Weights) -> npt.NDArray[np.uint64]:
+    """Numbers that sort by group, then from large to small weights: the bits of floats from zero up are in order."""
+    bits = np.uint32(0xFFFFFFFF) - (weights + np.float32(0)).view(np.uint32)  # plus zero: -0.0 has other bits
+    keys: npt.NDArray[np.uint64] = (groups.astype(np.uint64) << np.uint64(32)) | bits
+    return keys
+
+
+def _ranks(groups: npt.NDArray[Any]) -> Ints:
+    """The place of each element within its run of equal ones, from 0."""
+    first = np.flatnonzero(np.append(True, groups[1:] != groups[:-1])[: len(groups)])
+    sizes = np.diff(np.append(first, len(groups)))
+    return np.arange(len(groups)) - np.repeat(first, sizes)
+
+
+def _taken(terms: Sequence[str], places: Ints) -> list[str]:
+    return [terms[i] for i in places.tolist()]

@@ -1,0 +1,1 @@
+"""Learning term tables: bitext and EM, and what later learners share."""

@@ -1,0 +1,84 @@
+"""`words` and `lemmas`: the tokens of a linguistic pipeline as terms, without function words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from whyrank.text import steps
+from whyrank.text.analyzers import Analyzer, call_of_factory
+from whyrank.text.annotate import annotator
+from whyrank.text.function_words import CONTRACTIONS, FUNCTION_WORDS
+from whyrank.text.pipelines import ENGLISH, find_pipeline, loading
+from whyrank.text.state import Step
+from whyrank.text.stopwords import read_stopwords
+
+_TOKENS = "blank:en"  # the rules of the English pipeline, without its models
+
+
+def words(stopwords: str = "") -> Analyzer:
+    """English tokens of spaCy in lower case, without function words (or those of a file) and contractions."""
+    stops = _stops(stopwords)
+    call = call_of_factory(words, {"stopwords": stopwords})
+    digests = [*stops.digests, find_pipeline(_TOKENS).identity]
+    return Analyzer.of_batches(call, _split, _steps(stops.words), digests=digests)
+
+
+def lemmas(stopwords: str = "") -> Analyzer:
+    """English lemmas of spaCy in lower case, without function words (or those of a file) and contractions.
+
+    A token goes when it or its lemma is listed. Each text is parsed once; what was found is kept on disk.
+    """
+    stops, pipeline = _stops(stopwords), annotator(ENGLISH)
+
+    def found(texts: Sequence[str]) -> list[list[str]]:
+        return [
+            [
+                lemma
+                for token, lemma in zip(known.tokens, known.lemmas, strict=True)
+                if steps.lower(token) not in stops.words
+            ]
+            for known in pipeline.annotate(texts)
+        ]
+
+    call = call_of_factory(lemmas, {"stopwords": stopwords})
+    return Analyzer.of_batches(call, found, _steps(stops.words), digests=[*stops.digests, pipeline.identity])
+
+
+class _Stops(NamedTuple):
+    words: frozenset[str]
+    digests: list[str]
+
+
+def _stops(path: str) -> _Stops:
+    if not path:
+        return _Stops(FUNCTION_WORDS | CONTRACTIONS, [])
+    given, digest = read_stopwords(path)
+    return _Stops(frozenset(map(steps.lower, given)) | CONTRACTIONS, [digest])
+
+
+def _steps(stops: frozenset[str]) -> list[Step]:
+    return [steps.lower, steps.stop(stops), _with_a_letter]
+
+
+def _with_a_letter(token: str) -> str | None:
+    """The token, or None when it has neither a letter nor a digit."""
+    return token if any(map(str.isalnum, token)) else None
+
+
+def _split(texts: Sequence[str]) -> list[list[str]]:
+    nlp = _tokeniser()
+    with nlp.memory_zone():  # the words of these texts are forgotten after it
+        return [[token.text for token in nlp.tokenizer(_valid(text))] for text in texts]
+
+
+@cache
+def _tokeniser() -> Any:
+    with loading(_TOKENS):
+        return find_pipeline(_TOKENS).load()
+
+
+def _valid(text: str) -> str:
+    """The text without half surrogate pairs, which spaCy refuses."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,176 @@
+"""`whyrank tables`: show, diff and export."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from whyrank.data.term_table import TermTable, open_table
+
+OURS = [("car", "auto", 0.5), ("car", "car", 0.9), ("car", "bus", 0.25), ("cat", "kitten", 0.125)]
+THEIRS = [("car", "auto", 0.75), ("car", "car", 0.9), ("dog", "kitten", 0.5)]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two tables, the first with a term that has no entry."""
+    for name, triples in (("a.parquet", OURS), ("b.arrow", THEIRS)):
+        TermTable.from_triples(*zip(*triples, strict=True), learner="by hand").save(tmp_path / name)
+    return str(tmp_path / "a.parquet"), str(tmp_path / "b.arrow")
+
+
+def test_a_whole_table(whyrank, files):
+    code, out, err = whyrank("tables", "show", files[0])
+    assert code == 0
+    assert err == f"4 entries: {files[0]}\n"
+    assert "4 (1 of a term with itself)" in out
+    assert "by hand" in out
+    lines = [line.split() for line in out.splitlines()]
+    assert ["car", "auto", "0.5"] in lines
+    assert ["car", "car", "0.9"] not in lines
+    assert lines.index(["car", "auto", "0.5"]) < lines.index(["car", "bus", "0.25"])
+
+
+def test_a_whole_table_as_json(whyrank, files):
+    code, out, _ = whyrank("tables", "show", files[0], "--json", "--top", "2")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["entries"], found["query_terms"], found["document_terms"], found["self_entries"]) == (4, 2, 4, 1)
+    assert found["strongest"] == [["car", "auto", 0.5], ["car", "bus", 0.25]]
+    assert found["facts"] == {"learner": "by hand"}
+    assert found["digest"] == open_table(files[0]).digest
+
+
+def test_terms_in_both_directions(whyrank, files):
+    code, out, err = whyrank("tables", "show", files[0], "car", "kitten")
+    assert code == 0
+    assert err.startswith("2 terms of ")
+    assert "query term 'car'" in out
+    assert "document term 'kitten'" in out
+    code, out, _ = whyrank("tables", "show", files[0], "car", "kitten", "--json", "--top", "2")
+    assert json.loads(out) == {
+        "car": {"answers": [["car", 0.9], ["auto", 0.5]], "asked_by": [["car", 0.9]]},
+        "kitten": {"answers": [], "asked_by": [["cat", 0.125]]},
+    }
+
+
+def test_odd_terms_stay_on_their_line(whyrank, tmp_path):
+    TermTable.from_triples(["a\nb", "[red]x[/red]"], ["c\x1b[31m", "y"], [1, 0.5]).save(tmp_path / "t.tsv")
+    _, out, _ = whyrank("tables", "show", tmp_path / "t.tsv")
+    assert "'a\\nb'" in out
+    assert "\x1b" not in out
+    assert "[red]x[/red]" in out
+
+
+def test_an_unknown_term(whyrank, files, tmp_path):
+    assert whyrank("tables", "show", files[0], "kiten") == (2, "", "whyrank: unknown term 'kiten'; did you mean 'kitten'?\n")  # fmt: skip
+    many = [f"word{i}" for i in range(6000)]
+    TermTable.from_triples(["kitten", *many], ["x"] * 6001, [1.0] * 6001).save(tmp_path / "t.arrow")
+    code, _, err = whyrank("tables", "show", tmp_path / "t.arrow", "Kiten")
+    assert code == 2
+    assert "did you mean 'kitten'?" in err
+
+
+def test_differences(whyrank, files):
+    code, out, err = whyrank("tables", "diff", *files)
+    assert code == 0
+    assert err == f"4 of 5 associations differ between {files[0]} and {files[1]}\n"
+    lines = [line.split() for line in out.splitlines()]
+    assert ["car", "auto", "0.5", "0.75", "+0.25"] in lines
+    assert ["car", "bus", "0.25", "–", "-0.25"] in lines
+    assert ["dog", "kitten", "–", "0.5", "+0.5"] in lines
+    assert ["only", "in", "A", "2"] in lines
+
+
+def test_differences_as_json_and_files(whyrank, files, tmp_path):
+    code, out, err = whyrank("tables", "diff", *files, "--json", "--top", "1", "--out", tmp_path / "d.parquet")
+    found = json.loads(out)
+    assert code == 0
+    assert err.endswith(f": {tmp_path / 'd.parquet'}\n")
+    assert found["counts"] == {"same": 1, "changed": 1, "only_a": 2, "only_b": 1}
+    assert found["only_a"] == [{"query_term": "car", "document_term": "bus", "a": 0.25, "b": None}]
+    rows = {(r["query_term"], r["document_term"]): (r["a"], r["b"]) for r in pq.read_table(tmp_path / "d.parquet").to_pylist()}  # fmt: skip
+    assert rows["dog", "kitten"] == (None, 0.5)
+    assert len(rows) == 5
+    whyrank("tables", "diff", *files, "--out", tmp_path / "d.tsv")
+    assert "car\tbus\t0.25\t\t-0.25\n" in (tmp_path / "d.tsv").read_text()
+    whyrank("tables", "diff", *files, "--out", tmp_path / "d.json")
+    assert json.loads((tmp_path / "d.json").read_text())["only_a"][1]["document_term"] == "kitten"
+
+
+def test_a_table_beside_itself(whyrank, files):
+    code, out, err = whyrank("tables", "diff", files[0], files[0])
+    assert code == 0
+    assert err.startswith("0 of 4 associations differ")
+    assert "only in A" in out
+
+
+def test_export_of_synonyms(whyrank, files, tmp_path):
+    out = tmp_path / "synonyms.txt"
+    done = whyrank("tables", "export", files[0], "--out", out, "--format", "synonyms", "--threshold", "0.2")
+    assert done == (0, "", f"1 line with 2 associations of {files[0]}: {out}\n")
+    assert out.read_text() == "car => car, auto, bus\n"
+    whyrank("tables", "export", files[0], "--out", out, "--format", "synonyms", "--top", "1", "--equivalent")
+    assert out.read_text() == "car, auto\ncat, kitten\n"
+    whyrank("tables", "export", files[0], "--out", out, "--format", "synonyms", "--top", "1", "--replace")
+    assert out.read_text() == "car => auto\ncat => kitten\n"
+
+
+def test_export_of_terms_that_a_synonym_file_cannot_hold(whyrank, tmp_path):
+    TermTable.from_triples(["a\nb", "c"], ["d", "e"], [1, 1]).save(tmp_path / "t.tsv")
+    code, _, err = whyrank("tables", "export", tmp_path / "t.tsv", "-o", tmp_path / "s", "--format", "synonyms", "--top", "5")  # fmt: skip
+    assert code == 0
+    assert "note: 1 entry left out" in err
+
+
+def test_export_of_expansions(whyrank, files, tmp_path):
+    out = tmp_path / "e.json"
+    done = whyrank("tables", "export", files[0], "--out", out, "--format", "expansion", "--top", "2")
+    assert done == (0, "", f"2 query terms with 3 document terms of {files[0]}: {out}\n")
+    assert json.loads(out.read_text()) == {"car": [["car", 0.9], ["auto", 0.5]], "cat": [["kitten", 0.125]]}
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz", "t.parquet", "t.arrow"])
+def test_export_to_other_formats(whyrank, files, tmp_path, name):
+    code, _, err = whyrank("tables", "export", files[0], "--out", tmp_path / name, "--threshold", "0.25")
+    assert (code, err) == (0, f"3 entries of {files[0]}: {tmp_path / name}\n")
+    assert open_table(tmp_path / name).digest == open_table(files[0]).pruned(0.25).digest
+    kind = name.split(".")[1]
+    assert whyrank("tables", "export", files[0], "--out", tmp_path / "x", "--format", kind)[0] == 0
+    assert open_table(tmp_path / "x").digest == open_table(files[0]).digest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["export", "A", "--out", "x.txt"], "the name says no format"), (["export", "A"], "Missing option '--out'"),
+     (["export", "A", "--out", "x", "--format", "synonym"], "unknown format 'synonym'; did you mean 'synonyms'?"),
+     (["export", "A", "--out", "x", "--format", "synonyms"], "choose with --threshold W or --top N"),
+     (["export", "A", "--out", "x.tsv", "--equivalent"], "--equivalent is for --format synonyms alone"),
+     (["export", "A", "--out", "x", "--format", "synonyms", "--top", "1", "--equivalent", "--replace"], "exclude each other"),
+     (["export", "A", "--out", "x.tsv", "--threshold", "-1"], "threshold"), (["export", "A", "--out", "", "--format", "tsv"], "--out is empty"),
+     (["export", "A", "--out", "x.tsv", "--threshold", "nan"], "Invalid value for '--threshold'"),
+     (["diff", "A", "B", "--out", "x.csv"], "end the name in .tsv, .parquet, .json"), (["show", "none.parquet"], "no such file"), (["nothing"], "nothing")],
+)  # fmt: skip
+def test_requests_that_are_wrong(whyrank, files, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = whyrank("tables", *({"A": files[0], "B": files[1]}.get(each, each) for each in arguments))
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.arrow"]
+
+
+def test_tables_that_are_none(whyrank, files, tmp_path):
+    whole = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    code, out, err = whyrank("tables", "show", tmp_path / "cut.parquet")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "cannot be read as a term table" in err
+
+
+def test_without_a_command(whyrank):
+    code, out, _ = whyrank("tables")
+    assert code == 0
+    assert all(command in out for command in ("show", "diff", "export"))
