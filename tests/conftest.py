@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from whyrank.cli.main import main
 
 # How long one example takes says nothing here: the first one may import or compile, and tests run side by side.
 settings.register_profile("whyrank", deadline=None)
@@ -27,3 +31,19 @@ def data_folder() -> Path:
 def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a cache folder of its own, so that no test is answered by another's scores."""
     monkeypatch.setenv("WHYRANK_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def whyrank(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process; gives exit code, standard output and standard error."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["whyrank", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run

@@ -8,17 +8,16 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from axiom_contracts import FromRegistry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from whyrank.axioms import axioms
 from whyrank.axioms.bounds import LB1, LB2
 from whyrank.contrasts.files import pairs_of
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection, open_collection, write_run
 from whyrank.rankers import Setting, open_ranker
-from whyrank.testing import StudyContract
 from whyrank.text import analyzers
 
 WORD = st.sampled_from(["wall", "berlin", "fall", "cat", "a"])
@@ -377,23 +376,13 @@ def test_lb2_has_no_preference_between_documents():
         LB2(idf="close")
 
 
-class Contract(StudyContract):
-    """Made through the registry, on the bundled sample."""
-
-    def registry(self):
-        return axioms
-
-    def make(self):
-        return axioms.create(self.spec)
-
-
-class TestLB1(Contract):
+class TestLB1(FromRegistry):
     spec = "axiom/LB1"
 
 
-class TestLB1WithScores(Contract):
+class TestLB1WithScores(FromRegistry):
     spec = "axiom/LB1(scores=bm25,margin=5%)"
 
 
-class TestLB2(Contract):
+class TestLB2(FromRegistry):
     spec = "axiom/LB2(seed=3)"

@@ -7,15 +7,14 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from axiom_contracts import FromRegistry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.axioms import axioms
 from whyrank.axioms.coverage import AND, DIV, M_AND
 from whyrank.contrasts.files import pairs_of
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection, open_collection
-from whyrank.testing import StudyContract
 from whyrank.text import analyzers
 
 KINDS = [AND, M_AND, DIV]
@@ -178,23 +177,13 @@ def test_wrong_arguments_are_one_line():
         AND(compat="camara-hauff")
 
 
-class Contract(StudyContract):
-    """Made through the registry, on the bundled sample."""
-
-    def registry(self):
-        return axioms
-
-    def make(self):
-        return axioms.create(self.spec)
-
-
-class TestAND(Contract):
+class TestAND(FromRegistry):
     spec = "axiom/AND"
 
 
-class TestModifiedAND(Contract):
+class TestModifiedAND(FromRegistry):
     spec = "axiom/M-AND(length=10%)"
 
 
-class TestDIV(Contract):
+class TestDIV(FromRegistry):
     spec = "axiom/DIV(analyzer=whitespace,length=5)"

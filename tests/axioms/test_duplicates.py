@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from axiom_contracts import FromRegistry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.axioms import axioms, duplicates
+from whyrank.axioms import duplicates
 from whyrank.axioms.duplicates import LNC2
 from whyrank.contrasts.files import pairs_of
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
-from whyrank.testing import StudyContract
 from whyrank.text import Analyzer, analyzers
 
 WORD = st.sampled_from(["wall", "berlin", "fall", "cat", "a"])
@@ -290,23 +290,13 @@ def test_conclusion_and_arguments():
     assert LNC2(seed=-1).seed == -1
 
 
-class Contract(StudyContract):
-    """Made through the registry, on the bundled sample."""
-
-    def registry(self):
-        return axioms
-
-    def make(self):
-        return axioms.create(self.spec)
-
-
-class TestLNC2(Contract):
+class TestLNC2(FromRegistry):
     spec = "axiom/LNC2"
 
 
-class TestThreeCopies(Contract):
+class TestThreeCopies(FromRegistry):
     spec = "axiom/LNC2(max_tokens=None,copies=3)"
 
 
-class TestCompat(Contract):
+class TestCompat(FromRegistry):
     spec = "axiom/LNC2(compat=camara-hauff,conclusion=strict)"

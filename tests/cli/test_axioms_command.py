@@ -368,6 +368,7 @@ class TestOtherCommands:
         code, _, err = whyrank("probe", "axiom/TFC1")
         assert code == 2
         assert "unknown probe 'axiom/TFC1'" in err
+        assert "whyrank axioms 'axiom/TFC1'" in err
 
 
 class TestWrongRequests:
@@ -377,6 +378,7 @@ class TestWrongRequests:
         ("arguments", "says"),
         [
             (["TCF1"], "did you mean 'axiom/TFC1'"),
+            (["tfc1"], "did you mean 'axiom/TFC1'"),
             (["TFC1 & (M-AND"], "a bracket that is not closed"),
             (["TFC1 & M-AND)"], "a bracket that is not opened"),
             (["TFC1(length=5"], "a bracket that is not closed"),

@@ -17,22 +17,13 @@ from xml.etree import ElementTree
 import pyarrow.parquet as pq
 import pytest
 
+from refusals import one_line
 from whyrank.contrasts.files import load
 from whyrank.data import open_collection
 from whyrank.data.trec import read_run
 
 SUBPROCESS = [sys.executable, "-m", "whyrank.cli.main"]
-
-
-def one_line(result) -> str:
-    """The error of a wrong request: exit code 2, one line, nothing on standard output."""
-    code, out, err = result
-    assert code == 2, err
-    assert out == ""
-    assert err.startswith("whyrank: ")
-    assert err.count("\n") == 1, err
-    assert "Traceback" not in err
-    return err
+LEXICAL = ("--ranker", "bm25", "--ranker", "ql")
 
 
 class TestSpeed:
@@ -170,7 +161,8 @@ class TestProbe:
 class TestAudit:
     def test_result_folder(self, whyrank, tmp_path):
         out_folder = tmp_path / "result"
-        code, out, err = whyrank("audit", "--out", str(out_folder), "--format", "markdown", "--format", "latex")
+        formats = ("--format", "markdown", "--format", "latex")
+        code, out, err = whyrank("audit", *LEXICAL, "--out", str(out_folder), *formats)
         assert code == 0
         assert "within 10%" in err
         assert f"{out_folder}/report.html" in err
@@ -192,7 +184,7 @@ class TestAudit:
         assert ("delta: bm25" in probes, "delta: 0 (axioms)" in of_axioms) == (True, True)
 
     def test_every_study_of_the_demo_has_something_to_show(self, whyrank, tmp_path):
-        _, out, _ = whyrank("audit", "--out", str(tmp_path / "r"), "--json")
+        _, out, _ = whyrank("audit", *LEXICAL, "--out", str(tmp_path / "r"), "--json")
         counts = {f["study"]: f["n"] for f in json.loads(out) if not f["conclusion"]}
         empty = {"matched/tf|sum-tf", "matched/sum-tf|tf"}
         assert {study for study, n in counts.items() if n == 0} == empty
@@ -435,6 +427,19 @@ class TestWrongRequests:
         assert "ZeroDivisionError" in err
         assert "cats purr" in err
 
+    def test_a_reason_is_one_line_that_steers_no_terminal(self, whyrank, tmp_path):
+        (tmp_path / "mine.py").write_text(
+            "def f(queries, docs):\n"
+            "    if any('purr' in d for d in docs):\n"
+            "        raise ValueError('two\\nlines and \\x1b[31m red')\n"
+            "    return [1.0] * len(docs)\n"
+        )
+        asked = ("edited/prepend-query", "--delta", "0", "--collection", make_folder(tmp_path / "c"))
+        code, _, err = whyrank("probe", *asked, "-r", f"python:{tmp_path}/mine.py:f")
+        assert code == 0
+        assert "2 pairs have no finite score; the first: ValueError: two lines and \ufffd[31m red for query" in err
+        assert err.count("\n") == 2
+
     def test_nothing_to_calibrate_on(self, whyrank, tmp_path):
         folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n")
         said = one_line(whyrank("probe", "matched/length|tf", "--collection", str(folder)))
@@ -442,9 +447,17 @@ class TestWrongRequests:
         assert "whyrank rank" in said
 
     def test_a_ranker_without_a_finite_score(self, whyrank, tmp_path):
-        (tmp_path / "mine.py").write_text("def f(queries, docs):\n    return [float('nan')] * len(docs)\n")
-        assert "no two finite scores" in one_line(
-            whyrank("probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:f")
+        (tmp_path / "mine.py").write_text(
+            "def f(queries, docs):\n    return [float('nan')] * len(docs)\n"
+            "def g(queries, docs):\n    raise OSError('weights.bin\\nis missing')\n"
+        )
+        said = one_line(whyrank("probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:f"))
+        assert "no two finite scores for any query of run bm25 of sample (score is nan), so delta" in said
+        tiny = str(make_folder(tmp_path / "c"))
+        said = one_line(whyrank("probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:g", "-c", tiny))
+        assert (
+            "no two finite scores for any query of judged documents of c (OSError: weights.bin is missing), so"
+            in said
         )
 
     def test_a_run_of_another_collection(self, whyrank, tmp_path):

@@ -8,18 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from refusals import one_line
 from whyrank.axioms.reranking import rerank
 from whyrank.data import open_collection
 from whyrank.data.trec import ranking, read_run
-
-
-def one_line(result) -> str:
-    code, out, err = result
-    assert code == 2, err
-    assert out == ""
-    assert err.startswith("whyrank: ")
-    assert err.count("\n") == 1, err
-    return err
 
 
 @pytest.fixture

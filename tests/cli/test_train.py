@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from refusals import one_line
 from whyrank.cli.main import main
 from whyrank.data import open_collection, read_run
 from whyrank.networks.network import load
@@ -17,16 +18,6 @@ from whyrank.training.reading import validation_set
 from whyrank.training.recipe import read_recipe
 
 QUICK = ("--set", "schedule.epochs=1", "--set", "validation={}", "--device", "cpu")
-
-
-def one_line(result) -> str:
-    """The error of a wrong request: exit code 2, one line, nothing on standard output."""
-    code, out, err = result
-    assert code == 2, err
-    assert out == ""
-    assert err.startswith("whyrank: ")
-    assert err.count("\n") == 1, err
-    return err
 
 
 @pytest.fixture(scope="module")

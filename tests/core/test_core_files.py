@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from whyrank.core.errors import WhyrankError
-from whyrank.core.files import cache_folder, file_digest, replacing, write_text
+from whyrank.core.files import cache_folder, file_digest, near_folder, replacing, write_text
 
 
 @pytest.fixture
@@ -129,3 +129,21 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(WhyrankError, match=r"file/x\.txt: cannot be written"):
         write_text(tmp_path / "file" / "x.txt", "y")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("modles", "models"),
+        ("MODELS", "models"),
+        ("modles/cross", "models/cross"),
+        ("models/corss", "models/cross"),
+        ("models/corss/deeper", "models/cross/deeper"),
+        ("zzz", None),
+        ("models/notes.txt", None),
+    ],
+)
+def test_a_folder_that_may_have_been_meant(tmp_path, given, meant):
+    (tmp_path / "models" / "cross").mkdir(parents=True)
+    (tmp_path / "models" / "notes.md").touch()
+    assert near_folder(tmp_path / given) == (tmp_path / meant if meant else None)

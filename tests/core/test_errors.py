@@ -6,6 +6,8 @@ import pickle
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError, suggestion
 
@@ -50,6 +52,29 @@ def test_an_unknown_name_suggests_near_ones():
     error = UnknownName("ranker", "bm52", ["ql", "bm25", "bm25t"])
     assert str(error) == "unknown ranker 'bm52'; did you mean 'bm25' or 'bm25t'?"
     assert (error.kind, error.name, error.known) == ("ranker", "bm52", ("bm25", "bm25t", "ql"))
+
+
+def test_a_name_in_another_case_is_suggested_first():
+    known = ["axiom/LB1", "axiom/LNC1", "axiom/TFC1"]
+    assert str(UnknownName("axiom", "axiom/tfc1", known)).endswith(
+        "did you mean 'axiom/TFC1' or 'axiom/LNC1' or 'axiom/LB1'?"
+    )
+    assert suggestion("MATCHED/LENGTH|TF", ["matched/length|tf", "ql"]) == "did you mean 'matched/length|tf'?"
+
+
+WORDS = st.text("abAB/|-", min_size=1, max_size=8)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=12, unique=True), st.data())
+@example(["X" * 300, "Y"], None)
+def test_names_that_differ_in_case_alone_come_before_all_others(known, data):
+    """Long names too, of which the comparison of letters leaves out those that are frequent."""
+    meant = known[0] if data is None else data.draw(st.sampled_from(known))
+    given = meant.swapcase()
+    same = [name for name in known if name.casefold() == given.casefold()]
+    shown = suggestion(given, known).removeprefix("did you mean ").removesuffix("?").split(" or ")
+    assert shown[: len(same)] == [repr(name) for name in same][:3]
+    assert set(shown) <= {repr(name) for name in known}
 
 
 def test_an_unknown_name_unlike_any_lists_all():

@@ -111,6 +111,12 @@ def test_silent_when_there_is_no_stream_at_all(clock, monkeypatch):
     assert shown.done == 1
 
 
+def test_what_is_counted_may_have_a_name():
+    shown = Progress("scoring", 10, io.StringIO(), unit="pairs")
+    shown.step(4)
+    assert shown.line(2.0) == "scoring:  40% 4/10 (2 pairs/s, 0:03 left)"
+
+
 @pytest.mark.parametrize(
     ("total", "done", "seconds", "line"),
     [

@@ -12,7 +12,7 @@ from whyrank.networks.encoder import new_encoder
 from whyrank.networks.network import Network, make
 from whyrank.networks.pieces import Pieces
 
-ARCHITECTURES = ("vanilla", "cedr-knrm", "cedr-drmm", "cedr-pacrr")
+ARCHITECTURES = ("vanilla", "cedr-knrm", "cedr-drmm", "cedr-pacrr", "bert-model1")
 WORDS = [f"w{i}" for i in range(60)]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ENCODER = {

@@ -20,7 +20,7 @@ from whyrank.training.schedule import Schedule
 from whyrank.training.trainer import Trainer
 from whyrank.training.validation import Validation
 
-ALL = ("knrm", "conv-knrm", "epic", "late", "sparse")
+ALL = ("knrm", "conv-knrm", "epic", "late", "sparse", "neural-model1")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]")
 WORDS = tuple(f"w{i}" for i in range(120))
 PUNCTUATION = (".", ",", "!")
@@ -49,6 +49,8 @@ def small(architecture: str, folder: Path, seed: int = 0, **settings) -> Network
         vectors = np.random.default_rng(seed).standard_normal((len(WORDS), 16))
         return factory.over(WORDS, vectors, buckets=50, **settings).eval()
     pieces = Pieces(tokenizer_file(folder))
+    if architecture == "neural-model1":
+        return factory.over_pieces(pieces, **({"dims": 16, "widths": (12, 10, 8)} | settings)).eval()
     made = make(architecture, new_encoder(SHAPE | {"vocab_size": len(pieces)}), pieces, **settings).eval()
     for parameter in made.heads():
         if not parameter.any():  # what starts at zero would hide mistakes

@@ -205,11 +205,8 @@ def test_all_edits_on_dl19_in_time(dl19):
     assert np.isfinite([finding.score for finding in found]).all()
 
 
-def test_without_the_extra_the_rest_still_runs(monkeypatch, capsys):
+def test_without_the_extra_the_rest_still_runs(monkeypatch, whyrank):
     """Edits that annotate are left out with a note when a pattern found them, and an error when named."""
-    import sys
-
-    from whyrank.cli.main import main
     from whyrank.core.errors import MissingExtra
 
     def absent(name):
@@ -218,11 +215,8 @@ def test_without_the_extra_the_rest_still_runs(monkeypatch, capsys):
     for module in ("whyrank.probes.availability", "whyrank.text.annotate"):
         monkeypatch.setattr(f"{module}.find_pipeline", absent)
     for pattern, code in (("edited/*", 0), ("edited/lemmatize", 2)):
-        monkeypatch.setattr(sys, "argv", ["whyrank", "probe", pattern, "--ranker", "bm25", "--store", "none"])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        assert stop.value.code == code, captured.err
-        assert "whyrank[nlp]" in captured.err
-        assert ("edited/case-fold" in captured.out) == (code == 0)
-        assert "edited/lemmatize " not in captured.out
+        found, out, err = whyrank("probe", pattern, "--ranker", "bm25", "--store", "none")
+        assert found == code, err
+        assert "whyrank[nlp]" in err
+        assert ("edited/case-fold" in out) == (code == 0)
+        assert "edited/lemmatize " not in out

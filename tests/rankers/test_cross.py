@@ -131,6 +131,17 @@ def test_a_network_trained_here(models):
     assert np.allclose(open_ranker(f"cross:{folder}").score(QUERIES, DOCS), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("argument", ["output=0", "output=1", "max_length=64", "truncate=last"])
+def test_what_a_network_trained_here_would_ignore_is_refused(models, argument):
+    with pytest.raises(
+        WhyrankError, match=f"{argument} is not for a network trained here.*; leave .* out"
+    ) as refused:
+        open_ranker(f"cross:{models.folder('network')}({argument})").score(["q"], ["d"])
+    assert "\n" not in str(refused.value)
+    works = open_ranker(f"cross:{models.folder('network')}(activation=sigmoid,passages=max,truncate=first)")
+    assert np.isfinite(works.score(QUERIES, DOCS)).all()
+
+
 def test_models_that_are_no_cross_encoders(models):
     with pytest.raises(BadInput, match=r"no trained classification head \(no classifier"):
         open_ranker(f"cross:{models.folder('plain')}").score(["q"], ["d"])
@@ -151,6 +162,18 @@ def test_the_bundled_model_is_a_folder_of_the_package(monkeypatch, models, tmp_p
     shutil.copytree(models.folder("network"), tmp_path / "models" / "bundled")
     expected = open_ranker(f"cross:{models.folder('network')}").score(QUERIES, DOCS)
     assert np.array_equal(open_ranker("cross:bundled").score(QUERIES, DOCS), expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("bundle", "bundled"), ("Bundled", "bundled"), ("./modles/one", "models/one"), ("models/oen", "models/one")],
+)
+def test_a_typo_in_a_path_is_answered_with_what_may_be_meant(given, meant, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "one").mkdir(parents=True)
+    with pytest.raises(BadInput, match=f"did you mean '{meant}'") as refused:
+        open_ranker(f"cross:{given}").score(["q"], ["d"])
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

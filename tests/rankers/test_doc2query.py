@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tiny_generators import KINDS, generator
 from whyrank.core.errors import MissingExtra, WhyrankError
 from whyrank.core.files import cache_folder
 from whyrank.rankers import Setting, open_ranker, rankers
@@ -19,7 +20,6 @@ from whyrank.text import generation
 
 torch = pytest.importorskip("torch", reason="the extra models is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra models is not installed")
-WORDS = ["[PAD]", "</s>", "[UNK]", "what", "is", "a", "wall", "berlin", "when", "fell", "city"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,33 +30,9 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def tokenizer():
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="[PAD]", eos_token="</s>", unk_token="[UNK]"
-    )
-
-
-@pytest.fixture(scope="module", params=["seq2seq", "causal"])
+@pytest.fixture(scope="module", params=KINDS)
 def model(request, tmp_path_factory):
-    torch.manual_seed(0)
-    size = {"vocab_size": len(WORDS), "pad_token_id": 0, "eos_token_id": 1}
-    if request.param == "seq2seq":
-        config = transformers.T5Config(
-            d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0, **size
-        )
-        made = transformers.T5ForConditionalGeneration(config)
-    else:
-        made = transformers.GPT2LMHeadModel(
-            transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, n_positions=1280, bos_token_id=1, **size)
-        )
-    path = tmp_path_factory.mktemp(request.param)
-    made.save_pretrained(path)
-    tokenizer().save_pretrained(path)
-    return str(path)
+    return generator(request.param, tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture

@@ -300,7 +300,7 @@ def test_without_bfloat16_fast_is_exact(models, monkeypatch, caplog):
     monkeypatch.setattr("whyrank.rankers.computing.has_bfloat16", lambda device: False)
     folder = models.folder("cross")
     with caplog.at_level(logging.WARNING):
-        fast = open_ranker(f"cross:{folder}(precision=fast,device=cpu)")
+        fast = open_ranker(f"cross:{folder}(precision=fast,device=cpu,backend=torch)")
         assert np.array_equal(fast.score(QUERIES, DOCS), open_ranker(f"cross:{folder}").score(QUERIES, DOCS))
     assert "cpu has no bfloat16 arithmetic here: precision=fast computes in fp32" in caplog.text
     assert "numbers=fp32" in repr(fast)
@@ -326,6 +326,7 @@ def test_devices_that_are_not_there(models, device):
     ("arguments", "message"),
     [
         ("precision=half", "unknown value of precision for ranker 'bi' 'half'; known: exact, fast"),
+        ("backend=tensorrt", "unknown value of backend for ranker 'bi' 'tensorrt'"),
         ("truncate=middle", "unknown value of truncate"),
         ("passages=best", "unknown value of passages for ranker 'bi' 'best'"),
         ("window=0", "bi: window must be a whole number, 1 or more, not 0"),

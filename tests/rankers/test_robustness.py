@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -252,6 +253,26 @@ def test_what_stands_in_for_an_array_and_fails():
 
     with pytest.raises(WhyrankError, match=r"no array \(RuntimeError: lost the weights\)"):
         checked(open_ranker("bm25"), Lazy(), 1)
+
+
+async def later():
+    return [1.0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: None, "returned nothing; return one number per pair"),
+        (lambda: (1.0 for _ in "ab"), "returned one thing of type generator; "),
+        (lambda: {"a": 1.0}, "returned one thing of type dict; "),
+        (later, "returned one thing of type coroutine; "),
+    ],
+)
+def test_what_is_no_array_is_named(make, says):
+    with pytest.raises(WhyrankError, match=says):
+        checked(open_ranker("bm25"), make(), 1)
+    gc.collect()
 
 
 # Threads

@@ -295,31 +295,18 @@ class TestStudies:
         assert len(expected) > 100
 
 
-def test_the_command_line(tmp_path, monkeypatch, capsys):
+def test_the_command_line(tmp_path, whyrank):
     import json
-    import sys
-
-    from whyrank.cli.main import main
 
     collection = open_collection("sample")
     write_run(
         tmp_path / "sys.txt", {q: {d: -s for d, s in docs.items()} for q, docs in collection.runs["bm25"].items()}
     )
-    command = [
-        "whyrank",
-        "probe",
-        "matched/relevance|length",
-        "-r",
-        f"run:{tmp_path / 'sys.txt'}",
-        "-r",
-        "run:bm25",
-        "--json",
-    ]
-    monkeypatch.setattr(sys, "argv", [*command, "--tolerance", "10%", "--delta", "0"])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    out = capsys.readouterr()
-    assert stop.value.code == 0, out.err
-    upside_down, bm25 = json.loads(out.out)
+    rankers = ("-r", f"run:{tmp_path / 'sys.txt'}", "-r", "run:bm25")
+    code, out, err = whyrank(
+        "probe", "matched/relevance|length", *rankers, "--json", "--tolerance", "10%", "--delta", "0"
+    )
+    assert code == 0, err
+    upside_down, bm25 = json.loads(out)
     assert upside_down["score"] == -bm25["score"] != 0
     assert read_run(tmp_path / "sys.txt")

@@ -17,7 +17,8 @@ NAMES = sorted(set(networks.names()) - {"cross"})
 
 
 def folder_of(models, name):
-    return models.folder("words" if name in ("knrm", "conv-knrm") else "network", name)
+    kinds = {"knrm": "words", "conv-knrm": "words", "neural-model1": "pieces"}
+    return models.folder(kinds.get(name, "network"), name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,6 +87,14 @@ class TestLate(_Contract):
 
 class TestSparse(_Contract):
     name = "sparse"
+
+
+class TestNeuralModel1(_Contract):
+    name = "neural-model1"
+
+
+class TestBertModel1(_Contract):
+    name = "bert-model1"
 
 
 class TestSparseEncoder(_Contract):

@@ -213,3 +213,15 @@ def words(folder: Path, architecture: str) -> Path:
     made = networks.networks.factory(architecture).over(WORDS, vectors, buckets=50)
     networks.save(made, folder)
     return folder
+
+
+def pieces(folder: Path, architecture: str) -> Path:
+    """A network with vectors of its own for pieces."""
+    from whyrank.networks import network as networks
+    from whyrank.networks.pieces import Pieces
+
+    torch.manual_seed(9)
+    wordpiece().save_pretrained(str(folder / "tokens"))
+    made = networks.networks.factory(architecture).over_pieces(Pieces(folder / "tokens"), dims=16, widths=(16, 16, 8))
+    networks.save(made, folder / "network")
+    return folder / "network"

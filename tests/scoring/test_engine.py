@@ -33,12 +33,6 @@ class Spy:
         return [pair for batch in self.batches for pair in batch]
 
 
-@pytest.fixture
-def store(tmp_path):
-    with ScoreStore(tmp_path / "scores.sqlite") as opened:
-        yield opened
-
-
 def codes(*values):
     return np.array(values, np.int32)
 

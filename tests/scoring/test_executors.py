@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
 import os
 from dataclasses import dataclass
 
@@ -14,7 +13,6 @@ from whyrank.scoring import (
     Executor,
     Failure,
     ProcessExecutor,
-    ScoreStore,
     SerialExecutor,
     executor,
     executors,
@@ -23,17 +21,7 @@ from whyrank.scoring.asking import Answer, Task
 from whyrank.scoring.job import Job
 from whyrank.scoring.pairs import unique_pairs
 
-
-@pytest.fixture
-def store(tmp_path):
-    with ScoreStore(tmp_path / "scores.sqlite") as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def no_workers_left():
-    yield
-    assert multiprocessing.active_children() == []
+pytestmark = pytest.mark.usefixtures("no_workers_left")
 
 
 def test_executors_are_found_by_name():
@@ -124,7 +112,7 @@ def test_no_process_starts_when_nothing_is_missing(store, monkeypatch):
     def start(*args, **kwargs):
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr("whyrank.scoring.processes._Pool", start)
+    monkeypatch.setattr("whyrank.scoring.processes._Crew", start)
     assert Engine(store, ProcessExecutor(2)).score(Plain(), *grid(2, 0, 5)).reused == 10
     with pytest.raises(AssertionError, match="was started"):
         Engine(store, ProcessExecutor(2)).score(Plain(), *grid(2, 0, 6))

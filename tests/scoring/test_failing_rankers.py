@@ -205,3 +205,40 @@ def test_a_list_of_numbers_will_do():
 def test_an_exception_without_a_message_is_named_by_its_type():
     reasons = answer(Raising(frozenset({"d"}), MemoryError()), Task(0, ["q"], ["d"])).reasons
     assert reasons == {0: "MemoryError"}
+
+
+def test_a_run_that_goes_on_is_not_stopped_by_pairs_that_failed_before(tmp_path):
+    """All that is left for the second run are pairs that fail."""
+    bad, rows = frozenset(f"d{i}" for i in range(25)), grid(1, 0, 60)
+    with ScoreStore(tmp_path / "s.sqlite") as store:
+        store_first = Engine(store, batch_size=60).score(Raising(bad), *rows)
+        again = Engine(store, batch_size=7).score(ranker := Raising(bad), *rows)
+        assert np.array_equal(store_first.values, again.values, equal_nan=True)
+        assert (len(again.failures), again.scored, again.reused) == (25, 25, 35)
+        assert {d for call in ranker.calls for d in call} == bad
+
+
+def test_new_pairs_of_a_ranker_that_broke_are_tried_twenty_times(tmp_path):
+    """It worked yesterday; the pairs that failed then say nothing, and new ones come first."""
+    with ScoreStore(tmp_path / "s.sqlite") as store:
+        Engine(store).score(Raising(frozenset(f"d{i}" for i in range(25))), *grid(1, 0, 60))
+        broken = Raising(frozenset(f"d{i}" for i in range(25)))
+        object.__setattr__(broken, "score", lambda queries, docs: _broken(broken, docs))
+        with pytest.raises(WhyrankError, match="failed on each of the first 20 pairs: OSError: gone"):
+            Engine(store, batch_size=8).score(broken, *grid(1, 0, 200))
+    assert sum(len(call) == 1 for call in broken.calls) == 20
+    assert {int(d[1:]) for call in broken.calls for d in call} <= set(range(60, 200))
+
+
+def _broken(ranker, docs):
+    ranker.calls.append(list(docs))
+    raise OSError("gone")
+
+
+def test_a_ranker_that_worked_in_another_call_may_fail_on_all_pairs_of_this_one():
+    bad = frozenset(f"d{i}" for i in range(100, 150))
+    engine = Engine(batch_size=8)
+    with pytest.raises(WhyrankError, match="first 20"):
+        engine.score(Raising(bad), *grid(1, 100, 150))
+    assert np.isfinite(engine.score(Raising(bad), *grid(1, 0, 30)).values).all()
+    assert len(engine.score(Raising(bad), *grid(1, 100, 150)).failures) == 50

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from counting_rankers import Counting, grid, read_log, true_score
 
+from side_by_side import group_is_gone, wait_for
 from whyrank.scoring import Engine, ScoreStore
 
 HERE = str(Path(__file__).parent)
@@ -31,21 +32,6 @@ def finish(process):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     return [int(number) for number in out.split()]
-
-
-def wait_for(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.005)
-
-
-def group_is_gone(process):
-    try:
-        os.killpg(process.pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def committed(path, ranker, n_queries, n_docs):

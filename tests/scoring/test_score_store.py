@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from counting_rankers import true_score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from side_by_side import in_threads
 from whyrank.core.errors import WhyrankError
 from whyrank.core.files import cache_folder
 from whyrank.scoring import Failure, ScoreStore
@@ -26,12 +26,6 @@ def put(store, identity, scores, failures=()):
     rows = np.arange(len(pairs.keys))
     wanted = zip(pairs.query_texts(rows), pairs.doc_texts(rows), strict=True)
     store.add(identity, pairs, rows, np.array([scores[pair] for pair in wanted], float), failures)
-
-
-@pytest.fixture
-def store(tmp_path):
-    with ScoreStore(tmp_path / "scores.sqlite") as opened:
-        yield opened
 
 
 def test_the_default_file_is_in_the_cache_folder():
@@ -134,30 +128,16 @@ def test_threads_may_share_a_store(store):
         for i in range(20):
             put(store, "r", {("q", f"{n}-{i}"): float(i)})
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    assert in_threads(work, 4) == []
     assert len(store.get("r", "q", [f"{n}-{i}" for n in range(4) for i in range(20)])) == 80
 
 
 def test_many_may_make_the_store_at_once(tmp_path):
-    problems = []
-
     def work(n):
-        try:
-            with ScoreStore(tmp_path / "new.sqlite") as store:
-                put(store, "r", {("q", str(n)): float(n)})
-        except Exception as error:
-            problems.append(error)
+        with ScoreStore(tmp_path / "new.sqlite") as store:
+            put(store, "r", {("q", str(n)): float(n)})
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == []
+    assert in_threads(work, 8) == []
     with ScoreStore(tmp_path / "new.sqlite") as store:
         assert store.get("r", "q", map(str, range(8))) == {str(n): float(n) for n in range(8)}
 

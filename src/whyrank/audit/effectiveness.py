@@ -23,7 +23,8 @@ class Effectiveness:
     """One measure of one run: its mean, its value per query, and how it compares with the baseline.
 
     `ci_low`, `ci_high` bound the mean difference (bootstrap over queries); `p_value` is a randomisation test of
-    the per-query differences, `p_t` the paired t-test; `p_adjusted` corrects `p_value` over all comparisons.
+    the per-query differences, `p_t` the paired t-test; `p_adjusted` corrects `p_value` over all comparisons. A group
+    of `runs` has the mean over its runs for each query, and the standard `deviation` of the means of its runs.
     """
 
     run: str
@@ -38,19 +39,29 @@ class Effectiveness:
     p_value: float | None = None
     p_t: float | None = None
     p_adjusted: float | None = None
+    runs: int = 1
+    deviation: float | None = None
 
 
 def evaluate(
     collection: Collection, runs: Mapping[str, Run], measures: Sequence[str], baseline: str | None = None,
-    correction: str = "holm", seed: int = 0,
+    correction: str = "holm", seed: int = 0, groups: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Effectiveness]:  # fmt: skip
-    """Measure every run on all judged queries; a query that a run lacks counts as zero."""
+    """Measure every run on all judged queries; a query that a run lacks counts as zero.
+
+    A group of runs, such as those of one model trained with several seeds, takes the place of its runs: for each
+    query the mean over them, before anything is tested.
+    """
     if not collection.qrels:
         raise WhyrankError(f"collection {collection.name} has no relevance judgements to evaluate with")
-    if baseline is not None and baseline not in runs:
-        raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {', '.join(runs)}")
+    _check_groups(groups or {}, runs)
     parsed = [measure_of(text) for text in measures]
-    rows = [row for name, run in runs.items() for row in _measured(collection, name, run, parsed)]
+    single = [row for name, run in runs.items() for row in _measured(collection, name, run, parsed)]
+    rows = _grouped(single, groups) if groups else single
+    if baseline is not None and baseline not in {row.run for row in rows}:
+        raise WhyrankError(
+            f"the baseline {baseline!r} is not among the runs: {', '.join(dict.fromkeys(row.run for row in rows))}"
+        )
     return _compared(rows, baseline, correction, seed) if baseline else rows
 
 
@@ -99,14 +110,45 @@ def _row(run: str, measure: str, per_query: Mapping[str, float]) -> Effectivenes
     return Effectiveness(run, measure, mean, len(ordered), ordered)
 
 
+def _check_groups(groups: Mapping[str, Sequence[str]], runs: Mapping[str, Run]) -> None:
+    for name, members in groups.items():
+        missing = [member for member in members if member not in runs]
+        if not members or missing or len(set(members)) < len(members):
+            what = f"lacks the run {missing[0]!r}" if missing else "needs runs, each one once"
+            raise WhyrankError(f"group {name!r} {what}; known runs: {', '.join(runs)}")
+        if name in runs:
+            raise WhyrankError(f"group {name!r} has the name of a run; choose another one")
+
+
+def _grouped(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> list[Effectiveness]:
+    """The rows of runs that are in no group, and one row for each group and measure."""
+    inside = {member for members in groups.values() for member in members}
+    measures = list(dict.fromkeys(row.measure for row in rows))
+    means = [
+        _mean_row(name, [row for row in rows if row.run in members and row.measure == measure])
+        for name, members in groups.items()
+        for measure in measures
+    ]
+    return [*(row for row in rows if row.run not in inside), *means]
+
+
+def _mean_row(name: str, rows: Sequence[Effectiveness]) -> Effectiveness:
+    """The mean over some runs, query by query."""
+    queries = rows[0].per_query
+    made = _row(name, rows[0].measure, {q: float(np.mean([row.per_query[q] for row in rows])) for q in queries})
+    deviation = float(np.std([row.mean for row in rows], ddof=1)) if len(rows) > 1 else None
+    return replace(made, runs=len(rows), deviation=deviation)
+
+
 def _compared(rows: list[Effectiveness], baseline: str, correction: str, seed: int) -> list[Effectiveness]:
     base = {row.measure: row for row in rows if row.run == baseline}
-    done = [row if row.run == baseline else _against(row, base[row.measure], seed) for row in rows]
+    done = [row if row.run == baseline else against(row, base[row.measure], seed) for row in rows]
     raw = np.array([np.nan if row.p_value is None else row.p_value for row in done])
     return [replace(row, p_adjusted=or_none(p)) for row, p in zip(done, adjust(raw, correction), strict=True)]
 
 
-def _against(row: Effectiveness, base: Effectiveness, seed: int) -> Effectiveness:
+def against(row: Effectiveness, base: Effectiveness, seed: int) -> Effectiveness:
+    """The row with its paired comparison with another one, without correction."""
     queries = [q for q in row.per_query if q in base.per_query]
     diffs = np.array([row.per_query[q] - base.per_query[q] for q in queries])
     interval = bootstrap_interval(diffs, np.ones(len(diffs)), seed=seed)

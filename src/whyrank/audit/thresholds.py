@@ -15,6 +15,7 @@ from whyrank.core.protocols import Ranker, Study
 from whyrank.data import Collection, open_run
 from whyrank.data.runs import first_stage
 from whyrank.scoring import Engine
+from whyrank.scoring.failures import one_line
 
 DEFAULT = "p50"
 EXACT_ONLY = "none needed, because only axioms are asked"
@@ -74,7 +75,8 @@ def _threshold(spec: str, ranker: Ranker, candidates: Candidates | None, engine:
         )
     calibration = calibrate(engine, ranker, candidates.texts, source=candidates.source)
     if not len(calibration.diffs):
-        reason = f"ranker {ranker.name} gave no two finite scores for any query of {candidates.source}"
+        why = f" ({one_line(calibration.reason)})" if calibration.reason else ""
+        reason = f"ranker {ranker.name!r} gave no two finite scores for any query of {candidates.source}{why}"
         return Threshold(_number(spec, f"{reason}, so delta cannot be calibrated; mend it, or give --delta VALUE"))
     return Threshold(delta_of(spec, calibration), calibration)
 

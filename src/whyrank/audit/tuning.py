@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -24,13 +25,19 @@ from whyrank.scoring.ranking import rerank, rescore
 
 Run = Mapping[str, Mapping[str, float]]
 
+# model1: the grid of Boytsov and Kolter, "Exploring classic and neural lexical translation models", ECIR 2021
 DEFAULT_GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {
     "bm25": {"k1": (0.6, 0.9, 1.2, 1.5, 2.0), "b": (0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9)},
     "ql": {"mu": (100.0, 250.0, 500.0, 1000.0, 1500.0, 2500.0)},
+    "model1": {
+        "p_self": (0.05, 0.1, 0.15, 0.25, 0.3, 0.35, 0.45, 0.5, 0.55, 0.6, 0.7, 0.75),
+        "lam": (0.05, 0.1, 0.15, 0.25, 0.3, 0.35, 0.45, 0.5),
+    },
 }
 
 
 MOST = 1_000  # values of one parameter
+_RANGE = re.compile(r"[-+.\deE]+(?::[-+.\deE]+){2}")
 
 
 class Trial(NamedTuple):
@@ -51,8 +58,11 @@ class Split(NamedTuple):
 
 def tune(spec: str, grid: Mapping[str, Sequence[Any]], split: Split, measure: str, runner: Runner) -> list[Trial]:
     """Measure every combination of the grid, best on the development queries first; ties keep the grid's order."""
-    call = parse_call(spec)
-    combinations = list(_combinations(grid or DEFAULT_GRIDS.get(call.name, {})))
+    call, ranges = without_ranges(parse_call(spec))
+    if twice := sorted(ranges.keys() & grid.keys()):
+        raise WhyrankError(f"{twice[0]!r} is in the call string and in --grid; leave out one of the two")
+    wanted = {**ranges, **grid}
+    combinations = list(_combinations(wanted or DEFAULT_GRIDS.get(call.name, {})))
     if not combinations or not combinations[0]:
         raise WhyrankError(f"there is no default grid for {call.name!r}; give one with --grid NAME=V1,V2,...")
     trials = [
@@ -76,37 +86,42 @@ class Runner:
     """Makes the run of a ranker for a collection: re-ranks given candidates, or retrieves."""
 
     def __init__(self, engine: Engine, setting: Setting, candidates: Run | None, depth: int) -> None:
-        self._engine, self._setting, self._candidates, self._depth = engine, setting, candidates, depth
+        self.engine, self.setting, self.depth = engine, setting, depth
+        self._candidates = candidates
         self._index: LexicalIndex | None = None
 
     def run(self, spec: str, collection: Collection) -> Run:
         """The run of the ranker that a call string describes."""
-        ranker = open_ranker(spec, self._setting)
+        ranker = open_ranker(spec, self.setting)
         if isinstance(ranker, LexicalRanker):
             return self._lexical(ranker, collection)
-        return rerank(self._engine, ranker, collection, _only_run(self._first(collection), collection))[0]
+        return rerank(self.engine, ranker, collection, self.candidates(collection))[0]
+
+    def candidates(self, collection: Collection) -> Run:
+        """The candidates of the queries of a collection."""
+        return _only_run(self._first(collection), collection)
 
     def _lexical(self, ranker: LexicalRanker, collection: Collection) -> Run:
         index = self._indexed(ranker)
         if self._candidates is None and ranker.retrieves:
-            return index.search(collection.queries, self._depth)
-        return rescore(index, collection.queries, _only_run(self._first(collection), collection))
+            return index.search(collection.queries, self.depth)
+        return rescore(index, collection.queries, self.candidates(collection))
 
     def _first(self, collection: Collection) -> Run:
         """The given candidates, else what BM25 with its default parameters retrieves."""
         if self._candidates is None:
-            plain = open_ranker("bm25", self._setting)
-            self._candidates = self._indexed(plain).search(self._all_queries(), self._depth)
+            plain = open_ranker("bm25", self.setting)
+            self._candidates = self._indexed(plain).search(self._all_queries(), self.depth)
         return self._candidates
 
     def _all_queries(self) -> Mapping[str, str]:
-        return self._setting.collection.queries if self._setting.collection else {}
+        return self.setting.collection.queries if self.setting.collection else {}
 
     def _indexed(self, ranker: Ranker) -> LexicalIndex:
-        if not isinstance(ranker, LexicalRanker) or self._setting.collection is None:
+        if not isinstance(ranker, LexicalRanker) or self.setting.collection is None:
             raise WhyrankError(f"{ranker.name} needs a collection to retrieve from")
         if self._index is None or self._index.ranker.analyzer != ranker.analyzer:
-            self._index = LexicalIndex.of(ranker, self._setting.collection.docs)
+            self._index = LexicalIndex.of(ranker, self.setting.collection.docs)
         return self._index.using(ranker)
 
 
@@ -134,11 +149,18 @@ def _only_run(run: Run, collection: Collection) -> Run:
     return {q: docs for q, docs in run.items() if q in collection.queries}
 
 
+def without_ranges(call: Call) -> tuple[Call, dict[str, list[float]]]:
+    """A call without the arguments that are written as ranges, `bm25(k1=0.6:1.2:0.3)`, and these ranges."""
+    ranged = {k: v for k, v in call.arguments.items() if isinstance(v, str) and _RANGE.fullmatch(v)}
+    kept = {k: v for k, v in call.arguments.items() if k not in ranged}
+    return call._replace(arguments=kept), dict(parse_grid(f"{name}={values}") for name, values in ranged.items())
+
+
 def parse_grid(text: str) -> tuple[str, list[float]]:
     """Parse `k1=0.6,0.9,1.2` or `k1=0.6:1.2:0.3` (from, to, step; both ends included)."""
     name, _, values = text.partition("=")
     try:
-        parts = [float(v) for v in values.replace(":", ",").split(",")]
+        parts = [_number(v) for v in values.replace(":", ",").split(",")]
     except ValueError:
         parts = []
     if not name or not parts or (":" in values and (len(parts) != 3 or parts[2] <= 0)):
@@ -151,3 +173,8 @@ def parse_grid(text: str) -> tuple[str, list[float]]:
         )
     count = int(np.floor((parts[1] - parts[0]) / parts[2] + 1e-9)) + 1
     return name, [round(parts[0] + i * parts[2], 10) for i in range(max(count, 1))]
+
+
+def _number(text: str) -> float:
+    """A number; a whole one where it is written so, for parameters that count something."""
+    return int(text) if text.strip().isdecimal() and text.isascii() else float(text)

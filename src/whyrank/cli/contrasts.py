@@ -60,6 +60,7 @@ def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels
     from whyrank.audit.catalogue import everything
     from whyrank.audit.runner import answers
     from whyrank.cli.running import make_plan
+    from whyrank.cli.setup import computed
 
     plan: Plan = make_plan(request, [study], everything())
     _one(plan.studies)
@@ -73,7 +74,7 @@ def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels
             prefix + "effect": reading.effects,
         }
         found = answer.contrasts
-    return found, columns, plan.notes
+    return found, columns, [*plan.notes, *computed(plan.rankers)]
 
 
 def _one(studies: Mapping[str, Any]) -> Any:

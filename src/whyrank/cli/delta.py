@@ -20,6 +20,7 @@ def delta(
     ranker: o.RankerOption = None,
     analyzer: o.AnalyzerOption = "lucene",
     stats: o.StatsOption = None,
+    precision: o.PrecisionOption = None,
     candidates: o.CandidatesOption = None,
     delta: Percentile = "p50",
     executor: o.ExecutorOption = "serial",
@@ -32,9 +33,11 @@ def delta(
     from whyrank.audit.thresholds import thresholds
 
     opened = setup.open_collection(collection, strict)
-    rankers = setup.open_rankers(ranker, opened, analyzer, stats)
+    rankers = setup.open_rankers(ranker, opened, analyzer, stats, precision)
     source = setup.delta_candidates(opened, None, candidates, strict)
     found = thresholds(delta, rankers, source, setup.make_engine(executor, batch_size, store))
+    for line in setup.computed(rankers):
+        setup.say(f"note: {line}")
     rows = [
         {"ranker": name, "delta": t.delta, "differences": len(t.calibration.diffs), "source": t.calibration.source,
          "percentiles": dict(t.calibration.curve())}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from whyrank.cli import options as o
 from whyrank.cli import overlap, setup
+from whyrank.cli.comparing import parse_groups
+from whyrank.cli.comparing import show as show_hypotheses
 
 if TYPE_CHECKING:
     from whyrank.audit.effectiveness import Effectiveness
+    from whyrank.audit.hypotheses import Hypothesis, Tested
     from whyrank.data import Collection
     from whyrank.data.trec import Run
 
@@ -54,10 +58,28 @@ Relevant = Annotated[
 ]
 
 
+Grouped = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group",
+        metavar="NAME=RUN,...",
+        help="Runs of one model, such as those of several seeds: their mean per query counts; repeat for several.",
+    ),
+]
+Hypotheses = Annotated[
+    str | None,
+    typer.Option(
+        "--hypotheses", metavar="FILE.yaml", help="Lines NAME: A > B about runs and groups, tested together."
+    ),
+]
+
+
 def evaluate(
     collection: o.CollectionOption = "sample",
     run: Runs = None,
+    group: Grouped = None,
     baseline: Baseline = None,
+    hypotheses: Hypotheses = None,
     measure: Measures = None,
     by: By = None,
     groups: Groups = 3,
@@ -75,37 +97,90 @@ def evaluate(
 
     With --by overlap: means by the share of query terms that occur in a relevant document.
     """
+    o.check_filled(baseline=baseline, hypotheses=hypotheses, candidates=candidates, out=out)
     if by is not None:
         overlap.check(by, out)
+        _check_plain(group, hypotheses)
+    grouped, claims = parse_groups(group or []), _claims(hypotheses)
     opened = setup.open_collection(collection, strict)
-    runs = _runs(opened, run, baseline, strict)
+    runs = _runs(opened, _names(opened, run, grouped, claims, baseline), strict)
     if by is not None:
         asked: dict[str, Any] = {"measures": measure or ["nDCG@10"], "groups": groups, "relevant": relevant}
         asked |= {"analyzer": analyzer, "baseline": baseline, "seed": seed}
         overlap.show(overlap.rows_of(opened, runs, candidates, strict, **asked), out, json_)
     else:
-        _evaluate(opened, runs, measure, baseline, correction, alpha, seed, out, json_)
+        from whyrank.audit.effectiveness import default_measures
+
+        tests = Tests(baseline, claims, grouped, correction, alpha, seed)
+        _evaluate(opened, runs, measure or default_measures(opened), tests, out, json_)
     setup.say(
         f"{len(runs)} runs on {len(opened.qrels):,} judged queries of {opened.name}" + (f": {out}" if out else "")
     )
 
 
-def _evaluate(
-    opened: Collection, runs: dict[str, Run], measure: list[str] | None, baseline: str | None,
-    correction: str, alpha: float, seed: int, out: str | None, json_: bool,
-) -> None:  # fmt: skip
-    from whyrank.audit.effectiveness import default_measures, evaluate
+class Tests(NamedTuple):
+    """What is compared with what, and how."""
 
-    rows = evaluate(opened, runs, measure or default_measures(opened), baseline, correction, seed)
+    baseline: str | None
+    claims: Sequence[Hypothesis]
+    groups: Mapping[str, Sequence[str]]
+    correction: str
+    alpha: float
+    seed: int
+
+
+def _evaluate(
+    opened: Collection, runs: dict[str, Run], measures: list[str], tests: Tests, out: str | None, json_: bool
+) -> None:
+    from whyrank.audit.effectiveness import evaluate
+    from whyrank.audit.hypotheses import judge
+
+    rows = evaluate(opened, runs, measures, tests.baseline, tests.correction, tests.seed, tests.groups)
+    found = judge(rows, tests.claims, tests.correction, tests.seed) if tests.claims else []
     if out:
         _write(rows, Path(out))
-    print(json.dumps([asdict(row) for row in rows], indent=1)) if json_ else _show(rows, alpha, correction)
+    if json_:
+        print(json.dumps(_plain(rows, found, tests.alpha), indent=1))
+        return
+    _show(rows, tests.alpha, tests.correction)
+    if found:
+        show_hypotheses(found, tests.alpha, tests.correction)
 
 
-def _runs(collection: Collection, given: list[str] | None, baseline: str | None, strict: bool) -> dict[str, Run]:
+def _plain(rows: Sequence[Effectiveness], found: Sequence[Tested], alpha: float) -> Any:
+    """The rows; where there are hypotheses, these beside them."""
+    plain = [asdict(row) for row in rows]
+    claims = [asdict(each) | {"verdict": each.verdict(alpha)} for each in found]
+    return {"runs": plain, "hypotheses": claims} if claims else plain
+
+
+def _check_plain(group: list[str] | None, hypotheses: str | None) -> None:
     from whyrank.core.errors import WhyrankError
 
-    names = list(dict.fromkeys([*([baseline] if baseline else []), *(given or collection.runs)]))
+    for name in (name for name, given in (("group", group), ("hypotheses", hypotheses)) if given):
+        raise WhyrankError(f"--{name} does not go with --by; leave out one of the two")
+
+
+def _claims(path: str | None) -> list[Hypothesis]:
+    from whyrank.audit.hypotheses import read_hypotheses
+
+    return read_hypotheses(path) if path else []
+
+
+def _names(
+    collection: Collection, given: list[str] | None, groups: Mapping[str, Sequence[str]],
+    claims: Sequence[Hypothesis], baseline: str | None,
+) -> list[str]:  # fmt: skip
+    """The runs that are asked for: given, in a group, claimed about, or the baseline; else all of the collection."""
+    asked = [*(given or []), *(run for members in groups.values() for run in members)]
+    asked += [name for claim in claims for name in (claim.better, claim.worse)]
+    first = [baseline] if baseline else []
+    return [name for name in dict.fromkeys([*first, *(asked or collection.runs)]) if name not in groups]
+
+
+def _runs(collection: Collection, names: Sequence[str], strict: bool) -> dict[str, Run]:
+    from whyrank.core.errors import WhyrankError
+
     if not names:
         raise WhyrankError(
             f"collection {collection.name} has no runs; give one with --run FILE (make it with 'whyrank rank')"
@@ -134,8 +209,8 @@ def _write(rows: list[Effectiveness], path: Path) -> None:
 def _show(rows: list[Effectiveness], alpha: float, correction: str) -> None:
     from whyrank.cli.show import figure, p_value, table
 
-    compared = any(row.baseline for row in rows)
-    header = ["run", "measure", "mean", "queries"] + (
+    compared, grouped = any(row.baseline for row in rows), any(row.runs > 1 for row in rows)
+    header = ["run", "measure", "mean", *(["runs", "sd"] if grouped else []), "queries"] + (
         ["difference", "95% interval", "p", "p adj.", "p (t)"] if compared else []
     )
     shown = []
@@ -149,8 +224,11 @@ def _show(rows: list[Effectiveness], alpha: float, correction: str) -> None:
             p_value(row.p_adjusted),
             p_value(row.p_t),
         ]
-        shown.append([row.run, row.measure, f"{row.mean:.4f}", f"{row.n_queries:,}", *(more if compared else [])])
+        spread = [f"{row.runs:,}", figure(row.deviation, ".4f")] if grouped else []
+        head = [row.run, row.measure, f"{row.mean:.4f}", *spread, f"{row.n_queries:,}"]
+        shown.append([*head, *(more if compared else [])])
     caption = (
         f"p: randomisation test over queries; * p < {alpha:g} after correction ({correction})" if compared else ""
     )
-    table("", header, shown, 2, caption)
+    caption += "\nsd: standard deviation of the means of a group's runs" if grouped else ""
+    table("", header, shown, 2, caption.strip())

@@ -73,7 +73,7 @@ def _run() -> Any:
 
     if len(sys.argv) == 1:
         sys.argv.append("--help")
-    return app(standalone_mode=False)
+    return app(prog_name="whyrank", standalone_mode=False)
 
 
 def _explained(error: Exception) -> tuple[str, int]:

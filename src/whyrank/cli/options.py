@@ -42,6 +42,14 @@ StatsOption = Annotated[
         help="Background statistics of lexical rankers, if not the collection's own.",
     ),
 ]
+PrecisionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        metavar="exact|fast",
+        help="How neural rankers compute that do not say it themselves: fast is bf16 where the hardware has it.",
+    ),
+]
 CompatOption = Annotated[
     str | None,
     typer.Option(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from whyrank.cli.request import Request, with_request
+from whyrank.core.errors import WhyrankError
 
 Patterns = Annotated[
     list[str] | None,
@@ -22,4 +23,6 @@ def probe(request: Request, patterns: Patterns = None) -> None:
     from whyrank.cli.show import findings_table
     from whyrank.probes import probes
 
+    for axiom in (pattern for pattern in patterns or () if pattern.startswith("axiom/")):
+        raise WhyrankError(f"unknown probe {axiom!r}; axioms have a command of their own: whyrank axioms '{axiom}'")
     run(request, patterns or ["*"], Catalogue(probes), "probe", findings_table)

@@ -43,6 +43,7 @@ def rank(
     max_tokens: o.MaxTokensOption = None,
     analyzer: o.AnalyzerOption = "lucene",
     stats: o.StatsOption = None,
+    precision: o.PrecisionOption = None,
     candidates: o.CandidatesOption = None,
     depth: Depth = 1000,
     seed: o.SeedOption = 0,
@@ -53,9 +54,18 @@ def rank(
     strict: o.StrictOption = False,
 ) -> None:
     """Retrieve from the collection with BM25, or re-rank the candidates of a run with any ranker or axiom."""
-    o.check_filled(method=method, analyzer=analyzer, stats=stats, candidates=candidates, store=store, out=out)
+    o.check_filled(
+        method=method,
+        analyzer=analyzer,
+        stats=stats,
+        precision=precision,
+        candidates=candidates,
+        store=store,
+        out=out,
+    )
     processes = executor if executor != "serial" else None
-    scoring = {"ranker": ranker, "stats": stats, "executor": processes, "batch-size": batch_size, "store": store}
+    scoring: dict[str, Any] = {"ranker": ranker, "stats": stats, "precision": precision, "executor": processes}
+    scoring |= {"batch-size": batch_size, "store": store}
     _check(axiom, candidates, {"method": method, "max-tokens": max_tokens}, scoring)
     preferred = None if axiom is None else _axiom(axiom, analyzer, max_tokens)
     opened = setup.open_collection(collection, strict)
@@ -63,10 +73,12 @@ def rank(
         given = setup.open_run(opened, candidates or "", strict)
         run, tag = _by_axiom(preferred, opened, given, method or "kwiksort", seed, depth), axiom or ""
     else:
-        [asked] = setup.open_rankers(ranker or ["bm25"], opened, analyzer, stats)
+        [asked] = setup.open_rankers(ranker or ["bm25"], opened, analyzer, stats, precision)
         engine, tag = setup.make_engine(executor, batch_size, store), asked.name
         candidate_run = setup.open_run(opened, candidates, strict) if candidates else None
         run = _by_ranker(asked, opened, candidate_run, analyzer, depth, engine)
+        for line in setup.computed([asked]):
+            setup.say(f"note: {line}")
     _write(run, tag, out)
 
 

@@ -19,6 +19,7 @@ class Request:
     ranker: o.RankerOption = None
     analyzer: o.AnalyzerOption = "lucene"
     stats: o.StatsOption = None
+    precision: o.PrecisionOption = None
     compat: o.CompatOption = None
     pairs: o.PairsOption = None
     candidates: o.CandidatesOption = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from whyrank.cli import setup
@@ -34,6 +35,7 @@ def run(
     with _writer(request, plan, command) or nullcontext() as writer:
         findings, points = _asked(request, plan, writer)
         spreads = _spreads(request, plan, findings)
+        plan = replace(plan, notes=[*plan.notes, *setup.computed(plan.rankers)])
         if writer is not None:
             notes, overlap = [*plan.collection.notes, *plan.notes], _overlap(request, plan, command)
             writer.finish(findings, plan.thresholds, notes, points, spreads, overlap)
@@ -53,7 +55,7 @@ def make_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue) -
 
     adjust([], request.correction)
     collection, (studies, notes) = setup.open_studies(patterns, catalogue, request)
-    rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats)
+    rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats, request.precision)
     _groups(request, rankers)
     engine = setup.make_engine(request.executor, request.batch_size, request.store)
     used = _thresholds(request, Plan(collection, studies, rankers, engine))

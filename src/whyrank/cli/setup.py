@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from whyrank.scoring import Engine, Failure
 
 BUNDLED_RANKERS = ("bm25", "ql")
+BUNDLED_MODEL = "cross:bundled"
+_OF_MODELS = ("torch", "transformers", "tokenizers", "safetensors")
 
 
 def plural(count: int, one: str, many: str = "") -> str:
@@ -48,19 +51,35 @@ def open_run(collection: Collection, name: str, strict: bool) -> Run:
 
 
 def open_rankers(
-    specs: Sequence[str] | None, collection: Collection | None, analyzer: str, stats: str | None
+    specs: Sequence[str] | None,
+    collection: Collection | None,
+    analyzer: str,
+    stats: str | None,
+    precision: str | None = None,
 ) -> list[Ranker]:
     """Make the rankers that are asked for, the bundled ones when none are."""
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core.errors import UnknownName, WhyrankError
     from whyrank.rankers import Setting, open_ranker
+    from whyrank.rankers.computing import PRECISIONS
 
-    setting = Setting(collection, analyzer, stats)
+    if precision is not None and precision not in PRECISIONS:
+        raise UnknownName("value of --precision", precision, PRECISIONS)
+    setting = Setting(collection, analyzer, stats, precision)
     found = [open_ranker(spec, setting) for spec in specs or BUNDLED_RANKERS]
     names = [ranker.name for ranker in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise WhyrankError(f"ranker {twice[0]!r} is given twice")
     return found
+
+
+def audited_rankers() -> tuple[list[str], list[str]]:
+    """The bundled rankers that can run here, with a note where the neural one cannot; nothing is imported for it."""
+    lacking = [name for name in _OF_MODELS if find_spec(name) is None]
+    if not lacking:
+        return [*BUNDLED_RANKERS, BUNDLED_MODEL], []
+    how = "pip install 'whyrank[models]'"
+    return [*BUNDLED_RANKERS], [f"{BUNDLED_MODEL}, a neural ranker, is left out: it needs {lacking[0]}; {how}"]
 
 
 def make_engine(executor: str, batch_size: int | None, store: str | None) -> Engine:
@@ -164,10 +183,19 @@ def delta_candidates(collection: Collection, delta_from: str | None, run: str | 
     )
 
 
+def computed(rankers: Sequence[Ranker]) -> list[str]:
+    """One line for each ranker, or part of one, whose scores were not computed by torch in fp32."""
+    from whyrank.rankers.deviation import lines_of
+
+    return [line for ranker in rankers for line in lines_of(ranker)]
+
+
 def report_failures(failures: Sequence[Failure]) -> None:
     """Say how many pairs have no finite score, and name the first."""
+    from whyrank.scoring.failures import one_line
+
     if failures:
         first = failures[0]
         text = first.doc if len(first.doc) <= 80 else first.doc[:77] + "..."
-        where = f"{first.reason} for query {first.query!r}, text {text!r}"
+        where = f"{one_line(first.reason)} for query {first.query!r}, text {text!r}"
         say(f"note: {len(failures):,} pairs have no finite score; the first: {where}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from whyrank.cli import options as o
 from whyrank.cli.setup import open_collection, plural, say
+from whyrank.cli.train import Sets, changed, require_torch
 
 if TYPE_CHECKING:
     from whyrank.data.term_table import TermTable
@@ -54,6 +56,19 @@ Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", metavar="FILE", help="Keep the state here, and go on from it.")
 ]
 Check = Annotated[bool, typer.Option("--check", help="Learn in double precision too, and compare.")]
+Network = Annotated[
+    Path, typer.Option("--network", metavar="FOLDER", help="A trained neural-model1.", show_default=False)
+]
+RecipeName = Annotated[
+    str | None,
+    typer.Option("--recipe", metavar="RECIPE", help="First train the network: a YAML file or a bundled recipe."),
+]
+Smallest = Annotated[float, typer.Option("--threshold", help="Smaller T(q|d) are left out of the table.")]
+Device = Annotated[str, typer.Option("--device", help="cpu or cuda; by default cuda where there is one.")]
+Block = Annotated[
+    int | None, typer.Option("--block", metavar="N", help="N x N pairs of pieces are scored at a time.", min=1)
+]
+Seed = Annotated[int | None, typer.Option("--seed", help="Instead of the recipe's first seed.")]
 
 app = typer.Typer(name="learn", help="Learn a term table.", rich_markup_mode=None)
 
@@ -90,6 +105,48 @@ def em(
     )
     table.save(out)
     say(f"{_perplexities(table)}; {plural(len(table), 'entry', 'entries')}: {out}")
+
+
+@app.command("neural")
+def neural(
+    network: Network, out: Out, recipe: RecipeName = None, set_: Sets = None, seed: Seed = None,
+    threshold: Smallest = 1e-4, block: Block = None, device: Device = "",
+) -> None:  # fmt: skip
+    """Write a neural Model 1 as a table: T(query piece | document piece) of all pieces; a recipe trains it first."""
+    o.check_filled(out=out, recipe=recipe)
+    _check_name(out)
+    require_torch()
+    from whyrank.tables.neural_export import export_table, open_network
+    from whyrank.training.running import checked_device
+
+    _check_training(recipe, set_, seed)
+    chosen = checked_device(device)
+    if recipe is not None:
+        _train_network(recipe, set_ or [], seed, network, chosen)
+    table = export_table(open_network(network), threshold, block, chosen)
+    table.save(out)
+    pairs = plural(len(table.query_terms) ** 2, "pair of pieces", "pairs of pieces")
+    say(f"{pairs}, {plural(len(table), 'entry', 'entries')}: {out}")
+    say(f"score with it: --ranker model1:{out}")
+
+
+def _check_training(recipe: str | None, settings: list[str] | None, seed: int | None) -> None:
+    from whyrank.core.errors import WhyrankError
+
+    if recipe is None and (settings or seed is not None):
+        raise WhyrankError(f"--{'set' if settings else 'seed'} changes a recipe; name one with --recipe")
+
+
+def _train_network(recipe: str, settings: list[str], seed: int | None, folder: Path, device: str) -> None:
+    from whyrank.core.errors import WhyrankError
+    from whyrank.tables.neural_export import ARCHITECTURE
+    from whyrank.training.preparing import prepare
+    from whyrank.training.running import train_seeds
+
+    made = changed(recipe, settings)
+    if made.architecture != ARCHITECTURE:
+        raise WhyrankError(f"recipe {recipe!r} trains {made.architecture}; only {ARCHITECTURE} is a table")
+    train_seeds(prepare(made), folder, [made.seeds[0] if seed is None else seed], device, say)
 
 
 def _check_name(out: str) -> None:

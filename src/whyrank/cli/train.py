@@ -41,7 +41,7 @@ def train(
     if made.architecture == TREES:
         _train_trees(made, out, seed or made.seeds)
         return
-    _require_torch()
+    require_torch()
     prepared = _prepared(made)
     if prepare is not None:
         _save(prepare, prepared)
@@ -127,7 +127,8 @@ def _train_trees(recipe: Recipe, out: Path | None, seeds: Any) -> None:
     say(f"score with it: --ranker ltr:{out}")
 
 
-def _require_torch() -> None:
+def require_torch() -> None:
+    """Raise an error where torch or transformers are not installed."""
     from importlib.util import find_spec
 
     from whyrank.core.errors import MissingExtra

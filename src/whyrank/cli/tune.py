@@ -1,9 +1,9 @@
-"""`whyrank tune`: search a ranker's parameters on a development split."""
+"""`whyrank tune`: search a ranker's parameters on a development split, or fit the weights of a fuse."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,18 +11,28 @@ from whyrank.cli import options as o
 from whyrank.cli import setup
 
 if TYPE_CHECKING:
-    from whyrank.audit.tuning import Trial
+    from whyrank.audit.fusing import Fusion
+    from whyrank.audit.tuning import Split, Trial
+    from whyrank.data import Collection
 
 Grid = Annotated[
     list[str] | None,
     typer.Option(
         "--grid",
         metavar="NAME=VALUES",
-        help="k1=0.6,0.9,1.2 or k1=0.6:1.2:0.3; repeat for several. Default: a grid for bm25 and ql.",
+        help="k1=0.6,0.9,1.2 or k1=0.6:1.2:0.3; repeat for several. Default: a grid for bm25, ql and model1.",
     ),
 ]
 Measure = Annotated[str, typer.Option("--measure", "-m", metavar="NAME", help="What to maximise.")]
-Depth = Annotated[int, typer.Option("--depth", metavar="K", help="Documents per query when retrieving.", min=1)]
+Depth = Annotated[
+    int | None,
+    typer.Option(
+        "--depth",
+        metavar="K",
+        help="Documents per query when retrieving (1000); candidates per query when weights are fitted (20).",
+        min=1,
+    ),
+]
 DevShare = Annotated[
     float,
     typer.Option(
@@ -30,6 +40,14 @@ DevShare = Annotated[
         metavar="SHARE",
         help="Tune on this share of the queries, drawn at random; measure the rest too.",
     ),
+]
+Restarts = Annotated[
+    int | None,
+    typer.Option("--restarts", metavar="N", help="Of coordinate ascent, for the weights of a fuse; 10.", min=1),
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option("--tolerance", metavar="GAIN", help="An ascent ends with a pass that gains less; 0.00001.", min=0.0),
 ]
 
 
@@ -39,33 +57,91 @@ def tune(
     grid: Grid = None,
     measure: Measure = "nDCG@10",
     candidates: o.CandidatesOption = None,
-    depth: Depth = 1000,
+    depth: Depth = None,
     dev_share: DevShare = 1.0,
+    restarts: Restarts = None,
+    tolerance: Tolerance = None,
     analyzer: o.AnalyzerOption = "lucene",
     stats: o.StatsOption = None,
     seed: o.SeedOption = 0,
+    out: o.OutOption = None,
     json_: o.JsonOption = False,
     strict: o.StrictOption = False,
 ) -> None:
-    """Search parameters on the judged queries of a development split, such as --collection PATH:dev."""
+    """Search parameters on the judged queries of a development split, such as --collection PATH:dev.
+
+    Without a grid, the weights of a fuse(of=[...]) are fitted by coordinate ascent; --out FILE.json keeps them.
+    """
+    from whyrank.audit.fusing import DEPTH
     from whyrank.audit.tuning import Runner, parse_grid, split_queries
-    from whyrank.audit.tuning import tune as search
     from whyrank.core.errors import WhyrankError
     from whyrank.rankers import Setting
     from whyrank.scoring import Engine
 
+    o.check_filled(candidates=candidates, analyzer=analyzer, stats=stats, out=out)
     specs, grids = ranker or ["bm25"], dict(map(parse_grid, grid or []))
     if len(specs) > 1 or len(grids) < len(grid or []):
         raise WhyrankError("tune takes one --ranker, and one --grid for each of its parameters")
+    fitting = _fits(specs[0], bool(grids), restarts, tolerance)
     opened = setup.open_collection(collection, strict)
     given = setup.open_run(opened, candidates, strict) if candidates else None
-    runner = Runner(Engine(), Setting(opened, analyzer, stats), given, depth)
+    runner = Runner(Engine(), Setting(opened, analyzer, stats), given, depth or (DEPTH if fitting else 1000))
     split = split_queries(opened, dev_share, seed)
-    trials = search(specs[0], grids, split, measure, runner)
-    print(json.dumps([trial._asdict() for trial in trials], indent=1)) if json_ else _show(trials, measure)
-    setup.say(
+    if fitting:
+        chosen: dict[str, Any] = {"restarts": restarts, "seed": seed, "tolerance": tolerance}
+        _fit(specs[0], split, measure, runner, {k: v for k, v in chosen.items() if v is not None}, out, json_)
+    else:
+        _search(specs[0], grids, split, measure, runner, opened, out, json_)
+
+
+def _fits(spec: str, grid: bool, restarts: int | None, tolerance: float | None) -> bool:
+    """Whether weights are to be fitted; an error for options of that where they are not."""
+    from whyrank.audit.tuning import without_ranges
+    from whyrank.core.callstrings import parse_call
+    from whyrank.core.errors import WhyrankError
+
+    call, ranges = without_ranges(parse_call(spec))
+    fitting = call.name == "fuse" and not grid and not ranges
+    for name in (name for name, given in (("restarts", restarts), ("tolerance", tolerance)) if given is not None):
+        if not fitting:
+            raise WhyrankError(f"--{name} is for the weights of a fuse(of=[...]) without --grid; leave it out")
+    return fitting
+
+
+def _search(
+    spec: str, grids: Any, split: Split, measure: str, runner: Any, opened: Collection, out: str | None, json_: bool
+) -> None:
+    from whyrank.audit.tuning import tune as search
+    from whyrank.core.files import write_text
+
+    trials = search(spec, grids, split, measure, runner)
+    text = json.dumps([trial._asdict() for trial in trials], indent=1)
+    if out:
+        write_text(out, text + "\n")
+    print(text) if json_ else _show(trials, measure)
+    best = (
         f"best of {len(trials)} settings on {len(split.dev.queries):,} queries of {opened.name}: {trials[0].ranker}"
     )
+    setup.say(best + (f"; all settings: {out}" if out else ""))
+
+
+def _fit(
+    spec: str, split: Split, measure: str, runner: Any, chosen: dict[str, Any], out: str | None, json_: bool
+) -> None:
+    from whyrank.audit.fusing import fit_fusion
+
+    found = fit_fusion(spec, split, measure, runner, **chosen)
+    use = found.save(out) if out else found.spec
+    print(_json(found)) if json_ else _show_fusion(found, measure)
+    setup.say(
+        f"best of {setup.plural(len(found.fitted.ascents), 'ascent')} "
+        f"on {len(split.dev.queries):,} queries of {split.dev.name}: {use}"
+    )
+
+
+def _json(found: Fusion) -> str:
+    rows = [row._asdict() for row in found.rows]
+    return json.dumps({"ranker": found.spec, "choices": rows, **found.facts}, indent=1)
 
 
 def _show(trials: list[Trial], measure: str) -> None:
@@ -75,3 +151,17 @@ def _show(trials: list[Trial], measure: str) -> None:
     header = ["ranker", f"{measure} dev", *(["held out"] if held_out else [])]
     rows = [[t.ranker, f"{t.dev:.4f}", *([figure(t.test, ".4f")] if held_out else [])] for t in trials]
     table("", header, rows)
+
+
+def _show_fusion(found: Fusion, measure: str) -> None:
+    from whyrank.cli.show import figure, table
+
+    held_out = found.rows[0].test is not None
+    parts = len(found.config.parts)
+    header = ["", "weights", *map(str, range(1, 1 + parts)), f"{measure} dev", *(["held out"] if held_out else [])]
+    rows = [
+        [str(i) if i <= parts else "", row.name, *(f"{w:.4f}" for w in row.weights), f"{row.dev:.4f}",
+         *([figure(row.test, ".4f")] * held_out)]
+        for i, row in enumerate(found.rows, 1)
+    ]  # fmt: skip
+    table("", header, rows, 2)

@@ -22,10 +22,14 @@ _PERCENTILE = re.compile(r"p(\d{1,3}(?:\.\d+)?)")
 
 @dataclass(frozen=True)
 class Calibration:
-    """The sorted differences of neighbours in the top of a ranker's own rankings."""
+    """The sorted differences of neighbours in the top of a ranker's own rankings.
+
+    `reason` says why the first candidate without a finite score has none.
+    """
 
     diffs: Floats
     source: str
+    reason: str = ""
 
     def quantile(self, share: float) -> float:
         """The difference below which this share of the differences lies."""
@@ -47,8 +51,9 @@ def calibrate(
     docs, doc = index_texts(text for texts in candidates.values() for text in texts.values())
     sizes = [len(texts) for texts in candidates.values()]
     query = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    scores = engine.score(ranker, list(candidates), docs, query, doc).values
-    return Calibration(np.sort(_neighbours(scores, query, k)), source)
+    scores = engine.score(ranker, list(candidates), docs, query, doc)
+    reason = scores.failures[0].reason if scores.failures else ""
+    return Calibration(np.sort(_neighbours(scores.values, query, k)), source, reason)
 
 
 def is_percentile(spec: str | float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import iscoroutine
 from typing import NamedTuple
 
 import numpy as np
@@ -78,11 +79,19 @@ def checked(ranker: Ranker, given: object, size: int) -> Floats:
     except Exception as error:  # anything can stand in for an array, and fail
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise _wrong(ranker, f"no array ({reason})") from error
+    if scores.dtype.kind == "O" and not scores.ndim:
+        raise _wrong(ranker, _one_thing(scores.item()))
     if scores.dtype.kind not in "biuf":
         raise _wrong(ranker, f"values of type {scores.dtype}")
     if scores.shape not in ((size,), (size, 1)):
         raise _wrong(ranker, f"shape {scores.shape} for {size} pairs")
     return scores.reshape(size).astype(np.float64)
+
+
+def _one_thing(found: object) -> str:
+    if iscoroutine(found):
+        found.close()  # else Python complains as well that nobody waited for it
+    return "nothing" if found is None else f"one thing of type {type(found).__name__}"
 
 
 def _wrong(ranker: Ranker, what: str) -> WhyrankError:

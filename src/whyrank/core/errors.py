@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 
 
@@ -48,8 +48,18 @@ class MissingExtra(WhyrankError):
 
 def suggestion(name: str, known: list[str]) -> str:
     """Say which known names are nearest to a wrong one, or list them all when few."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = nearest(name, known)
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"
     shown = ", ".join(known[:12]) + (f", … ({len(known)} in all)" if len(known) > 12 else "")
     return f"known: {shown}" if known else "nothing of this kind is registered"
+
+
+def nearest(name: str, known: Sequence[str], most: int = 3, cutoff: float = 0.5) -> list[str]:
+    """Known names that are alike in any case of letters; those that differ in case alone come first."""
+    folded: dict[str, list[str]] = {}
+    for each in known:
+        folded.setdefault(each.casefold(), []).append(each)
+    same = folded.pop(name.casefold(), [])
+    alike = difflib.get_close_matches(name.casefold(), folded, n=most, cutoff=cutoff)
+    return [*same, *(each for one in alike for each in folded[one])][:most]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from whyrank.core.errors import BadInput
+from whyrank.core.errors import BadInput, nearest
 
 
 @contextmanager
@@ -71,3 +71,16 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def near_folder(path: Path) -> Path | None:
+    """What a path that does not exist may have meant: its first missing part is mended by a folder beside it."""
+    missing = path
+    while not missing.parent.is_dir():
+        missing = missing.parent
+    try:
+        beside = sorted(each.name for each in missing.parent.iterdir() if each.is_dir())
+    except OSError:  # nobody may look into it
+        return None
+    near = nearest(missing.name, beside, most=1, cutoff=0.6)
+    return missing.with_name(near[0]) / path.relative_to(missing) if near else None

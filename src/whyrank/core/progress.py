@@ -14,8 +14,15 @@ T = TypeVar("T")
 class Progress:
     """Counts steps and shows share, rate and time left once two seconds have passed."""
 
-    def __init__(self, what: str, total: int | None = None, stream: TextIO | None = None, after: float = 2.0) -> None:
-        self.what, self.total, self.done = what, total, 0
+    def __init__(
+        self,
+        what: str,
+        total: int | None = None,
+        stream: TextIO | None = None,
+        after: float = 2.0,
+        unit: str = "",
+    ) -> None:
+        self.what, self.total, self.done, self.unit = what, total, 0, unit and f" {unit}"
         self._stream = stream if stream is not None else sys.stderr
         self._after, self._start, self._shown, self._width = after, time.monotonic(), 0.0, 0
 
@@ -41,10 +48,12 @@ class Progress:
         """The text of the progress line after so many seconds."""
         rate = self.done / seconds if seconds else 0.0
         if not self.total:
-            return f"{self.what}: {self.done:,} ({rate:,.0f}/s)"
+            return f"{self.what}: {self.done:,} ({rate:,.0f}{self.unit}/s)"
         left = max(self.total - self.done, 0) / rate if rate else 0.0
         share = self.done / self.total
-        return f"{self.what}: {share:4.0%} {self.done:,}/{self.total:,} ({rate:,.0f}/s, {_clock(left)} left)"
+        return (
+            f"{self.what}: {share:4.0%} {self.done:,}/{self.total:,} ({rate:,.0f}{self.unit}/s, {_clock(left)} left)"
+        )
 
     def _draw(self, text: str) -> None:
         self._stream.write("\r" + text.ljust(self._width))

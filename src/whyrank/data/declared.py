@@ -1,4 +1,4 @@
-"""`collection.yaml`: what a folder declares about itself (its name and the meaning of its grades)."""
+"""`collection.yaml`: what a folder declares about itself (its name, its grades, where its corpus is)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.data.grades import Grades
 
-_REMEDY = "known keys: name, grades (names, relevant, nonrelevant)"
+_REMEDY = "known keys: name, grades (names, relevant, nonrelevant), corpus"
 
 
 class DeclaredGrades(BaseModel):
@@ -33,20 +33,34 @@ class Declaration(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str | None = None
     grades: DeclaredGrades | None = None
+    corpus: str | None = None
 
 
 def read_declaration(path: Path) -> tuple[str | None, Grades | None]:
     """Name and grades as the file declares them; None for what it leaves open."""
+    found = _validated(path)
     try:
-        found = Declaration.model_validate(_content(path))
-        grades = found.grades.meaning() if found.grades else None
-    except ValidationError as error:
-        raise BadInput(path, _first_problem(error), _REMEDY) from None
-    except BadInput:
-        raise
+        return found.name, found.grades.meaning() if found.grades else None
     except WhyrankError as error:
         raise BadInput(path, str(error), "mend 'relevant' or 'nonrelevant'") from None
-    return found.name, grades
+
+
+def declared_corpus(path: Path) -> Path | None:
+    """The corpus file that a declaration names, if it does; a relative path starts where the declaration is."""
+    named = _validated(path).corpus
+    if named is None:
+        return None
+    file = path.parent / Path(named).expanduser()
+    if not file.is_file():
+        raise BadInput(path, f"corpus: there is no file {named}", "say where the corpus is now")
+    return file
+
+
+def _validated(path: Path) -> Declaration:
+    try:
+        return Declaration.model_validate(_content(path))
+    except ValidationError as error:
+        raise BadInput(path, _first_problem(error), _REMEDY) from None
 
 
 def _content(path: Path) -> Any:

@@ -33,14 +33,15 @@ class Judged(NamedTuple):
 def read_folder(path: Path, split: str | None = None, strict: bool = False) -> Collection:
     """Read a folder; with a split its `queries.SPLIT.tsv` and `qrels.SPLIT.txt`.
 
-    The documents are in `corpus.jsonl`, else in `passages.jsonl`, else in `candidates.SPLIT.jsonl`. A missing
-    judgement file is noted, a missing corpus or query file is an error. Runs are read when asked for.
+    The documents are in `corpus.jsonl`, else in `passages.jsonl`, else in `candidates.SPLIT.jsonl`, else in the file
+    that `collection.yaml` names. A missing judgement file is noted, a missing corpus or query file is an error. Runs
+    are read when asked for.
     """
     notes: list[str] = []
     split = _split(path, split, notes)
     dot = f".{split}" if split else ""
     asked = read_queries(_found(path, f"queries{dot}.tsv"), notes)
-    corpus = read_corpus(_corpus_file(path, split))
+    corpus = read_corpus(corpus_file(path, split))
     judged = Judged.read(find_file(path, f"qrels{dot}.txt", f"qrels{dot}.tsv"), notes, strict)
     if judged.file is None:
         notes.append(f"no qrels{dot}.txt in {path.name}: nothing is judged")
@@ -90,9 +91,14 @@ def _split(path: Path, wanted: str | None, notes: list[str]) -> str | None:
     return splits[0]
 
 
-def _corpus_file(path: Path, split: str | None) -> Path:
-    candidates = (f"candidates.{split}.jsonl",) if split else ()
-    return _found(path, "corpus.jsonl", "passages.jsonl", *candidates)
+def corpus_file(path: Path, split: str | None) -> Path:
+    """The file with the documents of a folder, its own or the one that it declares."""
+    names = ("corpus.jsonl", "passages.jsonl", *([f"candidates.{split}.jsonl"] if split else []))
+    if find_file(path, *names) is None and (path / "collection.yaml").is_file():
+        from whyrank.data.declared import declared_corpus
+
+        return declared_corpus(path / "collection.yaml") or _found(path, *names)
+    return _found(path, *names)
 
 
 def _found(path: Path, *names: str) -> Path:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
 from whyrank.core.errors import BadInput, WhyrankError, suggestion
+from whyrank.core.files import near_folder
 from whyrank.core.registry import Registry
 from whyrank.data.collection import Collection
 
@@ -115,14 +115,7 @@ def _not_found(text: str) -> str:
 def _near_folder(text: str) -> str | None:
     """The spec with its folder's name mended, where a folder beside has a name much like it."""
     head, colon, split = text.rpartition(":")
-    mended = (_mended(Path(path).expanduser(), rest) for path, rest in ((head, colon + split), (text, "")) if path)
-    return next((each for each in mended if each), None)
-
-
-def _mended(path: Path, rest: str) -> str | None:
-    missing = path
-    while not missing.parent.is_dir():
-        missing = missing.parent
-    siblings = [each.name for each in missing.parent.iterdir() if each.is_dir()]
-    near = difflib.get_close_matches(missing.name, siblings, n=1)
-    return f"{missing.with_name(near[0]) / path.relative_to(missing)}{rest}" if near else None
+    given = [
+        (near_folder(Path(path).expanduser()), rest) for path, rest in ((head, colon + split), (text, "")) if path
+    ]
+    return next((f"{path}{rest}" for path, rest in given if path is not None), None)

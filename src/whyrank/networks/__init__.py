@@ -18,6 +18,8 @@ networks: Registry[Any] = Registry(
         "epic": "whyrank.networks.epic:EpicNetwork",
         "late": "whyrank.networks.late:LateNetwork",
         "sparse": "whyrank.networks.sparse:SparseNetwork",
+        "neural-model1": "whyrank.networks.neural_model1:NeuralModel1",
+        "bert-model1": "whyrank.networks.bert_model1:BertModel1",
     },
 )
 

@@ -68,8 +68,12 @@ class SeparateNetwork(Network):
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One score per pair."""
+        return self.interact(*self.encoded(batch))
+
+    def encoded(self, batch: Mapping[str, Tensor]) -> tuple[Encoded, Encoded]:
+        """The encodings of the query and the text of each pair."""
         queries = take(self.encode_queries(_part(batch, "query.")), batch["query"])
-        return self.interact(queries, take(self.encode_docs(_part(batch, "doc.")), batch["doc"]))
+        return queries, take(self.encode_docs(_part(batch, "doc.")), batch["doc"])
 
 
 def encode(network: SeparateNetwork, side: Side, ids: Sequence[Ids], batch: int = 64, device: Any = "cpu") -> Encoded:

@@ -37,6 +37,7 @@ class BiEncoder(NeuralRanker):
     max_length: int | None = None
 
     registered: ClassVar[str] = "bi"
+    converts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
@@ -70,4 +71,4 @@ class BiEncoder(NeuralRanker):
             scorer.model.max_seq_length = self.max_length
         if self.truncate == "last":
             scorer.model.tokenizer.truncation_side = "left"
-        return scorer
+        return scorer.taken_over(self.name)

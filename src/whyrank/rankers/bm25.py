@@ -74,6 +74,7 @@ class BM25:
     analyzer: str | None = None
     stats: str | None = None
 
+    explains: ClassVar[bool] = True
     scale: ClassVar[str] = "sum of term weights"
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Scores on a common footing: fixed shifts and scales, or the place among the candidates of a fixed run.
+"""Scores on a common footing: fixed shifts and scales, what the query is worth, or the place among fixed candidates.
 
 A ranker is asked about single pairs, in batches whose composition means nothing. So no normalisation here looks at
 the batch: min-max, z-score and rank compare a score with those of the query's candidates in a run that is chosen
@@ -20,6 +20,7 @@ from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Floats, Ranker
 from whyrank.data import Collection, Run, ranking, texts_of
 from whyrank.rankers.nesting import batch_size_of
+from whyrank.rankers.query_scales import query_scale
 
 Curve = Callable[[Floats], Floats]
 
@@ -52,6 +53,20 @@ class Fixed:
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         """One straight line per ranker."""
         return [line(shift, scale) for shift, scale in zip(self.shifts, self.scales, strict=True)]
+
+
+@dataclass(frozen=True)
+class ByQuery:
+    """Score by what the query alone is worth to a ranker: the sum of its IDFs, the number of its tokens."""
+
+    @property
+    def identity(self) -> str:
+        """It depends on the rankers alone."""
+        return "query"
+
+    def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
+        """One straight line through 0 per ranker."""
+        return [line(0.0, query_scale(ranker, query)) for ranker in rankers]
 
 
 @dataclass(frozen=True, repr=False, eq=False)

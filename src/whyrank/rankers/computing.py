@@ -1,4 +1,4 @@
-"""Where and how a neural model computes: the device, the number format, and batches made one ahead."""
+"""Where and how a neural model computes: the device, the number format, who computes; batches made one ahead."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,31 +22,62 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PRECISIONS = ("exact", "fast")
-_HEAD = 2  # a linear layer with so few outputs gives scores
+BACKENDS = ("auto", "torch", "openvino", "onnx")
+HEAD = 2  # a linear layer with so few outputs gives scores
+_PACKAGES = {"openvino": ("openvino",), "onnx": ("onnxruntime", "onnx")}
+_QUICKEST = {True: ("openvino",), False: ("openvino", "onnx")}  # before torch, with bfloat16 arithmetic and without
+_TOKENS = 1024  # of a batch that one thread computes
 _MISSING = re.compile(r"^(\S+)\s*\|.*MISSING|newly initialized: \['([^']+)'", re.MULTILINE)
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Computing:
-    """A device, and whether matrix products are computed in bfloat16 there."""
+    """A device, whether matrix products are computed in bfloat16 there, and the back end that computes them."""
 
     device: str
     half: bool = False
+    backend: str = "torch"
 
     @classmethod
-    def of(cls, device: str | None, precision: str) -> Computing:
-        """The device that is asked for (by default CUDA where there is one); bfloat16 where fast and in hardware."""
-        name = _device(device)
-        half = precision == "fast" and has_bfloat16(name)
-        if precision == "fast" and not half:
+    def of(cls, device: str | None, precision: str, backend: str = "torch") -> Computing:
+        """The device that is asked for (by default CUDA where there is one); bfloat16 where fast and in hardware.
+
+        Of the back ends, `auto` takes torch for what is exact, and on a CPU the quickest that is installed for what
+        is fast: it is a fixed order, so that the same call has the same identity tomorrow.
+        """
+        name = _device(_cpu(device, backend) if backend in _PACKAGES else device)
+        fast, half = precision == "fast", precision == "fast" and has_bfloat16(name)
+        if fast and not half:
             log.warning("%s has no bfloat16 arithmetic here: precision=fast computes in fp32", name)
-        return cls(name, half)
+        if backend == "auto":
+            able = [each for each in _QUICKEST[half] if fast and name == "cpu" and installed(each)]
+            backend = next(iter(able), "torch")
+        return cls(name, half and backend != "onnx", backend)
 
     @property
     def format(self) -> str:
         """The number format of matrix products: fp32 or bf16."""
         return "bf16" if self.half else "fp32"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether torch computes in fp32."""
+        return not self.half and self.backend == "torch"
+
+    @property
+    def exact(self) -> Computing:
+        """Torch in fp32 on the same device."""
+        return Computing(self.device)
+
+    @property
+    def by_torch(self) -> Computing:
+        """Torch in the same number format."""
+        return Computing(self.device, self.half)
+
+    def __str__(self) -> str:
+        """What identities say of it."""
+        return f"numbers={self.format}" + ("" if self.backend == "torch" else f" backend={self.backend}")
 
     @property
     def on_gpu(self) -> bool:
@@ -57,9 +89,11 @@ class Computing:
         """How many tokens go into one batch: on a CPU, what each core has near at hand."""
         if self.on_gpu:
             return 32_768
+        if self.backend != "torch":  # which computes as many batches at a time as there are threads
+            return _TOKENS
         import torch
 
-        return min(1024 * torch.get_num_threads(), 16_384)
+        return min(_TOKENS * torch.get_num_threads(), 16_384)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -68,7 +102,8 @@ class Computing:
 
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode())
-            stack.enter_context(torch.autocast(self.device.partition(":")[0], torch.bfloat16, enabled=self.half))
+            half = self.half and self.backend == "torch"
+            stack.enter_context(torch.autocast(self.device.partition(":")[0], torch.bfloat16, enabled=half))
             if self.on_gpu and not self.half:
                 stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=False))
             yield
@@ -79,8 +114,8 @@ class Computing:
         from torch import nn
 
         model = model.to(self.device, torch.float32).eval().requires_grad_(False)
-        heads = (m for m in model.modules() if isinstance(m, nn.Linear) and m.out_features <= _HEAD)
-        for head in heads if self.half else ():
+        heads = (m for m in model.modules() if isinstance(m, nn.Linear) and m.out_features <= HEAD)
+        for head in heads if self.half and self.backend == "torch" else ():
             head.forward = _in_fp32(head.forward, self.device)  # type: ignore[method-assign]
         return model
 
@@ -93,6 +128,11 @@ def has_bfloat16(device: str) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     able = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return device == "cpu" and any(getattr(torch.cpu, name, bool)() for name in able)
+
+
+def installed(backend: str) -> bool:
+    """Whether the packages of a back end are there; torch is taken for granted."""
+    return all(find_spec(package) is not None for package in _PACKAGES.get(backend, ()))
 
 
 def use_threads(threads: int | None) -> None:
@@ -152,6 +192,14 @@ class _Heard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         found = (name for row in _MISSING.findall(record.getMessage()) for name in row if name)
         self.missing += [name for name in found if "pooler" not in name]  # which no ranker reads unless it is trained
+
+
+def _cpu(given: str | None, backend: str) -> str:
+    if given not in (None, "cpu"):
+        raise WhyrankError(
+            f"backend={backend} computes on the CPU, not on {given}; leave out the device or the back end"
+        )
+    return "cpu"
 
 
 def _device(given: str | None) -> str:

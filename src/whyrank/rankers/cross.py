@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from whyrank.core.checks import check_whole
-from whyrank.core.errors import BadInput
+from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.protocols import Floats
 from whyrank.networks.batches import Arrays
 from whyrank.networks.pieces import Ids
@@ -47,6 +47,7 @@ class CrossEncoder(NeuralRanker):
     max_length: int | None = None
 
     registered: ClassVar[str] = "cross"
+    converts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
@@ -67,9 +68,19 @@ class CrossEncoder(NeuralRanker):
         else:
             from whyrank.rankers.trained import network_reader
 
+            self._check_network()
             reader = network_reader(folder, self.registered, self._computing)
             first_only(reader)
-        return JointScorer(reader, self._computing, activation=activation)
+        return JointScorer.of(self.name, reader, self._computing, activation)
+
+    def _check_network(self) -> None:
+        """Refuse arguments that would do nothing: a network trained here knows its output and its lengths."""
+        idle = {"output": self.output is not None, "max_length": self.max_length is not None}
+        for name in (name for name, given in (idle | {"truncate": self.truncate != "first"}).items() if given):
+            raise WhyrankError(
+                f"ranker {self.name!r}: {name}={getattr(self, name)} is not for a network trained here, which has "
+                f"one output and reads as many pieces as in training; leave {name} out (long texts: passages=max)"
+            )
 
 
 def sigmoid(scores: Floats) -> Floats:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -12,13 +13,16 @@ import numpy as np
 
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.rankers.backends import Array, Compiled, Test, Traceable, taken_over
 from whyrank.rankers.computing import Computing, ahead, by_length
 from whyrank.rankers.passages import TextPairs
 from whyrank.rankers.weights import config_of
 
+EMBEDDING = "sentence_embedding"
 KEPT = 512 * 2**20  # bytes of embeddings that outlive a call
 PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _CHARACTERS_PER_TOKEN = 4  # only to make batches of about the same size
+_EXAMPLES = (["Ice is water that froze.", "snow"], ["ice and snow " * 180, "Where do glaciers come from?", "?"])
 
 
 class Vectors(Protocol):
@@ -58,12 +62,14 @@ class EmbeddingScorer:
         vectors: what its outputs are.
         computing: where it computes, and in which number format.
         prompts: what is put before queries and before texts.
+        compiled: the model in the form of another back end than torch.
     """
 
     model: Any
     vectors: Vectors
     computing: Computing
     prompts: Mapping[str, str]
+    compiled: Compiled | None = None
     kept: Kept = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +84,23 @@ class EmbeddingScorer:
         prompts = {task: prompt_of(model, task) if own.get(task) is None else str(own[task]) for task in PROMPTS}
         return cls(model, models.vectors(model), computing, prompts)
 
+    def taken_over(self, name: str) -> EmbeddingScorer:
+        """The same scorer that computes as it is asked to, or by torch where a back end cannot take the model.
+
+        The model is traced with texts, and must give what torch gives for other texts and for queries.
+        """
+        if self.computing.backend == "torch":
+            return self
+        (first, own), *others = ((self._features(texts, task), task) for texts in _EXAMPLES for task in PROMPTS)
+        tests = [Test(_arrays(features), partial(self._embedded, features, task)) for features, task in others]
+        call = partial(self._traced, first, own)
+        computing, compiled = taken_over(name, Traceable(self.model, call, _arrays(first), tests), self.computing)
+        return replace(self, computing=computing, compiled=compiled)
+
+    def exact(self) -> EmbeddingScorer:
+        """The same model by torch in fp32."""
+        return replace(self, computing=self.computing.exact, compiled=None)
+
     def __call__(self, pairs: TextPairs) -> Floats:
         """One similarity per pair."""
         queries, docs = self.embed(pairs.queries, "query"), self.embed(pairs.docs, "document")
@@ -88,13 +111,21 @@ class EmbeddingScorer:
         keys = [blake2b(f"{task} {text}".encode(), digest_size=16).digest() for text in texts]
         found = {i: self.kept.get(key) for i, key in enumerate(keys)}
         new = [i for i, known in found.items() if known is None]
-        with self.computing.running():
-            for rows, features in ahead(self._batches([texts[i] for i in new], task)):
-                made = self.vectors.take(self._outputs(features, task))
-                found |= {new[row]: embedding for row, embedding in zip(rows.tolist(), made, strict=True)}
+        for rows, made in self._made([texts[i] for i in new], task):
+            found |= {new[row]: embedding for row, embedding in zip(rows.tolist(), made, strict=True)}
         for i in new:
             self.kept.add(keys[i], found[i], self.vectors.size(found[i]))
         return [found[i] for i in range(len(texts))]
+
+    def _made(self, texts: Sequence[str], task: str) -> Iterable[tuple[Ints, list[Any]]]:
+        import torch
+
+        batches = self._batches(texts, task)
+        if self.compiled is not None:
+            found = self.compiled.each((rows, _arrays(features)) for rows, features in batches)
+            return ((rows, self.vectors.take({EMBEDDING: torch.from_numpy(made)})) for rows, made in found)
+        with self.computing.running():
+            return [(rows, self.vectors.take(self._outputs(given, task))) for rows, given in ahead(batches)]
 
     def _batches(self, texts: Sequence[str], task: str) -> Iterator[tuple[Ints, Any]]:
         """Tokenised texts of about the same length."""
@@ -104,11 +135,20 @@ class EmbeddingScorer:
         order = np.argsort(-ties, kind="stable")
         for some in by_length(lengths[order], self.computing.tokens):
             rows = order[some]
-            yield rows, self.model.preprocess([texts[i] for i in rows], prompt=self.prompts[task], task=task)
+            yield rows, self._features([texts[i] for i in rows], task)
+
+    def _features(self, texts: Sequence[str], task: str) -> Any:
+        return self.model.preprocess(list(texts), prompt=self.prompts[task], task=task)
 
     def _outputs(self, features: Mapping[str, Any], task: str) -> Any:
         placed = {k: v.to(self.computing.device) if hasattr(v, "to") else v for k, v in features.items()}
         return self.model(placed, task=task)
+
+    def _embedded(self, features: Mapping[str, Any], task: str) -> Any:
+        return self._outputs(features, task)[EMBEDDING]
+
+    def _traced(self, constants: Mapping[str, Any], task: str, tensors: Mapping[str, Any]) -> Any:
+        return self._embedded({**constants, **tensors}, task)
 
 
 class Kept:
@@ -157,6 +197,11 @@ def load_model(folder: Path, name: str, computing: Computing) -> Any:
         str(folder), device=computing.device, model_kwargs=arguments, local_files_only=True, trust_remote_code=False
     )
     return computing.placed(made)
+
+
+def _arrays(features: Mapping[str, Any]) -> dict[str, Array]:
+    """What a tokenizer gave as arrays, without what is no tensor."""
+    return {name: value.numpy() for name, value in features.items() if hasattr(value, "numpy")}
 
 
 def prompt_of(model: Any, task: str) -> str:

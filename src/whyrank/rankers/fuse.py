@@ -9,16 +9,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from whyrank.core.answers import Answered, ask, name_of
+from whyrank.core.callstrings import parse_call
 from whyrank.core.checks import check_number, check_text, check_whole
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.protocols import Floats, Ranker
 from whyrank.core.registry import call_of
 from whyrank.data import open_run
 from whyrank.data.runs import first_stage
-from whyrank.rankers.calibration import KINDS, Candidates, Fixed, Footing, PerQuery
+from whyrank.rankers.calibration import KINDS, ByQuery, Candidates, Fixed, Footing, PerQuery
+from whyrank.rankers.fused_weights import read_weights
 from whyrank.rankers.grouping import distinct, places
 from whyrank.rankers.nesting import all_cacheable, batch_size_of, opened, specs
 from whyrank.rankers.opening import Setting
+
+_WITHOUT = ("none", "query")  # normalisations that need no candidates
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,15 @@ class Fuse:
     | minmax | (s - least) / (greatest - least) |
     | zscore | (s - mean) / standard deviation |
     | rank | 1 / (k + 1 + number of candidates with a higher score), k = 60 |
+    | query | s / what the query is worth: sum of IDFs for bm25, number of query tokens for ql, 1 for others |
 
     Least, greatest, mean, deviation and number are those of the query's candidates, which are fixed beforehand: the
     `depth` best documents of the run `candidates` (a run of the collection or a file; without a name the collection's
     first-stage run). No score depends on what else is in a batch. A query without candidates has no score, except
-    with `none`. Where all candidates score the same, the scale is 1.
+    with `none` and `query`. Where all candidates score the same, the scale is 1.
+
+    With `fields`, a list of analyzers, each ranker of `of` is asked once with each of them. `weights` may be a file
+    that `whyrank tune --out FILE` wrote.
 
     Fox and Shaw, "Combination of multiple searches", TREC-2 (1994); Lee, "Analyses of multiple evidence combination",
     SIGIR 1997; Montague and Aslam, "Relevance score normalization for metasearch", CIKM 2001; Cormack et al.,
@@ -43,24 +51,27 @@ class Fuse:
     """
 
     of: Sequence[str] = field(hash=False)
-    weights: Sequence[float] | None = field(default=None, hash=False)
+    weights: Sequence[float] | str | None = field(default=None, hash=False)
     normalise: str = "none"
     shifts: Sequence[float] | None = field(default=None, hash=False)
     scales: Sequence[float] | None = field(default=None, hash=False)
     candidates: str | None = None
     depth: int = 100
     k: float = 60.0
+    fields: Sequence[str] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", specs("fuse", self.of))
-        if self.normalise not in ("none", *KINDS):
-            raise UnknownName("normalisation of fuse", self.normalise, ("none", *KINDS))
+        object.__setattr__(self, "fields", _fields(self.fields))
+        object.__setattr__(self, "of", self._rankers())
+        if self.normalise not in (*_WITHOUT, *KINDS):
+            raise UnknownName("normalisation of fuse", self.normalise, (*_WITHOUT, *KINDS))
         for name in ("weights", "shifts", "scales"):
             self._check_numbers(name)
         if self.normalise != "none" and (self.shifts is not None or self.scales is not None):
             raise WhyrankError(f"fuse: shifts and scales are for normalise=none; {self.normalise} finds its own")
-        if self.normalise == "none" and self.candidates is not None:
-            raise WhyrankError("fuse: candidates are for normalise=minmax, zscore or rank; none needs no candidates")
+        if self.normalise in _WITHOUT and self.candidates is not None:
+            needs = f"{self.normalise} needs no candidates"
+            raise WhyrankError(f"fuse: candidates are for normalise=minmax, zscore or rank; {needs}")
         check_text("fuse: candidates", self.candidates)
         check_whole("fuse: depth", self.depth, 1)
         check_number("fuse: k", self.k, 0)
@@ -70,14 +81,34 @@ class Fuse:
         """Call string."""
         return call_of(self, "fuse")
 
+    @property
+    def parts(self) -> list[str]:
+        """The rankers that are added up, one for each field where there are fields."""
+        if self.fields is None:
+            return list(self.of)
+        calls = [parse_call(each) for each in self.of]
+        return [str(c._replace(arguments={**c.arguments, "analyzer": f})) for c in calls for f in self.fields]
+
     def bind(self, setting: Setting) -> FusedRanker:
-        """Open all parts in the setting, and fix the candidates."""
-        weights = tuple(map(float, self.weights or [1.0] * len(self.of)))
-        return FusedRanker(self.name, opened(self.of, setting), weights, self._footing(setting))
+        """Open all parts in the setting, read the weights, and fix the candidates."""
+        given = self.weights or [1.0] * len(self.parts)
+        found = read_weights(given, self.parts, self.normalise) if isinstance(given, str) else given
+        return FusedRanker(self.name, opened(self.parts, setting), tuple(map(float, found)), self._footing(setting))
+
+    def _rankers(self) -> list[str]:
+        """The call strings of `of`; with fields one is enough."""
+        if self.fields is None:
+            return specs("fuse", self.of)
+        given = [self.of] if isinstance(self.of, str) else self.of
+        if isinstance(given, list | tuple) and len(given) == 1 and isinstance(given[0], str):
+            return [str(parse_call(given[0]))]
+        return specs("fuse", given)
 
     def _footing(self, setting: Setting) -> Footing:
+        if self.normalise == "query":
+            return ByQuery()
         if self.normalise == "none":
-            shifts, scales = self.shifts or [0.0] * len(self.of), self.scales or [1.0] * len(self.of)
+            shifts, scales = self.shifts or [0.0] * len(self.parts), self.scales or [1.0] * len(self.parts)
             return Fixed(tuple(map(float, shifts)), tuple(map(float, scales)))
         name = self.candidates or (first_stage(setting.collection) if setting.collection else None)
         if setting.collection is None or name is None:
@@ -89,11 +120,11 @@ class Fuse:
         return PerQuery(self.normalise, Candidates.of(setting.collection, run, self.depth), float(self.k))
 
     def _check_numbers(self, name: str) -> None:
-        given = getattr(self, name)
-        if given is None:
+        given, size = getattr(self, name), len(self.parts)
+        if given is None or (name == "weights" and isinstance(given, str) and given):
             return
-        if not isinstance(given, list | tuple) or len(given) != len(self.of):
-            raise WhyrankError(f"fuse: {name} must be a list with a number for each of the {len(self.of)} rankers")
+        if not isinstance(given, list | tuple) or len(given) != size:
+            raise WhyrankError(f"fuse: {name} must be a list with a number for each of the {size} rankers")
         for number in given:
             check_number(f"fuse: {name}", number, -math.inf)
         if name == "scales" and not all(given):
@@ -145,3 +176,14 @@ class FusedRanker:
             for scores, weight, curve in zip(given.scores, self.weights, curves, strict=True):
                 total[rows] += weight * curve(scores[rows])
         return given._replace(scores=total)
+
+
+def _fields(given: object) -> list[str] | None:
+    """Two or more analyzers, or none at all."""
+    if given is None:
+        return None
+    if not isinstance(given, list | tuple) or len(given) < 2 or not all(isinstance(each, str) for each in given):
+        raise WhyrankError(
+            f"fuse: fields must be a list of two or more analyzers, such as fields=['lemmas','words'], not {given!r}"
+        )
+    return list(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +12,16 @@ from whyrank.core.protocols import Codes, Floats, Ints
 from whyrank.rankers import kernels
 from whyrank.rankers.background import Background
 from whyrank.text import Analyzer, Tokens
+
+if TYPE_CHECKING:
+    from whyrank.core.explanations import Explanation
+
+
+class Counted(NamedTuple):
+    """Distinct term ids in order of appearance, and how often each occurs."""
+
+    ids: Codes
+    counts: Ints
 
 
 class Weights(NamedTuple):
@@ -89,11 +99,15 @@ class LexicalRanker:
 
     def query(self, text: str) -> tuple[Codes, Weights]:
         """Distinct term ids of a query in order of appearance, and their weights."""
-        ids = self.analyzer.queries([text]).ids
-        distinct, first, counts = np.unique(ids, return_index=True, return_counts=True)
-        order = np.argsort(first)
-        terms = [self.analyzer.vocabulary.terms[i] for i in distinct[order]]
-        return distinct[order].astype(np.int32), self.formula.weights(self.background, terms, counts[order])
+        asked = counted(self.analyzer.queries([text]).ids)
+        terms = [self.analyzer.vocabulary.terms[i] for i in asked.ids]
+        return asked.ids, self.formula.weights(self.background, terms, asked.counts)
+
+    def explain(self, query: str, text: str) -> Explanation:
+        """The matrix behind the score of one text."""
+        from whyrank.rankers.lexical_explanations import explain
+
+        return explain(self, query, text)
 
 
 class TextScorer:
@@ -115,6 +129,13 @@ class TextScorer:
         if len(self._slot) < len(self._ranker.analyzer.vocabulary):
             self._slot = np.full(len(self._ranker.analyzer.vocabulary), -1, np.int32)
         return self._slot
+
+
+def counted(ids: Codes) -> Counted:
+    """Count term ids."""
+    distinct, first, counts = np.unique(ids, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return Counted(distinct[order].astype(np.int32), counts[order])
 
 
 def weighed(weights: Weights, tf: Codes, lengths: Ints) -> Floats:

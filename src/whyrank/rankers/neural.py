@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from multiprocessing import parent_process
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -15,13 +17,31 @@ from whyrank.core.checks import check_text, check_whole
 from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError
 from whyrank.core.protocols import Floats
 from whyrank.core.registry import call_of
-from whyrank.rankers.computing import PRECISIONS, Computing, quiet, use_threads
+from whyrank.rankers.computing import BACKENDS, PRECISIONS, Computing, installed, quiet, use_threads
+from whyrank.rankers.deviation import Deviation, Watch
 from whyrank.rankers.passages import HOWS, Passages, TextPairs
 from whyrank.rankers.weights import check_folder, digest_of, model_folder
 
-Scorer = Callable[[TextPairs], Floats]
-_NOT_IDENTITY = ("resource", "device", "threads")
+_NOT_IDENTITY = ("resource", "device", "threads", "backend")  # of the back end, what is really used is part of it
 _PACKAGES = ("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "huggingface_hub")
+log = logging.getLogger(__name__)
+
+
+class Scorer(Protocol):
+    """A loaded model that scores pairs."""
+
+    @property
+    def computing(self) -> Computing:
+        """Where and how it really computes."""
+        ...
+
+    def __call__(self, pairs: TextPairs) -> Floats:
+        """One score per pair."""
+        ...
+
+    def exact(self) -> Scorer:
+        """The same model by torch in fp32."""
+        ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,6 +52,8 @@ class NeuralRanker:
         resource: a model folder, or a hub id (ORG/NAME, ORG/NAME@REVISION).
         device: cpu, cuda, cuda:1, ...; by default CUDA where there is one.
         precision: `exact` computes in fp32; `fast` in bf16 where the hardware has it, else in fp32.
+        backend: who computes on a CPU: `torch`, `openvino` or `onnx`; `auto` is torch for what is exact, and the
+            quickest that is installed for what is fast. A model that a back end cannot take is left to torch.
         threads: of the CPU; by default what torch chooses, and 1 in each of several worker processes.
         truncate: which pieces of what is too long for the model are read, the `first` or the `last` ones.
         passages: how a long text is scored: `truncate` as a whole that the model cuts, `first` by its first
@@ -43,6 +65,7 @@ class NeuralRanker:
     resource: str
     device: str | None = None
     precision: str = "exact"
+    backend: str = "auto"
     threads: int | None = None
     truncate: str = "first"
     passages: str = "truncate"
@@ -51,11 +74,13 @@ class NeuralRanker:
 
     registered: ClassVar[str]
     truncations: ClassVar[tuple[str, ...]] = ("first", "last")
+    converts: ClassVar[bool] = False  # whether other back ends than torch are known to compute it well
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; whether the model is there shows when it is needed."""
         check_text(f"{self.registered}: device", self.device)
         self._check_choice("precision", self.precision, PRECISIONS)
+        self._check_choice("backend", self.backend, BACKENDS)
         self._check_choice("truncate", self.truncate, self.truncations)
         self._check_choice("passages", self.passages, HOWS)
         for what, value in (("window", self.window), ("stride", self.stride), ("threads", self.threads or 1)):
@@ -85,10 +110,31 @@ class NeuralRanker:
         pairs = TextPairs.of(queries, docs)
         if not len(pairs.query):
             return np.zeros(0)
+        found = self._scored(self._scorer, pairs)
+        if parent_process() is None:  # else the parent watches, who sees the pairs of all workers
+            self.note_scored(queries, docs)
+        return found
+
+    def note_scored(self, queries: Sequence[str], docs: Sequence[str]) -> None:
+        """Note that these pairs were scored: on the first ones, what is not exact is compared with fp32."""
+        if self._watch is not None:
+            self._watch.add(queries, docs)
+
+    @property
+    def deviation(self) -> Deviation | None:
+        """How far scores are from those of torch in fp32; None where that is what computes, or nothing was scored."""
+        return self._watch.deviation if self._watch is not None else None
+
+    @property
+    def how_computed(self) -> str | None:
+        """One line on how scores were computed, where that is not by torch in fp32."""
+        return self._watch.line if self._watch is not None else None
+
+    def _scored(self, scorer: Scorer, pairs: TextPairs) -> Floats:
         if self.passages == "truncate":
-            return self._scorer(pairs)
+            return scorer(pairs)
         cut = Passages.of(pairs, self.passages, self.window, self.stride)
-        return cut.joined(self._scorer(cut.pairs), self.passages)
+        return cut.joined(scorer(cut.pairs), self.passages)
 
     def _load(self, folder: Path) -> Scorer:
         """Load the model."""
@@ -130,15 +176,46 @@ class NeuralRanker:
         """Arguments that scores depend on, defaults included, the number format, and the digest of the model."""
         arguments = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_IDENTITY}
         call = Call(self.registered, self.resource, arguments)
-        numbers = "fp32" if self.precision == "exact" else self._computing.format
-        return f"{call} numbers={numbers} model={digest_of(self._folder)}"
+        return f"{call} {self._used} model={digest_of(self._folder)}"
+
+    @property
+    def _used(self) -> Computing:
+        """How scores are computed; whether a back end can take the model shows when it is loaded."""
+        if self.precision == "exact" and self._backend == "torch":
+            return Computing("cpu")  # which device makes no difference here, and torch need not be imported
+        return self._computing if self._computing.backend == "torch" else self._scorer.computing
 
     @cached_property
     def _computing(self) -> Computing:
+        if not installed(self._backend):
+            raise MissingExtra(f"ranker {self.name!r}", "fast")
         try:
-            return Computing.of(self.device, self.precision)
+            return Computing.of(self.device, self.precision, self._backend)
         except ModuleNotFoundError:
             raise MissingExtra(f"ranker {self.name!r}", "models") from None
+
+    @cached_property
+    def _backend(self) -> str:
+        """The back end that is asked for; torch where no other one is known to compute this kind of model well."""
+        if self.converts and (self.precision == "fast" or self.backend != "auto"):
+            return self.backend
+        if not self.converts and self.backend not in ("auto", "torch"):
+            log.warning("%s: backend=%s is not for this kind of ranker; torch computes", self.name, self.backend)
+        return "torch"
+
+    @cached_property
+    def _watch(self) -> Watch | None:
+        if self._used.is_exact:
+            return None
+        how = f"{self.name}: {self._used.backend} {self._used.format}"
+        return Watch(how, repr(self), self._scored_anew, self._scored_exactly)
+
+    def _scored_anew(self, pairs: TextPairs) -> Floats:
+        scorer: Any = self._scorer
+        return self._scored(replace(scorer), pairs)  # a copy: embeddings that are kept would be no work
+
+    def _scored_exactly(self, pairs: TextPairs) -> Floats:
+        return self._scored(self._scorer.exact(), pairs)
 
     def _check_choice(self, what: str, value: object, known: Iterable[str]) -> None:
         if value not in tuple(known):

@@ -25,6 +25,7 @@ rankers: Registry[Any] = Registry(
         "http": "whyrank.rankers.http:HttpRanker",
         "https": "whyrank.rankers.http:HttpsRanker",
         "ltr": "whyrank.rankers.ltr:LTR",
+        "model1": "whyrank.rankers.model1:Model1",
         "pyterrier": "whyrank.rankers.pyterrier:PyTerrierRanker",
         "python": "whyrank.rankers.callables:PythonRanker",
         "run": "whyrank.rankers.run:RunFile",
@@ -41,6 +42,8 @@ rankers: Registry[Any] = Registry(
         "epic": "whyrank.rankers.trained:Epic",
         "late": "whyrank.rankers.trained:Late",
         "sparse": "whyrank.rankers.trained:Sparse",
+        "neural-model1": "whyrank.rankers.neural_model1:NeuralModel1",
+        "bert-model1": "whyrank.rankers.neural_model1:BertModel1",
     },
 )
 _computed: WeakKeyDictionary[Collection, dict[Analyzer, Background]] = WeakKeyDictionary()
@@ -48,11 +51,12 @@ _computed: WeakKeyDictionary[Collection, dict[Analyzer, Background]] = WeakKeyDi
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a ranker is used: the collection at hand, the default analyzer, the source of statistics."""
+    """Where a ranker is used: the collection, the default analyzer, the source of statistics, the precision."""
 
     collection: Collection | None = None
     analyzer: str = "lucene"
     stats: str | None = None
+    precision: str | None = None
 
     def analyzer_for(self, own: str | None) -> Analyzer:
         """The ranker's own analyzer, else the default one."""
@@ -85,8 +89,9 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
         >>> bm25 = open_ranker("bm25(k1=1.2,b=0.75)", Setting(collection))
         >>> bm25.score(["berlin wall"], ["The wall fell in 1989."])  # doctest: +SKIP
     """
-    made = rankers.create(spec)
-    return made.bind(setting or Setting()) if isinstance(made, Bindable) else cast(Ranker, made)
+    setting = setting or Setting()
+    made = rankers.create(spec, **({} if setting.precision is None else {"precision": setting.precision}))
+    return made.bind(setting) if isinstance(made, Bindable) else cast(Ranker, made)
 
 
 def _of_collection(collection: Collection, analyzer: Analyzer) -> Background:

@@ -36,6 +36,7 @@ class QL:
     analyzer: str | None = None
     stats: str | None = None
 
+    explains: ClassVar[bool] = True
     scale: ClassVar[str] = "log probability"
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,6 +52,10 @@ class SeparateScorer:
             found[rows] = scores.cpu().numpy()
         return found
 
+    def exact(self) -> SeparateScorer:
+        """The same network in fp32."""
+        return replace(self, computing=self.computing.exact)
+
     def _compare(self, pairs: TextPairs, rows: Ints, queries: Encoded, encoded: Encoded, docs: Ints) -> Tensor:
         import torch
 
@@ -63,7 +67,7 @@ class SeparateScorer:
             torch.from_numpy(np.asarray(numbers, np.int64)).to(self.computing.device)
             for numbers in (pairs.query[rows], places)
         )
-        return self.network.interact(take(queries, query), take(encoded, doc)).float()
+        return self.network.interact(take(queries, query), take(encoded, doc)).double()
 
     def _batches(self, pairs: TextPairs) -> Iterator[_Batch]:
         order = np.argsort([-len(text) for text in pairs.docs], kind="stable")

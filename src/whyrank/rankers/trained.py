@@ -46,15 +46,16 @@ class TrainedRanker(NeuralRanker):
         from whyrank.networks.separate import SeparateNetwork
 
         network = network_reader(folder, self.registered, self._computing)
-        kind: Any = SeparateScorer if isinstance(network, SeparateNetwork) else JointScorer
-        made: Scorer = kind(network, self._computing, self.tokens)
-        return made
+        if isinstance(network, SeparateNetwork):
+            return SeparateScorer(network, self._computing, self.tokens)
+        return JointScorer.of(self.name, network, self._computing, tokens=self.tokens)
 
 
 class Vanilla(TrainedRanker):
     """BERT with one linear layer over the first position of query and text."""
 
     registered: ClassVar[str] = "vanilla"
+    converts: ClassVar[bool] = True
 
 
 class CedrKnrm(TrainedRanker):

@@ -9,7 +9,8 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.errors import BadInput, MissingExtra, WhyrankError
+from whyrank.core.errors import BadInput, MissingExtra, WhyrankError, nearest
+from whyrank.core.files import near_folder
 
 NETWORK = "whyrank network"
 _HUB_ID = re.compile(r"(?P<id>[A-Za-z0-9][\w.-]*/[\w.-]+)(@(?P<revision>[\w./-]+))?")
@@ -30,7 +31,7 @@ def model_folder(resource: str) -> Path:
     hub = _HUB_ID.fullmatch(resource)
     if path.exists() or not hub:
         what = "is a file, not a model folder" if path.exists() else "there is no such model folder"
-        raise BadInput(resource, what, _REMEDY)
+        raise BadInput(resource, what, _meant(resource) or _REMEDY)
     return _from_hub(resource, hub["id"], hub["revision"])
 
 
@@ -103,4 +104,12 @@ def _from_hub(resource: str, name: str, revision: str | None) -> Path:
     except Exception as error:  # the package and what it is built on raise errors of many kinds
         reason = str(error).strip().splitlines() or [type(error).__name__]
         what = f"is no folder here, and the hub does not give a model of this name ({reason[0]})"
-        raise BadInput(resource, what, "check the name and the network, or give a model folder") from None
+        remedy = _meant(resource) or "check the name and the network, or give a model folder"
+        raise BadInput(resource, what, remedy) from None
+
+
+def _meant(resource: str) -> str:
+    """The bundled model or a folder with a name much like the given one."""
+    folder = near_folder(Path(resource).expanduser())
+    near = nearest(resource, ["bundled", *([str(folder)] if folder is not None and folder.is_dir() else [])], 1, 0.6)
+    return f"did you mean {near[0]!r}?" if near else ""

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from whyrank.core.errors import WhyrankError
@@ -55,9 +56,16 @@ class Engine:
         batch_size = self._batch_size(ranker)
         pairs = unique_pairs(queries, docs, query, doc)
         job = Job(ranker, pairs, self.store if _reusable(ranker) else None)
+        job.patience = None if job.identity in self._working else job.patience
         job.work(job.recall(), batch_size, self.executor)
+        self._working.update([job.identity] if job.patience is None else [])
         values, reused = job.values[pairs.inverse], len(pairs.keys) - job.scored
         return Scores(values, job.failures(), job.scored, reused, time.perf_counter() - start)
+
+    @cached_property
+    def _working(self) -> set[str]:
+        """Rankers that have scored something: what fails from then on are pairs."""
+        return set()
 
     def _batch_size(self, ranker: Ranker) -> int:
         wishes = (self.batch_size, getattr(ranker, "batch_size", None), BATCH_SIZE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], "\N{REPLACEMENT CHARACTER}")
+
 
 class Failure(NamedTuple):
     """A pair without a finite score; `reason` is the ranker's exception, or such as `score is nan`."""
@@ -20,6 +22,6 @@ def reason_of(error: BaseException) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """A text without line breaks, cut where it gets too long for a message."""
-    joined = " ".join(text.split())
+    """A text without line breaks and without characters that steer a terminal, cut where it gets too long."""
+    joined = " ".join(text.split()).translate(_CONTROLS)
     return joined if len(joined) <= limit else joined[:limit] + "…"

@@ -25,7 +25,8 @@ PATIENCE = 20
 class Job:
     """Scores the pairs that the store does not know, and commits every batch.
 
-    `patience` counts down while single pairs fail and nothing has succeeded; None once the ranker works.
+    `patience` counts down while single pairs fail and nothing has succeeded; None once the ranker works. Pairs that
+    failed in an earlier run come last and try nobody's patience: in a run that goes on, they may be all that is left.
     """
 
     ranker: Ranker
@@ -40,6 +41,7 @@ class Job:
         """Nothing is known and nothing is waiting yet."""
         self.identity = repr(self.ranker)
         self.batches: list[Ints] = []
+        self.new, self.new_batches = len(self.pairs.keys), 0
         self.waiting: deque[int] = deque()
 
     def recall(self) -> Ints:
@@ -48,14 +50,19 @@ class Job:
             self.values = np.full(len(self.pairs.keys), np.nan)
             return self.pairs.by_length(np.arange(len(self.pairs.keys)))
         self.values, known = self.store.find(self.identity, self.pairs)
-        return self.pairs.by_length(np.flatnonzero(~known))
+        missing = np.flatnonzero(~known)
+        failed = self.store.failed(self.identity, self.pairs, missing)
+        new, again = self.pairs.by_length(missing[~failed]), self.pairs.by_length(missing[failed])
+        self.new = len(new)
+        return np.concatenate([new, again])
 
     def work(self, missing: Ints, batch_size: int, executor: Executor) -> None:
         """Score the missing pairs."""
         self.scored = len(missing)
-        self.batches = [missing[i : i + batch_size] for i in range(0, len(missing), batch_size)]
+        new, again = _cut(missing[: self.new], batch_size), _cut(missing[self.new :], batch_size)
+        self.batches, self.new_batches = [*new, *again], len(new)
         self.waiting = deque(range(len(self.batches)))
-        with Progress(f"scoring {name_of(self.ranker)}", len(missing)) as progress:
+        with Progress(f"scoring {name_of(self.ranker)}", len(missing), unit="pairs") as progress:
             while self.waiting:  # a second round only when a batch was put back after the last one was drawn
                 with closing(executor.run(self.ranker, self._tasks())) as answers:
                     for answer in answers:
@@ -70,7 +77,8 @@ class Job:
         while self.waiting:
             number = self.waiting.popleft()
             rows = self.batches[number]
-            yield Task(number, self.pairs.query_texts(rows), self.pairs.doc_texts(rows), self.patience)
+            patience = self.patience if number < self.new_batches else None
+            yield Task(number, self.pairs.query_texts(rows), self.pairs.doc_texts(rows), patience)
 
     def _take(self, answer: Answer) -> int:
         """Keep an answer and say how many pairs it settled."""
@@ -82,12 +90,19 @@ class Job:
         self.values[rows] = answer.values
         self.reasons |= {int(rows[i]): reason for i, reason in answer.reasons.items()}
         self._commit(rows, answer)
+        self._tell(rows[np.isfinite(answer.values)])
         return len(rows)
+
+    def _tell(self, rows: Ints) -> None:
+        """Let a ranker know which pairs were scored, perhaps in another process, if it wants to."""
+        note = getattr(self.ranker, "note_scored", None)
+        if callable(note):
+            note(self.pairs.query_texts(rows), self.pairs.doc_texts(rows))
 
     def _lose_patience(self, answer: Answer) -> None:
         if answer.succeeded:
             self.patience = None
-        elif self.patience is not None:
+        elif self.patience is not None and answer.number < self.new_batches:
             self.patience -= len(answer.reasons)
             if self.patience <= 0:
                 reason = next(iter(answer.reasons.values()))
@@ -107,3 +122,7 @@ class Job:
     def _failures(self, rows: Ints, reasons: list[str]) -> list[Failure]:
         texts = zip(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), reasons, strict=True)
         return [Failure(*row) for row in texts]
+
+
+def _cut(rows: Ints, size: int) -> list[Ints]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]

@@ -6,17 +6,22 @@ import multiprocessing
 import os
 import pickle
 import signal
-import threading
+import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from itertools import chain, islice
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
+from typing import Any
 
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ranker
-from whyrank.scoring.asking import Answer, Task, answer, name_of
+from whyrank.scoring.asking import Answer, Task, name_of
 from whyrank.scoring.executors import Answers
 from whyrank.scoring.failures import one_line, reason_of
+from whyrank.scoring.worker import Load, Order, serve
 
 _CONTEXT = multiprocessing.get_context("spawn")  # fork copies locks and threads in unknown states
 _GRACE = 5.0  # seconds that a worker has to leave by itself
@@ -26,7 +31,8 @@ _GRACE = 5.0  # seconds that a worker has to leave by itself
 class ProcessExecutor:
     """Scores batches in `workers` processes (None: one per core); each holds one batch at a time.
 
-    An answer is handed on before its worker gets more to do, so a kill loses at most one batch per worker.
+    An answer is handed on before its worker gets more to do, so a kill loses at most one batch per worker. The
+    workers stay, with the rankers that they loaded, for the next call, and end with the executor.
     """
 
     workers: int | None = None
@@ -39,44 +45,51 @@ class ProcessExecutor:
     def run(self, ranker: Ranker, tasks: Iterator[Task]) -> Answers:
         """Answer the tasks as the workers complete them."""
         first = list(islice(tasks, self.workers or _cores()))
-        pool = _Pool(name_of(ranker), _pickled(ranker), len(first))
+        crew = self._idle.pop() if self._idle else _Crew()  # two calls at a time have a crew each
         try:
-            yield from pool.answers(chain(first, tasks))
+            yield from crew.answers(ranker, chain(first, tasks), len(first))
         except BaseException:
-            pool.abandon()
+            crew.abandon()
             raise
-        pool.leave()
+        self._idle.append(crew)
+
+    def close(self) -> None:
+        """End the workers that wait for another call; one more call starts others."""
+        _dismiss(self._idle)
+
+    @cached_property
+    def _idle(self) -> list[_Crew]:
+        found: list[_Crew] = []
+        weakref.finalize(self, _dismiss, found)
+        return found
 
 
-class _Pool:
-    """Worker processes that are started together and end together."""
+class _Crew:
+    """Worker processes that wait between calls and end together."""
 
-    def __init__(self, name: str, payload: bytes, size: int) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.workers: list[_Worker] = []
-        try:
-            for _ in range(size):
-                self.workers.append(_Worker(name))
-            for worker in self.workers:
-                worker.load(payload)
-        except BaseException:
-            self.abandon()
-            raise
 
-    def answers(self, tasks: Iterator[Task]) -> Answers:
-        """Give each worker a task whenever it has none, until there are none."""
-        busy = {worker.pipe: worker for worker in self.workers}
+    def answers(self, ranker: Ranker, tasks: Iterator[Task], size: int) -> Answers:
+        """Give each of so many workers a task whenever it has none, until there are none."""
+        busy = {worker.pipe: worker for worker in self._ready(ranker, size) if worker.waits or worker.take(tasks)}
         while busy:
             for pipe in wait(list(busy)):
                 worker = busy[pipe]  # type: ignore[index]
                 reply = worker.receive()
                 if reply is not None:
                     yield reply
-                task = next(tasks, None)
-                if task is None:
+                if not worker.take(tasks):
                     del busy[worker.pipe]
-                else:
-                    worker.send(task)
+
+    def _ready(self, ranker: Ranker, size: int) -> list[_Worker]:
+        """So many workers that have the ranker or are loading it; all are started before the first gets it."""
+        payload = _pickled(ranker)
+        while len(self.workers) < size:
+            self.workers.append(_Worker())
+        for worker in self.workers[:size]:
+            worker.load(name_of(ranker), payload)
+        return self.workers[:size]
 
     def leave(self) -> None:
         """End idle workers: a closed pipe tells them to go."""
@@ -97,25 +110,33 @@ class _Pool:
 class _Worker:
     """One worker process, seen from the parent."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
+        self.name, self.waits = "", False
+        self._loaded: dict[str, bytes] = {}
         self.pipe, theirs = _CONTEXT.Pipe()
-        self.process = _CONTEXT.Process(target=_serve, args=(theirs, name), daemon=True)
-        self.process.start()
+        self.process = _CONTEXT.Process(target=serve, args=(theirs,), daemon=True)
+        with _interrupts_blocked():
+            self.process.start()
         theirs.close()  # ours would keep the pipe open, and a write to a dead worker waiting, for ever
 
-    def load(self, payload: bytes) -> None:
-        """Send the ranker; as an argument of the process, a large one would hang when the worker dies early."""
-        try:
-            self.pipe.send_bytes(payload)
-        except OSError as error:
-            raise self._death() from error
+    def load(self, name: str, payload: bytes) -> None:
+        """Send the ranker, unless the worker has it in this state.
 
-    def send(self, task: Task) -> None:
-        try:
-            self.pipe.send(task)
-        except OSError as error:
-            raise self._death() from error
+        As an argument of the process, a large one would hang when the worker dies early.
+        """
+        self.name, state = name, sha256(payload).digest()
+        self.waits = self._loaded.get(name) != state  # for the word that it is ready
+        if self.waits:
+            self._send(Load(name))
+            self._send(payload)
+            self._loaded[name] = state
+
+    def take(self, tasks: Iterator[Task]) -> bool:
+        """Send the next task; whether there was one."""
+        task = next(tasks, None)
+        if task is not None:
+            self._send(Order(self.name, task))
+        return task is not None
 
     def receive(self) -> Answer | None:
         """The next answer; None when the worker only says that it is ready."""
@@ -134,6 +155,12 @@ class _Worker:
             self.process.join()
         self.pipe.close()
 
+    def _send(self, message: Any) -> None:
+        try:
+            (self.pipe.send_bytes if isinstance(message, bytes) else self.pipe.send)(message)
+        except OSError as error:
+            raise self._death() from error
+
     def _death(self) -> WhyrankError:
         self.process.join(_GRACE)
         return WhyrankError(
@@ -142,26 +169,25 @@ class _Worker:
         )
 
 
-def _serve(pipe: Connection, name: str) -> None:
-    """The life of a worker: load the ranker, then answer tasks until the parent closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends us
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Let a process start deaf to Ctrl-C, which reaches the whole group; ours comes when this is over."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # else it starts in the middle, and unblocks
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        ranker = _loaded(name, pipe.recv_bytes())
-        pipe.send("ready")
-        while True:
-            pipe.send(answer(ranker, pipe.recv()))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return  # the parent closed the pipe, or is gone
-    except BaseException as error:
-        pipe.send(_portable(error))
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _die_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _dismiss(crews: list[_Crew]) -> None:
+    while crews:
+        crews.pop().leave()
 
 
 def _pickled(ranker: Ranker) -> bytes:
@@ -172,28 +198,6 @@ def _pickled(ranker: Ranker) -> bytes:
             f"ranker {name_of(ranker)!r} cannot be sent to other processes ({one_line(reason_of(error))}); "
             "use the serial executor"
         ) from error
-
-
-def _loaded(name: str, payload: bytes) -> Ranker:
-    try:
-        ranker: Ranker = pickle.loads(payload)
-    except WhyrankError:
-        raise
-    except Exception as error:
-        raise WhyrankError(
-            f"ranker {name!r} cannot be loaded in another process ({one_line(reason_of(error))}); "
-            "use the serial executor"
-        ) from error
-    return ranker
-
-
-def _portable(error: BaseException) -> BaseException:
-    """The error itself where it survives the way to the parent, else one with the same message."""
-    try:
-        copy = pickle.loads(pickle.dumps(error))
-    except Exception:
-        copy = None
-    return copy if type(copy) is type(error) else WhyrankError(str(error))
 
 
 def _exit_in_words(code: int | None) -> str:

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from whyrank.core.files import cache_folder
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core.protocols import Flags, Floats, Ints
 from whyrank.core.sqlite import writing
 from whyrank.scoring.blobs import MAX_QUERIES, Blobs, Found, by_query, digest_bytes, fill, merge
 from whyrank.scoring.database import SCORES
@@ -26,6 +26,8 @@ ON CONFLICT (ranker, query) DO UPDATE SET docs = excluded.docs, scores = exclude
 _SAVE_FAILURE = "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?, ?)"
 _FAILURES = """SELECT query, doc, reason FROM failures JOIN rankers ON ranker = id
 WHERE identity = ? ORDER BY query, doc"""
+
+_FAILED = "SELECT query_digest, doc_digest FROM failures JOIN rankers ON ranker = id WHERE identity = ?"
 
 
 class ScoreStore:
@@ -96,6 +98,16 @@ class ScoreStore:
         with self._lock, SCORES.reporting(self.path):
             rows = self._connection.execute(_FAILURES, (_storable(identity),)).fetchall()
         return [Failure(_text(query), _text(doc), reason) for query, doc, reason in rows]
+
+    def failed(self, identity: str, pairs: Pairs, rows: Ints) -> Flags:
+        """Which of some pairs the ranker raised an exception on before."""
+        with self._lock, SCORES.reporting(self.path):
+            known = set(self._connection.execute(_FAILED, (_storable(identity),)))
+        if not known:
+            return np.zeros(len(rows), np.bool_)
+        queries, docs = digest_bytes(pairs.queries.digests), digest_bytes(pairs.docs.digests)
+        asked = zip(pairs.query[rows].tolist(), pairs.doc[rows].tolist(), strict=True)
+        return np.array([(queries[query], docs[doc]) in known for query, doc in asked], np.bool_)
 
     def _ranker(self, identity: str) -> int | None:
         asked = "SELECT id FROM rankers WHERE identity = ?"

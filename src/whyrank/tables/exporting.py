@@ -32,14 +32,21 @@ def export(bitext: Bitext, shelf: Shelf, scale: Floats, kept: Kept, facts: Mappi
         shard = shelf.get(number)
         rows = np.flatnonzero(asked[shard.first : shard.first + len(shard.indptr) - 1] >= 0)
         found = _survivors(rows, shard.indptr, shard.indices, shard.values, scale, answering, kept.threshold)
+        order = _by_row(found[0], found[1])
         sizes.add(found[0])
-        indices.add(found[1])
-        weights.add(found[2])
+        indices.add(found[1][order])
+        weights.add(found[2][order])
     indptr = np.concatenate([[0], np.cumsum(sizes.finish())]).astype(np.int64)
     query_terms = [term for term, place in zip(bitext.target_terms, asked, strict=True) if place >= 0]
     doc_terms = [term for term, place in zip(bitext.source_terms, answering, strict=False) if place >= 0]
     counts = bitext.source_counts[answering[:-1] >= 0]
     return TermTable(query_terms, doc_terms, indptr, indices.finish(), weights.finish(), dict(facts), counts)
+
+
+def _by_row(sizes: Ints, found: Codes) -> Ints:
+    """The order in which the entries of each row ascend."""
+    row = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+    return np.argsort((row << 32) | found, kind="stable")
 
 
 def _places(counts: Ints, top: int | None) -> Codes:
@@ -60,7 +67,7 @@ def _survivors(
     places: Codes,
     threshold: float,
 ) -> tuple[Ints, Codes, npt.NDArray[np.float32]]:
-    """How many entries of each row stay, which and with what weight, in ascending order."""
+    """How many entries of each row stay, which and with what weight, in the order of the row."""
     sizes, at = np.zeros(len(rows), np.int64), 0
     for i in range(len(rows)):
         for entry in range(indptr[rows[i]], indptr[rows[i] + 1]):
@@ -68,12 +75,9 @@ def _survivors(
                 sizes[i] += 1
     found, weights = np.empty(sizes.sum(), np.int32), np.empty(sizes.sum(), np.float32)
     for i in range(len(rows)):
-        begin = at
         for entry in range(indptr[rows[i]], indptr[rows[i] + 1]):
             weight = values[entry] * scale[indices[entry]]
             if places[indices[entry]] >= 0 and 0.0 < weight >= threshold:
                 found[at], weights[at] = places[indices[entry]], weight
                 at += 1
-        order = np.argsort(found[begin:at])
-        found[begin:at], weights[begin:at] = found[begin:at][order], weights[begin:at][order]
     return sizes, found, weights

@@ -38,7 +38,7 @@ def sources_of(recipe: Recipe) -> Sources:
     """What the network starts from."""
     if stands_on_words(recipe.architecture):
         return _word_vectors(recipe)
-    encoder = located(recipe.encoder) if isinstance(recipe.encoder, str) else None
+    encoder = located(recipe.encoder) if recipe.encoder and isinstance(recipe.encoder, str) else None
     teachers = [located(name) for name in recipe.data.get("teachers", {})]
     return Sources(encoder, _tokenizer(recipe) if recipe.tokenizer else b"", teachers=teachers)
 

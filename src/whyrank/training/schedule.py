@@ -28,6 +28,7 @@ class Schedule:
         head_rate: learning rate of everything else.
         warmup: share of the steps in which the rates grow to their full size.
         decay: whether they then fall linearly to zero.
+        epoch_factor: what the rates are multiplied by after each epoch, besides.
         weight_decay: of AdamW.
         clip: largest norm of the gradient.
         precision: `fp32`, or `bf16` for mixed precision.
@@ -46,6 +47,7 @@ class Schedule:
     head_rate: float = 2e-4
     warmup: float = 0.1
     decay: bool = True
+    epoch_factor: float = 1.0
     weight_decay: float = 0.01
     clip: float = 1.0
     precision: str = "fp32"
@@ -66,16 +68,18 @@ class Schedule:
             check_number(name, getattr(self, name), 0)
         check_number("clip", self.clip, 0, strict=True)
         check_number("warmup", self.warmup, 0, 1)
+        check_number("epoch_factor", self.epoch_factor, 0, 1)
         check_flag("decay", self.decay)
         if self.precision not in _PRECISIONS:
             raise UnknownName("precision", str(self.precision), _PRECISIONS)
 
-    def share(self, step: int, steps: int) -> float:
-        """The share of the full learning rate at a step, counted from 0."""
+    def share(self, step: int, steps: int, epoch: int | None = None) -> float:
+        """The share of the full learning rate at a step, counted from 0; an epoch has so many steps."""
+        factor = self.epoch_factor ** (step // epoch) if epoch else 1.0
         warm = max(1, round(self.warmup * steps))
         if step < warm:
-            return (step + 1) / warm
-        return max(0.0, (steps - step) / max(1, steps - warm)) if self.decay else 1.0
+            return factor * (step + 1) / warm
+        return factor * (max(0.0, (steps - step) / max(1, steps - warm)) if self.decay else 1.0)
 
 
 def optimiser(network: Network, schedule: Schedule) -> torch.optim.AdamW:

@@ -56,6 +56,8 @@ def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
     if sources.vectors is not None:
         settings = {name: value for name, value in recipe.settings.items() if name != "most"}  # done when read
         made: Network = factory.over(sources.words, sources.vectors, seed=seed, **settings)
+    elif stands_on_pieces(recipe.architecture):
+        made = factory.over_pieces(_pieces(sources.tokenizer), **recipe.settings)
     else:
         made = _over_encoder(recipe, sources)
     if made.max_query < 1 or made.max_doc < 1:
@@ -75,6 +77,11 @@ def stands_on_words(architecture: str) -> bool:
     return hasattr(networks.factory(architecture), "over")
 
 
+def stands_on_pieces(architecture: str) -> bool:
+    """Whether a network of this architecture has vectors of its own for pieces in the place of an encoder."""
+    return hasattr(networks.factory(architecture), "over_pieces")
+
+
 def check_settings(recipe: Recipe) -> None:
     """Raise an error for settings that the architecture does not take, and for keys that do not go together."""
     factory = networks.factory(recipe.architecture)
@@ -83,15 +90,22 @@ def check_settings(recipe: Recipe) -> None:
         if name not in known:
             raise UnknownName(f"setting of {recipe.architecture!r}", name, known)
     if stands_on_words(recipe.architecture):
-        given = {"tokenizer": recipe.tokenizer, "layers": recipe.layers, "pretraining": recipe.pretraining}
-        if wrong := [name for name, value in given.items() if value]:
-            raise WhyrankError(f"{wrong[0]}: {recipe.architecture!r} stands on word vectors and takes none")
+        _check_none(recipe, "word vectors", ("tokenizer", "layers", "pretraining"))
+    elif stands_on_pieces(recipe.architecture):
+        _check_none(recipe, "pieces", ("encoder", "layers", "pretraining"))
+        if not recipe.tokenizer:
+            raise WhyrankError("tokenizer: pieces need one; give a folder or a hub id, or 'collection' to build one")
     elif not recipe.encoder:
         raise WhyrankError(f"encoder: {_GIVE}")
     elif isinstance(recipe.encoder, Mapping) and not recipe.tokenizer:
         raise WhyrankError("tokenizer: a new encoder needs one; give a folder, or 'collection' to build one")
     elif isinstance(recipe.encoder, Mapping) and recipe.layers is not None:
         raise WhyrankError("layers: a new encoder has num_hidden_layers instead")
+
+
+def _check_none(recipe: Recipe, what: str, names: Sequence[str]) -> None:
+    if wrong := [name for name in names if getattr(recipe, name)]:
+        raise WhyrankError(f"{wrong[0]}: {recipe.architecture!r} stands on {what} and takes none")
 
 
 def located(source: str) -> Path:
@@ -120,7 +134,7 @@ def resolved(source: str) -> str:
 
 
 def _makers(factory: Any) -> list[Any]:
-    names = ("__init__", "begin", "over")
+    names = ("__init__", "begin", "over", "over_pieces")
     return [getattr(factory, name) for name in names if hasattr(factory, name)]
 
 

@@ -105,7 +105,7 @@ class Trainer:
     def _step(self, step: int, steps: int, batch: Examples) -> None:
         before = self.history.pairs
         self.network.train()
-        share = self.schedule.share(step, steps)
+        share = self.schedule.share(step, steps, self._epoch)
         for group in self._optimiser.param_groups:
             group["lr"] = group["full"] * share
         self._pending.append(self._learned(batch))

@@ -1,0 +1,98 @@
+"""Fusion: the weights of a `fuse` from the judged queries of a training split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from whyrank.audit.effectiveness import evaluate, measure_of
+from whyrank.audit.fusion_pool import Pool, pool_of
+from whyrank.audit.objectives import objective_of, ties_ascend
+from whyrank.audit.tuning import Runner, Split
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection
+from whyrank.rankers import rankers
+from whyrank.rankers.coordinate_ascent import RESTARTS, TOLERANCE, Fitted, fit
+from whyrank.rankers.fuse import Fuse, FusedRanker
+from whyrank.rankers.fused_weights import write_weights
+
+DEPTH = 20  # candidates per training query, as Boytsov and Kolter, ECIR 2021, have it
+FITTED, EQUAL = "fitted", "equal weights"
+
+
+class Weighing(NamedTuple):
+    """One choice of weights, and its mean measure on the development and on the held-out queries."""
+
+    name: str
+    weights: tuple[float, ...]
+    dev: float
+    test: float | None
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A `fuse` with fitted weights: beside each part alone and all with equal weights, and how they were found."""
+
+    config: Fuse
+    fitted: Fitted
+    rows: Sequence[Weighing]
+    facts: Mapping[str, Any]
+
+    @property
+    def spec(self) -> str:
+        """The call string with the weights in it."""
+        return replace(self.config, weights=list(self.fitted.weights)).name
+
+    def save(self, path: str) -> str:
+        """Write the weights to a file, and give the call string that reads them."""
+        config = self.config
+        write_weights(
+            path, config.parts, config.normalise, self.fitted.weights, {"ranker": config.name, **self.facts}
+        )
+        return replace(config, weights=path).name
+
+
+def fit_fusion(
+    spec: str, split: Split, measure: str, runner: Runner, restarts: int = RESTARTS, seed: int = 0,
+    tolerance: float = TOLERANCE,
+) -> Fusion:  # fmt: skip
+    """Fit the weights of a `fuse` to the candidates of the development queries; weights that it has are not used."""
+    config, parsed = _config(spec), measure_of(measure)
+    fused = config.bind(runner.setting)
+    dev = _pool(fused, split.dev, runner, parsed)
+    found = fit(dev.matrix, objective_of(parsed, split.dev, dev), restarts, seed, tolerance)
+    held_out = (split.test, _pool(fused, split.test, runner, parsed)) if split.test else None
+    choices = {**_alone(config.parts), EQUAL: (1.0 / len(config.parts),) * len(config.parts), FITTED: found.weights}
+    rows = [_weighing(name, chosen, (split.dev, dev), held_out, measure) for name, chosen in choices.items()]
+    facts = {"measure": measure, "dev": rows[-1].dev, "equal": rows[-2].dev, "held_out": rows[-1].test,
+             "collection": split.dev.name, "queries": len(split.dev.queries), "depth": runner.depth,
+             "restarts": restarts, "seed": seed, "tolerance": tolerance}  # fmt: skip
+    return Fusion(config, found, rows, facts | {"ascents": [ascent._asdict() for ascent in found.ascents]})
+
+
+def _config(spec: str) -> Fuse:
+    config = rankers.create(spec)
+    if not isinstance(config, Fuse):
+        raise WhyrankError(f"weights are fitted for a fuse of rankers, such as fuse(of=['bm25','ql']), not {spec!r}")
+    return replace(config, weights=None)
+
+
+def _pool(fused: FusedRanker, collection: Collection, runner: Runner, measure: Any) -> Pool:
+    candidates = runner.candidates(collection)
+    return pool_of(fused, collection, candidates, runner.engine, runner.depth, ties_ascend(measure))
+
+
+def _alone(parts: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    return {part: tuple(float(i == j) for j in range(len(parts))) for i, part in enumerate(parts)}
+
+
+def _weighing(
+    name: str, weights: tuple[float, ...], dev: tuple[Collection, Pool], held_out: tuple[Collection, Pool] | None,
+    measure: str,
+) -> Weighing:  # fmt: skip
+    values = [
+        evaluate(collection, {name: pool.run(weights)}, [measure])[0].mean
+        for collection, pool in (dev, *([held_out] if held_out else []))
+    ]
+    return Weighing(name, weights, values[0], values[1] if held_out else None)

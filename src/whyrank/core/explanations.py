@@ -1,0 +1,145 @@
+"""Explanations: the matrix of query terms and document terms that a score is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from whyrank.core.protocols import Floats, Ints
+
+KINDS = ("additive", "log")
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What each document term gives to each query term, and how the score follows from it.
+
+    | kind | a cell is | a row adds to the score |
+    | --- | --- | --- |
+    | additive | a part of the score | the sum of its cells |
+    | log | a part of the probability of the query term | weight * (ln(max(floor, total of the row)) - baseline) |
+
+    The total of a row is its background and the sum of its cells.
+
+    Attributes:
+        kind: "additive" or "log".
+        query_terms: one for each row, as the ranker's analyzer writes them.
+        document_terms: one for each column.
+        cells: a number for each query term and document term.
+        score: what the ranker says of query and text.
+        background: what each row has whatever the text says.
+        weights: how much each row counts.
+        baseline: what is taken from the logarithm of each row.
+        floor: the least total that has a logarithm here.
+        notes: what is worth knowing beside the figures, a line each.
+    """
+
+    kind: str
+    query_terms: Sequence[str]
+    document_terms: Sequence[str]
+    cells: Floats
+    score: float
+    background: Floats
+    weights: Floats
+    baseline: Floats
+    floor: float = 0.0
+    notes: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        rows, columns = len(self.query_terms), len(self.document_terms)
+        if self.kind not in KINDS:
+            raise ValueError(f"kind is {self.kind!r}, not one of {KINDS}")
+        if self.cells.shape != (rows, columns):
+            raise ValueError(f"cells have the shape {self.cells.shape}, not {(rows, columns)}")
+        if not self.background.shape == self.weights.shape == self.baseline.shape == (rows,):
+            raise ValueError(f"background, weights and baseline need a number for each of {rows} query terms")
+
+    @classmethod
+    def additive(
+        cls, query_terms: Sequence[str], document_terms: Sequence[str], cells: Floats, score: float,
+        notes: Sequence[str] = (),
+    ) -> Explanation:  # fmt: skip
+        """Of a ranker whose score is the sum of all cells."""
+        zeros, ones = np.zeros(len(query_terms)), np.ones(len(query_terms))
+        return cls("additive", query_terms, document_terms, cells, score, zeros, ones, zeros, notes=notes)
+
+    @classmethod
+    def log(
+        cls, query_terms: Sequence[str], document_terms: Sequence[str], cells: Floats, score: float,
+        background: Floats, weights: Floats, baseline: Floats | None = None, floor: float = 0.0,
+        notes: Sequence[str] = (),
+    ) -> Explanation:  # fmt: skip
+        """Of a ranker whose score is a sum of logarithms of the totals of rows."""
+        start = np.zeros(len(query_terms)) if baseline is None else baseline
+        return cls(
+            "log", query_terms, document_terms, cells, score, background, weights, start, float(floor), tuple(notes)
+        )
+
+    @property
+    def totals(self) -> Floats:
+        """The total of each row: its background and its cells."""
+        return np.array([math.fsum([start, *row]) for start, row in zip(self.background, self.cells, strict=True)])
+
+    @property
+    def parts(self) -> Floats:
+        """What each row adds to the score."""
+        if self.kind == "additive":
+            return self.weights * self.totals
+        with np.errstate(divide="ignore"):
+            return self.weights * (np.log(np.maximum(self.totals, self.floor)) - self.baseline)
+
+    @property
+    def recomputed(self) -> float:
+        """The score that follows from the matrix."""
+        return math.fsum(self.parts)
+
+    def strongest(self, n: int | None = None) -> Ints:
+        """The numbers of the document terms that give most, strongest first; those that give nothing are left out."""
+        strength = np.abs(self.shares if self.kind == "log" else self.cells).sum(axis=0)
+        order = np.argsort(-strength, kind="stable")
+        found: Ints = order[strength[order] > 0][:n]
+        return found
+
+    @property
+    def shares(self) -> Floats:
+        """Each cell as a share of the total of its row, times the row's weight."""
+        totals = self.totals[:, None]
+        found = np.divide(self.cells, totals, out=np.zeros_like(self.cells), where=totals != 0)
+        return np.asarray(found * self.weights[:, None])
+
+    def as_json(self, top: int | None = None) -> dict[str, Any]:
+        """All of it as plain values; with `top` so many document terms, and the rest of each row as one number."""
+        chosen = np.arange(len(self.document_terms)) if top is None else self.strongest(top)
+        rest = np.delete(self.cells, chosen, axis=1).sum(axis=1)
+        shortened = {} if top is None else {"rest": rest.tolist(), "left_out": self.cells.shape[1] - len(chosen)}
+        return {
+            "kind": self.kind,
+            "score": self.score,
+            "query_terms": list(self.query_terms),
+            "document_terms": [self.document_terms[i] for i in chosen.tolist()],
+            "cells": self.cells[:, chosen].tolist(),
+            **shortened,
+            "background": self.background.tolist(),
+            "totals": self.totals.tolist(),
+            "weights": self.weights.tolist(),
+            "baseline": self.baseline.tolist(),
+            "floor": self.floor,
+            "parts": self.parts.tolist(),
+            "notes": list(self.notes),
+        }
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """A ranker that can say what its score is made of.
+
+    Its factory, which is registered by name, says so with `explains = True`.
+    """
+
+    def explain(self, query: str, text: str) -> Explanation:
+        """The matrix behind the score of one text."""
+        ...

@@ -1,0 +1,163 @@
+"""Disjoint parts of a collection's judged queries, drawn by a hash, as a folder that `PATH:PART` opens."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.files import write_text
+from whyrank.core.seeds import seed_for
+from whyrank.data.beir import is_beir
+from whyrank.data.collection import Collection
+from whyrank.data.folder import corpus_file
+from whyrank.data.lines import find_file, write_lines
+from whyrank.data.spec import collections, locate
+from whyrank.data.trec import write_qrels
+
+_PART = re.compile(r"[A-Za-z0-9][\w-]*")
+_WRITE = "write NAME=SHARE,NAME=SHARE,..., such as modelling=0.6,fusion=0.2,dev=0.1,test=0.1"
+
+
+def parse_parts(text: str) -> dict[str, float]:
+    """Parse `modelling=0.6,dev=0.2,test=0.2`: shares above 0 that add up to 1 at most."""
+    parts: dict[str, float] = {}
+    for each in text.split(","):
+        name, _, share = (piece.strip() for piece in each.partition("="))
+        if not _PART.fullmatch(name) or name in parts:
+            raise WhyrankError(f"--parts {text!r}: {name!r} is no name for a part, or used twice; {_WRITE}")
+        try:
+            parts[name] = float(share)
+        except ValueError:
+            raise WhyrankError(f"--parts {text!r}: {share!r} is not a number; {_WRITE}") from None
+    if not all(0 < share <= 1 for share in parts.values()) or sum(parts.values()) > 1 + 1e-9:
+        raise WhyrankError(f"--parts {text!r}: shares lie above 0 and add up to 1 at most; {_WRITE}")
+    return parts
+
+
+def split_collection(collection: Collection, parts: Mapping[str, float], seed: int) -> dict[str, Collection]:
+    """The judged queries in disjoint parts of about these shares; what shares leave over is in none.
+
+    Queries are put in the order of a hash of seed and text, and the list is cut. So the parts do not depend on the
+    order of the files. Queries with one text (case, blanks and the forms of characters aside) are in one part.
+    """
+    ordered = _by_hash(collection, seed)
+    total = sum(map(len, ordered))
+    ends = [round(end * total) for end in accumulate(parts.values())]
+    chosen: dict[str, list[str]] = {name: [] for name in parts}
+    for position, alike in zip(accumulate([0, *map(len, ordered)]), ordered, strict=False):
+        name = next((name for name, end in zip(parts, ends, strict=True) if position < end), None)
+        if name is not None:
+            chosen[name] += alike
+    if empty := [name for name, ids in chosen.items() if not ids]:
+        raise WhyrankError(f"{collection.name} has {total:,} judged queries, too few for a part {empty[0]!r}")
+    return {name: part_of(collection, name, set(ids)) for name, ids in chosen.items()}
+
+
+def part_of(collection: Collection, name: str, ids: set[str]) -> Collection:
+    """The collection with some of its queries only, in their old order."""
+    queries = {q: text for q, text in collection.queries.items() if q in ids}
+    qrels = {q: grades for q, grades in collection.qrels.items() if q in ids}
+    return replace(collection, name=f"{collection.name}:{name}", queries=queries, qrels=qrels, runs={})
+
+
+def write_split(
+    folder: str, collection: Collection, parts: Mapping[str, Collection], corpus: Path | None, report: str
+) -> None:
+    """Write a folder with the queries and judgements of each part, its statistics, and where the corpus is.
+
+    `corpus` is a file that the folder refers to; without one the documents are copied.
+    """
+    with _new_folder(Path(folder)) as made:
+        for name, part in parts.items():
+            write_lines(made / f"queries.{name}.tsv", (f"{q}\t{_one_line(t)}" for q, t in part.queries.items()))
+            write_qrels(made / f"qrels.{name}.txt", part.qrels)
+        if corpus is None:
+            write_lines(made / "corpus.jsonl", _documents(collection))
+        write_text(made / "collection.yaml", _declaration(collection, corpus, Path(folder)))
+        write_text(made / "splits.json", report)
+
+
+def corpus_of(spec: str) -> Path | None:
+    """The corpus file behind a collection's spec; None where it does not come from a folder."""
+    kind, _, rest = spec.strip().partition(":")
+    if kind in collections and kind not in ("folder", "beir"):
+        return None
+    place = locate(rest if kind in ("folder", "beir") and rest else spec)
+    if kind == "beir" or is_beir(place.path):
+        return find_file(place.path, "corpus.jsonl")
+    return corpus_file(place.path, place.split or _only_split(place.path))
+
+
+def _only_split(path: Path) -> str | None:
+    """The split that a folder without a plain query file is read with."""
+    found = sorted(file.name.split(".")[1] for file in path.glob("queries.*.tsv*"))
+    return None if find_file(path, "queries.tsv") or not found else found[0]
+
+
+def _by_hash(collection: Collection, seed: int) -> list[list[str]]:
+    """Ids of judged queries with one text each, in the order of their hash."""
+    alike: dict[str, list[str]] = {}
+    for query_id in sorted(collection.qrels.keys() & collection.queries.keys()):
+        alike.setdefault(_folded(collection.queries[query_id]), []).append(query_id)
+    return [alike[text] for text in sorted(alike, key=lambda text: (seed_for(seed, "split", text), text))]
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\t\r\n]+", " ", text)
+
+
+def _documents(collection: Collection) -> Iterator[str]:
+    for doc_id, text in collection.docs.items():
+        title = collection.titles.get(doc_id, "")
+        yield json.dumps({"id": doc_id, **({"title": title} if title else {}), "text": text}, ensure_ascii=False)
+
+
+def _declaration(collection: Collection, corpus: Path | None, folder: Path) -> str:
+    import yaml
+
+    grades = collection.grades
+    found: dict[str, Any] = {"name": collection.name}
+    found["grades"] = {
+        "names": dict(grades.names),
+        "relevant": grades.relevant,
+        "nonrelevant": grades.nonrelevant,
+    }
+    if corpus is not None:
+        found["corpus"] = _place(corpus.resolve(), folder.resolve())
+    return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True))
+
+
+def _place(corpus: Path, folder: Path) -> str:
+    """A relative path where folder and corpus lie beside each other and may move together, else an absolute one."""
+    return os.path.relpath(corpus, folder) if corpus.is_relative_to(folder.parent) else str(corpus)
+
+
+@contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    """A folder beside the target that takes its place when the block succeeds."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BadInput(target, "is there already and not empty", "name another folder, or remove it")
+    beside = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+    try:
+        beside.mkdir(parents=True)
+        yield beside
+        os.replace(beside, target)
+    except OSError as error:
+        raise BadInput(target, f"cannot be written ({error.strerror or error})", "choose another place") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

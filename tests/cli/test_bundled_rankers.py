@@ -1,0 +1,143 @@
+"""Which rankers `whyrank audit` asks when none are named, with and without the packages of neural models."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from refusals import one_line
+from whyrank.audit.catalogue import Catalogue
+from whyrank.axioms import axioms
+from whyrank.cli import setup
+from whyrank.rankers import open_ranker
+from whyrank.scoring import ScoreStore
+
+TEXTS = {
+    "d1": "Boil an egg for seven minutes. Then cool it in cold water.",
+    "d2": "Egg, egg and egg again. Our shop sells only the egg.",
+    "d3": "Seven minutes of boiling give a soft yolk. Ten give a firm one.",
+}
+
+
+@pytest.fixture
+def kitchen(tmp_path):
+    """A collection of one query and three texts."""
+    folder = tmp_path / "kitchen"
+    folder.mkdir()
+    (folder / "corpus.jsonl").write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in TEXTS.items()))
+    (folder / "queries.tsv").write_text("q1\thow long to boil an egg\n")
+    (folder / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d2 0\nq1 0 d3 1\n")
+    return folder
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Make a package look as if it were not installed."""
+
+    def hide(*names):
+        monkeypatch.setattr(setup, "find_spec", lambda name: None if name in names else find_spec(name))
+
+    return hide
+
+
+@pytest.fixture
+def requests(monkeypatch):
+    """The requests that commands make; nothing is run."""
+    found = []
+    monkeypatch.setattr("whyrank.cli.running.run", lambda request, *_: found.append(request))
+    return found
+
+
+@pytest.fixture
+def axioms_alone(monkeypatch):
+    """An audit of few studies, which need no parser."""
+    monkeypatch.setattr("whyrank.audit.catalogue.everything", lambda: Catalogue(axioms))
+
+
+def asked(out) -> dict[str, set[str]]:
+    """The rankers in the findings, with the studies that each was asked."""
+    found: dict[str, set[str]] = {}
+    for finding in json.loads(out):
+        found.setdefault(finding["ranker"], set()).add(finding["study"])
+    return found
+
+
+@pytest.mark.usefixtures("axioms_alone")
+def test_the_neural_ranker_is_asked_all_that_the_others_are(whyrank, kitchen, tmp_path):
+    pytest.importorskip("transformers")
+    store, query = tmp_path / "s.sqlite", "how long to boil an egg"
+    code, out, err = whyrank("audit", "-c", kitchen, "--out", tmp_path / "r", "--json", "--store", store)
+    assert code == 0, err
+    assert "whyrank[models]" not in err
+    studies = asked(out)
+    assert list(studies) == ["bm25", "ql", "cross:bundled"]
+    assert studies["bm25"] == studies["ql"] == studies["cross:bundled"]
+    assert all(ranker in (tmp_path / "r" / "report.html").read_text() for ranker in studies)
+    model = open_ranker("cross:bundled")
+    with ScoreStore(store) as opened:
+        kept = opened.get(repr(model), query, TEXTS.values())
+    expected = model.score([query] * len(TEXTS), list(TEXTS.values()))
+    assert [kept[text] for text in TEXTS.values()] == pytest.approx(list(expected), abs=1e-5)
+
+
+@pytest.mark.parametrize("package", ["torch", "transformers", "tokenizers", "safetensors"])
+def test_without_its_packages_one_note_says_how_to_get_it(whyrank, requests, without, package):
+    without(package)
+    code, _, err = whyrank("audit", "--tolerance", "0")
+    assert (code, requests[0].ranker) == (0, ["bm25", "ql"])
+    assert err.startswith("note: cross:bundled")
+    assert f"needs {package}; " in err
+    assert err.endswith("pip install 'whyrank[models]'\n")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("axioms_alone")
+def test_without_its_packages_the_audit_runs(whyrank, kitchen, tmp_path, without):
+    without("torch")
+    code, out, err = whyrank("audit", "-c", kitchen, "--out", tmp_path / "r", "--json")
+    assert (code, list(asked(out))) == (0, ["bm25", "ql"]), err
+    assert "pip install 'whyrank[models]'" in err
+
+
+def test_rankers_that_are_named_are_all_that_is_asked(whyrank, requests, without):
+    without("torch")
+    code, _, err = whyrank("audit", "--ranker", "ql", "--tolerance", "0")
+    assert (code, err, requests[0].ranker) == (0, "", ["ql"])
+
+
+def test_a_neural_ranker_that_is_named_must_be_there(whyrank, kitchen, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert "pip install 'whyrank[models]'" in one_line(whyrank("audit", "-c", kitchen, "-r", "cross:bundled"))
+
+
+@pytest.mark.parametrize("command", ["probe", "axioms"])
+def test_other_commands_do_not_ask_it(whyrank, requests, command):
+    assert whyrank(command)[0] == 0
+    assert requests[0].ranker is None
+    assert "cross:bundled" not in setup.BUNDLED_RANKERS
+
+
+def test_whether_it_is_there_is_found_out_without_importing_it():
+    code = (
+        "import sys; from whyrank.cli.setup import audited_rankers; "
+        "print(len(audited_rankers()[0]), [m for m in ('torch', 'transformers', 'tokenizers') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    count = 3 if find_spec("torch") and find_spec("transformers") else 2
+    assert found.stdout == f"{count} []\n"
+
+
+@pytest.mark.slow
+def test_the_demo(whyrank, tmp_path):
+    """Every study of the sample, for three rankers."""
+    pytest.importorskip("transformers")
+    code, out, err = whyrank("audit", "--out", tmp_path / "demo-report", "--json")
+    assert code == 0, err
+    studies = asked(out)
+    assert list(studies) == ["bm25", "ql", "cross:bundled"]
+    assert len(studies["cross:bundled"]) > 70
+    assert all(finding["nonfinite"] == 0 for finding in json.loads(out))

@@ -1,0 +1,142 @@
+"""`whyrank evaluate --group` and `--hypotheses`: means over runs before any test, and claims as one table."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from whyrank.audit.effectiveness import evaluate
+from whyrank.audit.hypotheses import Hypothesis, judge, read_hypotheses
+from whyrank.contrasts.bootstrap import sign_flip_p
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection, open_collection, write_run
+
+IDS = [f"q{i}" for i in range(12)]
+QRELS = {q: {"a": 2, "b": 0, "c": 1} for q in IDS}
+TOY = Collection.of({d: d for d in "abc"}, {q: q for q in IDS}, QRELS, name="toy")
+
+
+def run(seed, skill):
+    rng = np.random.default_rng(seed)
+    return {q: {d: rng.normal() + skill * QRELS[q][d] for d in "abc"} for q in IDS}
+
+
+RUNS = {"a1": run(1, 2), "a2": run(2, 2), "a3": run(3, 2), "b1": run(4, -2), "b2": run(5, -2), "plain": run(6, 0)}
+GROUPS = {"A": ["a1", "a2", "a3"], "B": ["b1", "b2"]}
+
+
+def test_a_group_is_the_mean_per_query():
+    single = {row.run: row for row in evaluate(TOY, RUNS, ["nDCG@10"])}
+    rows = {row.run: row for row in evaluate(TOY, RUNS, ["nDCG@10"], groups=GROUPS)}
+    assert list(rows) == ["plain", "A", "B"]
+    for q in IDS:
+        assert rows["A"].per_query[q] == pytest.approx(sum(single[n].per_query[q] for n in GROUPS["A"]) / 3)
+    means = [single[n].mean for n in GROUPS["A"]]
+    assert rows["A"].mean == pytest.approx(sum(means) / 3)
+    assert rows["A"].deviation == pytest.approx(np.std(means, ddof=1))
+    assert (rows["A"].runs, rows["plain"].runs, rows["plain"].deviation) == (3, 1, None)
+
+
+def test_groups_are_compared_by_their_means():
+    rows = {row.run: row for row in evaluate(TOY, RUNS, ["nDCG@10"], baseline="B", groups=GROUPS)}
+    diffs = np.array([rows["A"].per_query[q] - rows["B"].per_query[q] for q in sorted(IDS)])
+    assert rows["A"].difference == pytest.approx(diffs.mean())
+    assert rows["A"].p_value == sign_flip_p(diffs, 100_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("groups", "says"),
+    [({"A": ["a1", "gone"]}, "'gone'"), ({"A": []}, "needs runs"), ({"A": ["a1", "a1"]}, "each one once"), ({"a2": ["a1"]}, "the name of a run")],
+)  # fmt: skip
+def test_wrong_groups(groups, says):
+    with pytest.raises(WhyrankError, match=says):
+        evaluate(TOY, RUNS, ["nDCG@10"], groups=groups)
+
+
+def test_hypotheses_are_corrected_together():
+    rows = evaluate(TOY, RUNS, ["nDCG@10", "RR@10"], groups=GROUPS)
+    claims = [Hypothesis("H1", "A", "B"), Hypothesis("H2", "B", "plain"), Hypothesis("H3", "plain", "A")]
+    found = judge(rows, claims, "holm")
+    assert [(each.hypothesis, each.measure) for each in found] == [
+        (h, m) for h in ("H1", "H2", "H3") for m in ("nDCG@10", "RR@10")
+    ]
+    order = sorted(found, key=lambda each: each.p_value)
+    steps = np.maximum.accumulate([each.p_value * (6 - i) for i, each in enumerate(order)])
+    assert [each.p_adjusted for each in order] == pytest.approx(np.minimum(1, steps).tolist())
+    assert found[0].verdict(0.05) == "holds"
+    assert found[4].verdict(0.05) == "reversed"
+    assert found[0].verdict(0.0) == "open"
+    assert found[0].difference == pytest.approx(found[0].mean - found[0].other)
+
+
+def test_claims_from_a_file(tmp_path):
+    file = tmp_path / "h.yaml"
+    file.write_text("H1: 'A > B'\nsmaller: B < A\n2: runs/x.txt > bm25\n")
+    assert read_hypotheses(str(file)) == [
+        Hypothesis("H1", "A", "B"), Hypothesis("smaller", "A", "B"), Hypothesis("2", "runs/x.txt", "bm25"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["", "- A > B\n", "H: A\n", "H: A > \n", "H: A > A\n", "H: A > B > C\n", "H: 3\n", "H: [\n"]
+)
+def test_wrong_claims(tmp_path, text):
+    file = tmp_path / "h.yaml"
+    file.write_text(text)
+    with pytest.raises(WhyrankError, match=r"h\.yaml") as caught:
+        read_hypotheses(str(file))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def seeds(tmp_path):
+    """Three runs of the sample that differ a little from its own, and one turned upside down."""
+    given = open_collection("sample").runs["bm25"]
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        write_run(
+            tmp_path / f"s{seed}.txt", {q: {d: s + rng.normal() for d, s in r.items()} for q, r in given.items()}
+        )
+    write_run(tmp_path / "down.txt", {q: {d: -s for d, s in r.items()} for q, r in given.items()})
+    return tmp_path
+
+
+def test_as_a_user_types_it(whyrank, seeds):
+    claims = seeds / "h.yaml"
+    claims.write_text(f"seeds: S > {seeds / 'down.txt'}\nown: bm25 < {seeds / 'down.txt'}\n")
+    code, out, err = whyrank(
+        "evaluate", "--group", f"S={seeds}/s*.txt", "--hypotheses", claims, "-m", "nDCG@10", "--out", seeds / "v.csv"
+    )
+    assert code == 0, err
+    assert [line.split()[-1] for line in out.splitlines() if line.split()[:1] in (["seeds"], ["own"])] == [
+        "holds",
+        "reversed",
+    ]
+    assert "sd: standard deviation" in out
+    assert len((seeds / "v.csv").read_text().splitlines()) == 1 + 3 * 40
+    _, text, _ = whyrank(
+        "evaluate", "--group", f"S={seeds}/s*.txt", "--hypotheses", claims, "-m", "nDCG@10", "--json"
+    )
+    found = json.loads(text)
+    assert {row["run"]: row["runs"] for row in found["runs"]} == {"bm25": 1, str(seeds / "down.txt"): 1, "S": 3}
+    assert [each["verdict"] for each in found["hypotheses"]] == ["holds", "reversed"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--group", "S"], "--group 'S': write NAME=RUN"),
+        (["--group", "S=bm25", "--group", "S=bm25"], "--group 'S=bm25'"),
+        (["--group", "S=no.txt"], "no.txt"),
+        (["--group", "S=bm25", "--by", "overlap"], "--group does not go with --by"),
+        (["--hypotheses", "no.yaml"], "no.yaml: cannot be read"),
+        (["--group", "S=bm25", "--baseline", "T"], "T"),
+    ],
+)
+def test_one_clear_line(whyrank, tmp_path, monkeypatch, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = whyrank("evaluate", *arguments)
+    assert (code, out) == (2, "")
+    assert says in err.splitlines()[-1]

@@ -1,0 +1,322 @@
+"""Other back ends than torch: the same scores, or torch computes; who computed is part of the identity."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whyrank.core.errors import MissingExtra, WhyrankError
+from whyrank.rankers import computing as computing_module
+from whyrank.rankers import open_ranker
+from whyrank.rankers.backends import Compiled
+from whyrank.rankers.computing import Computing, has_bfloat16, installed
+from whyrank.rankers.passages import TextPairs
+from whyrank.scoring import Engine, ScoreStore
+from whyrank.testing import RankerContract
+from whyrank.testing.examples import PAIRS
+
+QUERIES, DOCS = (list(texts) for texts in zip(*PAIRS, strict=True))
+LONG = ["the berlin wall fell " * 40, "", "x", "robert gray"]
+
+
+def need(name):
+    """Skip a test where the packages of a back end are missing, without importing them."""
+    pytest.importorskip("torch")
+    if not installed(name):
+        pytest.skip(f"needs the packages of {name}")
+
+
+@pytest.fixture(params=["onnx", "openvino"])
+def backend(request):
+    need(request.param)
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def openvino():
+    need("openvino")
+
+
+@pytest.fixture(scope="module")
+def half(openvino):
+    if not has_bfloat16("cpu"):
+        pytest.skip("needs bfloat16 arithmetic")
+
+
+def spec_of(models, kind):
+    """A tiny model of each kind that back ends compute; `vanilla` reads several chunks of a text."""
+    if kind == "vanilla":
+        return f"vanilla:{models.folder('network', 'vanilla', max_doc=7, chunks=3)}"
+    if kind == "two outputs":
+        return f"cross:{models.folder('cross', 2)}"
+    return f"bi:{models.folder('bi')}" if kind == "bi" else f"cross:{models.folder(kind)}"
+
+
+@cache
+def opened(spec):
+    """A ranker that is compiled once for all tests."""
+    return open_ranker(spec)
+
+
+def with_arguments(spec, **arguments):
+    return f"{spec}({','.join(f'{name}={value}' for name, value in arguments.items())})"
+
+
+# Scores
+
+
+@pytest.mark.parametrize("kind", ["cross", "two outputs", "roberta", "network", "vanilla", "bi"])
+def test_scores_are_those_of_torch(models, backend, kind):
+    spec = spec_of(models, kind)
+    queries, docs = [*QUERIES, "who", "berlin wall", "", "x"], [*DOCS, *LONG]
+    expected = open_ranker(spec).score(queries, docs)
+    ranker = opened(with_arguments(spec, backend=backend))
+    assert np.allclose(ranker.score(queries, docs), expected, rtol=1e-4, atol=1e-4)
+    assert f" numbers=fp32 backend={backend} model=" in repr(ranker)
+    assert ranker.deviation.largest < 1e-4
+    assert ranker.deviation.tau > 0.999
+
+
+@pytest.mark.parametrize("arguments", [{"passages": "max", "window": 5, "stride": 3}, {"activation": "sigmoid"}])
+def test_arguments_mean_the_same(models, backend, arguments):
+    spec = spec_of(models, "cross")
+    expected = open_ranker(with_arguments(spec, **arguments)).score(QUERIES, DOCS)
+    found = open_ranker(with_arguments(spec, backend=backend, **arguments)).score(QUERIES, DOCS)
+    assert np.allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_prompts_and_lengths_of_bi_encoders(models, backend):
+    arguments = {"query_prefix": "'who is '", "doc_prefix": "'the '", "max_length": 12, "truncate": "last"}
+    expected = open_ranker(with_arguments(spec_of(models, "bi"), **arguments)).score(QUERIES, DOCS)
+    found = open_ranker(with_arguments(spec_of(models, "bi"), backend=backend, **arguments)).score(QUERIES, DOCS)
+    assert np.allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+class TestOpenvino(RankerContract):
+    tolerance = 1e-4
+
+    @pytest.fixture(autouse=True)
+    def _models(self, models, openvino):
+        self.folder = models.folder("cross")
+
+    def make(self):
+        return opened(f"cross:{self.folder}(backend=openvino)")
+
+
+@pytest.fixture(scope="module")
+def compiled(models):
+    """A scorer of a back end, with threads of its own, and the scores by torch."""
+    need("openvino")
+    import torch
+
+    torch.set_num_threads(2)
+    try:
+        scorer = open_ranker(f"cross:{models.folder('network')}(backend=openvino)")._scorer
+    finally:
+        torch.set_num_threads(1)
+    assert scorer.compiled.threads == 2
+    return scorer, scorer.exact()(TextPairs.of(QUERIES, DOCS))
+
+
+@given(st.permutations(range(len(PAIRS))), st.integers(1, 400))
+def test_neither_order_nor_batches_matter(compiled, order, tokens):
+    scorer, expected = compiled
+    pairs = TextPairs.of([QUERIES[i] for i in order], [DOCS[i] for i in order])
+    assert np.allclose(replace(scorer, tokens=tokens)(pairs), expected[list(order)], rtol=1e-4, atol=1e-4)
+
+
+@given(st.lists(st.integers(0, 99), max_size=40), st.integers(1, 4))
+def test_batches_come_back_in_their_order_with_few_drawn_ahead(numbers, threads):
+    drawn = []
+    batches = ((i, {"x": drawn.append(i) or np.array([n])}) for i, n in enumerate(numbers))
+    found = []
+    for key, doubled in Compiled(lambda arrays: arrays[0] * 2, ("x",), threads).each(batches):
+        found.append((key, doubled.tolist()))
+        assert len(drawn) - len(found) <= 2 * threads
+    assert found == [(i, [2 * n]) for i, n in enumerate(numbers)]
+
+
+# bfloat16
+
+
+@pytest.mark.parametrize("kind", ["cross", "network", "vanilla", "bi"])
+def test_fast_is_close(models, half, kind):
+    spec = spec_of(models, kind)
+    fast, exact = opened(with_arguments(spec, precision="fast")), open_ranker(spec)
+    found, expected = fast.score(QUERIES, DOCS), exact.score(QUERIES, DOCS)
+    assert np.corrcoef(found, expected)[0, 1] > 0.98
+    assert not np.allclose(found, expected, atol=1e-6)
+    assert " numbers=bf16 backend=openvino model=" in repr(fast)
+
+
+@pytest.mark.parametrize("kind", ["cross", "two outputs", "network", "vanilla"])
+def test_the_layer_that_gives_scores_is_exact(models, half, kind):
+    import torch
+
+    found = opened(with_arguments(spec_of(models, kind), precision="fast")).score(QUERIES, DOCS)
+    assert (found != torch.from_numpy(found).bfloat16().double().numpy()).mean() > 0.5
+
+
+def test_torch_computes_as_before_while_and_after_a_model_is_traced(models, half):
+    """Tracing changes layers for a while: the fp32 scores of the same object must not notice."""
+    ranker = opened(f"cross:{models.folder('cross')}(precision=fast)")
+    pairs = TextPairs.of(QUERIES, DOCS)
+    expected = open_ranker(f"cross:{models.folder('cross')}")._scorer(pairs)
+    assert np.array_equal(ranker._scorer.exact()(pairs), expected)
+
+
+# Which one computes
+
+
+@pytest.mark.parametrize(
+    ("precision", "there", "bf16", "expected"),
+    [
+        ("exact", ["openvino", "onnx"], True, Computing("cpu")),
+        ("fast", ["openvino", "onnx"], True, Computing("cpu", True, "openvino")),
+        ("fast", ["onnx"], True, Computing("cpu", True)),
+        ("fast", ["openvino", "onnx"], False, Computing("cpu", False, "openvino")),
+        ("fast", ["onnx"], False, Computing("cpu", False, "onnx")),
+        ("fast", [], False, Computing("cpu")),
+    ],
+)
+def test_what_auto_takes(monkeypatch, precision, there, bf16, expected):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(computing_module, "installed", lambda name: name in there)
+    monkeypatch.setattr(computing_module, "has_bfloat16", lambda device: bf16)
+    assert Computing.of("cpu", precision, "auto") == expected
+
+
+def test_a_back_end_by_name(models, backend):
+    spec = spec_of(models, "cross")
+    bf16 = backend == "openvino" and has_bfloat16("cpu")
+    assert f" numbers=fp32 backend={backend} " in repr(opened(with_arguments(spec, backend=backend)))
+    fast = opened(with_arguments(spec, precision="fast", backend=backend))
+    assert f" numbers={'bf16' if bf16 else 'fp32'} backend={backend} " in repr(fast)
+
+
+def test_a_back_end_computes_on_the_cpu_only():
+    pytest.importorskip("torch")
+    with pytest.raises(WhyrankError, match="backend=openvino computes on the CPU, not on cuda; leave out the device"):
+        Computing.of("cuda", "fast", "openvino")
+    assert Computing.of(None, "exact", "onnx").device == "cpu"
+
+
+def test_a_back_end_that_is_not_installed(models, monkeypatch):
+    monkeypatch.setattr("whyrank.rankers.neural.installed", lambda name: name == "torch")
+    with pytest.raises(
+        MissingExtra, match=r"needs an optional dependency; install it with: pip install 'whyrank\[fast"
+    ):
+        open_ranker(f"cross:{models.folder('cross')}(backend=openvino)").score(["q"], ["d"])
+
+
+def test_other_kinds_of_rankers_are_left_to_torch(models, caplog):
+    ranker = open_ranker(f"t5:{models.folder('t5')}(backend=onnx)")
+    assert np.array_equal(ranker.score(QUERIES, DOCS), open_ranker(f"t5:{models.folder('t5')}").score(QUERIES, DOCS))
+    assert [r.getMessage().partition("): ")[2] for r in caplog.records] == [
+        "backend=onnx is not for this kind of ranker; torch computes"
+    ]
+    assert "backend" not in repr(ranker)
+
+
+# Falling back
+
+
+class Wrong:
+    """A program that gives something else."""
+
+    half = False
+
+    def __call__(self, arrays):
+        return np.full(len(arrays[0]), 7.0, np.float32)
+
+
+def refuse(*_):
+    raise RuntimeError("No conversion rule found\nfor operations: aten::bogus")
+
+
+@pytest.mark.parametrize(
+    ("compile_model", "reason"),
+    [
+        (refuse, "No conversion rule found for operations: aten::bogus"),
+        (lambda *_: Wrong(), "its outputs "),
+    ],
+)
+@pytest.mark.parametrize("precision", ["exact", "fast"])
+@pytest.mark.parametrize("kind", ["cross", "bi"])
+def test_torch_computes_what_a_back_end_cannot(
+    models, monkeypatch, caplog, openvino, compile_model, reason, precision, kind
+):
+    from whyrank.rankers import by_openvino
+
+    monkeypatch.setattr(by_openvino, "compile_model", compile_model)
+    spec = with_arguments(spec_of(models, kind), precision=precision, device="cpu")
+    expected = open_ranker(spec[:-1] + ",backend=torch)")
+    ranker = open_ranker(spec[:-1] + ",backend=openvino)")
+    with caplog.at_level(logging.WARNING):
+        assert np.array_equal(ranker.score(QUERIES, DOCS), expected.score(QUERIES, DOCS))
+        ranker.score(QUERIES, DOCS)
+    warnings = [r.getMessage() for r in caplog.records if "cannot take" in r.getMessage()]
+    assert len(warnings) == 1
+    assert f"openvino cannot take this model ({reason}" in warnings[0]
+    assert warnings[0].endswith("); torch computes")
+    assert repr(ranker) == repr(expected)
+
+
+def test_a_model_that_a_tracer_misreads_is_found_out(models, monkeypatch, caplog, openvino):
+    """What depends on the number of pairs in a batch is a constant for a tracer."""
+    from whyrank.rankers.cross import ClassifierReader
+
+    read = ClassifierReader.__call__
+    monkeypatch.setattr(ClassifierReader, "__call__", lambda self, batch: read(self, batch) * len(batch["ids"]))
+    spec = spec_of(models, "cross")
+    ranker = open_ranker(with_arguments(spec, backend="openvino"))
+    assert "backend" not in repr(ranker)
+    assert "its outputs differ by" in caplog.text
+
+
+# Identity and processes
+
+
+def test_scores_of_different_back_ends_are_kept_apart(models, tmp_path, backend):
+    spec, engine = spec_of(models, "cross"), Engine(ScoreStore(tmp_path / "scores.sqlite"))
+    rows = np.arange(len(PAIRS), dtype=np.int32)
+    scored = [
+        engine.score(opened(each), QUERIES, DOCS, rows, rows).scored
+        for each in (spec, with_arguments(spec, backend=backend), spec, with_arguments(spec, backend=backend))
+    ]
+    assert scored == [len(PAIRS), len(PAIRS), 0, 0]
+
+
+def test_what_is_pickled_has_no_compiled_model(models, openvino):
+    ranker = opened(f"cross:{models.folder('cross')}(backend=openvino)")
+    ranker.score(["q"], ["d"])
+    assert len(pickle.dumps(ranker)) < 1000
+    assert "_scorer" not in vars(pickle.loads(pickle.dumps(ranker)))
+
+
+def test_nothing_is_told_to_the_makers_of_a_back_end(models, openvino):
+    opened(f"cross:{models.folder('cross')}(backend=openvino)").score(["q"], ["d"])
+    assert "openvino" in sys.modules
+    assert "openvino_telemetry" not in sys.modules
+
+
+@pytest.mark.slow
+def test_the_bundled_model_keeps_its_order(half):
+    """What `auto` takes must be worth it: the order of real candidates stays."""
+    from whyrank.data import open_collection
+
+    collection = open_collection("sample")
+    pairs = [(collection.queries[q], collection.docs[d]) for q, docs in collection.runs["bm25"].items() for d in docs]
+    ranker = open_ranker("cross:bundled(precision=fast)")
+    ranker.score(*zip(*pairs[:300], strict=True))
+    assert ranker.deviation.pairs == 256
+    assert ranker.deviation.tau > 0.99
+    assert ranker.deviation.largest < 0.2

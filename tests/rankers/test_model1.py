@@ -1,0 +1,288 @@
+"""Model 1 over a term table, against the formula in loops over dictionaries."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.data import Collection, open_collection
+from whyrank.data.term_table import TermTable, open_table
+from whyrank.rankers import Background, Setting, open_ranker
+from whyrank.scoring import Engine, executor
+from whyrank.testing import RankerContract
+from whyrank.text import analyzers
+
+TERMS = [f"t{i}" for i in range(14)]
+COUNTS = np.arange(12) ** 2  # the first document term was never counted
+WORDS = [*TERMS, "onlyquery", "unknown", "never"]
+texts = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
+arguments = st.fixed_dictionaries(
+    {"lam": st.sampled_from([0, 1e-5, 0.1, 0.5, 1]), "p_self": st.sampled_from([0, 0.05, 0.3, 1])},
+    optional={
+        "keep": st.just("replace"),
+        "threshold": st.sampled_from([0.05, 0.2]),
+        "threshold_on": st.just("rescaled"),
+        "renormalize": st.just(True),
+        "normalise": st.just("tokens"),
+    },
+)
+
+
+def example(counts=COUNTS):
+    """Document terms t0 to t11, query terms t2 to t13 and one that is no document term; some rows are empty."""
+    rng = np.random.default_rng(3)
+    dense = np.where(rng.random((13, 12)) < 0.4, rng.random((13, 12)) ** 3, 0)
+    dense[4] = 0
+    dense[0, 2] = dense[1, 3] = 0.4  # t2 and t3 translate to themselves
+    dense /= np.maximum(dense.sum(axis=0), 1) * 1.1
+    rows, columns = np.nonzero(dense)
+    names = [*TERMS[2:], "onlyquery"], TERMS[:12]
+    return TermTable.from_codes(*names, rows, columns, dense[rows, columns], {"analyzer": "whitespace"}, counts)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    found = tmp_path_factory.mktemp("tables") / "table.arrow"
+    example().save(found)
+    return found
+
+
+def call(path, **given):
+    return open_ranker(f"model1:{path}({','.join(f'{key}={value}' for key, value in given.items())})")
+
+
+def translation(table, p_self, keep="add", threshold=0.0, threshold_on="raw", renormalize=False):
+    """T' as a dictionary (query term, document term) -> probability."""
+    cut = np.float32(threshold)
+    raw = {(q, d): w for q, d, w in table.rows() if np.float32(w) >= cut}
+    if renormalize:
+        whole = Counter()
+        for (_, d), weight in raw.items():
+            whole[d] += weight
+        raw = {(q, d): weight / whole[d] for (q, d), weight in raw.items()}
+    found = {(q, d): (1 - p_self) * weight for (q, d), weight in raw.items()}
+    for term in {*table.query_terms, *table.doc_terms}:
+        found[term, term] = p_self + (found.get((term, term), 0) if keep == "add" else 0)
+    return {pair: w for pair, w in found.items() if threshold_on == "raw" or np.float32(w) >= cut}
+
+
+def naive(table, query, text, lam, priors, normalise="unique", **how):
+    """The published formula."""
+    known, asked, moved = {*table.query_terms, *table.doc_terms}, Counter(query.split()), translation(table, **how)
+    told = Counter(word for word in text.split() if word in known)
+    length, score = max(1, sum(told.values())), 0.0
+    for q, n in asked.items():
+        p = sum(moved.get((q, d), 0.0) * tf / length for d, tf in told.items())
+        if lam > 0:
+            c = max(1e-9, priors.get(q, 0.0))
+            score += n * (math.log((1 - lam) * p + lam * c) - math.log(lam * c))
+        else:
+            score += n * math.log(max(1e-8, p))
+    return score / max(1, len(asked) if normalise == "unique" else sum(asked.values()))
+
+
+OWN = {term: count / COUNTS.sum() for term, count in zip(TERMS, COUNTS.tolist(), strict=False)}
+
+
+class TestFormula:
+    @given(pairs=st.lists(st.tuples(texts, texts), min_size=1, max_size=5), how=arguments)
+    def test_scores_are_those_of_the_loops(self, path, pairs, how):
+        found = call(path, **how).score(*zip(*pairs, strict=True))
+        table = open_table(path)
+        expected = [naive(table, q, d, priors=OWN, **how) for q, d in pairs]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+    def test_long_texts_and_queries(self, path):
+        rng = np.random.default_rng(0)
+        query, text = (" ".join(rng.choice(WORDS, n)) for n in (40, 20_000))
+        for lam in (0, 0.2):
+            found = call(path, lam=lam, p_self=0.1).score([query], [text])
+            expected = naive(open_table(path), query, text, lam, OWN, p_self=0.1)
+            assert found == pytest.approx([expected], abs=1e-6)
+
+    @given(p_self=st.sampled_from([0.05, 0.3]), keep=st.sampled_from(["add", "replace"]), query=texts, text=texts)
+    def test_the_table_s_own_self_translation_gives_the_same(self, path, tmp_path_factory, p_self, keep, query, text):
+        before = tmp_path_factory.mktemp("with_self") / "t.arrow"
+        open_table(path).with_self(p_self, keep).save(before)
+        ours = call(path, lam=0.1, p_self=p_self, keep=keep).score([query], [text])
+        assert ours == pytest.approx(call(before, lam=0.1).score([query], [text]), abs=1e-6)
+
+    def test_a_hand_made_case(self, tmp_path):
+        table = TermTable.from_codes(["car"], ["auto", "car"], [0, 0], [0, 1], [0.5, 0.25], {}, [3, 1])
+        table.save(tmp_path / "t.tsv")
+        ranker = open_ranker(f"model1:{tmp_path / 't.tsv'}(lam=0.2,p_self=0.1,analyzer=whitespace,background=table)")
+        # T'(car|auto) = 0.45, T'(car|car) = 0.225 + 0.1; "red" is no word of the table
+        p, c = (2 * 0.45 + 0.325) / 3, 1 / 4
+        found = ranker.score(["car car red"], ["auto red auto car"])
+        assert found == pytest.approx([2 * math.log((0.8 * p + 0.2 * c) / (0.2 * c)) / 2])
+
+
+class TestLimits:
+    @pytest.mark.parametrize("lam", [0, 0.1])
+    def test_without_words(self, path, lam):
+        ranker, nothing = call(path, lam=lam), 0.0 if lam else pytest.approx(math.log(1e-8))
+        assert ranker.score(["", "  "], ["t1 t2", ""]).tolist() == [0, 0]
+        assert ranker.score(["t5"], [""]) == nothing
+        assert ranker.score(["t5"], ["unknown never"]) == nothing
+        assert ranker.score(["unknown"], ["unknown t1"]) == nothing
+
+    def test_only_the_collection_counts(self, path):
+        assert call(path, lam=1).score(["t5 t6", "t2"], ["t5 t1 t6", "t2"]).tolist() == [0, 0]
+
+    def test_repeated_query_tokens_count_each_time(self, path):
+        once, twice = call(path, lam=0.1).score(["t5", "t5 t5"], ["t5 t1 t1"] * 2)
+        assert twice == pytest.approx(2 * once)
+        once, twice = call(path, lam=0.1, normalise="tokens").score(["t5", "t5 t5"], ["t5 t1 t1"] * 2)
+        assert twice == pytest.approx(once)
+
+    def test_scores_never_fall_below_zero_with_smoothing(self, path):
+        rng = np.random.default_rng(2)
+        some = [" ".join(rng.choice(WORDS, 9)) for _ in range(50)]
+        assert (call(path, lam=0.3).score(some, some[::-1]) >= 0).all()
+
+    def test_a_translation_makes_a_text_better(self, path):
+        table = open_table(path)
+        [(term, weight)] = table.answers("t9", 1)
+        poor = next(t for t in table.doc_terms if table.weight("t9", t) == 0 and t != "t9")
+        assert weight > 0
+        good, bad = call(path, lam=0.1).score(["t9", "t9"], [term, poor])
+        assert good > bad == 0
+
+
+class TestBackground:
+    DOCS = {"a": "t5 t5 t6 unknown", "b": "t1"}
+
+    def test_the_collection_s_counts(self, path):
+        setting = Setting(Collection.of(self.DOCS, {"q": "t5"}))
+        ranker = open_ranker(f"model1:{path}(lam=0.4,p_self=0.1,background=collection)", setting)
+        priors = {"t5": 2 / 5, "t6": 1 / 5, "t1": 1 / 5, "unknown": 1 / 5}
+        expected = naive(open_table(path), "t5 t6 t9", "t5 t2 t1", 0.4, priors, p_self=0.1)
+        assert ranker.score(["t5 t6 t9"], ["t5 t2 t1"]) == pytest.approx([expected], abs=1e-6)
+
+    def test_a_file_of_statistics(self, path, tmp_path):
+        Background.of(self.DOCS, analyzers.create("whitespace")).save(tmp_path / "s.parquet")
+        setting = Setting(Collection.of(self.DOCS, {"q": "t5"}))
+        one = open_ranker(f"model1:{path}(stats={tmp_path / 's.parquet'})")
+        two = open_ranker(f"model1:{path}(background=collection)", setting)
+        assert one.score(["t5 t1"], ["t5"]) == two.score(["t5 t1"], ["t5"]) != call(path).score(["t5 t1"], ["t5"])
+
+    def test_a_table_without_counts(self, tmp_path):
+        plain = tmp_path / "plain.parquet"
+        example(counts=None).save(plain)
+        setting = Setting(Collection.of(self.DOCS, {"q": "t5"}))
+        by_default = open_ranker(f"model1:{plain}", setting)
+        assert repr(by_default) == repr(open_ranker(f"model1:{plain}(background=collection)", setting))
+        assert call(plain, lam=0).score(["t5"], ["t5"]).shape == (1,)
+        with pytest.raises(WhyrankError, match="give stats=COLLECTION, or lam=0"):
+            call(plain)
+        with pytest.raises(WhyrankError, match="has no counts of terms"):
+            call(plain, background="table")
+
+
+class TestFacts:
+    def test_what_the_table_says_is_the_default(self, tmp_path):
+        table = example()
+        facts = {"analyzer": "whitespace", "lam": 0, "p_self": 0.3}
+        TermTable(*table.__dict__.values()).save(tmp_path / "em.arrow")
+        TermTable(*[*list(table.__dict__.values())[:5], facts, COUNTS]).save(tmp_path / "neural.arrow")
+        assert "lam=0.1,p_self=0.05" in repr(call(tmp_path / "em.arrow"))
+        assert "lam=0.0,p_self=0.0" in repr(call(tmp_path / "neural.arrow"))
+        assert "lam=0.2,p_self=0.5" in repr(call(tmp_path / "neural.arrow", lam=0.2, p_self=0.5))
+
+
+class TestIdentity:
+    def test_it_follows_table_analyzer_and_arguments(self, path, tmp_path):
+        table = open_table(path)
+        table.save(tmp_path / "same.parquet")
+        table.renormalised().save(tmp_path / "other.parquet")
+        here = repr(call(path))
+        assert here == repr(call(tmp_path / "same.parquet"))
+        others = [repr(call(path, **how)) for how in ({"lam": 0.2}, {"p_self": 0.1}, {"keep": "replace"}, {"lam": 0},
+                  {"threshold": 0.1}, {"threshold_on": "rescaled"}, {"renormalize": True}, {"normalise": "tokens"},
+                  {"analyzer": "lucene"})]  # fmt: skip
+        assert len({here, repr(call(tmp_path / "other.parquet")), *others}) == 11
+
+    def test_the_table_does_not_travel(self, path, tmp_path):
+        ranker = call(path)
+        assert len(pickle.dumps(ranker)) < 1500
+        example().save(tmp_path / "t.arrow")
+        sent = pickle.dumps(call(tmp_path / "t.arrow"))
+        example().renormalised().save(tmp_path / "t.arrow")
+        with pytest.raises(WhyrankError, match="has changed meanwhile"):
+            pickle.loads(sent)
+
+    def test_other_processes_give_the_same(self, path):
+        ranker, codes = call(path), np.arange(4, dtype=np.int32)
+        asked = ["t5 t6", "t2", "t9 t9", "t1"], ["t1 t2 t3", "t2 t2", "unknown", "t3 t9"], codes, codes
+        apart = Engine(executor=executor("processes(workers=1)"), batch_size=2).score(ranker, *asked).values
+        assert apart.tolist() == Engine().score(ranker, *asked).values.tolist()
+
+    @given(pairs=st.lists(st.tuples(texts, texts), min_size=2, max_size=12), seed=st.integers(0, 99))
+    def test_order_and_batches_do_not_matter_to_the_bit(self, path, pairs, seed):
+        ranker, order = call(path), np.random.default_rng(seed).permutation(len(pairs))
+        whole = ranker.score(*zip(*pairs, strict=True))
+        assert [float(ranker.score([q], [d])[0]) for q, d in pairs] == whole.tolist()
+        assert ranker.score(*zip(*[pairs[i] for i in order], strict=True)).tolist() == whole[order].tolist()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [({"lam": 2}, "lam must be a number"), ({"p_self": -1}, "p_self must be"), ({"keep": "no"}, "keep"), ({"threshold": -1}, "threshold must be"),
+         ({"threshold_on": "x"}, "threshold_on"), ({"renormalize": 1}, "renormalize must be"), ({"normalise": "all"}, "normalise"),
+         ({"background": "web"}, "background"), ({"background": "table", "stats": "sample"}, "leave out one"), ({"lambda": 1}, "lam"), ({"stats": 3}, "stats must be text")],
+    )  # fmt: skip
+    def test_wrong_arguments(self, path, given, words):
+        with pytest.raises(WhyrankError, match=words):
+            call(path, **given)
+
+    def test_files_that_are_no_tables(self, path, tmp_path):
+        cut = tmp_path / "cut.arrow"
+        cut.write_bytes(path.read_bytes()[:100])
+        for wrong in (cut, tmp_path / "none.parquet"):
+            with pytest.raises(BadInput):
+                call(wrong)
+
+    def test_a_table_that_does_not_fit(self, tmp_path, caplog):
+        sample = open_collection("sample")
+        TermTable.from_triples(["xx", "yy"], ["zz", "xx"], [0.5, 0.5], analyzer="lucene").save(tmp_path / "t.tsv")
+        with pytest.raises(WhyrankError, match=r"knows 0% of the words of the (texts|queries) of sample"):
+            open_ranker(f"model1:{tmp_path / 't.tsv'}", Setting(sample))
+        stems = sorted({w for text in sample.docs.values() for w in analyzers.create("lucene").terms(text)})
+        TermTable.from_triples(stems, stems, np.ones(len(stems)), analyzer="lucene").save(tmp_path / "s.tsv")
+        open_ranker(f"model1:{tmp_path / 's.tsv'}", Setting(sample))
+        assert not caplog.records
+        with pytest.raises(WhyrankError, match="learned with lucene and is looked up with whitespace"):
+            open_ranker(f"model1:{tmp_path / 's.tsv'}(analyzer=whitespace)", Setting(sample))
+        open_ranker(f"model1:{tmp_path / 's.tsv'}(analyzer=krovetz,lam=0)")
+        assert "looked up with krovetz" in caplog.text
+
+    def test_an_analyzer_that_cannot_be_made(self, tmp_path):
+        TermTable.from_triples(["a"], ["b"], [1.0], analyzer="wordpiece:nowhere").save(tmp_path / "t.tsv")
+        with pytest.raises(WhyrankError, match=r"t\.tsv was learned with wordpiece:nowhere: .*analyzer="):
+            open_ranker(f"model1:{tmp_path / 't.tsv'}")
+
+
+class TestContract(RankerContract):
+    tolerance = 0.0
+
+    @pytest.fixture(autouse=True)
+    def _table(self, tmp_path_factory):
+        words = [
+            w for text in open_collection("sample").docs.values() for w in analyzers.create("lucene").terms(text)
+        ]
+        stems, rng = sorted(set(words)), np.random.default_rng(1)
+        more = rng.permutation(stems).tolist()
+        self.path = tmp_path_factory.mktemp("contract") / "t.arrow"
+        weights = rng.random(len(stems))
+        TermTable.from_triples(stems, more, weights, analyzer="lucene").save(self.path)
+
+    def make(self):
+        return open_ranker(f"model1:{self.path}", self.setting())

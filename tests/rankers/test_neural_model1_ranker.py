@@ -1,0 +1,52 @@
+"""Explanations of neural Model 1: the score follows from the matrix."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.explanations import Explaining
+from whyrank.rankers import open_ranker, rankers
+
+KINDS = {"neural-model1": "pieces", "bert-model1": "network"}
+TEXTS = st.text("abc rt?.é", max_size=60) | st.lists(st.sampled_from(["the", "wall", "fell", "of"])).map(" ".join)
+
+
+@pytest.fixture(params=KINDS)
+def ranker(request, models):
+    return open_ranker(f"{request.param}:{models.folder(KINDS[request.param], request.param)}(device=cpu)")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TEXTS, TEXTS)
+def test_the_score_is_recovered_from_the_matrix(ranker, query, text):
+    found = ranker.explain(query, text)
+    assert found.recomputed == pytest.approx(found.score, abs=1e-6)
+    assert found.score == ranker.score([query], [text])[0]
+    assert (found.cells >= 0).all()
+    assert not found.background.any()
+    json.dumps(found.as_json())
+
+
+def test_pieces_are_the_terms(ranker):
+    found = ranker.explain("the wall", "berlin wall fell?")
+    assert list(found.query_terms) == ["the", "wall"]
+    assert list(found.document_terms) == ["berlin", "wall", "fell", "?"]
+    assert found.cells[1, 1] == pytest.approx(0.3 / 4)
+    assert (found.kind, found.floor) == ("log", 1e-8)
+
+
+def test_it_says_that_it_explains(ranker):
+    assert isinstance(ranker, Explaining)
+    assert rankers.factory(ranker.registered).explains
+    assert ranker.scale == "log probability"
+
+
+def test_windows_have_no_matrix_in_common(models):
+    ranker = open_ranker(f"neural-model1:{models.folder('pieces', 'neural-model1')}(passages=max)")
+    with pytest.raises(WhyrankError, match="explain with passages=truncate"):
+        ranker.explain("the wall", "berlin")
