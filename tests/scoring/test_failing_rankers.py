@@ -177,7 +177,7 @@ def test_being_stopped_is_no_failure_of_a_pair(error, tmp_path):
         (np.float64(1), r"shape \(\) for 3 pairs"),
         (["a", "b", "c"], "type <U1"),
         ([None, None, None], "type object"),
-        (None, "type object"),
+        (None, "nothing"),
         (np.zeros(3, complex), "type complex128"),
         ([[1], [2, 3], [4]], "no array"),
     ],

@@ -147,7 +147,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_shows_pairs_per_second(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr(Bar.__init__, "__defaults__", (None, None, 0.0))
+    monkeypatch.setattr(Bar.__init__, "__defaults__", (None, None, 0.0, ""))
     monkeypatch.setattr(
         "whyrank.training.trainer.Bar.step",
         lambda self, n: (setattr(self, "_shown", 0.0), Bar.__base__.step(self, n)),
