@@ -9,7 +9,7 @@ OUT    ?= demo-report
 .PHONY: demo test test-slow lint bench docs browser clean
 
 demo: $(VENV)/.base ## Audit the bundled rankers on the bundled sample
-	$(BIN)/whyrank audit --out $(OUT)
+	$(BIN)/whyrank audit --precision fast --out $(OUT)
 	@echo "Open $(OUT)/report.html in a browser."
 
 test: $(VENV)/.dev browser lint ## Lint, type-check and run every quick test

@@ -9,9 +9,11 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 
@@ -118,3 +120,27 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_no_path_of_one_machine(page):
     assert not re.search(r"/(?:work|root|home)/", page.read_text(encoding="utf-8"))
+
+
+def test_the_drawing_and_the_table_of_rooms_are_those_of_the_contract():
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    layers = [[room.strip().removeprefix("whyrank.") for room in layer.split("|")] for layer in contract]
+    assert rooms_drawn(ROOT / "docs" / "images" / "rooms.svg") == layers
+    table = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    assert sorted(table) == sorted(room for layer in layers for room in layer)
+    assert {path.parent.name for path in (ROOT / "src" / "whyrank").glob("*/__init__.py")} == set(table)
+
+
+def rooms_drawn(path: Path) -> list[list[str]]:
+    """The names in a drawing, a list for each height; each stands inside a rectangle of its own."""
+    drawing = ElementTree.parse(path).getroot()
+    name, boxes = "{http://www.w3.org/2000/svg}", []
+    rows: dict[float, list[str]] = {}
+    for box in drawing.iter(f"{name}rect"):
+        boxes.append([float(box.attrib[key]) for key in ("x", "y", "width", "height")])
+    for text in (each for each in drawing.iter(f"{name}text") if each.attrib["class"] == "name"):
+        x, y = float(text.attrib["x"]), float(text.attrib["y"])
+        assert sum(left < x < left + width and top < y < top + height for left, top, width, height in boxes) == 1
+        rows.setdefault(y, []).append(text.text or "")
+    assert len(boxes) == sum(map(len, rows.values()))
+    return [rows[y] for y in sorted(rows)]

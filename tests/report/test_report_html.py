@@ -415,3 +415,20 @@ def test_interval_bars_place_the_score():
     assert f'x="0" y="6" width="{WIDTH}"' in chart
     assert "circle" not in interval_bar(empty())
     assert "negative" in interval_bar(finding(score=-0.1))
+
+
+@pytest.mark.parametrize(
+    ("rankers", "title"),
+    [
+        (["bm25"], "What bm25 rewards"),
+        (["bm25(k1=2)"], "What bm25 rewards"),
+        (["bm25", "ql", "cross:bundled(precision=fast)"], "What bm25, ql and cross:bundled reward"),
+        (["bm25", "bm25(k1=2)"], "What bm25 and bm25(k1=2) reward"),
+        (["bm25(k1=1)", "bm25(k1=2)"], "What bm25(k1=1) and bm25(k1=2) reward"),
+        (["a", "b", "c", "d(x=1)"], "What 4 rankers reward"),
+    ],
+)
+def test_the_title_names_rankers_by_as_little_as_tells_them_apart(rankers, title):
+    page = Page(render([finding(ranker=ranker) for ranker in rankers], {}, {}))
+    assert [text for tag, text in page.texts if tag == "h1"] == [title]
+    assert all(ranker in page.text() for ranker in rankers)

@@ -207,10 +207,14 @@ def _call(row: Row) -> str:
 
 def _short_names(studies: Sequence[str]) -> dict[str, str]:
     """Studies without family, and without arguments where the rest still tells them apart."""
-    bare = {study: study.partition("(")[0] for study in studies}
+    return {study: name.partition("/")[2] or name for study, name in _bare(studies).items()}
+
+
+def _bare(calls: Sequence[str]) -> dict[str, str]:
+    """Call strings without their arguments, but for those that would look the same."""
+    bare = {call: call.partition("(")[0] for call in calls}
     taken = Counter(bare.values())
-    shown = {study: name if taken[name] == 1 else study for study, name in bare.items()}
-    return {study: name.partition("/")[2] or name for study, name in shown.items()}
+    return {call: name if taken[name] == 1 else call for call, name in bare.items()}
 
 
 def _whole_first(rows: list[Row]) -> list[Row]:
@@ -224,7 +228,7 @@ def _title(rankers: Sequence[str]) -> str:
         return "No findings"
     if len(rankers) > 3:
         return f"What {len(rankers)} rankers reward"
-    *most, last = rankers
+    *most, last = _bare(rankers).values()
     return f"What {', '.join(most)} and {last} reward" if most else f"What {last} rewards"
 
 
@@ -237,8 +241,8 @@ def _day(stamp: str) -> str:
 
 
 def _breakable(call: str) -> Markup:
-    """A call string that may be broken after a colon, a slash, a bar or a comma and before its arguments."""
-    return Markup("<wbr>").join(re.split(r"(?<=[:/|,])|(?=\()", call))
+    """A call string that may be broken after a colon, slash, bar, comma or sign of equality and before arguments."""
+    return Markup("<wbr>").join(re.split(r"(?<=[:/|,=])|(?=\()", call))
 
 
 def _setting(value: Any) -> str:
