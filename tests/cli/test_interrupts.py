@@ -58,7 +58,7 @@ def interrupted(process) -> None:
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert err.startswith("whyrank: stopped; "), err
-    assert (err.count("\n"), out) == (1, "")
+    assert (err.count("\n"), out) == (1, ""), err
     wait_for(lambda: group_is_gone(process), 10)
 
 

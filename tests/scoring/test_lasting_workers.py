@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from counting_rankers import Misbehaving, Plain, grid, true_score
 from whyrank.core.errors import WhyrankError
 from whyrank.scoring import Engine, ProcessExecutor
 from whyrank.scoring.asking import Task
+from whyrank.scoring.processes import _interrupts_blocked
 
 pytestmark = pytest.mark.usefixtures("no_workers_left")
 
@@ -117,3 +119,27 @@ def test_two_calls_at_a_time_do_not_get_into_each_others_way():
             true_score("q", f"b{other.number}"),
         )
     assert len(multiprocessing.active_children()) == 2
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs POSIX signals")
+def test_ctrl_c_waits_until_a_process_has_started():
+    """Also where another thread takes the signal that this one blocks."""
+    go, reached = threading.Event(), []
+
+    def press():
+        go.wait()
+        signal.raise_signal(signal.SIGINT)
+
+    def start():
+        with _interrupts_blocked():
+            go.set()
+            thread.join()
+            reached.append("the end")
+        reached.append("too far")
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert reached == ["the end"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

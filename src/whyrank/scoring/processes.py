@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -177,12 +178,29 @@ def _interrupts_blocked() -> Iterator[None]:
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # else it starts in the middle, and unblocks
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with _interrupts_held():
+        resource_tracker.ensure_running()  # else it starts in the middle, and unblocks
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Keep Ctrl-C for the end: another thread may take the signal that this one blocks, and we are in the middle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+        for number in held[:1]:
+            signal.raise_signal(number)
 
 
 def _dismiss(crews: list[_Crew]) -> None:
