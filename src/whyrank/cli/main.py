@@ -51,6 +51,16 @@ class Interruption:
 
 def main() -> None:
     """Run the command line; a wrong request or input ends with one line and exit code 2."""
+    try:
+        code = _code()
+    except KeyboardInterrupt:  # in the moment before it is heard, or after
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # the option parser turns Ctrl-C into this code
+        _stop("stopped; scores that were stored are kept, and the same command goes on from there", INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _code() -> Any:
     with Interruption() as interruption:
         try:
             code = _run()
@@ -63,9 +73,7 @@ def main() -> None:
             if not interruption.seen:
                 _stop(*_explained(error))
             code = INTERRUPTED
-    if code == INTERRUPTED:  # the option parser turns Ctrl-C into this code
-        _stop("stopped; scores that were stored are kept, and the same command goes on from there", INTERRUPTED)
-    sys.exit(code if isinstance(code, int) else 0)
+    return code
 
 
 def _run() -> Any:
