@@ -5,7 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from counting_rankers import Misbehaving, Plain, grid, true_score
 from whyrank.core.errors import WhyrankError
 from whyrank.scoring import Engine, ProcessExecutor
 from whyrank.scoring.asking import Task
-from whyrank.scoring.processes import _interrupts_blocked
 
 pytestmark = pytest.mark.usefixtures("no_workers_left")
 
@@ -124,22 +124,31 @@ def test_two_calls_at_a_time_do_not_get_into_each_others_way():
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs POSIX signals")
 def test_ctrl_c_waits_until_a_process_has_started():
     """Also where another thread takes the signal that this one blocks."""
-    go, reached = threading.Event(), []
+    found = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.splitlines() == ["at the end", "interrupted", "as before"]
 
-    def press():
-        go.wait()
-        signal.raise_signal(signal.SIGINT)
 
-    def start():
-        with _interrupts_blocked():
-            go.set()
-            thread.join()
-            reached.append("the end")
-        reached.append("too far")
+PRESSED = """
+import signal, threading
+from whyrank.scoring.processes import _interrupts_blocked
 
-    thread = threading.Thread(target=press)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        start()
-    assert reached == ["the end"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+signal.signal(signal.SIGINT, signal.default_int_handler)
+go = threading.Event()
+
+def press():
+    go.wait()
+    signal.raise_signal(signal.SIGINT)
+
+thread = threading.Thread(target=press)
+thread.start()
+try:
+    with _interrupts_blocked():
+        go.set()
+        thread.join()
+        print("at the end")
+    print("too far")
+except KeyboardInterrupt:
+    print("interrupted")
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    print("as before")
+"""
