@@ -32,6 +32,7 @@ bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA f
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/em.py
 	$(BIN)/python benchmarks/model1.py
+	$(BIN)/python benchmarks/bm25t.py
 
 docs: $(VENV)/.base ## Write the pages that are made from docstrings
 	$(BIN)/python -m whyrank.axioms.statements > docs/axioms-reference.md.new

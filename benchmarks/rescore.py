@@ -80,7 +80,7 @@ def main() -> None:
             f"{name}: ours {ours:.3f} ms/query, bm25s {theirs:.3f} ms/query, ratio {theirs / ours:.2f}, largest difference {gap:.1e}"
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    held = (tokens.ids.nbytes + tokens.offsets.nbytes + sum(part.nbytes for part in index._lists)) / 2**20
+    held = (tokens.ids.nbytes + tokens.offsets.nbytes + sum(part.nbytes for part in index.lists)) / 2**20
     print(
         f"{DOCS:,} passages, {len(tokens.ids):,} tokens: index {held:,.0f} MiB, peak of the process {peak:,.0f} MiB (bm25s {bm25s.__version__} index and generation included)"
     )

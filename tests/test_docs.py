@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from whyrank.audit.bias import bias_filters, bias_studies
 from whyrank.axioms import axioms
 from whyrank.data import collections
 from whyrank.data.pairs import pair_layouts
@@ -25,13 +26,14 @@ from whyrank.probes import probes
 from whyrank.probes.characteristics import characteristics
 from whyrank.probes.queries import query_strategies
 from whyrank.rankers import rankers
+from whyrank.tables import table_learners
 from whyrank.text import analyzers
 from whyrank.text.edits import edits
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-STUDIES = (axioms, characteristics, edits, pair_layouts, probes, query_strategies)
-REGISTRIES = (*STUDIES, analyzers, collections, networks, rankers)
+STUDIES = (axioms, bias_filters, bias_studies, characteristics, edits, pair_layouts, probes, query_strategies)
+REGISTRIES = (*STUDIES, analyzers, collections, networks, rankers, table_learners)
 _BLOCK = re.compile(r"^<!-- (run|prints) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)|<(?:img|source)[^>]*?\bsrc(?:set)?=\"([^\"]+)\"")

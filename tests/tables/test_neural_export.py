@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from refusals import one_line
 from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.data.term_table import open_table
+from whyrank.data import Collection, open_table
 from whyrank.networks.network import save
 from whyrank.networks.neural_model1 import NeuralModel1
 from whyrank.networks.pieces import Pieces
@@ -85,6 +85,40 @@ def test_a_table_ranks_as_its_network(settings, tmp_path):
     np.testing.assert_allclose(found * distinct, whole, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("settings", [{}, {"p_self": None}, {"p_self": 1e-9}])
+@pytest.mark.parametrize("block", [None, 7])
+def test_the_best_of_each_query_piece(settings, block, tmp_path):
+    """Against all entries, sorted one query piece at a time; a piece and itself come first where there is a p_self."""
+    network = open_network(made(tmp_path, **settings))
+    whole, found = export_table(network, 0.01, block), export_table(network, 0.01, block, top=3)
+    for term in TERMS:
+        own = network.layer.p_self is not None
+        ranked = sorted(
+            whole.answers(term, len(TERMS)), key=lambda each: (not own or each.term != term, -each.weight)
+        )
+        kept = found.answers(term, len(TERMS))
+        assert {each.term for each in kept} == {each.term for each in ranked[:3]}
+        assert all(whole.weight(term, each.term) == each.weight for each in kept)
+    assert found.facts["top"] == 3
+    assert export_table(network, 0.01, block, top=len(TERMS)).digest == whole.digest
+
+
+@pytest.mark.parametrize("settings", [{}, {"p_self": None}])
+@pytest.mark.parametrize("block", [None, 7])
+def test_pieces_of_a_collection(settings, block, tmp_path):
+    """Against the whole table without what the collection does not have."""
+    network = open_network(made(tmp_path, **settings))
+    seen = Collection.of({"d": "w1 w7 w2 w9s", "e": "w2"}, {"q": "w3 w1", "p": "w9"}, {}, name="few")
+    whole, found = export_table(network, 0.02, block), export_table(network, 0.02, block, collection=seen)
+    asked, told = {"w3", "w1", "w9"}, {"w1", "w7", "w2", "w9", "##s"}
+    own = network.layer.p_self is not None
+    kept = {(q, d) for q, d, _ in whole.rows() if (q in asked and d in told) or (own and q == d)}
+    assert {(q, d) for q, d, _ in found.rows()} == kept
+    assert all(weight == pytest.approx(whole.weight(q, d), rel=1e-5) for q, d, weight in found.rows())
+    assert list(found.query_terms) == list(found.doc_terms) == TERMS
+    assert found.facts["collection"] == "few"
+
+
 def test_a_threshold_lowers_scores_by_no_more_than_it_can(folder, tmp_path):
     """Without the T below it, P(q|D) is between P(q|D) - threshold and P(q|D)."""
     threshold = 0.03
@@ -130,7 +164,9 @@ def test_other_networks_are_no_tables(tmp_path, folder):
         open_network(folder)
 
 
-@pytest.mark.parametrize(("arguments", "what"), [((2.0,), "threshold"), ((0.1, 0), "block")])
+@pytest.mark.parametrize(
+    ("arguments", "what"), [((2.0,), "threshold"), ((0.1, 0), "block"), ((0.1, None, "cpu", None, 0), "top")]
+)
 def test_what_cannot_be_is_one_clear_line(arguments, what, folder):
     with pytest.raises(WhyrankError, match=what):
         export_table(open_network(folder), *arguments)

@@ -41,12 +41,18 @@ def divergence(scores, targets, temperature=0.05, gold=0.0):
     return terms.sum() / len(scores) + gold * cross_entropy(scores, targets)
 
 
+def pearson(scores, targets):
+    ours, theirs = (rows - rows.mean(axis=1, keepdims=True) for rows in (scores, targets))
+    norms = np.sqrt(((ours**2).sum(axis=1) + 1e-6) * ((theirs**2).sum(axis=1) + 1e-6))
+    return 1 - np.mean((ours * theirs).sum(axis=1) / norms)
+
+
 CASES = {
     "margin": (margin, {}), "margin(margin=0.3)": (margin, {"margin": 0.3}),
     "cross-entropy": (cross_entropy, {}), "cross-entropy(temperature=0.5)": (cross_entropy, {"temperature": 0.5}),
     "margin-mse": (margin_mse, {}), "margin-mse(scale=2.0)": (margin_mse, {"scale": 2.0}),
     "kl(temperature=1.0)": (divergence, {"temperature": 1.0}),
-    "kl(temperature=0.5,gold=0.2)": (divergence, {"temperature": 0.5, "gold": 0.2}),
+    "kl(temperature=0.5,gold=0.2)": (divergence, {"temperature": 0.5, "gold": 0.2}), "pearson": (pearson, {}),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from whyrank.training.recipe import FOLDER, Recipe, bundled_recipes, read_recipe
 from whyrank.training.sources import check_settings
 from whyrank.training.yaml_text import parse_yaml
 
-REAL = ("bundled", "stability-epic", "stability-vanilla")  # which learn from collections that have to be fetched
+REAL = ("bundled", "parm", "stability-epic", "stability-vanilla")  # which learn from collections that have to be fetched
 
 
 def test_every_architecture_has_a_recipe():
@@ -30,7 +30,7 @@ def test_a_bundled_recipe_is_whole(name):
     if recipe.architecture != "ltr":
         check_settings(recipe)
     if name not in REAL:
-        assert recipe.architecture == "ltr" or recipe.validation["collection"] == "sample"
+        assert recipe.architecture in ("ltr", "parm") or recipe.validation["collection"] == "sample"
         assert recipe.data["collection"] == "sample"
     assert (FOLDER / f"{name}.yaml").read_text().startswith("# ")
     assert recipe_of(recipe.as_dict()) == recipe

@@ -78,6 +78,13 @@ def everything() -> Catalogue:
     return Catalogue(probes, axioms)
 
 
+def every_kind() -> Catalogue:
+    """All probes, axioms and bias studies: whatever has contrasts."""
+    from whyrank.audit.bias import bias_studies
+
+    return Catalogue(*everything().registries, bias_studies)
+
+
 def unjudged_options(collection: Collection, run: str | None = None) -> dict[str, Options]:
     """Where nothing is judged but there is a run, axioms pair its first hundred documents."""
     if collection.qrels or not (run or collection.runs):

@@ -58,7 +58,7 @@ def fit_fusion(
     tolerance: float = TOLERANCE,
 ) -> Fusion:  # fmt: skip
     """Fit the weights of a `fuse` to the candidates of the development queries; weights that it has are not used."""
-    config, parsed = _config(spec), measure_of(measure)
+    config, parsed = config_of(spec), measure_of(measure)
     fused = config.bind(runner.setting)
     dev = _pool(fused, split.dev, runner, parsed)
     found = fit(dev.matrix, objective_of(parsed, split.dev, dev), restarts, seed, tolerance)
@@ -71,7 +71,8 @@ def fit_fusion(
     return Fusion(config, found, rows, facts | {"ascents": [ascent._asdict() for ascent in found.ascents]})
 
 
-def _config(spec: str) -> Fuse:
+def config_of(spec: str) -> Fuse:
+    """The fuse of a call string, without weights; an error for any other ranker."""
     config = rankers.create(spec)
     if not isinstance(config, Fuse):
         raise WhyrankError(f"weights are fitted for a fuse of rankers, such as fuse(of=['bm25','ql']), not {spec!r}")

@@ -25,10 +25,17 @@ from whyrank.scoring.ranking import rerank, rescore
 
 Run = Mapping[str, Mapping[str, float]]
 
+BM25_GRID: Mapping[str, Sequence[float]] = {
+    "k1": (0.6, 0.9, 1.2, 1.5, 2.0),
+    "b": (0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9),
+}
 # model1: the grid of Boytsov and Kolter, "Exploring classic and neural lexical translation models", ECIR 2021
+# qlt: that of Kim, Rahimi and Allan, EMNLP 2024
 DEFAULT_GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {
-    "bm25": {"k1": (0.6, 0.9, 1.2, 1.5, 2.0), "b": (0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9)},
+    "bm25": BM25_GRID,
+    "bm25t": BM25_GRID,
     "ql": {"mu": (100.0, 250.0, 500.0, 1000.0, 1500.0, 2500.0)},
+    "qlt": {"mu": (10.0, 100.0, 500.0, 2000.0)},
     "model1": {
         "p_self": (0.05, 0.1, 0.15, 0.25, 0.3, 0.35, 0.45, 0.5, 0.55, 0.6, 0.7, 0.75),
         "lam": (0.05, 0.1, 0.15, 0.25, 0.3, 0.35, 0.45, 0.5),

@@ -27,16 +27,16 @@ StudyName = Annotated[
 @with_request(without=("json", "format", "sweep", "group", "by", "alpha", "correction"))
 def contrasts(request: Request, study: StudyName) -> None:
     """Write the contrasts of one study (.jsonl or .parquet); with --ranker, each contrast's scores and effect."""
-    from whyrank.audit.catalogue import everything
+    from whyrank.audit.catalogue import every_kind
     from whyrank.cli.axioms import spelled
     from whyrank.cli.setup import open_studies
     from whyrank.contrasts.files import save
 
-    out, name = _file(request.out), spelled(study, everything())
+    out, name = _file(request.out), spelled(study, every_kind())
     if request.ranker:
         found, columns, notes = _answered(request, name)
     else:
-        collection, (studies, notes) = open_studies([name], everything(), request)
+        collection, (studies, notes) = open_studies([name], every_kind(), request)
         found, columns = _one(studies).contrasts(collection), {}
         found = found.sample(request.limit, request.seed) if request.limit else found
     for note in notes:
@@ -57,12 +57,12 @@ def _file(out: str | None) -> str:
 
 def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
     """Contrasts with a column of scores, differences and effects per ranker; and notes."""
-    from whyrank.audit.catalogue import everything
+    from whyrank.audit.catalogue import every_kind
     from whyrank.audit.runner import answers
     from whyrank.cli.running import make_plan
     from whyrank.cli.setup import computed
 
-    plan: Plan = make_plan(request, [study], everything())
+    plan: Plan = make_plan(request, [study], every_kind())
     _one(plan.studies)
     columns: dict[str, Labels] = {}
     for answer in answers(plan):

@@ -35,6 +35,7 @@ def list_(kinds: Kinds = None, json_: o.JsonOption = False) -> None:
 
 
 def _registries() -> dict[str, Registry[Any]]:
+    from whyrank.audit.bias import bias_filters, bias_studies
     from whyrank.axioms import axioms
     from whyrank.data import collections
     from whyrank.data.pairs import pair_layouts
@@ -44,11 +45,12 @@ def _registries() -> dict[str, Registry[Any]]:
     from whyrank.probes.queries import query_strategies
     from whyrank.rankers import rankers
     from whyrank.scoring.executors import executors
+    from whyrank.tables import table_learners
     from whyrank.text import analyzers
     from whyrank.text.edits import edits
 
-    studies = (probes, axioms, characteristics, edits, query_strategies)
-    rest = (rankers, networks, analyzers, collections, pair_layouts, executors)
+    studies = (probes, axioms, bias_studies, bias_filters, characteristics, edits, query_strategies)
+    rest = (rankers, networks, table_learners, analyzers, collections, pair_layouts, executors)
     return {registry.kind: registry for registry in (*studies, *rest)}
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whyrank.cli import options as o
-from whyrank.cli import tables_learn
+from whyrank.cli import tables_build, tables_learn, tables_surprises
 from whyrank.cli.setup import plural, say
 
 if TYPE_CHECKING:
     from whyrank.data.term_table import TermTable
 
-FORMATS = ("synonyms", "expansion", "tsv", "parquet", "arrow")
+FORMATS = ("synonyms", "expansion", "html", "tsv", "parquet", "arrow")
 TableFile = Annotated[
     str, typer.Argument(metavar="TABLE", help="A term table: .parquet, .arrow, .tsv or .tsv.gz.", show_default=False)
 ]
@@ -38,6 +38,8 @@ Replace = Annotated[bool, typer.Option("--replace", help="Synonyms without the t
 
 app = typer.Typer(name="tables", help="Look into term tables, compare and export them.", rich_markup_mode=None)
 app.add_typer(tables_learn.app, name="learn")
+app.command("surprises")(tables_surprises.surprises)
+app.command("build")(tables_build.build)
 
 
 @app.callback(invoke_without_command=True)
@@ -99,7 +101,7 @@ def export(
     equivalent: Equivalent = False,
     replace: Replace = False,
 ) -> None:
-    """Write a table for a search engine (synonyms, expansion) or in another format (tsv, parquet, arrow)."""
+    """Write a table for a search engine (synonyms, expansion), to look at (html) or in another format."""
     from whyrank.data.term_table import open_table
 
     kind = _format(out, format_)
@@ -109,6 +111,8 @@ def export(
         said = _synonyms(opened, out, threshold, top, equivalent, replace)
     elif kind == "expansion":
         said = _expansions(opened, out, threshold, top)
+    elif kind == "html":
+        said = _page(opened, out, table, threshold, top)
     else:
         chosen = opened.pruned(threshold, top)
         _write(chosen, out, kind)
@@ -133,6 +137,17 @@ def _expansions(table: TermTable, out: str, threshold: float | None, top: int | 
     return f"{plural(written.lines, 'query term')} with {plural(written.entries, 'document term')}"
 
 
+def _page(table: TermTable, out: str, name: str, threshold: float | None, top: int | None) -> str:
+    from pathlib import Path
+
+    from whyrank.report.table_page import write_page
+
+    written = write_page(table, out, Path(name).name, threshold, top)
+    if written.left_out:
+        say(f"note: {plural(written.left_out, 'weaker entry', 'weaker entries')} left out, so that a browser copes")
+    return plural(written.entries, "entry", "entries")
+
+
 def _write(table: TermTable, out: str, kind: str) -> None:
     from whyrank.core.files import replacing
     from whyrank.data.term_table_files import writer
@@ -151,7 +166,7 @@ def _format(out: str, given: str | None) -> str:
         if given not in FORMATS:
             raise UnknownName("format", given, FORMATS)
         return given
-    named = {".tsv": "tsv", ".tsv.gz": "tsv", ".parquet": "parquet", ".arrow": "arrow"}
+    named = {".tsv": "tsv", ".tsv.gz": "tsv", ".parquet": "parquet", ".arrow": "arrow", ".html": "html"}
     for suffix, kind in named.items():
         if out.endswith(suffix):
             return kind

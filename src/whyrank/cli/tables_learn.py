@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whyrank.cli import options as o
+from whyrank.cli import tables_local, tables_parm
 from whyrank.cli.setup import open_collection, plural, say
 from whyrank.cli.train import Sets, changed, require_torch
 
@@ -64,6 +65,14 @@ RecipeName = Annotated[
     typer.Option("--recipe", metavar="RECIPE", help="First train the network: a YAML file or a bundled recipe."),
 ]
 Smallest = Annotated[float, typer.Option("--threshold", help="Smaller T(q|d) are left out of the table.")]
+Best = Annotated[
+    int | None,
+    typer.Option("--top", metavar="N", help="The N largest T(q|d) of each query piece; by default all.", min=1),
+]
+Seen = Annotated[
+    str | None,
+    typer.Option("--collection", "-c", metavar="SPEC", help="Only pieces of its queries and texts; by default all."),
+]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda; by default cuda where there is one.")]
 Block = Annotated[
     int | None, typer.Option("--block", metavar="N", help="N x N pairs of pieces are scored at a time.", min=1)
@@ -71,6 +80,7 @@ Block = Annotated[
 Seed = Annotated[int | None, typer.Option("--seed", help="Instead of the recipe's first seed.")]
 
 app = typer.Typer(name="learn", help="Learn a term table.", rich_markup_mode=None)
+app.command("parm")(tables_parm.parm)
 
 
 @app.callback(invoke_without_command=True)
@@ -78,6 +88,9 @@ def top(context: typer.Context) -> None:
     """Learn a term table."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+app.command("local-to-global")(tables_local.local_to_global)
 
 
 @app.command("em")
@@ -110,10 +123,10 @@ def em(
 @app.command("neural")
 def neural(
     network: Network, out: Out, recipe: RecipeName = None, set_: Sets = None, seed: Seed = None,
-    threshold: Smallest = 1e-4, block: Block = None, device: Device = "",
+    threshold: Smallest = 1e-4, top: Best = None, collection: Seen = None, block: Block = None, device: Device = "",
 ) -> None:  # fmt: skip
     """Write a neural Model 1 as a table: T(query piece | document piece) of all pieces; a recipe trains it first."""
-    o.check_filled(out=out, recipe=recipe)
+    o.check_filled(out=out, recipe=recipe, collection=collection)
     _check_name(out)
     require_torch()
     from whyrank.tables.neural_export import export_table, open_network
@@ -123,9 +136,11 @@ def neural(
     chosen = checked_device(device)
     if recipe is not None:
         _train_network(recipe, set_ or [], seed, network, chosen)
-    table = export_table(open_network(network), threshold, block, chosen)
+    seen = open_collection(collection, False) if collection else None
+    table = export_table(open_network(network), threshold, block, chosen, top=top, collection=seen)
     table.save(out)
-    pairs = plural(len(table.query_terms) ** 2, "pair of pieces", "pairs of pieces")
+    pieces = len(table.query_terms)
+    pairs = plural(pieces, "piece") if seen else plural(pieces**2, "pair of pieces", "pairs of pieces")
     say(f"{pairs}, {plural(len(table), 'entry', 'entries')}: {out}")
     say(f"score with it: --ranker model1:{out}")
 

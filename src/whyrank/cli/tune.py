@@ -20,7 +20,7 @@ Grid = Annotated[
     typer.Option(
         "--grid",
         metavar="NAME=VALUES",
-        help="k1=0.6,0.9,1.2 or k1=0.6:1.2:0.3; repeat for several. Default: a grid for bm25, ql and model1.",
+        help="k1=0.6,0.9,1.2 or k1=0.6:1.2:0.3; repeat for several. Default: for bm25, ql, bm25t, qlt and model1.",
     ),
 ]
 Measure = Annotated[str, typer.Option("--measure", "-m", metavar="NAME", help="What to maximise.")]
@@ -128,15 +128,14 @@ def _search(
 def _fit(
     spec: str, split: Split, measure: str, runner: Any, chosen: dict[str, Any], out: str | None, json_: bool
 ) -> None:
-    from whyrank.audit.fusing import fit_fusion
+    from whyrank.audit.fusing_parts import fit_best
 
-    found = fit_fusion(spec, split, measure, runner, **chosen)
+    found, settings = fit_best(spec, split, measure, runner, **chosen)
     use = found.save(out) if out else found.spec
     print(_json(found)) if json_ else _show_fusion(found, measure)
-    setup.say(
-        f"best of {setup.plural(len(found.fitted.ascents), 'ascent')} "
-        f"on {len(split.dev.queries):,} queries of {split.dev.name}: {use}"
-    )
+    each = f" for each of {settings:,} settings of the parts" if settings > 1 else ""
+    ascents, queries = setup.plural(len(found.fitted.ascents), "ascent"), len(split.dev.queries)
+    setup.say(f"best of {ascents}{each} on {queries:,} queries of {split.dev.name}: {use}")
 
 
 def _json(found: Fusion) -> str:

@@ -20,6 +20,7 @@ networks: Registry[Any] = Registry(
         "sparse": "whyrank.networks.sparse:SparseNetwork",
         "neural-model1": "whyrank.networks.neural_model1:NeuralModel1",
         "bert-model1": "whyrank.networks.bert_model1:BertModel1",
+        "parm": "whyrank.networks.parm:ParmNetwork",
     },
 )
 

@@ -151,6 +151,15 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def is_network(folder: Path) -> bool:
+    """Whether a folder holds a network that was trained here, not a model of another package."""
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("kind") == KIND
+
+
 def digest(folder: str | Path) -> str:
     """SHA-256 (16 hex digits) over config, weights and tokenizer of a network folder."""
     found = hashlib.sha256()

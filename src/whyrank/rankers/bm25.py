@@ -1,4 +1,4 @@
-"""BM25 in four published forms."""
+"""BM25 in five published forms."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from whyrank.core.checks import check_number
-from whyrank.core.errors import UnknownName
+from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.protocols import Floats, Ints
 from whyrank.core.registry import call_of
 from whyrank.rankers.background import Background
 from whyrank.rankers.kernels import SATURATED
 from whyrank.rankers.lexical import LexicalRanker, Weights
 from whyrank.rankers.opening import Setting
+
+K2, K3 = 100.0, 8.0
 
 
 def _lucene_idf(df: Floats, n: float) -> Floats:
@@ -48,6 +50,7 @@ VARIANTS: Mapping[str, Variant] = {
     "robertson": Variant(_robertson_idf, 1.2, 0.75, False),
     "atire": Variant(_atire_idf, 0.9, 0.4, True),
     "terrier": Variant(_terrier_idf, 1.2, 0.75, True),
+    "parm": Variant(_lucene_idf, 0.9, 0.4, True),
 }
 
 
@@ -61,18 +64,21 @@ class BM25:
     | robertson | ln((N - df + 0.5) / (df + 0.5)), at least 0 | 1.2, 0.75 | |
     | atire | ln(N / df) | 0.9, 0.4 | times k1 + 1 |
     | terrier | log2((N - df + 0.5) / (df + 0.5)), may be negative | 1.2, 0.75 | times k1 + 1; k3, see below |
+    | parm | as lucene | 0.9, 0.4 | times k1 + 1; k2, see below |
 
-    A query term that occurs qtf times counts qtf times; for terrier (k3 + 1) qtf / (k3 + qtf) times, k3 = 8.
+    A query term that occurs qtf times counts qtf times; for terrier (k3 + 1) qtf / (k3 + qtf) times, k3 = 8; for parm
+    (k2 + 1) qtf / (k2 + qtf) times, k2 = 100.
     Robertson et al., TREC-3 (1994); Kamphuis et al., "Which BM25 do you mean?", ECIR 2020; Trotman et al.,
-    "Improvements to BM25 and language models examined", ADCS 2014.
+    "Improvements to BM25 and language models examined", ADCS 2014; parm is the form under BM25T (see `bm25t`).
     """
 
     k1: float | None = None
     b: float | None = None
-    k3: float = 8.0
+    k3: float = K3
     variant: str = "lucene"
     analyzer: str | None = None
     stats: str | None = None
+    k2: float | None = None
 
     explains: ClassVar[bool] = True
     scale: ClassVar[str] = "sum of term weights"
@@ -83,6 +89,8 @@ class BM25:
         check_number("bm25: k1", self._k1, 0)
         check_number("bm25: b", self._b, 0, 1)
         check_number("bm25: k3", self.k3, 0)
+        check_number("bm25: k2", self._k2, 0)
+        self._check_effect()
 
     @property
     def id(self) -> str:
@@ -92,7 +100,8 @@ class BM25:
     @property
     def parameters(self) -> str:
         """All parameters, defaults included."""
-        return f"bm25(k1={self._k1},b={self._b},k3={self.k3},variant={self.variant})"
+        asked = f"k2={float(self._k2)}" if self.variant == "parm" else f"k3={self.k3}"
+        return f"bm25(k1={self._k1},b={self._b},{asked},variant={self.variant})"
 
     def bind(self, setting: Setting) -> LexicalRanker:
         """Take analyzer and statistics from the setting."""
@@ -103,12 +112,27 @@ class BM25:
         """Weight of each query term: idf, times how often it is asked for."""
         variant = VARIANTS[self.variant]
         idf = variant.idf(background.frequencies(terms)[0].astype(np.float64), float(background.n_docs))
-        asked = (
-            (self.k3 + 1) * counts / (self.k3 + counts) if self.variant == "terrier" else counts.astype(np.float64)
-        )
         scale = self._k1 + 1 if variant.scaled else 1.0
         a, b = self._k1 * (1 - self._b), self._k1 * self._b / background.average_length
-        return Weights(SATURATED, idf * asked * scale, np.zeros(len(terms)), a, b)
+        return Weights(SATURATED, idf * self._asked(counts) * scale, np.zeros(len(terms)), a, b)
+
+    def _asked(self, counts: Ints) -> Floats:
+        """How much a term counts that is asked for so often."""
+        if self.variant not in ("terrier", "parm"):
+            return counts.astype(np.float64)
+        k = self.k3 if self.variant == "terrier" else self._k2
+        return np.asarray((k + 1) * counts / (k + counts))
+
+    def _check_effect(self) -> None:
+        """Raise an error for a constant that this variant does not have."""
+        if self.k2 is not None and self.variant != "parm":
+            raise WhyrankError(f"bm25: k2 is for variant=parm; leave it out for {self.variant}")
+        if self.k3 != K3 and self.variant == "parm":
+            raise WhyrankError("bm25: k3 is for variant=terrier; parm has k2 in its place")
+
+    @property
+    def _k2(self) -> float:
+        return K2 if self.k2 is None else self.k2
 
     @property
     def _k1(self) -> float:

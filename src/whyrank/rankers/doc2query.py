@@ -19,6 +19,7 @@ from whyrank.rankers.expansions import ExpansionStore
 from whyrank.rankers.grouping import distinct
 from whyrank.rankers.nesting import all_cacheable
 from whyrank.rankers.opening import Setting, open_ranker
+from whyrank.rankers.query_scales import query_scale
 from whyrank.rankers.weights import check_folder, digest_of, model_folder
 
 
@@ -28,7 +29,7 @@ class Doc2Query:
 
     MODEL is a hub id or a folder: a sequence-to-sequence model reads the text, a causal model a prompt with it. The
     queries are sampled (top-k 10, at most 64 tokens), seeded by `seed` and the text, and kept on disk by text, model,
-    n and seed. Only texts that are scored are expanded: analyzer and statistics (document frequencies, number of
+    n and seed. Only texts that are scored are expanded, all of a collection where it retrieves: analyzer and statistics (document frequencies, number of
     documents, average length) are those of the collection as it is, not expanded; `ranker='bm25(stats=FILE)'` takes
     them from elsewhere.
 
@@ -86,6 +87,10 @@ class ExpandingRanker:
     def __getstate__(self) -> dict[str, Any]:
         """Without the open file: a worker opens its own."""
         return {key: value for key, value in self.__dict__.items() if key != "_store"}
+
+    def query_scale(self, query: str) -> float:
+        """What scores are divided by for a query, in a fuse that normalises so: that of the ranker behind it."""
+        return query_scale(self.ranker, query)
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Scores of the expanded texts."""

@@ -1,10 +1,10 @@
-"""An index over a collection: retrieval through bm25s, and fast re-scoring of given candidates."""
+"""An index over a collection: retrieval, for BM25 through bm25s, and fast re-scoring of given candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -16,11 +16,11 @@ from whyrank.core.progress import Progress
 from whyrank.core.protocols import Codes, Floats, Ints
 from whyrank.data.trec import ranking
 from whyrank.rankers import kernels
-from whyrank.rankers.lexical import LexicalRanker, Weights, weighed
+from whyrank.rankers.lexical import Finder, LexicalRanker, Weights, weighed
 from whyrank.text import Tokens
 
 _CHUNK = 10_000
-_SHARED = ("_lists", "rows", "lengths", "_dense", "_doc_slots")  # what does not depend on the formula
+_SHARED = ("lists", "highest", "rows", "lengths", "_dense", "_doc_slots")  # what does not depend on the formula
 _FREQUENT = 16  # postings per candidate from which a term's counts are spread out over all documents
 _LARGE = 200_000  # documents from which compiled retrieval pays for its compilation
 
@@ -68,6 +68,8 @@ class LexicalIndex:
 
     def rescore_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """The same for an analysed query, by whichever way of counting reads least."""
+        if self._finder is not None:
+            return self._finder.rescore(terms, weights, rows)
         if weights.kind == kernels.SATURATED:
             return self._added(terms, weights, rows)
         tf = np.zeros((len(rows), len(terms)), np.int32)
@@ -76,7 +78,7 @@ class LexicalIndex:
 
     def _added(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """Add up term by term in query order: rare terms by their inverted lists, frequent ones spread out."""
-        lists, norms, out = self._lists, self._norms(weights), np.zeros(len(rows))
+        lists, norms, out = self.lists, self._norms(weights), np.zeros(len(rows))
         terms, values = self._known(terms, weights.weights)
         many = max(_FREQUENT * len(rows), len(self.doc_ids) // 20)
         frequent = lists[0][terms + 1] - lists[0][terms] > many
@@ -92,7 +94,7 @@ class LexicalIndex:
 
     def _known(self, terms: Codes, weights: Floats) -> tuple[Codes, Floats]:
         """The terms that occur in some document; no other can add to a saturated score."""
-        inside = terms < len(self._lists[0]) - 1
+        inside = terms < len(self.lists[0]) - 1
         return (terms, weights) if inside.all() else (terms[inside], weights[inside])
 
     def _norms(self, weights: Weights) -> Floats:
@@ -105,34 +107,37 @@ class LexicalIndex:
     def _spread(self, term: int) -> Codes:
         """Counts of a frequent term in all documents; few terms are frequent, so they are kept."""
         if term not in self._dense:
-            starts, docs, counts = self._lists
+            starts, docs, counts = self.lists
             part = slice(starts[term], starts[term + 1])
             self._dense[term] = np.zeros(len(self.doc_ids), np.int32)
             self._dense[term][docs[part]] = counts[part]
         return self._dense[term]
 
     def search(self, queries: Mapping[str, str], k: int) -> dict[str, dict[str, float]]:
-        """The k best documents of each query that have a query term: found by bm25s, then scored exactly."""
-        engine = self._bm25s()
+        """The k best documents of each query that match it: found by bm25s, or by the ranker, then scored exactly."""
+        find = partial(self._by_bm25s, self._bm25s()) if self._finder is None else self._finder.find
         found: dict[str, dict[str, float]] = {}
         with Progress("retrieving", len(queries)) as progress:
             for query_id, text in queries.items():
-                found[query_id] = self._best(engine, text, k)
+                found[query_id] = self._best(find, text, k)
                 progress.step()
         return found
 
-    def _best(self, engine: Any, text: str, k: int) -> dict[str, float]:
+    def _best(self, find: Callable[[Codes, Weights, int], Codes], text: str, k: int) -> dict[str, float]:
         terms, weights = self.ranker.query(text)
-        known, values = self._known(terms, weights.weights)
-        rows = self._matching(known)
-        rows = rows[_top(self._approximate(engine, known, values)[rows], k)]
+        rows = find(terms, weights, k)
         exact = self.rescore_terms(terms, weights, rows)
         scores = {self.doc_ids[row]: float(score) for row, score in zip(rows, exact, strict=True)}
         return {doc_id: scores[doc_id] for doc_id in ranking(scores)[:k]}
 
+    def _by_bm25s(self, engine: Any, terms: Codes, weights: Weights, k: int) -> Codes:
+        known, values = self._known(terms, weights.weights)
+        rows = self._matching(known)
+        return rows[_top(self._approximate(engine, known, values)[rows], k)]
+
     def _matching(self, terms: Codes) -> Codes:
         """Documents with at least one of the terms."""
-        starts, docs, _ = self._lists
+        starts, docs, _ = self.lists
         hit = np.zeros(len(self.doc_ids), np.bool_)
         for term in terms:
             hit[docs[starts[term] : starts[term + 1]]] = True
@@ -148,7 +153,7 @@ class LexicalIndex:
 
     def _bm25s(self) -> Any:
         """A bm25s retriever over our own weights, so that it ranks by exactly our formula."""
-        starts, docs, counts = self._lists
+        starts, docs, counts = self.lists
         one = self.ranker.formula.weights(self.ranker.background, [], np.zeros(0, np.int64))
         if not self.ranker.retrieves:
             raise WhyrankError(f"{self.ranker.name} does not retrieve by itself; re-rank a run of bm25 with it")
@@ -160,14 +165,29 @@ class LexicalIndex:
     @cached_property
     def _unit(self) -> Floats:
         """Weight of each term of the index when asked for once; never zero, so that ratios exist."""
-        names = self.ranker.analyzer.vocabulary.terms[: len(self._lists[0]) - 1]
+        names = self.ranker.analyzer.vocabulary.terms[: len(self.lists[0]) - 1]
         weights = self.ranker.formula.weights(self.ranker.background, names, np.ones(len(names), np.int64)).weights
         return np.where(weights == 0, 1e-30, weights)
 
     @cached_property
-    def _lists(self) -> tuple[Ints, Codes, Codes]:
+    def lists(self) -> tuple[Ints, Codes, Codes]:
+        """Inverted lists: where that of each term starts, documents in ascending order, and their counts."""
         size = int(self.tokens.ids.max(initial=-1)) + 1
         return kernels.postings(self.tokens.ids, self.tokens.offsets, size)
+
+    @cached_property
+    def highest(self) -> Codes:
+        """The highest count of each term in a document."""
+        starts, _, counts = self.lists
+        found = np.zeros(len(starts) - 1, np.int32)
+        used = np.flatnonzero(np.diff(starts))
+        if len(used):
+            found[used] = np.maximum.reduceat(counts, starts[used])
+        return found
+
+    @cached_property
+    def _finder(self) -> Finder | None:
+        return self.ranker.finder(self)
 
     @cached_property
     def _norms_of(self) -> dict[str, Any]:

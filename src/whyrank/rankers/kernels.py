@@ -32,9 +32,9 @@ def scan(ids: Codes, offsets: Ints, rows: Codes, terms: Codes, slot: Codes, tf: 
 
 @njit(cache=True, nogil=True)
 def weigh(
-    kind: int, tf: Counts, lengths: Ints, weights: Floats, priors: Floats, a: float, b: float, out: Floats
+    kind: int, tf: Counts | Floats, lengths: Ints, weights: Floats, priors: Floats, a: float, b: float, out: Floats
 ) -> None:
-    """Score each row of counts.
+    """Score each row of counts, or of frequencies that are no whole numbers.
 
     SATURATED: sum of w * tf / (tf + a + b * length), with a = k1(1-b) and b = k1 b / average length.
     DIRICHLET: sum of w * log((tf + a * prior) / (length + a)), with a = mu.

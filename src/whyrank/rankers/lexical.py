@@ -15,6 +15,7 @@ from whyrank.text import Analyzer, Tokens
 
 if TYPE_CHECKING:
     from whyrank.core.explanations import Explanation
+    from whyrank.rankers.index import LexicalIndex
 
 
 class Counted(NamedTuple):
@@ -32,6 +33,18 @@ class Weights(NamedTuple):
     priors: Floats
     a: float
     b: float = 0.0
+
+
+class Finder(Protocol):
+    """Finds documents of an index for an analysed query, and scores them."""
+
+    def find(self, terms: Codes, weights: Weights, k: int) -> Codes:
+        """Documents among which the k best are."""
+        ...
+
+    def rescore(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
+        """Exact scores of the documents `rows`."""
+        ...
 
 
 class Formula(Protocol):
@@ -88,7 +101,7 @@ class LexicalRanker:
         """Score aligned pairs of texts."""
         query, query_of = _indexed(queries)
         doc, doc_of = _indexed(docs)
-        scorer = TextScorer(self, self.analyzer.docs(doc))
+        scorer = self.scorer(self.analyzer.docs(doc))
         found = np.empty(len(query_of))
         order = np.argsort(query_of, kind="stable")
         edges = np.searchsorted(query_of[order], np.arange(len(query) + 1))
@@ -102,6 +115,22 @@ class LexicalRanker:
         asked = counted(self.analyzer.queries([text]).ids)
         terms = [self.analyzer.vocabulary.terms[i] for i in asked.ids]
         return asked.ids, self.formula.weights(self.background, terms, asked.counts)
+
+    def scorer(self, tokens: Tokens) -> TextScorer:
+        """What scores analysed texts."""
+        return TextScorer(self, tokens)
+
+    def finder(self, index: LexicalIndex) -> Finder | None:
+        """What finds documents of an index in its place, for a ranker that matches more than equal terms."""
+        return None
+
+    def parts(self, asked: Codes, told: Counted) -> Floats:
+        """What each term of a text adds to the frequency of each query term: its count, where it is the same."""
+        return np.where(asked[:, None] == told.ids, told.counts, 0).astype(np.float64)
+
+    def notes(self, asked: Codes) -> list[str]:
+        """What is worth knowing about an explanation for these query terms, a line each."""
+        return []
 
     def explain(self, query: str, text: str) -> Explanation:
         """The matrix behind the score of one text."""
@@ -120,7 +149,10 @@ class TextScorer:
 
     def score(self, query: str, rows: Codes) -> Floats:
         """Scores of the texts `rows` for a query."""
-        terms, weights = self._ranker.query(query)
+        return self.scored(*self._ranker.query(query), rows)
+
+    def scored(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
+        """The same for an analysed query."""
         tf = np.zeros((len(rows), len(terms)), np.int32)
         kernels.scan(self._tokens.ids, self._tokens.offsets, rows, terms, self._slots(), tf)
         return weighed(weights, tf, self._lengths[rows])
@@ -138,7 +170,7 @@ def counted(ids: Codes) -> Counted:
     return Counted(distinct[order].astype(np.int32), counts[order])
 
 
-def weighed(weights: Weights, tf: Codes, lengths: Ints) -> Floats:
+def weighed(weights: Weights, tf: Codes | Floats, lengths: Ints) -> Floats:
     """Scores from counts."""
     out = np.empty(len(tf))
     kernels.weigh(weights.kind, tf, lengths, weights.weights, weights.priors, weights.a, weights.b, out)

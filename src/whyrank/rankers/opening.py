@@ -18,7 +18,9 @@ rankers: Registry[Any] = Registry(
     "ranker",
     {
         "bm25": "whyrank.rankers.bm25:BM25",
+        "bm25t": "whyrank.rankers.bm25t:BM25T",
         "ql": "whyrank.rankers.ql:QL",
+        "qlt": "whyrank.rankers.qlt:QLT",
         "cascade": "whyrank.rankers.cascade:Cascade",
         "doc2query": "whyrank.rankers.doc2query:Doc2Query",
         "fuse": "whyrank.rankers.fuse:Fuse",
@@ -44,6 +46,7 @@ rankers: Registry[Any] = Registry(
         "sparse": "whyrank.rankers.trained:Sparse",
         "neural-model1": "whyrank.rankers.neural_model1:NeuralModel1",
         "bert-model1": "whyrank.rankers.neural_model1:BertModel1",
+        "parm": "whyrank.rankers.parm:Parm",
     },
 )
 _computed: WeakKeyDictionary[Collection, dict[Analyzer, Background]] = WeakKeyDictionary()

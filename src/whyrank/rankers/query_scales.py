@@ -22,7 +22,7 @@ class QueryScaled(Protocol):
 
 
 def query_scale(ranker: Ranker, query: str) -> float:
-    """The sum of IDFs for BM25, the number of query tokens for query likelihood, else 1; never 0.
+    """The sum of IDFs for BM25, the number of query tokens that count for query likelihood, else 1; never 0.
 
     Each distinct term of the query that the collection has counts once, with the IDF of Lucene, whatever the variant.
     """
@@ -32,7 +32,7 @@ def query_scale(ranker: Ranker, query: str) -> float:
         return 1.0
     tokens = ranker.analyzer.query_terms(query)
     if isinstance(ranker.formula, QL):
-        return float(len(tokens)) or 1.0
+        return float(len(set(tokens) if ranker.formula.variant == "parm" else tokens)) or 1.0
     return _idfs(ranker, tokens) or 1.0 if isinstance(ranker.formula, BM25) else 1.0
 
 

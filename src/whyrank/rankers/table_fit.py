@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 from itertools import islice
 
+import numpy as np
+
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection
 from whyrank.data.term_table import TermTable
+from whyrank.rankers.background import Background
 from whyrank.rankers.opening import Setting
 from whyrank.text import Analyzer, analyzers
 
-TOO_FEW, FEW = 0.1, 0.4  # tables of another subject, with the right analyzer, know 41% of the words and more
+TOO_FEW, FEW = 0.1, 0.4  # of words of another subject, a large table knows 77%, a small one 17% and more
 _TEXTS, _QUERIES = 50, 100
 log = logging.getLogger(__name__)
 
@@ -33,11 +36,39 @@ def check_fit(ranker: str, table: TermTable, path: str, analyzer: Analyzer, coll
     An error is a table that knows less than a tenth of the words of a collection, or less than four tenths when it
     was learned with another analyzer. The latter alone, and four tenths alone, are worth a warning.
     """
-    learned = table.facts.get("analyzer", analyzer.id)
     share, where = _least_known(table, analyzer, collection)
-    line = f"{ranker}: {path} was learned with {learned} and is looked up with {analyzer.id}"
-    line += f"; it knows {share:.0%} of the words of the {where}" if share < FEW else ""
-    if share < TOO_FEW or (share < FEW and learned != analyzer.id):
+    told = f"it knows {share:.0%} of the words of the {where}"
+    _judge(f"{ranker}: {path}", table, analyzer, share, share < TOO_FEW, told)
+
+
+def check_few(
+    ranker: str, table: TermTable, path: str, analyzer: Analyzer, collection: Collection | None,
+    background: Background,
+) -> None:  # fmt: skip
+    """The same for a ranker that matches the words themselves too, so that a table of few words is fine.
+
+    What counts is the share of known words, or the share of the table's words that the statistics know, whichever is
+    more. An error is a table that has no word in common with them, or less than four tenths of either when it was
+    learned with another analyzer.
+    """
+    if not len(table):
+        return
+    known, where = _least_known(table, analyzer, collection)
+    words = list({*table.query_terms, *table.doc_terms})
+    used = float(np.mean(background.frequencies(words)[0] > 0)) if background.n_docs else 1.0
+    share = max(used, known if collection else 0.0)
+    told = f"it knows {known:.0%} of the words of the {where}; " if collection else ""
+    _judge(
+        f"{ranker}: {path}", table, analyzer, share, not share, f"{told}the statistics know {used:.0%} of its words"
+    )
+
+
+def _judge(what: str, table: TermTable, analyzer: Analyzer, share: float, wrong: bool, told: str) -> None:
+    """An error or a warning where the share of known words is too small."""
+    learned = table.facts.get("analyzer", analyzer.id)
+    line = f"{what} was learned with {learned} and is looked up with {analyzer.id}"
+    line += f"; {told}" if share < FEW else ""
+    if wrong or (share < FEW and learned != analyzer.id):
         raise WhyrankError(f"{line}; name the analyzer that it was learned with, or learn another table")
     if share < FEW or learned != analyzer.id:
         log.warning("note: %s", line)

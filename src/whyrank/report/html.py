@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections import Counter
@@ -10,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from whyrank.audit.overlap import OverlapRow
@@ -36,6 +34,7 @@ from whyrank.report.grid import (
     standing,
 )
 from whyrank.report.overlap_drawing import overlap_panel, top_of
+from whyrank.report.pages import csp_hash, new_environment, script_json, source_of, style_of
 from whyrank.report.panels import panel, slots_of, swatch
 from whyrank.report.slugs import slug
 from whyrank.report.spreads import published, stability_groups
@@ -107,21 +106,15 @@ def render(
     page = _page(findings, record or {}, examples or {}, sweeps_of(sweep))
     page |= {"stability": stability_groups(spreads, rankers_of(findings))}
     page |= {"overlap": overlaps.by_measure(overlap), "lines": slots_of(row.run for row in overlap)}
-    script = Markup(_source(environment, "report.js").strip())
-    style = Markup("\n".join(_source(environment, f"{name}.css").strip() for name in ("palette", "report", "sweep")))
+    script = Markup(source_of(environment, "report.js").strip())
+    style = style_of(environment, "palette", "report", "sweep")
     template = environment.get_template("report.html.j2")
-    return encodable(template.render(page | {"style": style, "script": script, "script_hash": _csp_hash(script)}))
+    return encodable(template.render(page | {"style": style, "script": script, "script_hash": csp_hash(script)}))
 
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("whyrank.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    environment = new_environment()
     environment.filters |= {
         "signed": words.signed, "count": words.count, "figure": words.figure, "p": words.p_value,
         "interval": words.interval, "shorten": shorten, "day": _day, "setting": _setting,
@@ -170,7 +163,7 @@ def _page(
         "correction": words.correction_words(str(settings.get("correction", ""))),
         "by": settings.get("by"),
         "record": _EMPTY | dict(record),
-        "findings_json": _script_json(to_json(findings)),
+        "findings_json": script_json(to_json(findings)),
     }
 
 
@@ -248,20 +241,3 @@ def _breakable(call: str) -> Markup:
 def _setting(value: Any) -> str:
     """A value of the settings on one line."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _source(environment: Environment, name: str) -> str:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
-
-
-def _csp_hash(script: str) -> str:
-    """What the page's security policy names the only script that may run by."""
-    return base64.b64encode(sha256(script.encode()).digest()).decode()
-
-
-def _script_json(text: str) -> Markup:
-    """JSON that cannot end the script element it stands in, whatever its strings hold."""
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,10 +12,14 @@ from whyrank.data import Collection
 from whyrank.data.trec import Run, ranking
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.cascade import CascadeRanker, stacked
+from whyrank.rankers.doc2query import ExpandingRanker
+from whyrank.rankers.fuse import FusedRanker
 from whyrank.rankers.index import LexicalIndex, rows_of
 from whyrank.rankers.lexical import LexicalRanker
 from whyrank.scoring.engine import Engine
 from whyrank.scoring.failures import Failure
+
+Retriever: TypeAlias = LexicalRanker | ExpandingRanker
 
 
 def rerank(
@@ -38,11 +43,34 @@ def rerank(
 def retrieve(
     engine: Engine, ranker: Ranker, collection: Collection, depth: int, analyzer: str = "lucene"
 ) -> tuple[Run, list[Failure]]:
-    """The best documents of the whole collection: by BM25 itself, or any ranker over the BM25 candidates."""
-    if isinstance(ranker, LexicalRanker) and ranker.retrieves:
-        return LexicalIndex.of(ranker, collection.docs).search(collection.queries, depth), []
-    first = open_ranker("bm25", Setting(collection, analyzer))
-    return rerank(engine, ranker, collection, retrieve(engine, first, collection, depth)[0])
+    """The best documents of the whole collection: by BM25 itself, or any ranker over the BM25 candidates.
+
+    A cascade and a fuse retrieve with their own first ranker where that is BM25, over texts as they are or expanded.
+    """
+    first = retriever(ranker)
+    if first is not None and first is ranker:
+        return _search(first, collection, depth), []
+    plain = first or open_ranker("bm25", Setting(collection, analyzer))
+    return rerank(engine, ranker, collection, retrieve(engine, plain, collection, depth)[0])
+
+
+def retriever(ranker: Ranker) -> Retriever | None:
+    """The ranker that retrieves: itself, or the first one of a cascade or a fuse; None where that cannot."""
+    if isinstance(ranker, CascadeRanker):
+        return retriever(ranker.stages[0])
+    if isinstance(ranker, FusedRanker):
+        return retriever(ranker.parts[0])
+    behind = ranker.ranker if isinstance(ranker, ExpandingRanker) else ranker
+    able = isinstance(behind, LexicalRanker) and behind.retrieves
+    return ranker if able and isinstance(ranker, Retriever) else None
+
+
+def _search(first: Retriever, collection: Collection, depth: int) -> Run:
+    if isinstance(first, LexicalRanker):
+        return LexicalIndex.of(first, collection.docs).search(collection.queries, depth)
+    assert isinstance(first.ranker, LexicalRanker)
+    expanded = dict(zip(collection.docs, first.expanded(list(collection.docs.values())), strict=True))
+    return LexicalIndex.of(first.ranker, expanded).search(collection.queries, depth)
 
 
 def rescore(index: LexicalIndex, queries: Mapping[str, str], candidates: Mapping[str, Mapping[str, float]]) -> Run:

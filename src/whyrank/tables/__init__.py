@@ -1,1 +1,18 @@
-"""Learning term tables: bitext and EM, and what later learners share."""
+"""Learning term tables, each way under its name: EM, neural Model 1, and those of plugins."""
+
+from typing import Any
+
+from whyrank.core.registry import Registry
+
+table_learners: Registry[Any] = Registry(
+    "table_learners",
+    "table learner",
+    {
+        "em": "whyrank.tables.learners:EM",
+        "local-to-global": "whyrank.tables.local_learner:LocalToGlobal",
+        "neural": "whyrank.tables.learners:Neural",
+    },
+)
+"""Makes learners by call string, `em(iterations=3)`: each has `learn(collection)`, which gives a `TermTable`."""
+
+__all__ = ["table_learners"]

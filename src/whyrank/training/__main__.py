@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from whyrank.core.errors import WhyrankError
@@ -20,14 +21,26 @@ def main() -> int:
     parser.add_argument("--device", default="", help="cpu or cuda; by default cuda where there is one")
     given = parser.parse_args()
     try:
-        from whyrank.training.prepared import load_prepared
-        from whyrank.training.running import train_seeds
-
-        train_seeds(load_prepared(given.folder), given.out, given.seed or (), given.device)
+        _train(given.folder, given.out, given.seed or (), given.device)
     except (WhyrankError, OSError, ImportError) as error:
         print(f"whyrank: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _train(folder: Path, out: Path, seeds: Sequence[int], device: str) -> None:
+    """Train whatever kind of run the folder holds."""
+    from whyrank.training.parm_prepared import is_parm, load_parm
+
+    if is_parm(folder):
+        from whyrank.training.parm_running import train_parm
+
+        train_parm(load_parm(folder), out, seeds, device)
+        return
+    from whyrank.training.prepared import load_prepared
+    from whyrank.training.running import train_seeds
+
+    train_seeds(load_prepared(folder), out, seeds, device)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from whyrank.core.checks import check_number
 from whyrank.core.registry import Registry
 
 losses: Registry[Any] = Registry("losses", "loss")
+_FLAT = 1e-6  # variance below which scores are as good as equal
 
 
 @losses.register("margin")
@@ -83,3 +84,18 @@ class Divergence:
         theirs = functional.softmax(targets / self.temperature, dim=1)
         loss = functional.kl_div(ours, theirs, reduction="batchmean")
         return loss - self.gold * ours[:, 0].mean() if self.gold else loss
+
+
+@losses.register("pearson")
+@dataclass(frozen=True)
+class Pearson:
+    """One minus the mean of Pearson's correlation of scores and targets over the texts of each query.
+
+    A query whose scores or targets are all equal has none, and counts as 0.
+    """
+
+    def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """The loss of a batch."""
+        ours, theirs = (values - values.mean(dim=1, keepdim=True) for values in (scores, targets))
+        norms = torch.sqrt((ours.square().sum(dim=1) + _FLAT) * (theirs.square().sum(dim=1) + _FLAT))
+        return 1 - ((ours * theirs).sum(dim=1) / norms).mean()

@@ -79,7 +79,7 @@ def save_prepared(folder: Path, prepared: Prepared) -> None:
     })  # fmt: skip
     with replacing(folder / _EXAMPLES) as beside, open(beside, "wb") as file:
         np.savez_compressed(file, **_columns(data.sampler))
-    _save_sources(folder, prepared.sources)
+    save_sources(folder, prepared.sources)
     _write(folder / _RECIPE, prepared.recipe.as_dict())
 
 
@@ -91,12 +91,13 @@ def load_prepared(folder: Path) -> Prepared:
         texts, content = _read(folder / _TEXTS), _read(folder / _RECIPE)
         data = TrainingSet(texts["queries"], texts["docs"], _sampler(folder / _EXAMPLES))
         validation = _validation(texts["validation"]) if texts["validation"] else None
-        return Prepared(recipe_of(content), data, validation, texts["corpus"], _load_sources(folder))
+        return Prepared(recipe_of(content), data, validation, texts["corpus"], load_sources(folder))
     except _BROKEN as error:
         raise BadInput(folder, f"cannot be read ({type(error).__name__}: {error})", _REMEDY) from None
 
 
-def _save_sources(folder: Path, sources: Sources) -> None:
+def save_sources(folder: Path, sources: Sources) -> None:
+    """Write what the network starts from, and the models that teach it."""
     for place in (_ENCODER, _TEACHERS):
         shutil.rmtree(folder / place, ignore_errors=True)
     for name in (_TOKENIZER, _WORDS, _VECTORS):
@@ -120,7 +121,8 @@ def _copy_model(source: Path, place: Path) -> None:
         shutil.copyfile(file, place / file.name)
 
 
-def _load_sources(folder: Path) -> Sources:
+def load_sources(folder: Path) -> Sources:
+    """Read what `save_sources` wrote."""
     encoder = folder / _ENCODER if (folder / _ENCODER).is_dir() else None
     tokenizer = (folder / _TOKENIZER).read_bytes() if (folder / _TOKENIZER).exists() else b""
     if not (folder / _VECTORS).exists():

@@ -25,6 +25,8 @@ _ANALYZER = "chain(tokens=plain)"  # the words that networks over word vectors s
 
 def prepare(recipe: Recipe) -> Prepared:
     """All that a recipe names, ready to train from."""
+    if recipe.phases:
+        raise WhyrankError("this recipe has phases; it is for `whyrank tables learn parm`")
     check_settings(recipe)
     losses.create(recipe.loss)
     read = distillation_set if "teachers" in recipe.data else training_set

@@ -19,6 +19,7 @@ from whyrank.core.checks import check_flag, check_number, check_whole
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
 from whyrank.networks import networks
 from whyrank.training.measures import Measure
+from whyrank.training.parm_recipe import check_phases
 from whyrank.training.schedule import Schedule
 from whyrank.training.teaching import check_teaching
 
@@ -53,6 +54,7 @@ class Recipe:
         schedule: arguments of `Schedule`.
         validation: candidates to validate on.
         pretraining: masked language model and next sentences on a collection before ranking.
+        phases: the two phases of `whyrank tables learn parm`, see `parm_recipe`.
         seeds: one network is trained for each.
     """
 
@@ -67,6 +69,7 @@ class Recipe:
     schedule: Mapping[str, Any] = field(default_factory=dict)
     validation: Mapping[str, Any] = field(default_factory=dict)
     pretraining: Mapping[str, Any] = field(default_factory=dict)
+    phases: Mapping[str, Any] = field(default_factory=dict)
     seeds: Sequence[int] = (0,)
 
     def __post_init__(self) -> None:
@@ -95,18 +98,24 @@ class Recipe:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def _check_parts(self) -> None:
-        _check_part("data", self.data, _TEACHING if "teachers" in self.data else _DATA)
+        if self.phases:
+            check_phases(self.phases, self.data)
+        else:
+            self._check_data()
         _check_part("validation", self.validation, _VALIDATION)
         _check_part("pretraining", self.pretraining, _PRETRAINING)
         _known("settings", self.settings, None)
         _known("schedule", self.schedule, [f.name for f in fields(Schedule) if f.name != "seed"])
+        Measure.of(str(self.validation.get("measure", "nDCG@10")))
+        for name in ("max_query", "max_doc"):
+            check_whole(f"settings: {name}", self.settings.get(name, 1), 1)
+
+    def _check_data(self) -> None:
+        _check_part("data", self.data, _TEACHING if "teachers" in self.data else _DATA)
         if "teachers" in self.data:
             check_teaching(self.data)
         elif not ("triples" in self.data) ^ ("collection" in self.data):
             raise WhyrankError("data: name a collection, or a file of triples, to learn from")
-        Measure.of(str(self.validation.get("measure", "nDCG@10")))
-        for name in ("max_query", "max_doc"):
-            check_whole(f"settings: {name}", self.settings.get(name, 1), 1)
 
     def _check_trees(self) -> None:
         plain = Recipe("cross", data=self.data)

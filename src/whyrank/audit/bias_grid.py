@@ -1,0 +1,123 @@
+"""The grid of a bias study: a text for every template and value, scored once, and as contrasts of two values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from whyrank.audit.bias_templates import Template
+from whyrank.contrasts import Categories, Contrasts
+from whyrank.contrasts.contrasts import Labels, index_texts
+from whyrank.core.errors import UnknownName
+from whyrank.core.protocols import Codes, Flags, Floats, Ints, Ranker
+from whyrank.scoring import Engine, Failure
+
+CLUSTERS = ("doc", "query", "pair")
+
+
+class Scored(NamedTuple):
+    """Scores by template and value, and the pairs that have none; NaN there."""
+
+    values: Floats
+    failures: list[Failure]
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Templates and values.
+
+    Attributes:
+        templates: a query and a text with a slot each.
+        values: what goes into the slots, one after the other.
+        cluster: which templates hang together: those of one `doc`, of one `query`, or none but the `pair` itself.
+        term: the query term whose weights in a table belong to the values; where values are appended to a word, each
+            template has its own.
+        appended: values are appended to the template's term, and scores are changes from the text without one.
+        counts: how often each value occurs in the collection, where that is known.
+        dropped: templates that were not kept, by reason.
+        ordered: whether neighbours among the values are alike, as years are.
+    """
+
+    templates: Sequence[Template]
+    values: tuple[str, ...]
+    cluster: str = "doc"
+    term: str | None = None
+    appended: bool = False
+    counts: Ints | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        if self.cluster not in CLUSTERS:
+            raise UnknownName("cluster of templates", self.cluster, CLUSTERS)
+
+    def __len__(self) -> int:
+        return len(self.templates)
+
+    @property
+    def clusters(self) -> Codes:
+        """The cluster of each template."""
+        keys = {
+            "doc": [template.slotted.text for template in self.templates],
+            "query": [template.query for template in self.templates],
+            "pair": [f"{template.query}\t{template.slotted.text}" for template in self.templates],
+        }
+        return index_texts(keys[self.cluster])[1]
+
+    def texts(self) -> list[list[str]]:
+        """The filled texts, a row per template and a column per value."""
+        return [[t.slotted.filled(value) for value in self.values] for t in self.templates]
+
+    def scored(self, engine: Engine, ranker: Ranker) -> Scored:
+        """The score of every text; of an appended value, its difference from the text without it."""
+        rows = self.texts()
+        if self.appended:
+            rows = [[*row, t.slotted.filled("")] for t, row in zip(self.templates, rows, strict=True)]
+        scores = _scored(engine, ranker, self.templates, rows, len(self.values) + self.appended)
+        if not self.appended:
+            return scores
+        return Scored(scores.values[:, :-1] - scores.values[:, -1:], scores.failures)
+
+    def contrasts(self) -> Contrasts:
+        """Every template with every two values, in the order of the values."""
+        docs, codes = index_texts(text for row in self.texts() for text in row)
+        queries, query = index_texts(template.query for template in self.templates)
+        grid, (first, second) = codes.reshape(len(self), len(self.values)), np.triu_indices(len(self.values), 1)
+        pairs = np.stack([grid[:, first], grid[:, second]], axis=-1).reshape(-1, 2)
+        times = len(first)
+        labels: dict[str, Labels] = {
+            "query_id": _named([t.query_id or t.query for t in self.templates], times),
+            "cluster": Categories(np.repeat(self.clusters, times), [str(c) for c in range(len(self))]),
+            "values": Categories(
+                np.tile(np.stack([first, second], -1), (len(self), 1)).astype(np.int32), self.values
+            ),
+        }
+        return Contrasts(queries, docs, np.repeat(query, times), pairs, labels, self.dropped).take(slice(None))
+
+
+def original_scores(engine: Engine, ranker: Ranker, templates: Sequence[Template]) -> Floats:
+    """The ranker's score of each template as it was found."""
+    return _scored(engine, ranker, templates, [[template.original] for template in templates], 1).values[:, 0]
+
+
+def finite_rows(values: Floats) -> Flags:
+    """The templates that have a finite score for every value."""
+    return np.asarray(np.isfinite(values).all(axis=1))
+
+
+def _scored(
+    engine: Engine, ranker: Ranker, templates: Sequence[Template], rows: Sequence[Sequence[str]], size: int
+) -> Scored:
+    """The scores of rows of texts, `size` each."""
+    docs, doc = index_texts(text for row in rows for text in row)
+    queries, query = index_texts(template.query for template in templates)
+    scores = engine.score(ranker, queries, docs, np.repeat(query, size), doc)
+    return Scored(scores.values.reshape(len(rows), size), scores.failures)
+
+
+def _named(names: Sequence[str], times: int) -> Categories:
+    found, codes = index_texts(names)
+    return Categories(np.repeat(codes, times), found)

@@ -1,0 +1,201 @@
+"""Readout of a bias study: from the scores of a grid to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from whyrank.audit.bias_correlation import PERMUTATIONS, Correlation, correlate
+from whyrank.audit.bias_grid import Grid, finite_rows
+from whyrank.audit.bias_result import BiasResult, PairRow, ValueRow
+from whyrank.audit.bias_statistics import (
+    Sums,
+    bounds_of,
+    centred,
+    cluster_scores,
+    omnibus,
+    pair_differences,
+    resampled_means,
+    value_p,
+)
+from whyrank.audit.bias_weights import table_weights
+from whyrank.contrasts.correction import adjust
+from whyrank.contrasts.finding import or_none
+from whyrank.core.protocols import Floats
+from whyrank.data.term_table import TermTable
+
+_FEW = 6  # below this, not even equal signs of all clusters are significant at 5%
+
+
+@dataclass(frozen=True, eq=False)
+class BiasSetting:
+    """What the readout needs to know besides the scores."""
+
+    study: str
+    call: str
+    ranker: str
+    collection: str
+    table: TermTable | None = None
+    delta: float | None = None
+    correction: str = "holm"
+    seed: int = 0
+    resamples: int = 10_000
+    permutations: int = 10_000
+
+
+class _Units(NamedTuple):
+    delta: float | None
+    sd: float | None
+
+
+def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
+    """Means, tests, differences and correlations of the templates that have all scores."""
+    usable = finite_rows(scores)
+    kept, clusters = scores[usable], grid.clusters[usable]
+    sums = cluster_scores(kept, clusters)
+    units = _Units(setting.delta or None, _deviation(kept))
+    test = omnibus(sums, setting.permutations, setting.seed)
+    rows, pairs = _rows(grid, sums, setting, units) if len(kept) else ([], [])
+    return BiasResult(
+        study=setting.study,
+        call=setting.call,
+        ranker=setting.ranker,
+        collection=setting.collection,
+        n_templates=len(kept),
+        n_clusters=len(sums.sizes),
+        nonfinite=int(np.count_nonzero(~usable)),
+        dropped=dict(grid.dropped),
+        delta=units.delta,
+        sd=units.sd,
+        seed=setting.seed,
+        correction=setting.correction,
+        changes=grid.appended,
+        values=rows,
+        pairs=pairs,
+        correlations=_correlations(grid, rows, setting),
+        notes=_notes(len(sums.sizes), rows, setting),
+        p_value=or_none(test.p_value),
+        friedman=or_none(test.friedman),
+        p_friedman=or_none(test.p_friedman),
+        kendall_w=or_none(test.kendall_w),
+    )
+
+
+def _rows(grid: Grid, sums: Sums, setting: BiasSetting, units: _Units) -> tuple[list[ValueRow], list[PairRow]]:
+    draws = resampled_means(sums, setting.resamples, setting.seed)
+    return _values(grid, sums, draws, setting, units), _pairs(grid, sums, draws, setting, units)
+
+
+def _values(grid: Grid, sums: Sums, draws: Floats, setting: BiasSetting, units: _Units) -> list[ValueRow]:
+    n, clusters = sums.sizes.sum(), len(sums.sizes)
+    p = value_p(sums, setting.permutations, setting.seed)
+    effects = sums.effects.sum(axis=0) / n
+    columns = [
+        sums.scores.sum(axis=0) / n, *bounds_of(draws, clusters),
+        effects, *bounds_of(centred(draws), clusters),
+        p, adjust(p, setting.correction), *_in_units(effects, units), _weights(grid, setting),
+    ]  # fmt: skip
+    counts = [None] * len(grid.values) if grid.counts is None else grid.counts.tolist()
+    table = np.stack(columns, axis=1).tolist()
+    return [_value(value, row, count) for value, row, count in zip(grid.values, table, counts, strict=True)]
+
+
+def _value(value: str, figures: list[float], count: int | None) -> ValueRow:
+    mean, mean_low, mean_high, effect, *rest = figures
+    low, high, p, adjusted, deltas, sds, weight = map(or_none, rest)
+    bounds = or_none(mean_low), or_none(mean_high)
+    return ValueRow(value, mean, *bounds, effect, low, high, p, adjusted, deltas, sds, weight, count)
+
+
+def _pairs(grid: Grid, sums: Sums, draws: Floats, setting: BiasSetting, units: _Units) -> list[PairRow]:
+    found, clusters = pair_differences(sums), len(sums.sizes)
+    adjusted = adjust(found.p_values, setting.correction)
+    deltas, _ = _in_units(found.mean, units)
+    draws, (low, high) = centred(draws), np.empty((2, len(found.mean)))
+    for first in range(len(grid.values) - 1):  # a block per first value: all pairs at once would be too many numbers
+        here = found.first == first
+        low[here], high[here] = bounds_of(draws[:, [first]] - draws[:, first + 1 :], clusters)
+    figures = np.stack([found.mean, low, high, found.p_values, adjusted, deltas], axis=1).tolist()
+    names = zip(found.first.tolist(), found.second.tolist(), figures, strict=True)
+    return [PairRow(grid.values[i], grid.values[j], row[0], *map(or_none, row[1:])) for i, j, row in names]
+
+
+def _in_units(effects: Floats, units: _Units) -> tuple[Floats, Floats]:
+    found = [effects / unit if unit else np.full(len(effects), np.nan) for unit in units]
+    return found[0], found[1]
+
+
+def _deviation(scores: Floats) -> float | None:
+    """The standard deviation of the mean scores of the templates; None where there is none."""
+    if len(scores) < 2:
+        return None
+    return float(scores.mean(axis=1).std(ddof=1)) or None
+
+
+def _weights(grid: Grid, setting: BiasSetting) -> Floats:
+    if setting.table is None:
+        return np.full(len(grid.values), np.nan)
+    return table_weights(setting.table, grid)
+
+
+def _correlations(grid: Grid, rows: Sequence[ValueRow], setting: BiasSetting) -> list[Correlation]:
+    """Of mean scores with weights and counts, of weights with counts, and of the first two given counts."""
+    if not rows:
+        return []
+    figures = {
+        "mean score": _column(rows, "mean"),
+        "weight": _column(rows, "weight"),
+        "count": _column(rows, "count"),
+    }
+    return correlations_of(figures, grid.ordered, setting.seed, 10 * setting.permutations)
+
+
+def correlations_of(
+    figures: dict[str, Floats], ordered: bool, seed: int = 0, permutations: int = PERMUTATIONS
+) -> list[Correlation]:
+    """All correlations that a study reports, of the figures `mean score`, `weight` and `count` that are known."""
+    figures = {name: column for name, column in figures.items() if np.isfinite(column).any()}
+    if "count" in figures:
+        figures["log count"] = np.log1p(figures["count"])
+    asked = [("mean score", "weight", ""), ("mean score", "count", ""), ("mean score", "log count", "")]
+    asked += [("weight", "count", ""), ("weight", "log count", "")]
+    asked += [("mean score", "weight", "count"), ("mean score", "weight", "log count")]
+    return [
+        correlate(
+            figures[a],
+            figures[b],
+            figures[c] if c else None,
+            names=(a, b, c),
+            ordered=ordered,
+            permutations=permutations,
+            seed=seed,
+        )
+        for a, b, c in asked
+        if {a, b, *([c] if c else [])} <= figures.keys()
+    ]
+
+
+def _column(rows: Sequence[ValueRow], name: str) -> Floats:
+    values = [getattr(row, name) for row in rows]
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def _notes(clusters: int, rows: Sequence[ValueRow], setting: BiasSetting) -> list[str]:
+    notes = []
+    if clusters == 0:
+        notes.append("no templates: the collection has no such texts and queries, or filters left none")
+    elif clusters == 1:
+        notes.append("1 independent template: figures of these texts alone, without tests")
+    elif clusters < _FEW:
+        least = 2.0 ** (1 - clusters)
+        notes.append(f"{clusters} independent templates: the p-value of a value cannot be below {least:g}")
+    if setting.table is not None and rows:
+        known = sum(row.weight is not None for row in rows)
+        if known < len(rows):
+            limit = setting.table.facts.get("threshold")
+            below = f", whose entries begin at {limit:g}" if isinstance(limit, float | int) else ""
+            notes.append(f"{len(rows) - known} of {len(rows)} values have no weight in the table{below}")
+    return notes

@@ -1,0 +1,103 @@
+"""The result of one bias study and one ranker: rows per value, per pair of values and per correlation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from whyrank.audit.bias_correlation import Correlation
+from whyrank.contrasts.correction import adjust
+
+
+@dataclass(frozen=True)
+class ValueRow:
+    """One value: its mean score, and its effect, the mean difference from all values in the same templates.
+
+    `deltas` and `sds` are the effect in units of the ranker's delta, and of the standard deviation of its mean scores
+    over templates. `weight` is what the table says, `count` how often the collection has the value.
+    """
+
+    value: str
+    mean: float
+    mean_low: float | None
+    mean_high: float | None
+    effect: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    deltas: float | None
+    sds: float | None
+    weight: float | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """Two values: how much higher the first scores in the same templates."""
+
+    first: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    deltas: float | None
+
+
+@dataclass(frozen=True)
+class BiasResult:
+    """What one ranker answered to one bias study.
+
+    `p_value` is that of the omnibus test (any value differs), `p_adjusted` corrected over all studies and rankers
+    asked at once. `nonfinite` templates have no finite score for some value and are left out. With `changes`, scores
+    are changes from the text without a value.
+    """
+
+    study: str
+    call: str
+    ranker: str
+    collection: str
+    n_templates: int
+    n_clusters: int
+    nonfinite: int
+    dropped: Mapping[str, int]
+    delta: float | None
+    sd: float | None
+    seed: int
+    correction: str
+    changes: bool
+    values: Sequence[ValueRow]
+    pairs: Sequence[PairRow]
+    correlations: Sequence[Correlation]
+    notes: Sequence[str] = ()
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    friedman: float | None = None
+    p_friedman: float | None = None
+    kendall_w: float | None = None
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by field name, for JSON."""
+        return asdict(self)
+
+    def value(self, name: str) -> ValueRow:
+        """The row of one value, in whatever case of letters."""
+        return next(row for row in self.values if row.value.lower() == name.lower())
+
+    def significant(self, alpha: float = 0.05) -> list[ValueRow]:
+        """The values that differ from the others after correction, the largest effects first."""
+        found = [row for row in self.values if row.p_adjusted is not None and row.p_adjusted < alpha]
+        return sorted(found, key=lambda row: -abs(row.effect))
+
+
+def with_adjusted_omnibus(results: Sequence[BiasResult], method: str) -> list[BiasResult]:
+    """The same results with the p-values of their omnibus tests corrected over all of them."""
+    raw = np.array([np.nan if r.p_value is None else r.p_value for r in results])
+    corrected = adjust(raw, method)
+    return [replace(r, p_adjusted=None if np.isnan(p) else float(p)) for r, p in zip(results, corrected, strict=True)]

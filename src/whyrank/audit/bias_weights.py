@@ -1,0 +1,51 @@
+"""What a term table says of the values of a grid."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from whyrank.audit.bias_grid import Grid
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Floats
+from whyrank.data.term_table import TermTable
+from whyrank.text import analyzers
+
+
+def table_weights(table: TermTable, grid: Grid) -> Floats:
+    """The weight of each value for the grid's query term; NaN where the table has no entry.
+
+    Where values are appended to words: the mean over templates that have an entry, of the weight of the longer word
+    for the word itself.
+    """
+    if not grid.appended:
+        return np.array([_weight(table, grid.term, value) for value in grid.values])
+    found = np.array(
+        [[_weight(table, t.term, t.term + value) for value in grid.values] for t in grid.templates]
+    ).reshape(len(grid), len(grid.values))
+    known = np.isfinite(found).sum(axis=0)
+    means: Floats = np.divide(np.nansum(found, axis=0), known, out=np.full(len(known), np.nan), where=known > 0)
+    return means
+
+
+@lru_cache(maxsize=100_000)
+def spelled(analyzer: str, word: str, query: bool) -> str:
+    """A word as an analyzer writes it; in small letters where it is unknown or makes not one term of the word."""
+    if not analyzer:
+        return word.lower()
+    try:
+        made = analyzers.create(analyzer)
+    except WhyrankError:  # the analyzer of a table from elsewhere
+        return word.lower()
+    terms = made.query_terms(word) if query else made.terms(word)
+    return terms[0] if len(terms) == 1 else word.lower()
+
+
+def _weight(table: TermTable, term: str | None, value: str) -> float:
+    """NaN without an entry: a pair below the threshold of a table is not known to weigh nothing."""
+    if not term:
+        return np.nan
+    analyzer = str(table.facts.get("analyzer", ""))
+    weight = table.weight(spelled(analyzer, term, True), spelled(analyzer, value, False))
+    return weight if weight > 0 else np.nan

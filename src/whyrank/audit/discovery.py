@@ -1,0 +1,115 @@
+"""Discovery: ranks a term table for surprises, and puts the studies that they call for to a ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from whyrank.audit.bias_asking import ask_bias
+from whyrank.audit.bias_result import BiasResult
+from whyrank.audit.discovery_classes import classes_of
+from whyrank.audit.discovery_evidence import Postings, evidence_study, evidence_surprises, postings_of
+from whyrank.audit.discovery_surprise import EVIDENCE, NULLS, Surprise, corrected
+from whyrank.audit.discovery_tests import (
+    Tested,
+    Unjudged,
+    appended_surprises,
+    spread_surprises,
+    value_surprises,
+)
+from whyrank.audit.discovery_words import Words, words_of
+from whyrank.core.protocols import Ranker
+from whyrank.data import Collection
+from whyrank.data.term_table import TermTable
+from whyrank.scoring import Engine
+from whyrank.text.vectors import Vectors
+
+STUDIES = 50  # contradictions of the corpus that get a study
+
+
+@dataclass(frozen=True)
+class Looking:
+    """How a table is searched: with which vectors, spaCy pipeline, own class of values and collection."""
+
+    vectors: Vectors | None = None
+    pipeline: str | None = None
+    values: str | None = None
+    collection: Collection | None = None
+    correction: str = "bh"
+    permutations: int = 10_000
+    seed: int = 0
+
+
+class Discovery(NamedTuple):
+    """All that was tested, the surest surprises first, and what cannot be judged in this table."""
+
+    surprises: list[Surprise]
+    unjudged: list[str]
+
+    def sure(self, alpha: float = 0.05) -> list[Surprise]:
+        """Those that stay after correction."""
+        return [surprise for surprise in self.surprises if surprise.p_adjusted < alpha]
+
+    def first(self, most: int) -> list[Surprise]:
+        """The surest of every kind."""
+        return [s for kind in NULLS for s in [each for each in self.surprises if each.kind == kind][:most]]
+
+
+def surprises(table: TermTable, looking: Looking | None = None) -> Discovery:
+    """Test every class, appended characters and, with a collection, the entries against it."""
+    how = looking or Looking()
+    texts = how.collection
+    words = words_of(texts, table, how.pipeline, how.seed) if texts is not None else Words()
+    postings = postings_of(texts, table) if texts is not None else None
+    tested = [*_classes(table, how, words), appended_surprises(table, how.permutations, how.seed)]
+    tested += [evidence_surprises(table, postings)] if postings is not None else []
+    ranked = corrected([surprise for each in tested for surprise in each.found], how.correction)
+    if postings is not None:
+        ranked = _with_studies(table, postings, words, ranked)
+    return Discovery(ranked, _merged([each for test in tested for each in test.unjudged]))
+
+
+def _classes(table: TermTable, how: Looking, words: Words) -> Iterator[Tested]:
+    for group in classes_of(table, how.vectors, words, how.values):
+        tested = value_surprises(table, group, how.permutations, how.seed)
+        spreads = spread_surprises(table, group, how.permutations, how.seed, words)
+        yield Tested(tested.found + spreads, tested.unjudged)
+
+
+def _with_studies(table: TermTable, postings: Postings, words: Words, found: list[Surprise]) -> list[Surprise]:
+    """The studies of the surest contradictions of the corpus; to choose terms for all of them would take long."""
+    chosen = [id(s) for s in found if s.kind == EVIDENCE][:STUDIES]
+    made = [evidence_study(table, postings, words, s) if id(s) in chosen else s.study for s in found]
+    asked = [words.of(s.value) if s.kind == EVIDENCE else s.value for s in found]
+    return [replace(s, study=study, value=value) for s, study, value in zip(found, made, asked, strict=True)]
+
+
+def _merged(unjudged: Sequence[Unjudged]) -> list[str]:
+    """One line per reason."""
+    reasons: dict[str, list[str]] = {}
+    for what, why in unjudged:
+        reasons.setdefault(why, []).append(what)
+    return [f"cannot be judged: {', '.join(what)}: {why}" for why, what in reasons.items()]
+
+
+def confirmed(
+    found: Sequence[Surprise], ranker: Ranker, collection: Collection, engine: Engine | None = None,
+    table: TermTable | None = None, alpha: float = 0.05, seed: int = 0,
+) -> list[Surprise]:  # fmt: skip
+    """Ask each study once; a surprise is confirmed where its value differs in the same direction after correction."""
+    asked: dict[str, BiasResult] = {}
+    for study in dict.fromkeys(surprise.study for surprise in found):
+        asked[study] = ask_bias(study, ranker, collection, table=table, engine=engine, seed=seed)[0]
+    return [_judged(surprise, asked, alpha) for surprise in found]
+
+
+def _judged(surprise: Surprise, asked: Mapping[str, BiasResult], alpha: float) -> Surprise:
+    result = asked[surprise.study]
+    if not result.values:
+        return replace(surprise, outcome="not asked: the collection has no templates for it")
+    row = result.value(surprise.value)
+    p = "p undefined" if row.p_adjusted is None else f"p adj. {row.p_adjusted:.3g}"
+    agrees = row.p_adjusted is not None and row.p_adjusted < alpha and row.effect * surprise.direction > 0
+    told = f"effect {row.effect:+.4g}, {p}, {result.n_templates:,} templates"
+    return replace(surprise, confirmed=bool(agrees), outcome=told)

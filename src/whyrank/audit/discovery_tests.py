@@ -1,0 +1,227 @@
+"""Tests of a term table for what should be alike and is not: values of a class, and appended characters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from whyrank.audit.bias_statistics import cluster_scores, value_p
+from whyrank.audit.discovery_classes import FEWEST, PRESET_OF, TermClass
+from whyrank.audit.discovery_surprise import APPENDED, SPREAD, VALUE, Surprise
+from whyrank.audit.discovery_words import Words
+from whyrank.core.callstrings import Call
+from whyrank.core.protocols import Flags, Floats, Ints
+from whyrank.core.seeds import generator
+from whyrank.data.term_table import TermTable
+
+MOST_ROWS, MOST_SPREADS = 200, 50  # query terms with most entries of a class: over all of them, and one by one
+FIRST_DRAWS, MORE_DRAWS = 200, 2_000
+STANDS_OUT = 0.05
+FEWEST_ROWS = 6  # fewer cannot be significant at 5%
+CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class Cells(NamedTuple):
+    """The weights of some query terms (rows) and the terms of a class; zero where the table has no entry."""
+
+    rows: Ints
+    weights: Floats
+    present: Flags
+
+
+class Compared(NamedTuple):
+    """The number of a value of a class, those that it is compared with, and the p-value."""
+
+    value: int
+    others: list[int]
+    p_value: float
+
+
+class Forms(NamedTuple):
+    """Longer forms of words: the number of the word, of the character that is appended, and the weight."""
+
+    words: Ints
+    characters: Ints
+    weights: Floats
+
+
+class Unjudged(NamedTuple):
+    """What could not be judged, and why."""
+
+    what: str
+    why: str
+
+
+class Tested(NamedTuple):
+    """Surprises, and what could not be judged."""
+
+    found: list[Surprise]
+    unjudged: list[Unjudged]
+
+
+def value_surprises(table: TermTable, group: TermClass, permutations: int, seed: int) -> Tested:
+    """Each value of a class against the others, over the query terms that have an entry for half of them or more."""
+    cells = _cells(table, group)
+    full = cells.present.mean(axis=1) >= 0.5
+    if np.count_nonzero(full) < FEWEST_ROWS:
+        why = f"fewer than {FEWEST_ROWS} query terms have entries for half of the class{_below(table)}"
+        return Tested([], [Unjudged(group.name, why)])
+    weights, present = cells.weights[full], cells.present[full]
+    study = _study(group, None)
+    found = [_value(group, weights, one, study) for one in _against_rest(weights, permutations, seed)]
+    return Tested(found, _censored(table, group, present))
+
+
+def spread_surprises(
+    table: TermTable, group: TermClass, permutations: int, seed: int, words: Words | None = None
+) -> list[Surprise]:
+    """For each query term, whether the variance within a class is larger than that of random sets of its terms."""
+    cells, found = _cells(table, group, MOST_SPREADS), []
+    for row, weights, present in zip(cells.rows.tolist(), cells.weights, cells.present, strict=True):
+        here = np.flatnonzero(present)
+        whole = table.weights[table.indptr[row] : table.indptr[row + 1]].astype(np.float64)
+        if len(here) >= FEWEST and len(whole) >= 2 * len(here):
+            p = _spread_p(weights[here], whole, permutations, generator(seed, "surprises", group.name, str(row)))
+            term = table.query_terms[row]
+            study = _study(group, (words or Words()).of(term))
+            found.append(_spread(group, term, here, weights[here], p, study))
+    return found
+
+
+def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested:
+    """For each character, whether words that have it appended weigh more, or less, than other longer forms do."""
+    forms = _forms(table)
+    counts = np.bincount(forms.characters, minlength=len(CHARACTERS))
+    known = np.flatnonzero(counts >= 3)
+    if len(known) < 2:
+        return Tested([], [Unjudged("appended", "fewer than two characters end three longer forms of query terms")])
+    p = _label_p(forms, min(permutations, 5_000), generator(seed, "surprises", "appended"))
+    sums = np.bincount(forms.characters, weights=forms.weights, minlength=len(CHARACTERS))
+    means = sums / np.maximum(counts, 1)
+    rest = (sums.sum() - sums) / np.maximum(len(forms.weights) - counts, 1)
+    return Tested([_letter(i, means[i], rest[i], int(counts[i]), p[i]) for i in known.tolist()], [])
+
+
+def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
+    """The query terms with most entries of a class, at least four each."""
+    place = np.full(len(table.doc_terms), -1)
+    place[list(group.numbers)] = np.arange(len(group))
+    entries = np.flatnonzero(place[table.indices] >= 0)
+    rows = np.searchsorted(table.indptr, entries, side="right") - 1
+    counts = np.bincount(rows, minlength=len(table.query_terms))
+    chosen = np.sort(np.argsort(-counts, kind="stable")[:most])
+    chosen = chosen[counts[chosen] >= FEWEST]
+    weights, number = np.zeros((len(chosen), len(group))), np.full(len(table.query_terms), -1)
+    number[chosen] = np.arange(len(chosen))
+    kept = number[rows] >= 0
+    where = number[rows[kept]], place[table.indices[entries[kept]]]
+    weights[where] = table.weights[entries[kept]]
+    present = np.zeros(weights.shape, bool)
+    present[where] = True
+    return Cells(chosen, weights, present)
+
+
+def _against_rest(weights: Floats, permutations: int, seed: int) -> list[Compared]:
+    """Every value against the others; one that stands out is taken away before the rest are compared.
+
+    Else one extreme value moves the mean of the class, and all others differ from it. The most extreme value goes as
+    long as its p-value times the number of values is below 5%, up to half of the class.
+    """
+    left = list(range(weights.shape[1]))
+    found: list[Compared] = []
+    while True:
+        sums = cluster_scores(weights[:, left], np.arange(len(weights), dtype=np.int32))
+        p = value_p(sums, permutations, seed)
+        odd = int(np.argmax(np.abs(sums.effects.sum(axis=0))))
+        if p[odd] * len(left) >= STANDS_OUT or len(left) <= max(FEWEST, weights.shape[1] / 2):
+            return found + [Compared(i, [j for j in left if j != i], float(p[k])) for k, i in enumerate(left)]
+        number = left.pop(odd)
+        found.append(Compared(number, list(left), float(p[odd])))
+
+
+def _value(group: TermClass, weights: Floats, one: Compared, study: str) -> Surprise:
+    mean, others = float(weights[:, one.value].mean()), float(weights[:, one.others].mean())
+    direction, value = 1 if mean >= others else -1, group.values[one.value]
+    return Surprise(VALUE, group.name, "", value, mean, others, len(weights), direction, one.p_value, study)
+
+
+def _spread(group: TermClass, term: str, here: Ints, weights: Floats, p: float, study: str) -> Surprise:
+    middle = float(np.median(weights))
+    odd = int(np.argmax(np.abs(weights - middle)))
+    direction = 1 if weights[odd] >= middle else -1
+    value = group.values[int(here[odd])]
+    return Surprise(SPREAD, group.name, term, value, float(weights[odd]), middle, len(here), direction, p, study)
+
+
+def _spread_p(weights: Floats, whole: Floats, permutations: int, random: np.random.Generator) -> float:
+    """Few draws first: only as long as none of them is as wide are more of them worth their time."""
+    hits, draws, size = 0, 0, FIRST_DRAWS
+    while hits == 0 and draws < permutations:
+        size = min(size, permutations - draws)
+        drawn = whole[_sets(len(whole), len(weights), size, random)].var(axis=1)
+        hits, draws, size = int(np.count_nonzero(drawn >= weights.var() * (1 - 1e-10))), draws + size, MORE_DRAWS
+    return (1 + hits) / (1 + draws)
+
+
+def _sets(size: int, chosen: int, draws: int, random: np.random.Generator) -> Ints:
+    """Random sets of numbers below `size`; of many numbers, drawing one twice is too rare to matter."""
+    if size > 20 * chosen:
+        return random.integers(0, size, size=(draws, chosen))
+    order: Ints = np.argpartition(random.random((draws, size)), chosen - 1, axis=1)[:, :chosen]
+    return order
+
+
+def _forms(table: TermTable) -> Forms:
+    """The longer forms of query terms that have two or more: zero where the table has no entry."""
+    found = []
+    for word, term in enumerate(table.query_terms):
+        if len(term) >= 3 and term.isalpha():
+            longer = [(i, term + c) for i, c in enumerate(CHARACTERS) if term + c in table.doc_numbers]
+            found += [(word, i, table.weight(term, form)) for i, form in longer] if len(longer) > 1 else []
+    words, characters, weights = zip(*found, strict=True) if found else ((), (), ())
+    return Forms(np.array(words, np.int64), np.array(characters, np.int64), np.array(weights, np.float64))
+
+
+def _label_p(forms: Forms, draws: int, random: np.random.Generator) -> Floats:
+    """Two-sided, for each character, when the weights of each word's forms are shuffled among them."""
+    _, words = np.unique(forms.words, return_inverse=True)
+    centred = forms.weights - (np.bincount(words, weights=forms.weights) / np.bincount(words))[words]
+    shown = np.zeros((len(centred), len(CHARACTERS)))
+    shown[np.arange(len(centred)), forms.characters] = 1.0
+    least, hits = np.abs(centred @ shown) * (1 - 1e-10), np.zeros(len(CHARACTERS))
+    most = max(1, 2_000_000 // len(centred))
+    for start in range(0, draws, most):
+        order = np.argsort(random.random((min(most, draws - start), len(centred))) + words, axis=1)
+        hits += np.count_nonzero(np.abs(centred[order] @ shown) >= least, axis=0)
+    p: Floats = (1 + hits) / (1 + draws)
+    return p
+
+
+def _letter(i: int, mean: float, rest: float, n: int, p: float) -> Surprise:
+    direction = 1 if mean >= rest else -1
+    values = {} if i < 26 else {"values": "+".join(CHARACTERS)}
+    study = str(Call("bias/postfix-letter", None, values))
+    return Surprise(APPENDED, "appended", "", CHARACTERS[i], float(mean), float(rest), n, direction, float(p), study)
+
+
+def _study(group: TermClass, term: str | None) -> str:
+    """The study that varies the class: its preset over all query terms, or texts for queries with one term."""
+    values = {"values": "+".join(group.values)}
+    preset = PRESET_OF.get(group.name)
+    if term is None and preset is not None:
+        return str(Call(f"bias/{preset}", None, values if group.name == "years" else {}))
+    rest = {"queries": "head", "head": term} if term else {}
+    return str(Call("bias/substitution", None, values | rest))
+
+
+def _censored(table: TermTable, group: TermClass, present: Flags) -> list[Unjudged]:
+    missing = 1 - float(present.mean())
+    if missing == 0:
+        return []
+    return [Unjudged(group.name, f"{missing:.0%} of the weights are missing and count as zero{_below(table)}")]
+
+
+def _below(table: TermTable) -> str:
+    limit = table.facts.get("threshold")
+    return f"; entries below {limit:g} are not in this table" if isinstance(limit, int | float) and limit > 0 else ""

@@ -1,0 +1,62 @@
+"""Fidelity on a collection: targets and surrogates score the same candidates, and are compared query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from whyrank.audit.effectiveness import Effectiveness, evaluate
+from whyrank.core.protocols import Ranker
+from whyrank.data import Collection, Run
+from whyrank.scoring import Engine, Failure
+from whyrank.tables.candidates import scored
+from whyrank.tables.fidelity import KS, PerQuery, compare_runs
+from whyrank.tables.fidelity_rows import Cell
+
+MEASURE = "nDCG@10"
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What was found on one collection.
+
+    Attributes:
+        collection: the collection.
+        candidates: the documents that were scored, by query.
+        runs: the scores of every ranker, by its name.
+        cells: by target and surrogate, their fidelity per query.
+        failures: pairs without a finite score.
+    """
+
+    collection: Collection
+    candidates: Run
+    runs: Mapping[str, Run]
+    cells: Mapping[Cell, PerQuery]
+    failures: list[Failure] = field(default_factory=list)
+
+
+def compare_rankers(
+    collection: Collection, targets: Sequence[Ranker], surrogates: Sequence[Ranker], candidates: Run, engine: Engine,
+    ks: Sequence[int] = KS, missing: str = "drop",
+) -> Compared:  # fmt: skip
+    """Score the candidates with every ranker, and compare every surrogate with every target."""
+    runs: dict[str, Run] = {}
+    failures: list[Failure] = []
+    for ranker in {ranker.name: ranker for ranker in (*targets, *surrogates)}.values():
+        runs[ranker.name], failed = scored(engine, ranker, collection, candidates)
+        failures += failed
+    cells = {
+        (target.name, surrogate.name): compare_runs(runs[target.name], runs[surrogate.name], ks, missing)
+        for target in targets
+        for surrogate in surrogates
+    }
+    return Compared(collection, candidates, runs, cells, failures)
+
+
+def effectiveness(
+    found: Compared, baseline: str | None, measure: str = MEASURE, correction: str = "holm", seed: int = 0
+) -> list[Effectiveness]:
+    """How well every ranker ranks the candidates by the judgements; nothing where there are none."""
+    if not found.collection.qrels:
+        return []
+    return evaluate(found.collection, found.runs, [measure], baseline, correction, seed)

@@ -1,0 +1,120 @@
+"""`whyrank bias`: put the values of a class into the same texts, and see which ones a ranker favours."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whyrank.cli import setup
+from whyrank.cli.request import Request, with_request
+
+if TYPE_CHECKING:
+    from whyrank.audit.bias_asking import BiasPlan
+    from whyrank.audit.bias_result import BiasResult
+    from whyrank.core.protocols import Ranker
+    from whyrank.data import Collection
+    from whyrank.scoring import Engine
+
+Patterns = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[GLOB]...", help="Names or call strings of bias studies; all presets when none."),
+]
+TableOption = Annotated[
+    str | None, typer.Option("--table", metavar="TABLE", help="A term table to compare the values with.")
+]
+Top = Annotated[
+    int, typer.Option("--top", metavar="N", help="Values to show of each study; all are in --out.", min=1)
+]
+_WITHOUT = ("pairs", "max_tokens", "tolerance", "by", "format", "sweep", "group")
+
+
+@with_request(without=_WITHOUT)
+def bias(request: Request, patterns: Patterns = None, table: TableOption = None, top: Top = 10) -> None:
+    """Which values of a class (brands, years, names, ...) does a ranker favour in otherwise equal texts?"""
+    from whyrank.cli import show_bias
+    from whyrank.report.bias_folder import write_bias
+
+    start = time.perf_counter()
+    plan = make_plan(request, patterns or ["bias/*"], table)
+    results = answered(plan, request.correction)
+    if request.out:
+        facts = {"command": "bias", **request.settings(), "table": table, "rankers": [repr(r) for r in plan.rankers]}
+        write_bias(request.out, results, facts, request.alpha)
+    if request.json:
+        print(json.dumps([result.as_dict() for result in results], indent=1))
+    else:
+        show_bias.show(results, top, request.alpha, request.correction)
+    conclude(request.out, plan, time.perf_counter() - start)
+
+
+def make_plan(request: Request, patterns: Sequence[str], table: str | None) -> BiasPlan:
+    """Open everything that the request names; whatever is wrong shows before anything is scored."""
+    from whyrank.audit.bias_asking import BiasPlan
+    from whyrank.contrasts.correction import adjust
+    from whyrank.data.term_table import open_table
+
+    adjust([], request.correction)
+    studies = _studies(request, patterns)
+    opened = open_table(table) if table is not None else None
+    collection = setup.open_collection(request.collection, request.strict)
+    rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats, request.precision)
+    engine = setup.make_engine(request.executor, request.batch_size, request.store)
+    deltas = deltas_of(request, collection, rankers, engine)
+    return BiasPlan(collection, studies, rankers, engine, opened, deltas, request.correction, request.seed)
+
+
+def answered(plan: BiasPlan, correction: str) -> list[BiasResult]:
+    """The results of all studies and rankers; pairs without a score are told."""
+    from whyrank.audit.bias_asking import bias_answers
+    from whyrank.audit.bias_result import with_adjusted_omnibus
+    from whyrank.core.progress import track
+
+    found = list(track(bias_answers(plan), "bias studies", len(plan.studies) * len(plan.rankers)))
+    setup.report_failures([failure for answer in found for failure in answer.failures])
+    return with_adjusted_omnibus([answer.result for answer in found], correction)
+
+
+def deltas_of(
+    request: Request, collection: Collection, rankers: Sequence[Ranker], engine: Engine
+) -> dict[str, float]:
+    """A delta per ranker, for effects in its units; none with `--delta none` or nothing to calibrate on."""
+    from whyrank.audit.thresholds import thresholds
+    from whyrank.core.errors import WhyrankError
+
+    if request.delta == "none":
+        return {}
+    try:
+        candidates = setup.delta_candidates(collection, request.delta_from, request.candidates, request.strict)
+        found = thresholds(request.delta, rankers, candidates, engine)
+    except WhyrankError:
+        if request.delta or request.delta_from or request.candidates:
+            raise
+        setup.say(f"note: {collection.name} has nothing to calibrate delta on, so effects are in scores alone")
+        return {}
+    return {name: threshold.delta for name, threshold in found.items()}
+
+
+def conclude(out: str | None, plan: BiasPlan, seconds: float) -> None:
+    """The last line: what was asked, where, how long it took."""
+    studies, rankers = setup.plural(len(plan.studies), "study", "studies"), setup.plural(len(plan.rankers), "ranker")
+    where = f"; report: {out}/report.html" if out else ""
+    setup.say(f"{studies}, {rankers}, on {plan.collection.name} in {seconds:.1f} s{where}")
+
+
+def _studies(request: Request, patterns: Sequence[str]) -> dict[str, Any]:
+    """The studies that are named; what a pattern finds but lacks its values is left out with a note."""
+    from whyrank.audit.bias_asking import named_studies
+
+    options = {"seed": request.seed, "compat": request.compat, "most": request.limit}
+    found = named_studies(patterns, {name: value for name, value in options.items() if value is not None})
+    lacking = {name: study.unavailable for name, study in found.items() if getattr(study, "unavailable", "")}
+    for name, reason in lacking.items():
+        if name in patterns:
+            continue
+        setup.say(f"note: left out, because {reason}: {name}")
+        del found[name]
+    return found

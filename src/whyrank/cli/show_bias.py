@@ -1,0 +1,110 @@
+"""Bias studies on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from whyrank.cli.show import figure, p_value, table
+
+if TYPE_CHECKING:
+    from whyrank.audit.bias_correlation import Correlation
+    from whyrank.audit.bias_result import BiasResult, ValueRow
+
+_SUMMARY = """range: highest less lowest mean score of a value; in deltas of the ranker
+p: any value differs (values permuted within templates); W: Kendall's coefficient of concordance, 0 to 1
+values, pairs: how many differ after correction ({correction}) at {alpha:g}"""
+_VALUES = """effect: mean difference from all values in the same templates; intervals and p are clustered by template
+* p < {alpha:g} after correction ({correction})"""
+_CORRELATIONS = """over the values of a class; p permutes values, p shift shifts ordered ones in a circle
+given: this figure is partialled out; count: occurrences in the collection"""
+
+
+def show(results: Sequence[BiasResult], top: int, alpha: float, correction: str) -> None:
+    """Print a summary, the values of the largest effects, correlations and notes."""
+    summary(results, alpha, correction)
+    for result in results:
+        if any(row.effect for row in result.values):
+            _values(result, top, alpha, correction)
+    _correlations(results)
+    for result in results:
+        for line in _lines(result):
+            print(line)
+
+
+def summary(results: Sequence[BiasResult], alpha: float, correction: str) -> None:
+    """Print a line per study and ranker."""
+    header = ["study", "ranker", "templates", "independent", "range", "deltas", "W", "p", "p adj.", "values", "pairs"]
+    rows = [_summary(result, alpha) for result in results]
+    table("", header, rows, 2, _SUMMARY.format(correction=correction, alpha=alpha))
+
+
+def _summary(result: BiasResult, alpha: float) -> list[str]:
+    effects = [row.effect for row in result.values]
+    spread = max(effects) - min(effects) if effects else None
+    pairs = sum(row.p_adjusted is not None and row.p_adjusted < alpha for row in result.pairs)
+    deltas = None if spread is None or not result.delta else spread / result.delta
+    mark = "*" if result.p_adjusted is not None and result.p_adjusted < alpha else " "
+    return [
+        result.study,
+        result.ranker,
+        f"{result.n_templates:,}",
+        f"{result.n_clusters:,}",
+        figure(spread, ".4g") + mark,
+        figure(deltas, ".2f"),
+        figure(result.kendall_w),
+        p_value(result.p_value),
+        p_value(result.p_adjusted),
+        f"{len(result.significant(alpha))} of {len(result.values)}",
+        f"{pairs} of {len(result.pairs)}",
+    ]
+
+
+def _values(result: BiasResult, top: int, alpha: float, correction: str) -> None:
+    rows = sorted(result.values, key=lambda row: (-abs(row.effect), row.value))
+    title = f"{result.study}, {result.ranker}" + (": changes of the score" if result.changes else "")
+    shown = sorted(rows[:top], key=lambda row: -row.effect)
+    header = ["value", "mean", "effect", "95% interval", "deltas", "sds", "p", "p adj.", "weight", "count"]
+    more = f"\nthe {top} largest effects of {len(rows)} values" if len(rows) > top else ""
+    caption = _VALUES.format(alpha=alpha, correction=correction) + more
+    table(title, header, [_value(row, alpha) for row in shown], 1, caption)
+
+
+def _value(row: ValueRow, alpha: float) -> list[str]:
+    mark = "*" if row.p_adjusted is not None and row.p_adjusted < alpha else " "
+    interval = "–" if row.low is None else f"[{figure(row.low, '+.4f')}, {figure(row.high, '+.4f')}]"
+    return [
+        row.value,
+        figure(row.mean, ".4f"),
+        figure(row.effect, "+.4f") + mark,
+        interval,
+        figure(row.deltas, "+.2f"),
+        figure(row.sds, "+.2f"),
+        p_value(row.p_value),
+        p_value(row.p_adjusted),
+        figure(row.weight, ".4g"),
+        "–" if row.count is None else f"{row.count:,}",
+    ]
+
+
+def _correlations(results: Sequence[BiasResult]) -> None:
+    found = [(r, c) for r in results for c in r.correlations if c.pearson is not None]
+    if not found:
+        return
+    header = ["study", "ranker", "of", "with", "given", "n", "Pearson", "95% interval", "p", "p shift", "Spearman"]
+    table("", header, [[r.study, r.ranker, *_correlation(c)] for r, c in found], 5, _CORRELATIONS)
+
+
+def _correlation(row: Correlation) -> list[str]:
+    interval = "–" if row.low is None else f"[{figure(row.low, '+.3f')}, {figure(row.high, '+.3f')}]"
+    names = [row.first, row.second, row.given or "–", str(row.n)]
+    return [*names, figure(row.pearson, "+.3f"), interval, *map(p_value, (row.p_value, row.p_shift)),
+            figure(row.spearman, "+.3f")]  # fmt: skip
+
+
+def _lines(result: BiasResult) -> list[str]:
+    name = f"{result.study}, {result.ranker}"
+    dropped = "; ".join(f"{reason} {count:,}" for reason, count in result.dropped.items())
+    left_out = [f"{name}: {result.n_templates:,} templates kept; {dropped}"] if dropped else []
+    odd = [f"{name}: {result.nonfinite:,} templates without a finite score are left out"] if result.nonfinite else []
+    return [*left_out, *odd, *(f"{name}: {note}" for note in result.notes)]

@@ -1,0 +1,98 @@
+"""`whyrank tables learn parm`: train the network behind a relevance thesaurus of any ranker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whyrank.cli import options as o
+from whyrank.cli.setup import make_engine, say
+from whyrank.cli.train import Device, Seeds, Sets, changed, require_torch
+
+if TYPE_CHECKING:
+    from whyrank.training.parm_prepared import ParmPrepared
+    from whyrank.training.recipe import Recipe
+
+RecipeName = Annotated[str, typer.Option("--recipe", metavar="RECIPE", help="A YAML file, parm or parm-smoke.")]
+TargetName = Annotated[
+    str, typer.Option("--target", "-t", metavar="RANKER", help="The ranker to explain: a call string.")
+]
+Collections = Annotated[
+    list[str] | None,
+    typer.Option("--collection", "-c", metavar="SPEC", help="Learn from it, instead of the recipe's; repeatable."),
+]
+Network = Annotated[
+    Path | None, typer.Option("--network", metavar="FOLDER", help="Where the network is written; one below per seed.")
+]
+Prepare = Annotated[
+    Path | None,
+    typer.Option("--prepare", metavar="FOLDER", help="Train nothing; write what `python -m whyrank.training` needs."),
+]
+Bits = Annotated[int, typer.Option("--bits", metavar="8|16|32", help="Of models' weights in a prepared folder.")]
+Beside = Annotated[
+    Path | None,
+    typer.Option("--beside", metavar="FOLDER", help="Prepare for the texts and encoder of another prepared folder."),
+]
+
+
+def parm(
+    target: TargetName, recipe: RecipeName = "parm-smoke", collection: Collections = None, network: Network = None,
+    prepare: Prepare = None, bits: Bits = 32, beside: Beside = None, set_: Sets = None, seed: Seeds = None,
+    device: Device = "",
+    executor: o.ExecutorOption = "serial", batch_size: o.BatchOption = None, store: o.StoreOption = None,
+) -> None:  # fmt: skip
+    """Train PaRM, which explains a ranker by pairs of terms; `tables build` makes a table of it."""
+    from whyrank.core.errors import WhyrankError
+
+    o.check_filled(recipe=recipe, target=target)
+    if (network is None) == (prepare is None):
+        raise WhyrankError("tables learn parm needs --network FOLDER (or --prepare FOLDER to train elsewhere)")
+    require_torch()
+    made = _recipe(recipe, target, collection, set_ or [])
+    from whyrank.tables.parm_preparing import check_parm, prepare_parm
+    from whyrank.training.parm_prepared import check_place
+    from whyrank.training.running import checked_device
+
+    check_parm(made, target)
+    if prepare is not None:
+        check_place(prepare, bits)
+    chosen = checked_device(device)
+    engine = make_engine(executor, batch_size, store)
+    prepared = prepare_parm(made, target, engine, travels=prepare is not None, say=say)
+    if prepare is not None:
+        _save(prepare, prepared, bits, beside)
+    elif network is not None:
+        _train(prepared, network, seed or [], chosen)
+
+
+def _recipe(name: str, target: str, collections: list[str] | None, settings: list[str]) -> Recipe:
+    from whyrank.core.errors import WhyrankError
+    from whyrank.training.recipe import recipe_of
+
+    made = changed(name, settings)
+    if not made.phases:
+        return made
+    if made.data.get("target", target) != target:
+        raise WhyrankError(f"--target {target}: the recipe is for {made.data['target']}; change it with --set")
+    data = {**made.data, "target": target} | ({"collection": list(collections)} if collections else {})
+    return recipe_of({**made.as_dict(), "data": data})
+
+
+def _save(folder: Path, prepared: ParmPrepared, bits: int, beside: Path | None) -> None:
+    from whyrank.training.parm_prepared import save_parm
+
+    save_parm(folder, prepared, bits, beside)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    say(f"prepared: {folder} ({size / 2**20:,.1f} MiB)")
+    say(f"train there with `python -m whyrank.training {folder} --out OUT`")
+
+
+def _train(prepared: ParmPrepared, network: Path, seeds: list[int], device: str) -> None:
+    from whyrank.training.parm_running import train_parm
+
+    folders = train_parm(prepared, network, seeds, device, say)
+    named = " ".join(f"-c {name}" for name in prepared.facts["collection"])
+    words = f"--analyzer '{prepared.facts['analyzer']}' {named}"
+    say(f"build its table: whyrank tables build {folders[0]} --out TABLE.parquet {words}")

@@ -1,0 +1,85 @@
+"""PaRM, the partial relevance model: a part of a query, down to one term, against a part of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.networks.batches import Arrays, packed_pairs, pair_arrays
+from whyrank.networks.encoder import Encoder
+from whyrank.networks.first import is_plain
+from whyrank.networks.network import Network, is_network, load
+from whyrank.networks.pieces import Ids, Pieces
+
+HEADS = ("deep", "affine")
+
+
+class ParmNetwork(Network):
+    """logit = outer(relu(middle(tanh(inner(h))))) with h the last hidden state of [CLS] in [CLS] q [SEP] d [SEP].
+
+    With `head="affine"` it is outer(h) alone, as the paper writes it. The logit is raw: the weight of a pair of terms
+    in a table is its sigmoid. Kim, Rahimi and Allan, "Discovering biases in information retrieval models using
+    relevance thesaurus as global explanation", EMNLP 2024.
+    """
+
+    architecture: ClassVar[str] = "parm"
+
+    def __init__(
+        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 221, dropout: float = 0.1,
+        head: str = "deep",
+    ) -> None:  # fmt: skip
+        super().__init__(encoder, pieces, max_query, max_doc)
+        if head not in HEADS:
+            raise UnknownName("head of parm", str(head), HEADS)
+        width = encoder.width
+        self.head, self.dropout = head, nn.Dropout(dropout)
+        if head == "deep":
+            self.inner, self.middle = nn.Linear(width, width), nn.Linear(width, width)
+        self.outer = nn.Linear(width, 1)
+
+    @classmethod
+    def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
+        """A new network over a pre-trained encoder, or over that of another network that was trained here."""
+        if not is_network(Path(source)):
+            return super().begin(source, layers, **settings)
+        if layers is not None:
+            raise WhyrankError(f"layers {list(layers)}: the encoder of a network trained here is taken whole")
+        other = load(source).train()
+        return cls(other.encoder, other.pieces, **settings)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make a network of the same shape."""
+        return super().settings | {"dropout": self.dropout.p, "head": self.head}
+
+    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """Pairs as one input each."""
+        return pair_arrays(queries, docs, self.pieces.special)
+
+    @property
+    def packs(self) -> bool:
+        """Whether it reads pairs that lie end to end."""
+        return is_plain(self.encoder.model)
+
+    def packed(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """Pairs end to end."""
+        return packed_pairs(queries, docs, self.pieces.special)
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """One raw logit per pair, in single precision."""
+        first = self.encoder.first(batch, self.max_query + self.max_doc + 3)
+        with torch.autocast(first.device.type, enabled=False):
+            return self.logits(first.float())
+
+    def logits(self, first: Tensor) -> Tensor:
+        """The logits of last hidden states of [CLS]: [pairs, width] to [pairs]."""
+        if self.head == "deep":
+            first = torch.tanh(self.inner(self.dropout(first)))
+            first = torch.relu(self.middle(first))
+        found: Tensor = self.outer(self.dropout(first))
+        return found.squeeze(1)

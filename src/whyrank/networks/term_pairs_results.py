@@ -1,0 +1,209 @@
+"""Entries that were found, in files of some megabytes: int32 numbers of documents by query, and their weights.
+
+Each block of queries is a file of its own as soon as it is scored, so that a stop costs one block. At the end the
+blocks are packed into few files that no transfer minds. Of a query that is in two files, the entries are united.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.core.errors import BadInput
+from whyrank.core.files import replacing, write_text
+from whyrank.core.protocols import Codes, Ints
+
+MEGABYTES = 15
+LOG = "run.json"
+_OTHER = "remove the folder, or name another one"
+_BROKEN = (OSError, ValueError, KeyError, zipfile.BadZipFile)
+
+
+class Part(NamedTuple):
+    """Entries of some queries.
+
+    Attributes:
+        round: of a cascade, from which cut on; 0 where all is scored.
+        queries: their numbers.
+        sizes: how many entries each has.
+        docs: numbers of documents, ascending within a query.
+        weights: of the entries.
+        audited: numbers of queries that are kept with all documents.
+        slices: their weights, [audited, documents].
+    """
+
+    round: int
+    queries: Codes
+    sizes: Ints
+    docs: Codes
+    weights: npt.NDArray[Any]
+    audited: Codes
+    slices: npt.NDArray[Any]
+
+    @property
+    def bytes(self) -> int:
+        """What its file takes at most."""
+        return sum(array.nbytes for array in self[1:])
+
+
+class Entries(NamedTuple):
+    """All entries, by query and document, and the slices of audited queries."""
+
+    queries: Codes
+    docs: Codes
+    weights: npt.NDArray[Any]
+    slices: dict[int, npt.NDArray[Any]]
+
+
+class Results:
+    """The files of one task in a folder."""
+
+    def __init__(self, folder: Path, identity: str, about: Mapping[str, Any] | None = None) -> None:
+        """Open a folder; an error where results of another task, network or precision lie in it."""
+        self.folder, self.identity, self._about = folder, identity, dict(about or {})
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in self._files():
+            _check(file, identity)
+
+    def done(self, round: int = 0) -> set[int]:
+        """Numbers of the queries that are finished."""
+        return {int(q) for part in self.parts() if part.round == round for q in part.queries}
+
+    def add(self, part: Part) -> None:
+        """Keep the entries of a block."""
+        self._write(f"block-{part.round}-{int(part.queries[0]):07}.npz", part)
+
+    def parts(self) -> Iterator[Part]:
+        """All that is kept so far."""
+        return (_read(file) for file in self._files())
+
+    def entries(self) -> Entries:
+        """All of it together, each pair once."""
+        return united(list(self.parts()))
+
+    def pack(self, limit: int = MEGABYTES << 20) -> list[Path]:
+        """Few files instead of many; the old ones go when the new ones are there."""
+        old, packed = self._files(), []
+        for number, parts in enumerate(_grouped(list(self.parts()), limit)):
+            packed.append(self._write(f"entries-{number:03}.npz", joined(parts)))
+        for file in set(old) - set(packed):
+            file.unlink()
+        return packed
+
+    def clear(self) -> None:
+        """Begin anew."""
+        for file in self._files():
+            file.unlink()
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of it is scored, so that there is a log."""
+        try:
+            return bool(json.loads((self.folder / LOG).read_text(encoding="utf-8"))["identity"] == self.identity)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def log(self, facts: dict[str, Any]) -> None:
+        """Note how the results came about."""
+        content = {"identity": self.identity, **self._about, **facts}
+        write_text(self.folder / LOG, json.dumps(content, indent=2) + "\n")
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("*-*.npz"))
+
+    def _write(self, name: str, part: Part) -> Path:
+        arrays = part._asdict() | {"docs": _steps(part), "identity": np.array(self.identity)}
+        with replacing(self.folder / name) as beside, open(beside, "wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+        return self.folder / name
+
+
+def read_log(folder: Path) -> dict[str, Any]:
+    """How the results in a folder came about; an error where they are not whole."""
+    try:
+        found: dict[str, Any] = json.loads((folder / LOG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        more = "run `python -m whyrank.networks.term_pairs FOLDER` to its end first"
+        raise BadInput(folder, f"holds no finished results ({error})", more) from None
+    return found
+
+
+def united(parts: Sequence[Part]) -> Entries:
+    """The entries of all parts, each pair once."""
+    slices = {int(q): part.slices[i] for part in parts for i, q in enumerate(part.audited)}
+    if not parts:
+        return Entries(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float16), slices)
+    queries = np.concatenate([np.repeat(part.queries, part.sizes) for part in parts])
+    docs, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("docs", "weights"))
+    _, first = np.unique(queries.astype(np.int64) << 32 | docs, return_index=True)
+    return Entries(queries[first], docs[first], weights[first], slices)
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Several parts of one round as one."""
+    slices = [part.slices for part in parts if len(part.audited)] or [parts[0].slices]
+    columns = {name: [getattr(part, name) for part in parts] for name in Part._fields[1:-1]} | {"slices": slices}
+    return Part(parts[0].round, **{name: np.concatenate(column) for name, column in columns.items()})
+
+
+def _grouped(parts: Sequence[Part], limit: int) -> Iterator[list[Part]]:
+    """Parts of one round that fit together into a file."""
+    held: list[Part] = []
+    for part in sorted(parts, key=lambda part: (part.round, int(part.queries[0]) if len(part.queries) else 0)):
+        if held and (held[0].round != part.round or sum(p.bytes for p in held) + part.bytes > limit):
+            yield held
+            held = []
+        held.append(part)
+    if held:
+        yield held
+
+
+def _steps(part: Part) -> Codes:
+    """Numbers of documents as steps from one to the next of a query, which are small."""
+    steps = np.diff(part.docs, prepend=np.int32(0))
+    starts = _starts(part.sizes)
+    steps[starts] = part.docs[starts]
+    return steps
+
+
+def _summed(steps: Codes, sizes: Ints) -> Codes:
+    total = np.cumsum(steps, dtype=np.int64)
+    starts = _starts(sizes)
+    before = total[starts] - steps[starts]
+    found: Codes = (total - np.repeat(before, sizes[sizes > 0])).astype(np.int32)
+    return found
+
+
+def _starts(sizes: Ints) -> Ints:
+    filled = sizes[sizes > 0]
+    starts: Ints = np.cumsum(filled) - filled
+    return starts
+
+
+def _read(file: Path) -> Part:
+    try:
+        with np.load(file, allow_pickle=False) as held:
+            found = {name: held[name] for name in Part._fields}
+    except _BROKEN as error:
+        raise BadInput(file, f"cannot be read ({type(error).__name__}: {error})", _OTHER) from None
+    docs = _summed(found["docs"], found["sizes"])
+    return Part(**found | {"round": int(found["round"]), "docs": docs})
+
+
+def _identity(file: Path) -> str:
+    try:
+        with np.load(file, allow_pickle=False) as held:
+            return str(held["identity"])
+    except _BROKEN as error:
+        raise BadInput(file, f"cannot be read ({type(error).__name__}: {error})", _OTHER) from None
+
+
+def _check(file: Path, identity: str) -> None:
+    if _identity(file) != identity:
+        raise BadInput(file.parent, "holds results of another network, vocabulary, precision or setting", _OTHER)

@@ -1,0 +1,132 @@
+"""What is to be scored, in a folder: the pieces of all terms and the settings, for machines with torch alone.
+
+whyrank tables build NETWORK --prepare FOLDER -c COLLECTION   # here
+python -m whyrank.networks.term_pairs FOLDER                  # there
+whyrank tables build --collect FOLDER --out TABLE             # here
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whyrank.core.checks import check_number, check_whole
+from whyrank.core.errors import BadInput, UnknownName
+from whyrank.core.files import replacing, write_text
+from whyrank.networks.network import digest
+from whyrank.networks.term_pairs_terms import Distinct, Sequences
+
+METHODS = ("exhaustive", "cascade")
+TASK, TERMS, NETWORK, RESULTS = "task.json", "terms.npz", "network", "results"
+_REMEDY = "make the folder again with `whyrank tables build NETWORK --prepare FOLDER`"
+_BROKEN = (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is kept of all pairs, and how they are found.
+
+    Attributes:
+        threshold: pairs with a smaller weight are left out.
+        audited: numbers of query terms that are kept with all document terms.
+        method: exhaustive scores every pair; cascade those that a student proposes.
+        recall: of a cascade, the lower bound that is aimed at.
+        level: the probability with which that bound holds.
+        strata: groups of query terms by frequency, each with a bound of its own.
+        sample: pairs in each of the cascade's samples; by default as many as suit the device.
+        seed: of the samples and of the student.
+    """
+
+    threshold: float = 0.1
+    audited: tuple[int, ...] = ()
+    method: str = "exhaustive"
+    recall: float = 0.99
+    level: float = 0.95
+    strata: int = 5
+    sample: int | None = None
+    seed: int = 0
+
+    def checked(self) -> Settings:
+        """The settings; an error for one that makes no sense."""
+        check_number("threshold", self.threshold, 0, 1)
+        check_number("recall", self.recall, 0, 1, strict=True)
+        check_number("level", self.level, 0, 1, strict=True)
+        check_whole("strata", self.strata, 1)
+        if self.sample is not None:
+            check_whole("sample", self.sample, 1)
+        if self.method not in METHODS:
+            raise UnknownName("method", self.method, METHODS)
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The distinct sequences of pieces of both sides, the most frequent query terms first, and the settings."""
+
+    queries: Distinct
+    docs: Distinct
+    settings: Settings
+
+    def identity(self, network: str, precision: str) -> str:
+        """A digest of terms, settings, network and precision: results that share it belong together."""
+        head = json.dumps([asdict(self.settings), network, precision], sort_keys=True)
+        found = hashlib.sha256(head.encode())
+        for array in _arrays(self).values():
+            found.update(np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()[:16]
+
+    @property
+    def pairs(self) -> int:
+        """How many distinct pairs there are."""
+        return len(self.queries.sequences) * len(self.docs.sequences)
+
+
+def save_task(folder: Path, task: Task) -> None:
+    """Write a task; the settings come last, so that a folder with them is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / TASK).unlink(missing_ok=True)
+    with replacing(folder / TERMS) as beside, open(beside, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **_arrays(task))
+    write_text(folder / TASK, json.dumps(asdict(task.settings), indent=2) + "\n")
+
+
+def load_task(folder: Path) -> Task:
+    """Read what `save_task` wrote."""
+    if not (folder / TASK).exists():
+        raise BadInput(folder, "is no prepared folder, or not a whole one", _REMEDY)
+    try:
+        settings = json.loads((folder / TASK).read_text(encoding="utf-8"))
+        with np.load(folder / TERMS, allow_pickle=False) as file:
+            queries, docs = (_side(file, name) for name in ("query", "doc"))
+        return Task(queries, docs, Settings(**settings | {"audited": tuple(settings["audited"])}).checked())
+    except _BROKEN as error:
+        raise BadInput(folder, f"cannot be read ({type(error).__name__}: {error})", _REMEDY) from None
+
+
+def network_digest(folder: Path) -> str:
+    """What tells networks apart; an error where there is none."""
+    try:
+        return digest(folder)
+    except OSError as error:
+        raise BadInput(
+            folder, f"holds no whole network ({error.strerror})", "give a folder of a parm network"
+        ) from None
+
+
+def _arrays(task: Task) -> dict[str, Any]:
+    sides = {"query": task.queries, "doc": task.docs}
+    return {
+        f"{name}_{what}": array
+        for name, side in sides.items()
+        for what, array in (("pieces", side.sequences.pieces), ("ends", side.sequences.ends), ("of", side.of_term))
+    }
+
+
+def _side(file: Any, name: str) -> Distinct:
+    return Distinct(Sequences(file[f"{name}_pieces"], file[f"{name}_ends"]), file[f"{name}_of"])

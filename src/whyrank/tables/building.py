@@ -1,0 +1,272 @@
+"""A term table from a PaRM: every pair of two vocabularies, or those that a cascade proposes.
+
+    from whyrank.tables.building import Build, build_table
+    made = build_table(Build("network", ["sample"], "lucene", query_terms=100), "thesaurus.parquet")
+
+Three steps, so that the second can run on a machine that has torch alone: `prepare_build`, then
+`python -m whyrank.networks.term_pairs FOLDER`, then `collect_build`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whyrank.core.errors import BadInput
+from whyrank.core.files import replacing
+from whyrank.data import open_collection
+from whyrank.data.term_table import TermTable
+from whyrank.data.term_table_files import SUFFIXES, check_suffix
+from whyrank.networks.network import CONFIG, TOKENS, WEIGHTS, is_network, read_config, save
+from whyrank.networks.pieces import Pieces
+from whyrank.networks.term_pairs import open_parm, score_folder, told_by
+from whyrank.networks.term_pairs_results import Entries, Results, read_log
+from whyrank.networks.term_pairs_running import How, Say
+from whyrank.networks.term_pairs_task import NETWORK, RESULTS, Settings, Task, load_task, save_task
+from whyrank.networks.term_pairs_terms import distinct
+from whyrank.tables.vocabulary import DOC_TERMS, QUERY_TERMS, TermCounts, TermVocabulary, make_vocabulary
+
+SPELLED, DEFAULT = "spelled.json.gz", "lucene"
+_LONGEST = 32, 221  # pieces of terms, where no network says
+_REMEDY = "make the folder again with `whyrank tables build NETWORK --prepare FOLDER`"
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a table is built from.
+
+    Attributes:
+        network: the folder of a parm network.
+        collections: names of the collections whose terms are counted.
+        analyzer: makes the terms; by default the one that the network learned with, else lucene.
+        query_terms: how many query terms at most.
+        doc_terms: how many document terms at most.
+        from_queries: query terms are those of the collections' queries only.
+        audit: words whose weights are kept for all document terms.
+        settings: threshold and method; `audited` is filled in.
+    """
+
+    network: str | Path
+    collections: Sequence[str]
+    analyzer: str | None = None
+    query_terms: int = QUERY_TERMS
+    doc_terms: int = DOC_TERMS
+    from_queries: bool = False
+    audit: Sequence[str] = ()
+    settings: Settings = field(default_factory=Settings)
+
+
+class Built(NamedTuple):
+    """A table, and that of the audited terms with all document terms where there are such."""
+
+    table: TermTable
+    audit: TermTable | None
+
+
+def build_table(
+    build: Build, out: str | Path, how: How | None = None, top: int | None = None, say: Say = print
+) -> Built | None:
+    """Build and write a table in one go; None where the time was up before the end.
+
+    Blocks lie in a folder beside the table until it is written; the same call goes on from there.
+    """
+    check_suffix(out)
+    read_config(Path(build.network))
+    work = work_folder(out)
+    prepare_build(build, work, copy=False)
+    if not score_folder(work, work / RESULTS, Path(build.network), how or How(), say):
+        return None
+    made = collect_build(work, top)
+    write_built(made, out)
+    shutil.rmtree(work)
+    return made
+
+
+def work_folder(out: str | Path) -> Path:
+    """Where the blocks of an unfinished table lie."""
+    return Path(f"{out}.blocks")
+
+
+def prepare_build(build: Build, folder: Path, copy: bool = True, bits: int = 32) -> Task:
+    """Write all that scoring needs to a folder; an error where another task lies there.
+
+    Args:
+        build: what is built.
+        folder: a new one, or one of the same task.
+        copy: whether the network is copied, so that the folder can travel. Without it, a folder with the tokenizer
+            of the network that will score is enough.
+        bits: of the copied weights: 32, or 16, which halves what has to travel.
+    """
+    settings = build.settings.checked()
+    source = Path(build.network)
+    read = _readers(source, copy)
+    build = replace(build, analyzer=build.analyzer or _analyzer(source))
+    found = [open_collection(name) for name in build.collections]
+    terms = make_vocabulary(
+        found, str(build.analyzer), build.query_terms, build.doc_terms, build.from_queries, build.audit
+    )  # fmt: skip
+    sides = distinct(read[0](terms.queries.terms)), distinct(read[1](terms.docs.terms))
+    task = Task(*sides, Settings(**asdict(settings) | {"audited": tuple(terms.audited)}))
+    _check_free(folder, task)
+    save_task(folder, task)
+    if copy:
+        _copy(source, folder / NETWORK, bits)
+    _spell(folder / SPELLED, terms, _facts(build, [c.name for c in found]))
+    return task
+
+
+def collect_build(folder: Path, top: int | None = None, results: Path | None = None) -> Built:
+    """The table of scored blocks; `top` keeps the best so many document terms of each query term.
+
+    A query term is not tied to itself: rankers count that as a match already. The audited slices have it.
+    """
+    task, (terms, facts) = load_task(folder), _spelled(folder / SPELLED)
+    place = results or folder / RESULTS
+    log = read_log(place)
+    identity = log.pop("identity", "")
+    if identity != task.identity(str(log.get("network")), str(log.get("precision"))):
+        raise BadInput(
+            place, "holds the results of another vocabulary or of other settings", "score the folder again"
+        )
+    entries = Results(place, identity).entries()
+    facts |= {"network": log.pop("network"), **_trained(log.pop("trained", {}))}
+    if "certificate" in log:
+        facts["certificate"] = log.pop("certificate")
+    facts |= {"scored": log, "pairs": len(terms.queries.terms) * len(terms.docs.terms)}
+    table = _table(task, terms, entries, facts)
+    table = table if top is None else table.pruned(top_query=top)
+    return Built(table, _audit_table(task, terms, entries, facts) if task.settings.audited else None)
+
+
+def write_built(made: Built, out: str | Path) -> None:
+    """Write a table, and the audited slice beside it."""
+    made.table.save(out)
+    if made.audit is not None:
+        made.audit.save(audit_file(out))
+
+
+def audit_file(out: str | Path) -> Path:
+    """Where the slice of audited terms lies: `thesaurus.audit.parquet` beside `thesaurus.parquet`."""
+    suffix = next(suffix for suffix in sorted(SUFFIXES, key=len, reverse=True) if str(out).endswith(suffix))
+    return Path(str(out)[: -len(suffix)] + ".audit" + suffix)
+
+
+def _table(task: Task, terms: TermVocabulary, entries: Entries, facts: dict[str, Any]) -> TermTable:
+    rows, columns, weights = expanded(task, entries)
+    names = np.array(terms.queries.terms, object)[rows] != np.array(terms.docs.terms, object)[columns]
+    own = {"threshold": task.settings.threshold, "self_pairs": int((~names).sum())}
+    return TermTable.from_codes(
+        terms.queries.terms, terms.docs.terms, rows[names], columns[names], weights[names].astype(np.float32),
+        facts | own, terms.docs.occurrences,
+    )  # fmt: skip
+
+
+def expanded(task: Task, entries: Entries) -> tuple[Any, Any, Any]:
+    """Entries of sequences as entries of terms: several terms may share a sequence."""
+    members = [np.argsort(side.of_term, kind="stable") for side in (task.queries, task.docs)]
+    counts = [side.counts for side in (task.queries, task.docs)]
+    found: list[Any] = []
+    place = np.arange(len(entries.queries))
+    for sequences, order, size in zip((entries.queries, entries.docs), members, counts, strict=True):
+        starts, of = np.cumsum(size) - size, sequences[place]
+        repeats = size[of]
+        inside = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        found = [np.repeat(column, repeats) for column in found]
+        found.append(order[np.repeat(starts[of], repeats) + inside])
+        place = np.repeat(place, repeats)
+    return found[0], found[1], entries.weights[place]
+
+
+def _audit_table(task: Task, terms: TermVocabulary, entries: Entries, facts: dict[str, Any]) -> TermTable:
+    """All document terms of the audited query terms, whatever their weights."""
+    audited = list(task.settings.audited)
+    rows = np.repeat(np.arange(len(audited)), len(terms.docs.terms))
+    columns = np.tile(np.arange(len(terms.docs.terms)), len(audited))
+    slices = [entries.slices[int(task.queries.of_term[q])][task.docs.of_term] for q in audited]
+    names = [terms.queries.terms[q] for q in audited]
+    own = {"threshold": 0.0, "audited": names}
+    return TermTable.from_codes(
+        names, terms.docs.terms, rows, columns, np.concatenate(slices).astype(np.float32), facts | own,
+        terms.docs.occurrences,
+    )  # fmt: skip
+
+
+def _check_free(folder: Path, task: Task) -> None:
+    """A folder of the same task goes on; one with anything else is left alone."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    try:
+        theirs = load_task(folder).identity("", "")
+    except BadInput:
+        raise BadInput(folder, "is a folder with other things in it", "remove it or name a new one") from None
+    if theirs != task.identity("", ""):
+        raise BadInput(
+            folder, "holds the blocks of another vocabulary or of other settings", "remove it to start anew"
+        )
+
+
+def _readers(source: Path, whole: bool) -> tuple[Callable[[Sequence[str]], Any], Callable[[Sequence[str]], Any]]:
+    """What makes pieces of query terms and of document terms."""
+    if whole or is_network(source):
+        network = open_parm(source)
+        return network.query_ids, network.doc_ids
+    pieces = Pieces(source)
+    return partial(pieces.ids, most=_LONGEST[0]), partial(pieces.ids, most=_LONGEST[1])
+
+
+def _analyzer(source: Path) -> str:
+    return str(told_by(source).get("analyzer") or DEFAULT) if is_network(source) else DEFAULT
+
+
+def _copy(source: Path, place: Path, bits: int) -> None:
+    place.mkdir(exist_ok=True)
+    if bits == 32:
+        for name in (CONFIG, WEIGHTS, TOKENS):
+            shutil.copyfile(source / name, place / name)
+        return
+    save(open_parm(source), place, bits, **told_by(source))
+
+
+def _trained(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What the network tells about whom it learned from."""
+    found = {name: told[name] for name in ("learner", "ranker", "target", "alignment") if name in told}
+    return found | ({"network_seed": told["seed"]} if "seed" in told else {})
+
+
+def _facts(build: Build, collections: Sequence[str]) -> dict[str, Any]:
+    """How the table can be made again."""
+    settings = asdict(build.settings)
+    return {
+        "learner": "parm", "analyzer": build.analyzer, "collection": ", ".join(collections),
+        "collections": list(build.collections), "from_queries": build.from_queries,
+        **{name: settings[name] for name in ("method", "seed", "threshold")},
+    }  # fmt: skip
+
+
+def _spell(path: Path, terms: TermVocabulary, facts: dict[str, Any]) -> None:
+    named = (("query", terms.queries), ("doc", terms.docs))
+    sides = {name: [side.terms, side.texts.tolist(), side.occurrences.tolist()] for name, side in named}
+    with replacing(path) as beside, gzip.open(beside, "wt", encoding="utf-8", errors="surrogatepass") as file:
+        json.dump({**sides, "audited": terms.audited, "facts": facts}, file)
+
+
+def _spelled(path: Path) -> tuple[TermVocabulary, dict[str, Any]]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", errors="surrogatepass") as file:
+            held = json.load(file)
+        sides = [_counts(*held[name]) for name in ("query", "doc")]
+        return TermVocabulary(sides[0], sides[1], held["audited"]), held["facts"]
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(path, f"cannot be read ({error})", _REMEDY) from None
+
+
+def _counts(terms: list[str], texts: list[int], occurrences: list[int]) -> TermCounts:
+    return TermCounts(terms, np.array(texts, np.int64), np.array(occurrences, np.int64))

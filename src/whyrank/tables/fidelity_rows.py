@@ -1,0 +1,171 @@
+"""Fidelity over queries and collections: means with intervals, and paired differences between surrogates.
+
+Queries are drawn again with replacement within each collection; collections are taken as given. The average over
+collections is the mean of their means, so that each counts alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from whyrank.contrasts.bootstrap import Interval, bootstrap_interval, sign_flip_p
+from whyrank.contrasts.correction import adjust
+from whyrank.contrasts.finding import or_none
+from whyrank.contrasts.statistics import paired_t_p
+from whyrank.core.protocols import Floats
+from whyrank.core.seeds import generator
+from whyrank.tables.fidelity import PerQuery
+
+AVERAGE = "average"
+FLIPS = 100_000  # a p-value is never below one over it, and a large table multiplies it by hundreds
+Cell = tuple[str, str]  # target, surrogate
+Cells = Mapping[Cell, PerQuery]
+
+
+@dataclass(frozen=True)
+class FidelityRow:
+    """The mean of a measure over the queries of a collection, or over collections (`average`).
+
+    `n_queries` counts the queries of the mean, `undefined` those that have no value and are left out; `collections`
+    those that have a mean. The interval comes from a bootstrap over queries.
+    """
+
+    collection: str
+    target: str
+    surrogate: str
+    measure: str
+    mean: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n_queries: int
+    undefined: int
+    collections: int = 1
+
+
+@dataclass(frozen=True)
+class FidelityDifference:
+    """How much better one surrogate stands in for a target than the baseline does, paired by query.
+
+    Over the queries for which both are defined. `p_value` is a two-sided randomisation test (signs of the per-query
+    differences), `p_t` the paired t-test, None for an average; `p_adjusted` corrects `p_value` over the whole table.
+    """
+
+    collection: str
+    target: str
+    surrogate: str
+    baseline: str
+    measure: str
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    p_t: float | None
+    n_queries: int
+    p_adjusted: float | None = None
+
+
+def summarise(found: Mapping[str, Cells], measures: Sequence[str], seed: int = 0) -> list[FidelityRow]:
+    """A row for each collection, target, surrogate and measure; then, for several collections, their averages."""
+    rows = [
+        _row(name, cell, measure, [per_query.values[measure]], seed)
+        for name, cells in found.items()
+        for cell, per_query in cells.items()
+        for measure in measures
+    ]
+    if len(found) < 2:
+        return rows
+    parts = list(found.values())
+    return rows + [
+        _row(AVERAGE, cell, measure, [cells[cell].values[measure] for cells in parts], seed)
+        for cell in parts[0]
+        for measure in measures
+    ]
+
+
+def differences(
+    found: Mapping[str, Cells], baseline: str, measures: Sequence[str], correction: str = "holm", seed: int = 0
+) -> list[FidelityDifference]:
+    """Every surrogate against the baseline for the same target; p-values are corrected over all of them."""
+    single = {name: [cells] for name, cells in found.items()}
+    whole = {AVERAGE: list(found.values())} if len(found) > 1 else {}
+    rows = [
+        _difference(name, cell, baseline, measure, parts, seed)
+        for name, parts in {**single, **whole}.items()
+        for cell in parts[0]
+        if cell[1] != baseline
+        for measure in measures
+    ]
+    raw = np.array([np.nan if row.p_value is None else row.p_value for row in rows])
+    return [replace(row, p_adjusted=or_none(p)) for row, p in zip(rows, adjust(raw, correction), strict=True)]
+
+
+def _row(name: str, cell: Cell, measure: str, parts: Sequence[Floats], seed: int) -> FidelityRow:
+    kept = _defined(parts)
+    queries, asked = sum(map(len, kept)), sum(map(len, parts))
+    ends = _ends(_interval(kept, seed))
+    return FidelityRow(name, *cell, measure, or_none(_mean(kept)), *ends, queries, asked - queries, len(kept))
+
+
+def _difference(
+    name: str, cell: Cell, baseline: str, measure: str, parts: Sequence[Cells], seed: int
+) -> FidelityDifference:
+    target, surrogate = cell
+    kept = _defined([_paired(cells[cell], cells[target, baseline], measure) for cells in parts])
+    shares = np.concatenate([np.zeros(0), *(part / len(part) for part in kept)])
+    return FidelityDifference(
+        name,
+        target,
+        surrogate,
+        baseline,
+        measure,
+        or_none(_mean(kept)),
+        *_ends(_interval(kept, seed)),
+        or_none(sign_flip_p(shares, FLIPS, seed)),
+        or_none(paired_t_p(kept[0])) if len(parts) == 1 and kept else None,
+        sum(map(len, kept)),
+    )
+
+
+def _paired(one: PerQuery, other: PerQuery, measure: str) -> Floats:
+    """Differences by query; both have the queries of the target, but perhaps not in one order."""
+    place = {q: i for i, q in enumerate(other.queries)}
+    rows = [(i, place[q]) for i, q in enumerate(one.queries) if q in place]
+    mine, theirs = (np.array([row[side] for row in rows], np.int64) for side in (0, 1))
+    found: Floats = one.values[measure][mine] - other.values[measure][theirs]
+    return found
+
+
+def _defined(parts: Sequence[Floats]) -> list[Floats]:
+    """The values that are defined, without collections that have none."""
+    return [kept for part in parts if len(kept := part[~np.isnan(part)])]
+
+
+def _mean(parts: Sequence[Floats]) -> float:
+    return float(np.mean([part.mean() for part in parts])) if parts else np.nan
+
+
+def _interval(parts: Sequence[Floats], seed: int) -> Interval:
+    if len(parts) == 1:
+        return bootstrap_interval(parts[0], np.ones(len(parts[0])), seed=seed)
+    return stratified_interval(parts, seed=seed)
+
+
+def stratified_interval(
+    parts: Sequence[Floats], level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> Interval:
+    """Percentile interval of the mean of the parts' means, the values of each part drawn again on their own."""
+    if sum(map(len, parts)) < 2:
+        return Interval(np.nan, np.nan)
+    means = np.zeros(resamples)
+    for number, part in enumerate(parts):
+        drawn = generator(seed, "stratified", str(number)).integers(0, len(part), size=(resamples, len(part)))
+        means += np.sort(part)[drawn].mean(axis=1) / len(parts)
+    low, high = (float(end) for end in np.quantile(means, [(1 - level) / 2, (1 + level) / 2]))
+    return Interval(low, high)
+
+
+def _ends(interval: Interval) -> tuple[float | None, float | None]:
+    return or_none(interval.low), or_none(interval.high)

@@ -1,0 +1,86 @@
+"""Texts with some of their terms taken out, and what the scores of such texts say about each term.
+
+A text is cut into words at white space; a word belongs to the terms that the analyzer makes of it. To take a term out
+is to take out every word that belongs to it. Terms of the query stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from whyrank.core.protocols import Flags, Floats
+from whyrank.text import Analyzer
+
+WIDTH = 0.25  # of the kernel, in cosine distances from the whole text
+ALPHA = 1.0  # of the ridge
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedText:
+    """A text and the terms that can be taken out of it, in the order in which they appear."""
+
+    words: Sequence[str]
+    owners: Sequence[Sequence[int]]
+    terms: Sequence[str]
+
+    @classmethod
+    def of(cls, text: str, analyzer: Analyzer, kept: Collection[str]) -> MaskedText:
+        """Cut a text into words; the terms `kept` cannot be taken out."""
+        words = text.split()
+        tokens = analyzer.docs(words)
+        names, place = analyzer.vocabulary.terms, dict[str, int]()
+        owners = []
+        for i in range(len(words)):
+            own = [names[t] for t in tokens.ids[tokens.offsets[i] : tokens.offsets[i + 1]].tolist()]
+            owners.append([place.setdefault(term, len(place)) for term in own if term not in kept])
+        return cls(words, owners, list(place))
+
+    def text(self, mask: Flags) -> str:
+        """The text with those terms alone that the mask keeps."""
+        return " ".join(
+            word for word, own in zip(self.words, self.owners, strict=True) if all(mask[term] for term in own)
+        )
+
+
+def occlusion_masks(terms: int) -> Flags:
+    """The whole text, and then one text without each term."""
+    return np.concatenate([np.ones((1, terms), np.bool_), ~np.eye(terms, dtype=np.bool_)])
+
+
+def occlusion_weights(scores: Floats) -> Floats:
+    """How far the score falls without each term; 0 where a score is missing."""
+    found: Floats = np.nan_to_num(scores[0] - scores[1:], nan=0.0, posinf=0.0, neginf=0.0)
+    return found
+
+
+def lime_masks(terms: int, samples: int, random: np.random.Generator) -> Flags:
+    """The whole text, and then random ones: 1 to all terms are taken out, each number as likely as the others."""
+    taken = random.integers(1, terms + 1, size=samples - 1)
+    order = random.permuted(np.tile(np.arange(terms), (samples - 1, 1)), axis=1)
+    return np.concatenate([np.ones((1, terms), np.bool_), order >= taken[:, None]])
+
+
+def lime_weights(masks: Flags, scores: Floats) -> Floats:
+    """Coefficients of a linear model of the scores around the whole text; texts without a score are left out.
+
+    A text counts exp(-d^2 / (2 width^2)) with d = 1 - sqrt(share of terms kept), its cosine distance from the whole
+    one. Ribeiro, Singh and Guestrin, "Why Should I Trust You?", KDD 2016.
+    """
+    finite = np.isfinite(scores)
+    if not finite.any():
+        return np.zeros(masks.shape[1])
+    kept = masks[finite].astype(np.float64)
+    distance = 1 - np.sqrt(kept.mean(axis=1))
+    return ridge(kept, scores[finite], np.exp(-(distance**2) / (2 * WIDTH**2)), ALPHA)
+
+
+def ridge(columns: Floats, values: Floats, weights: Floats, alpha: float) -> Floats:
+    """The b of weighted ridge regression: sum of w (v - c - x b)^2 + alpha |b|^2 is smallest; c is free."""
+    share = weights / weights.sum()
+    x, v = columns - share @ columns, values - share @ values
+    inner = x.T @ (weights[:, None] * x) + alpha * np.eye(x.shape[1])
+    found: Floats = np.linalg.solve(inner, x.T @ (weights * v))
+    return found

@@ -1,0 +1,207 @@
+"""From local explanations to a table: how often a word explains the lists of queries with a query term.
+
+    from whyrank.tables.local_to_global import learn_local
+    learned = learn_local(collection, target, engine, LocalSettings(method="occlusion"))
+
+Each explanation word w of a query is aligned with one of its terms, the one that the target holds to match w best:
+argmax over qt of target(qt as the query, w as the document). Then
+
+    weight(qt, w) = number of queries in which w is aligned with qt / occurrences of qt in all queries
+
+`min-frequency` keeps pairs that were seen more than once; `uniform` aligns w with every term of its query. The
+baseline of Kim, Rahimi and Allan, EMNLP 2024.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.progress import Progress
+from whyrank.core.protocols import Ranker
+from whyrank.core.seeds import generator
+from whyrank.data import Collection, Run, ranking, texts_of
+from whyrank.data.term_table import TermTable
+from whyrank.rankers.lexical import LexicalRanker
+from whyrank.rankers.run import RunRanker
+from whyrank.scoring import Engine, Failure
+from whyrank.tables.candidates import candidates_for, first_ranker, scored
+from whyrank.tables.local_explaining import LocalSettings, RankedList, explain_lists
+from whyrank.tables.local_learner import LocalToGlobal
+
+BLOCK = 8  # queries that are asked together: enough to fill batches, few enough to hold their changed texts
+
+Pair = tuple[str, str]  # query term, explanation word
+
+
+class Explained(NamedTuple):
+    """A query, its terms as often as they occur, its explanation words, and the terms that each is aligned with."""
+
+    query_id: str
+    terms: Sequence[str]
+    words: Sequence[str]
+    aligned: Mapping[str, Sequence[str]]
+
+
+class Learned(NamedTuple):
+    """A table, the explanations behind it, and the pairs that the target has no finite score for."""
+
+    table: TermTable
+    explained: list[Explained]
+    failures: list[Failure]
+
+
+def default_analyzer() -> str:
+    """`krovetz` where its stemmer is installed, for its terms are words; else `lucene`."""
+    from importlib.util import find_spec
+
+    return "krovetz" if find_spec("krovetzstemmer") else "lucene"
+
+
+def learn_local(
+    collection: Collection, target: Ranker, engine: Engine, settings: LocalSettings | None = None,
+    analyzer: str | None = None, queries: int | None = None, candidates: Run | None = None,
+) -> Learned:  # fmt: skip
+    """Explain the lists of a target and add the explanations up.
+
+    Args:
+        collection: queries and documents; judgements are not used.
+        target: any ranker that scores any text.
+        engine: scores; what its store knows is not asked again, so that a broken run goes on where it stopped.
+        settings: how lists are explained.
+        analyzer: what a term is; `default_analyzer` by default.
+        queries: so many, drawn at random; all by default.
+        candidates: a run in the place of what BM25 retrieves.
+    """
+    settings = settings or LocalSettings()
+    check_target(target, settings)
+    bm25 = first_ranker(collection, analyzer or default_analyzer())
+    chosen = drawn(collection.queries, queries, settings.seed)
+    found, failures = _explanations(collection, chosen, target, engine, bm25, settings, candidates)
+    explained, more = aligned(found, target, engine, settings.variant)
+    facts = _facts(collection, target, bm25, settings, queries, len(chosen))
+    return Learned(table_of(explained, settings, facts), explained, [*failures, *more])
+
+
+def check_target(target: Ranker, settings: LocalSettings) -> None:
+    """Raise an error for a run file where texts that are in no run must be scored."""
+    if isinstance(target, RunRanker) and (settings.method, settings.variant) != ("bm25", "uniform"):
+        raise WhyrankError(
+            f"ranker {target.name!r} has no scores for changed texts and single words; take a ranker that scores any "
+            "text, or --method bm25 --variant uniform"
+        )
+
+
+def drawn(queries: Mapping[str, str], most: int | None, seed: int) -> dict[str, str]:
+    """So many queries, drawn at random, in the order of the collection."""
+    if most is None or most >= len(queries):
+        return dict(queries)
+    ids = sorted(queries)
+    taken = {ids[i] for i in generator(seed, "local-to-global").permutation(len(ids))[:most].tolist()}
+    return {q: text for q, text in queries.items() if q in taken}
+
+
+def _explanations(
+    collection: Collection, queries: Mapping[str, str], target: Ranker, engine: Engine, bm25: LexicalRanker,
+    settings: LocalSettings, given: Run | None,
+) -> tuple[list[Explained], list[Failure]]:  # fmt: skip
+    """The words of every query, not yet aligned."""
+    candidates = candidates_for(collection, queries, settings.depth, given, bm25.analyzer.id)
+    found: list[Explained] = []
+    failures: list[Failure] = []
+    with Progress("explaining", len(queries), unit="queries") as progress:
+        for block in _blocks(list(queries)):
+            run, failed = scored(engine, target, collection, {q: candidates.get(q, {}) for q in block})
+            lists = [_list(collection, q, run.get(q, {}), bm25) for q in block]
+            words, more = explain_lists(lists, target, engine, bm25, settings)
+            found += [Explained(each.query_id, each.terms, w, {}) for each, w in zip(lists, words, strict=True)]
+            failures += [*failed, *more]
+            progress.step(len(block))
+    return found, failures
+
+
+def _blocks(ids: list[str]) -> Iterator[list[str]]:
+    return (ids[start : start + BLOCK] for start in range(0, len(ids), BLOCK))
+
+
+def _list(collection: Collection, query_id: str, docs: Mapping[str, float], bm25: LexicalRanker) -> RankedList:
+    query, order = collection.queries[query_id], ranking(docs)
+    scores = np.array([docs[d] for d in order], dtype=np.float64)
+    return RankedList(query_id, query, bm25.analyzer.query_terms(query), texts_of(collection.docs, order), scores)
+
+
+def aligned(
+    explained: Sequence[Explained], target: Ranker, engine: Engine, variant: str
+) -> tuple[list[Explained], list[Failure]]:
+    """The explanations with each word aligned: with all terms of its query (`uniform`), or with the best one."""
+    if variant == "uniform":
+        return [each._replace(aligned={w: _distinct(each.terms) for w in each.words}) for each in explained], []
+    scores, failures = _affinities(explained, target, engine)
+    return [each._replace(aligned=_best_terms(each, scores)) for each in explained], failures
+
+
+def _best_terms(each: Explained, scores: Mapping[Pair, float]) -> dict[str, list[str]]:
+    """The term that the target matches best with each word, of equal ones the first; none where nothing is scored."""
+    terms = _distinct(each.terms)
+    found: dict[str, list[str]] = {}
+    for word in each.words:
+        known = [term for term in terms if np.isfinite(scores[term, word])]
+        found[word] = [max(known, key=lambda term: scores[term, word])] if known else []
+    return found
+
+
+def _affinities(
+    explained: Sequence[Explained], target: Ranker, engine: Engine
+) -> tuple[dict[Pair, float], list[Failure]]:
+    """What the target says of every query term as a query and every explanation word as a document."""
+    pairs = list(dict.fromkeys((t, w) for each in explained for w in each.words for t in _distinct(each.terms)))
+    terms, words = (list(dict.fromkeys(pair[side] for pair in pairs)) for side in (0, 1))
+    place = tuple({name: i for i, name in enumerate(names)} for names in (terms, words))
+    query, doc = (np.array([place[side][pair[side]] for pair in pairs], np.int32) for side in (0, 1))
+    scores = engine.score(target, terms, words, query, doc)
+    return dict(zip(pairs, scores.values.tolist(), strict=True)), scores.failures
+
+
+def _distinct(terms: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(terms))
+
+
+def pair_weights(explained: Sequence[Explained], variant: str) -> dict[Pair, float]:
+    """The weight of every pair of a query term and a word."""
+    seen = Counter((t, w) for each in explained for w, terms in each.aligned.items() for t in terms)
+    occurrences = Counter(term for each in explained for term in each.terms)
+    least = 2 if variant == "min-frequency" else 1
+    return {pair: count / occurrences[pair[0]] for pair, count in seen.items() if count >= least}
+
+
+def table_of(explained: Sequence[Explained], settings: LocalSettings, facts: Mapping[str, Any]) -> TermTable:
+    """The table of the explanations, without weights below the threshold."""
+    weights = pair_weights(explained, settings.variant)
+    kept = sorted(pair for pair, weight in weights.items() if weight >= settings.threshold)
+    if not kept:
+        raise WhyrankError(
+            f"none of {len(explained):,} queries gave a pair of terms for the table; take more queries, a larger "
+            "--depth, or another --method or --variant"
+        )
+    terms, words = ([pair[side] for pair in kept] for side in (0, 1))
+    return TermTable.from_triples(terms, words, [weights[pair] for pair in kept], **facts)
+
+
+def _facts(
+    collection: Collection,
+    target: Ranker,
+    bm25: LexicalRanker,
+    settings: LocalSettings,
+    most: int | None,
+    queries: int,
+) -> dict[str, Any]:
+    learner = LocalToGlobal(target.name, **asdict(settings), analyzer=bm25.analyzer.id, queries=most)
+    return {
+        **asdict(settings), "learner": learner.name, "analyzer": bm25.analyzer.id, "collection": collection.name,
+        "ranker": repr(target), "queries": queries, "first_stage": repr(bm25),
+    }  # fmt: skip

@@ -1,0 +1,155 @@
+"""The best partner of each query term that a text lacks: the term of the text with the highest logit.
+
+A slot is one term that one candidate text of a query lacks. All pairs of the slots' terms and the texts' terms are
+scored once, in batches of equal length, so that nothing is padded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from whyrank.core.progress import Progress
+from whyrank.core.seeds import generator
+from whyrank.networks.parm import ParmNetwork
+from whyrank.networks.pieces import Ids
+from whyrank.training.packing import Packer
+from whyrank.training.parm_data import Terms
+
+Ints = npt.NDArray[np.int64]
+_TOKENS = {"cpu": 1 << 12, "cuda": 1 << 19}  # pieces that are scored at a time
+_PAIRS = {"cpu": 1 << 22, "cuda": 1 << 26}  # pairs of terms that are numbered at a time
+
+
+class Slots(NamedTuple):
+    """Query terms that candidates lack, in the order of queries and candidates.
+
+    Attributes:
+        place: the place of query and candidate in the table of candidates, counted row by row.
+        doc: the candidate's number.
+        term: the query term.
+        weight: what BM25 gives it.
+        partner: the text's best term; -1 where it has none.
+    """
+
+    place: Ints
+    doc: Ints
+    term: Ints
+    weight: npt.NDArray[np.float32]
+    partner: Ints
+
+    def take(self, rows: Any) -> Slots:
+        """Some of the slots."""
+        return Slots(self.place[rows], self.doc[rows], self.term[rows], self.weight[rows], self.partner[rows])
+
+
+def slots_of(terms: Terms, doc: npt.NDArray[np.int32], queries: Ints, missing: str, seed: int) -> Slots:
+    """The slots of some queries: `all` of them, or `one` for each query and text, drawn at random."""
+    sizes = np.diff(terms.query_ends)[queries]
+    owner = np.repeat(queries, sizes)
+    rows = np.repeat(terms.query_ends[queries] - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(owner))
+    which, column = np.nonzero(terms.absent[rows])
+    if missing == "one":
+        which, column = _one_each(owner[which], which, column, terms.absent.shape[1], seed)
+    query, width = owner[which], doc.shape[1]
+    order = np.argsort(query * width + column, kind="stable")
+    which, column, query = which[order], column[order], query[order]
+    place, term = query * width + column, rows[which]
+    empty = np.full(len(place), -1, np.int64)
+    return Slots(place, doc[query, column].astype(np.int64), terms.query[term].astype(np.int64), terms.weight[term],
+                 empty)  # fmt: skip
+
+
+def with_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str) -> Slots:
+    """The same slots with the best partners by a network."""
+    names = _needed(slots, terms)
+    ids = network.pieces.ids([str(name) for name in names.words], network.max_query)
+    partner, step = np.full(len(slots.place), -1, np.int64), _PAIRS.get(device.split(":", maxsplit=1)[0], 1 << 22)
+    ends = np.cumsum(np.diff(terms.doc_ends)[slots.doc])
+    cuts: list[int] = np.searchsorted(ends, np.arange(step, int(ends.max(initial=0)) + step, step)).tolist()
+    start = 0
+    for end in [*cuts, len(slots.place)]:
+        if end > start:
+            partner[start:end] = _best(slots.take(slice(start, end)), terms, network, names, ids, device)
+            start = end
+    return slots._replace(partner=partner)
+
+
+def pair_logits(
+    network: ParmNetwork, ids: Sequence[Ids], query: Ints, doc: Ints, device: str
+) -> npt.NDArray[np.float32]:
+    """Logits of the pairs (query[i], doc[i]) of terms, whose pieces `ids` holds."""
+    kind, found = device.split(":", maxsplit=1)[0], np.empty(len(query), np.float32)
+    sizes = np.array([len(row) for row in ids], np.int64)
+    total = sizes[query] + sizes[doc]
+    order, packer = np.argsort(total, kind="stable"), Packer(ids, ids, network.pieces.special, device)
+    half = torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda")
+    network.to(device).eval()
+    with torch.inference_mode(), half, Progress("scoring pairs of terms", len(query)) as progress:
+        for size in np.unique(total):
+            rows = order[np.searchsorted(total[order], size) : np.searchsorted(total[order], size, "right")]
+            for part in np.array_split(rows, -(-len(rows) * int(size + 3) // _TOKENS.get(kind, 1 << 12))):
+                found[part] = network(_even(packer(query[part], doc[part]), int(size) + 3)).float().cpu().numpy()
+                progress.step(len(part))
+    return found
+
+
+class _Names(NamedTuple):
+    """The terms that occur in slots or in their texts, and the place of each term among them."""
+
+    words: Sequence[str]
+    place: Ints
+
+
+def _needed(slots: Slots, terms: Terms) -> _Names:
+    used = np.zeros(len(terms.names), np.bool_)
+    used[slots.term] = True
+    used[terms.doc] = True
+    return _Names([terms.names[i] for i in np.flatnonzero(used).tolist()], np.cumsum(used) - 1)
+
+
+def _best(slots: Slots, terms: Terms, network: ParmNetwork, names: _Names, ids: Sequence[Ids], device: str) -> Ints:
+    """The best partner of each slot; the first of several that are equal."""
+    sizes = np.diff(terms.doc_ends)[slots.doc]
+    slot = np.repeat(np.arange(len(sizes)), sizes)
+    inside = np.arange(len(slot)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    candidate = terms.doc[terms.doc_ends[slots.doc][slot] + inside].astype(np.int64)
+    keys, back = _distinct(names.place[slots.term][slot] * len(names.words) + names.place[candidate], device)
+    logits = pair_logits(network, ids, keys // len(names.words), keys % len(names.words), device)
+    found = np.full(len(sizes), -1, np.int64)
+    filled = np.flatnonzero(sizes)
+    starts = (np.cumsum(sizes) - sizes)[filled]
+    found[filled] = candidate[_first_highest(logits[back], starts, sizes[filled])] if len(filled) else -1
+    return found
+
+
+def _first_highest(values: npt.NDArray[np.float32], starts: Ints, sizes: Ints) -> Ints:
+    """Of each run of values, the place of its first highest one."""
+    highest = np.repeat(np.maximum.reduceat(values, starts), sizes)
+    place = np.where(values == highest, np.arange(len(values)), len(values))
+    return np.asarray(np.minimum.reduceat(place, starts))
+
+
+def _distinct(keys: Ints, device: str) -> tuple[Ints, Ints]:
+    found, back = torch.unique(torch.from_numpy(keys).to(device), return_inverse=True)
+    return found.cpu().numpy(), back.cpu().numpy()
+
+
+def _even(packed: dict[str, Tensor], size: int) -> dict[str, Tensor]:
+    """Inputs of one length that lie end to end, as a matrix without padding."""
+    ids = packed["ids"].reshape(-1, size)
+    return {"ids": ids, "types": packed["types"].reshape(-1, size), "mask": torch.ones_like(ids)}
+
+
+def _one_each(owner: Ints, which: Ints, column: Ints, width: int, seed: int) -> tuple[Any, Any]:
+    """One of the terms that each query and text has in common, drawn at random."""
+    keys = generator(seed, "parm", "missing").random(len(which))
+    order = np.lexsort((keys, owner * width + column))
+    group = (owner * width + column)[order]
+    chosen = order[np.flatnonzero(np.diff(group, prepend=-1))]
+    return which[chosen], column[chosen]

@@ -1,0 +1,177 @@
+"""A prepared run of PaRM: recipe, texts, candidates and terms in one folder, for machines that have torch only.
+
+whyrank tables learn parm --target RANKER --prepare FOLDER   # here
+python -m whyrank.training FOLDER --out OUT                  # there
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.core.errors import BadInput
+from whyrank.core.files import write_text
+from whyrank.training.parm_data import Candidates, Terms, plain
+from whyrank.training.parm_travelling import (
+    check_bits,
+    narrow,
+    read_arrays,
+    read_values,
+    widen,
+    write_arrays,
+    write_values,
+)
+from whyrank.training.prepared import load_sources, save_sources
+from whyrank.training.recipe import Recipe, recipe_of
+from whyrank.training.sources import Sources
+
+KIND = "whyrank parm"
+_RUN, _TEXTS, _ARRAYS = "parm.json", "texts.json.xz", "arrays.npz.xz"
+_REMEDY = "make the folder again with `whyrank tables learn parm --prepare FOLDER`"
+_BROKEN = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, lzma.LZMAError)
+BUNDLED = Path(__file__).resolve().parents[1] / "data" / "models" / "bundled"  # need not travel: the package has it
+
+
+class Occlusion(NamedTuple):
+    """Alignments that were found by leaving words out: values of the words of query and text, pair after pair.
+
+    `ends` holds 0 and the end of each pair in `values`, in the order of the table of candidates.
+    """
+
+    values: npt.NDArray[np.float32]
+    ends: npt.NDArray[np.int64]
+
+
+class ParmPrepared(NamedTuple):
+    """All that training needs.
+
+    Attributes:
+        recipe: what is trained, and how.
+        queries: texts of the queries.
+        docs: texts of the candidates.
+        doc: numbers of the candidates of each query.
+        scores: the target's; None where the target is asked when training starts.
+        terms: the terms of queries and texts.
+        sources: what the network starts from; the target's model, where it travels, is its teacher.
+        facts: what the network will tell: target, alignment, analyzer, collections.
+        occlusion: alignments, where they are found beforehand.
+    """
+
+    recipe: Recipe
+    queries: Sequence[str]
+    docs: Sequence[str]
+    doc: npt.NDArray[np.int32]
+    scores: npt.NDArray[np.float32] | None
+    terms: Terms
+    sources: Sources
+    facts: Mapping[str, Any]
+    occlusion: Occlusion | None = None
+
+    def identity(self, seed: int) -> str:
+        """A digest of all that the result depends on: two runs that share it are the same run."""
+        recipe = {name: value for name, value in self.recipe.as_dict().items() if name != "seeds"}
+        digest = hashlib.sha256(json.dumps([recipe, dict(self.facts), seed], sort_keys=True, default=str).encode())
+        for texts in (self.queries, self.docs, self.terms.names):
+            digest.update(hashlib.sha256("\x1f".join(texts).encode("utf-8", "surrogatepass")).digest())
+        for array in self._arrays().values():
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()[:16]
+
+    def candidates(self, scores: npt.NDArray[np.float32]) -> Candidates:
+        """The candidates with the target's scores."""
+        return Candidates(self.doc, scores)
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        found = {"doc": self.doc, **plain(self.terms)}
+        found |= {} if self.scores is None else {"scores": self.scores}
+        other = self.occlusion
+        return found | ({} if other is None else {f"occlusion_{name}": a for name, a in other._asdict().items()})
+
+
+def is_parm(folder: Path) -> bool:
+    """Whether a folder holds a prepared run of PaRM."""
+    return (folder / _RUN).is_file()
+
+
+def check_place(folder: Path, bits: int = 32) -> None:
+    """Raise an error where nothing can be prepared, before anything is."""
+    check_bits(bits)
+    if folder.is_dir() and any(folder.iterdir()) and not is_parm(folder):
+        raise BadInput(folder, "is a folder with other things in it", "name a new one")
+
+
+def save_parm(folder: Path, prepared: ParmPrepared, bits: int = 32, beside: Path | None = None) -> None:
+    """Write all that training needs; what says that the folder is whole comes last.
+
+    Args:
+        folder: where to.
+        prepared: what to write.
+        bits: of the models' weights; fewer are smaller and less exact.
+        beside: another prepared folder for the same texts, whose texts, candidates and encoder are used.
+    """
+    check_place(folder, bits)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _RUN).unlink(missing_ok=True)
+    told: dict[str, Any] = {"kind": KIND, "recipe": prepared.recipe.as_dict(), "facts": dict(prepared.facts)}
+    if beside is None:
+        _save_all(folder, prepared, bits)
+    else:
+        _check_same(prepared, beside)
+        told |= {"beside": os.path.relpath(beside, folder)}
+    told |= {"bundled": BUNDLED in [teacher.resolve() for teacher in prepared.sources.teachers]}
+    write_text(folder / _RUN, json.dumps(told, indent=1, default=str) + "\n")
+
+
+def load_parm(folder: Path) -> ParmPrepared:
+    """Read what `save_parm` wrote."""
+    try:
+        told = json.loads((folder / _RUN).read_text(encoding="utf-8"))
+        place = folder / told["beside"] if "beside" in told else folder
+        texts, found = read_values(place / _TEXTS), read_arrays(place / _ARRAYS)
+        widen(place)
+        sources = load_sources(place)
+        if told["bundled"]:
+            sources = replace(sources, teachers=[BUNDLED])
+        terms = Terms(texts["terms"], **_named(found, "terms_"))
+        other = Occlusion(**_named(found, "occlusion_")) if "occlusion_values" in found else None
+        return ParmPrepared(
+            recipe_of(told["recipe"]), texts["queries"], texts["docs"], found["doc"], found.get("scores"), terms,
+            sources, told["facts"], other,
+        )  # fmt: skip
+    except _BROKEN as error:
+        raise BadInput(folder, f"cannot be read ({type(error).__name__}: {error})", _REMEDY) from None
+
+
+def _save_all(folder: Path, prepared: ParmPrepared, bits: int) -> None:
+    texts = {"queries": list(prepared.queries), "docs": list(prepared.docs), "terms": list(prepared.terms.names)}
+    write_values(folder / _TEXTS, texts)
+    write_arrays(folder / _ARRAYS, prepared._arrays())
+    for old in folder.rglob("*.safetensors*"):
+        old.unlink()
+    travelling = [teacher for teacher in prepared.sources.teachers if teacher.resolve() != BUNDLED]
+    save_sources(folder, replace(prepared.sources, teachers=travelling))
+    narrow(folder, bits)
+
+
+def _check_same(prepared: ParmPrepared, beside: Path) -> None:
+    """Raise an error unless another prepared folder has the same texts and candidates, and nothing is lacking."""
+    texts, arrays, mine = read_values(beside / _TEXTS), read_arrays(beside / _ARRAYS), prepared._arrays()
+    same = texts["queries"] == list(prepared.queries) and texts["docs"] == list(prepared.docs)
+    same = same and arrays.keys() == mine.keys() and all(np.array_equal(arrays[name], mine[name]) for name in mine)
+    travelling = [teacher for teacher in prepared.sources.teachers if teacher.resolve() != BUNDLED]
+    if not same or travelling:
+        raise BadInput(beside, "has other texts, or scores of another target", "prepare this run on its own")
+
+
+def _named(found: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in found.items() if name.startswith(prefix)}

@@ -1,0 +1,287 @@
+"""Bias studies: call strings, templates, filters, and what rankers with a known bias, or none, answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from toy_bias import BRANDS, PLANTED, YEARS, Toy, toy_collection, toy_table
+from whyrank.audit.bias import bias_filters, bias_studies
+from whyrank.audit.bias_asking import ask_bias
+from whyrank.audit.bias_filters import filtered
+from whyrank.audit.bias_slots import Slotted
+from whyrank.audit.bias_substitution import Substitution
+from whyrank.audit.bias_templates import Template
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Study
+from whyrank.data import Collection, open_collection
+from whyrank.scoring import Engine
+
+CARS = f"bias/substitution(values={'+'.join(BRANDS)})"
+DATES = f"bias/when-year(values={'+'.join(YEARS)},templates=found)"
+PRESETS = [name for name in bias_studies.names() if name != "bias/substitution"]
+
+
+@pytest.mark.parametrize("name", bias_studies.names())
+def test_every_study_is_a_study_and_its_call_string_makes_it_again(name):
+    study = bias_studies.create(name, seed=3)
+    assert isinstance(study, Study)
+    assert bias_studies.create(study.id) == study
+    assert study.id.startswith(name)
+
+
+@given(
+    st.fixed_dictionaries({}, optional={
+        "values": st.text("abc+ 2", min_size=1).filter(str.strip), "head": st.text("ab'() =,", min_size=1),
+        "templates": st.sampled_from(["found", "both", "written"]), "most": st.integers(1, 99),
+        "cluster": st.sampled_from(["doc", "query", "pair"]), "filters": st.just("one-value|relevant(rank=3)"),
+    })
+)  # fmt: skip
+def test_call_strings_come_back(arguments):
+    study = Substitution("car-brand", **arguments)
+    assert bias_studies.create(study.id) == study
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_lexical_ranker_has_no_preference_for_words_that_no_query_has(name):
+    [result] = ask_bias(name, "bm25", "sample", resamples=200)
+    assert result.n_templates > 5
+    if name in ("bias/postfix-letter", "bias/country"):
+        return  # stems, and names of two words that make a text longer, do count
+    assert max(abs(row.effect) for row in result.values) < 1e-6
+    assert result.p_value == 1
+    assert not result.significant()
+
+
+def test_templates_name_no_value_in_the_query_and_one_in_the_text():
+    collection = open_collection("sample")
+    grid = bias_studies.create("bias/when-year(templates=found)").grid(collection)
+    assert len(grid) >= 5
+    for template in grid.templates:
+        assert "when" in template.query
+        assert not any(year in template.query for year in grid.values)
+        assert template.original == collection.docs[template.doc_id]
+        assert sum(year in template.original for year in grid.values) == 1
+
+
+def test_texts_of_a_template_differ_in_the_slot_alone():
+    grid = bias_studies.create(CARS).grid(toy_collection())
+    for template, row in zip(grid.templates, grid.texts(), strict=True):
+        assert len(set(row)) == len(BRANDS)
+        shorter = {
+            text.replace(brand.capitalize(), "").replace(brand, "").replace(" an ", " a ")
+            for text, brand in zip(row, BRANDS, strict=True)
+        }
+        assert len(shorter) == 1
+        assert template.original in row
+
+
+def test_contrasts_are_all_pairs_of_values_of_every_template():
+    study = bias_studies.create(f"bias/substitution(values={'+'.join(BRANDS[:3])},most=2)")
+    grid, found = study.grid(toy_collection()), study.contrasts(toy_collection())
+    assert len(found) == len(grid) * 3 == 6
+    pairs = {
+        (found.queries[q], *(found.docs[d] for d in docs)) for q, docs in zip(found.query, found.doc, strict=True)
+    }
+    expected = set()
+    for template, texts in zip(grid.templates, grid.texts(), strict=True):
+        expected |= {(template.query, texts[i], texts[j]) for i in range(3) for j in range(i + 1, 3)}
+    assert pairs == expected
+    assert found.labels["values"].values().shape == (6, 2)
+
+
+@pytest.mark.parametrize("call", ["bias/substitution(values=xxa+yyb)", "bias/postfix-letter"])
+def test_a_collection_without_templates_is_asked_nothing(call):
+    bare = Collection.of({"d": "nothing here"}, {"q": "some words"}, name="bare")
+    [result] = ask_bias(call, Toy(), bare, resamples=50)
+    assert (result.n_templates, result.values, result.p_value) == (0, [], None)
+    assert len(bias_studies.create(call).contrasts(bare)) == 0
+
+
+def test_a_given_template_file(tmp_path):
+    file = tmp_path / "templates.tsv"
+    file.write_text("which tea\tdrink {value} now\nwhich one\tsome {value}\n")
+    [result] = ask_bias(f"bias/substitution(values=mint+rose,templates='{file}')", Toy(), toy_collection())
+    assert result.n_templates == 2
+    file.write_text("which tea\tdrink now\n")
+    with pytest.raises(WhyrankError, match=r"templates\.tsv:1: is no template"):
+        ask_bias(f"bias/substitution(values=mint+rose,templates='{file}')", Toy(), toy_collection())
+
+
+def test_a_given_query_and_text():
+    study = "bias/substitution(values=mint+rose,query='which tea',doc='drink {value} tea')"
+    [result] = ask_bias(study, Toy(words=(("rose", 0.5),), scale=0.0), toy_collection())
+    assert [(row.value, round(row.effect, 6)) for row in result.values] == [("mint", -0.25), ("rose", 0.25)]
+    assert result.p_value is None
+    assert "without tests" in result.notes[0]
+
+
+def test_the_published_template():
+    for call in ("bias/when-year(templates=published)", "bias/when-year(compat=relevance-thesaurus)"):
+        grid = bias_studies.create(call).grid(toy_collection())
+        [template] = grid.templates
+        assert template.query == "when did north carolina join ifta"
+        assert grid.texts()[0][:2] == ["2000 north carolina join ifta", "2001 north carolina join ifta"]
+        assert len(grid.values) == 25
+
+
+def templates():
+    texts = ["the {value} mustang", "the {value} is red", "a {value} here"]
+    return [
+        Template("q", Slotted.of(t), "q1", f"d{i}", "Ford", frozenset(["BMW"] if i == 2 else []))
+        for i, t in enumerate(texts)
+    ]
+
+
+def kept(filters, scores=None):
+    return [template.doc_id for template in filtered(templates(), filters, scores).templates]
+
+
+def test_filters(tmp_path, monkeypatch):
+    def scores(given):
+        return np.array([{"d0": 3.0, "d1": 2.0, "d2": np.nan}[template.doc_id] for template in given])
+
+    assert kept("") == ["d0", "d1", "d2"]
+    assert kept("one-value") == ["d0", "d1"]
+    assert kept("without(words=mustang+red)") == ["d2"]
+    assert kept("without(words=must+xx,parts=True)") == ["d1", "d2"]
+    assert kept("relevant(above=2.5)", scores) == ["d0"]
+    assert kept("relevant(rank=2)", scores) == ["d0", "d1"]
+    assert kept("relevant(rank=1)|one-value", scores) == ["d0"]
+    assert kept("relevant(above=2.5)") == ["d0", "d1", "d2"], "without a ranker nobody can say"
+    (tmp_path / "keep.txt").write_text("d1\nq1\td2\nq2\td0\n")
+    assert kept(f"keep:{tmp_path / 'keep.txt'}") == ["d1", "d2"]
+    (tmp_path / "judges.py").write_text("def red(queries, texts):\n    return ['red' in text for text in texts]\n")
+    monkeypatch.chdir(tmp_path)
+    assert kept("python:judges.py:red") == ["d1"]
+    assert filtered(templates(), "one-value", None).dropped == {"by one-value": 1}
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ("relevant", "needs above=SCORE or rank=K"),
+        ("relevnt(rank=1)", "unknown bias filter"),
+        ("python:nomodule_x:f", "bias filter 'python:nomodule_x:f' cannot be imported"),
+        ("without", "needs 'words'"),
+    ],
+)
+def test_wrong_filters(filters, message):
+    with pytest.raises(WhyrankError, match=message):
+        kept(filters)
+
+
+def test_a_filter_of_ones_own():
+    @bias_filters.register("even")
+    class Even:
+        def kept(self, given, scores):
+            return np.arange(len(given)) % 2 == 0
+
+    try:
+        assert kept("even") == ["d0", "d2"]
+    finally:
+        bias_filters.forget("even")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("bias/substitution(values=a+b,cluster=word)", "unknown cluster"),
+        ("bias/substitution(values=a+b,query='x')", "query= and doc= go together"),
+        ("bias/substitution(values=a+b,queries=nofile)", "is no file"),
+        ("bias/substitution(values=a+b,templates=nofile)", "is no file"),
+        ("bias/substitution(values=a+b,compat=abnirml)", "unknown compat mode"),
+        ("bias/car-brand(templates=published)", "only bias/when-year has"),
+        ("bias/car-brand(most=0)", "whole number"),
+    ],
+)
+def test_wrong_studies(call, message):
+    with pytest.raises(WhyrankError, match=message):
+        bias_studies.create(call).grid(toy_collection())
+
+
+def test_planted_biases_are_found():
+    brands, dates, letters = ask_bias(
+        [CARS, DATES, "bias/postfix-letter"], PLANTED, toy_collection(), resamples=2_000
+    )
+    assert brands.significant()[0].value == "honda"
+    assert brands.value("honda").effect == pytest.approx(0.3 * (1 - 1 / len(BRANDS)), abs=0.05)
+    assert brands.value("honda").low < 0.3 * (1 - 1 / len(BRANDS)) < brands.value("honda").high
+    assert dates.significant()[0].value == "2007"
+    assert dates.value("2007").effect < -0.15
+    assert [letters.significant()[0].value, letters.changes] == ["q", True]
+    for result in (brands, dates, letters):
+        assert result.p_adjusted < 0.01
+        assert result.sd > 0
+        assert result.n_clusters > 20
+
+
+def test_a_table_and_counts_are_compared():
+    collection = toy_collection()
+    [result] = ask_bias(f"{CARS[:-1]},head=car)", PLANTED, collection, table=toy_table(PLANTED), deltas={"toy0": 0.1})
+    named = {(c.first, c.second, c.given): c for c in result.correlations}
+    assert named["mean score", "weight", ""].pearson > 0.6
+    assert named["mean score", "weight", ""].p_value < 0.05
+    counts = {row.value: row.count for row in result.values}
+    assert counts == {b: sum(text.lower().count(b) for text in collection.docs.values()) for b in BRANDS}
+    assert result.value("honda").deltas == pytest.approx(result.value("honda").effect / 0.1)
+    assert result.value("honda").weight == pytest.approx(toy_table(PLANTED).weight("car", "honda"))
+
+
+def test_templates_of_one_text_are_one_cluster():
+    docs = {"d": "A Honda is red.", **{f"e{i}": f"A Ford of type {i} is blue." for i in range(3)}}
+    queries = {f"q{i}": f"question {i}" for i in range(6)}
+    qrels = {q: dict.fromkeys(docs, 1) for q in queries}
+    collection = Collection.of(docs, queries, qrels, name="few")
+    sizes = {}
+    for cluster in ("doc", "query", "pair"):
+        [result] = ask_bias(
+            f"bias/substitution(values=honda+ford,cluster={cluster})", Toy(), collection, resamples=50
+        )
+        sizes[cluster] = (result.n_templates, result.n_clusters)
+        assert any("cannot be below 0.125" in note for note in result.notes) == (cluster == "doc")
+    assert sizes == {"doc": (24, 4), "query": (24, 6), "pair": (24, 24)}
+
+
+def test_scores_that_are_missing_leave_their_template_out():
+    class Broken(Toy):
+        def score(self, queries, docs):
+            return np.array(
+                [
+                    np.nan if "page 3" in d and "Ford" in d else self.one(q, d)
+                    for q, d in zip(queries, docs, strict=True)
+                ]
+            )
+
+    [result] = ask_bias("bias/substitution(values=Honda+Ford+Toyota+Volvo)", Broken(), toy_collection(), resamples=50)
+    [whole] = ask_bias("bias/substitution(values=Honda+Ford+Toyota+Volvo)", Toy(), toy_collection(), resamples=50)
+    assert result.nonfinite > 0
+    assert result.n_templates + result.nonfinite == whole.n_templates
+
+
+def test_each_pair_is_scored_once():
+    asked = []
+
+    class Counting(Toy):
+        def score(self, queries, docs):
+            asked.extend(zip(queries, docs, strict=True))
+            return super().score(queries, docs)
+
+    ask_bias([CARS, f"{CARS[:-1]},cluster=query)"], Counting(), toy_collection(), engine=Engine(), resamples=50)
+    assert len(set(asked)) * 2 == len(asked), "each study asks once; without a store, the second asks again"
+
+
+def test_an_unbiased_ranker_is_significant_no_more_often_than_stated():
+    """Noise for every template and value, and no effect of a value: 200 rankers."""
+    collection = toy_collection(16)
+    calls = [f"bias/substitution(values={'+'.join(BRANDS[:6])})", "bias/postfix-letter(values=a+b+c+d+e)"]
+    studies, counts = [bias_studies.create(call) for call in calls], np.zeros((2, 3), int)
+    for seed in range(200):
+        for i, result in enumerate(ask_bias(studies, Toy(seed), collection, resamples=400, correction="holm")):
+            pairs = any(row.p_adjusted < 0.05 for row in result.pairs)
+            counts[i] += [result.p_value < 0.05, bool(result.significant()), pairs]
+    assert (counts <= binom.ppf(0.999, 200, 0.05)).all(), counts
+    assert (counts[:, 0] >= binom.ppf(0.001, 200, 0.05)).all(), "a test that never rejects tests nothing"

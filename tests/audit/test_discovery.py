@@ -1,0 +1,228 @@
+"""Discovery: planted oddities of a table are found and confirmed, and a table of noise has none at the stated rate."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import binom, hypergeom
+
+from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_table
+from whyrank.audit.bias import bias_studies
+from whyrank.audit.discovery import Looking, confirmed, surprises
+from whyrank.audit.discovery_classes import classes_of
+from whyrank.audit.discovery_evidence import evidence_surprises, postings_of
+from whyrank.audit.discovery_tests import appended_surprises, spread_surprises, value_surprises
+from whyrank.audit.discovery_words import words_of
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection
+from whyrank.data.term_table import TermTable
+from whyrank.probes.availability import missing
+from whyrank.text.vectors import Vectors
+
+EXPECTED = {("value", "car-makes", 1): "Honda", ("value", "years", -1): "2007", ("appended", "appended", 1): "q"}
+
+
+def test_planted_oddities_are_found_and_confirmed():
+    found = surprises(toy_table(PLANTED), Looking(permutations=5_000))
+    surest = {}
+    for surprise in found.sure():
+        surest.setdefault((surprise.kind, surprise.group), surprise)
+    chosen = [surest[kind, group] for kind, group, _ in EXPECTED]
+    assert [(s.kind, s.group, s.direction) for s in chosen] == list(EXPECTED)
+    assert [s.value for s in chosen] == list(EXPECTED.values())
+    asked = confirmed(chosen, PLANTED, toy_collection())
+    assert [s.confirmed for s in asked] == [True, True, True], [s.outcome for s in asked]
+    assert all(s.null and "effect" in s.outcome for s in asked)
+    again = confirmed(chosen, Toy(9), toy_collection())
+    assert [s.confirmed for s in again] == [False, False, False], "another ranker has no such bias"
+
+
+def test_every_study_that_is_named_can_be_made():
+    found = surprises(toy_table(PLANTED), Looking(permutations=500, collection=toy_collection(), values="2000..2005"))
+    calls = {surprise.study for surprise in found.surprises if surprise.study}
+    assert len(calls) >= 3
+    for call in calls:
+        study = bias_studies.create(call)
+        assert bias_studies.create(study.id) == study
+    json.dumps([surprise.as_dict() for surprise in found.surprises])
+
+
+def test_a_table_of_noise_has_surprises_no_more_often_than_stated():
+    hits = 0
+    for seed in range(200):
+        table = toy_table(Toy(seed))
+        hits += bool(surprises(table, Looking(permutations=1_500, correction="holm", seed=seed)).sure())
+    assert hits <= binom.ppf(0.999, 200, 0.05), hits
+
+
+def test_p_values_of_noise_are_small_as_often_as_they_should_be():
+    """Without correction: of all tests of a kind, about 5% are below 5%."""
+    below = {"value": [], "appended": []}
+    for seed in range(60):
+        for surprise in surprises(toy_table(Toy(1000 + seed)), Looking(permutations=500, seed=seed)).surprises:
+            if surprise.kind in below:
+                below[surprise.kind].append(surprise.p_value < 0.05)
+    for kind, flags in below.items():
+        assert 0.02 < np.mean(flags) < 0.08, kind
+
+
+def test_one_value_that_stands_out_does_not_make_all_others_odd():
+    found = surprises(
+        toy_table(Toy(words=(("2007", -2.0),), scale=0.05)), Looking(permutations=2_000, correction="holm")
+    )
+    assert {(s.value, s.direction) for s in found.sure() if s.kind == "value"} == {("2007", -1)}
+    [odd] = [s for s in found.sure() if s.kind == "value"]
+    table = toy_table(Toy(words=(("2007", -2.0),), scale=0.05))
+    rest = [table.weight(term, year) for term in TERMS for year in YEARS if year != "2007"]
+    assert odd.others == pytest.approx(np.mean(rest))
+
+
+def spread_table(odd: float) -> TermTable:
+    """One query term with many document terms of nearly equal weight, and a class with one member far away."""
+    random = np.random.default_rng(4)
+    others = [f"word{i}" for i in range(300)]
+    years = [str(year) for year in range(1990, 2002)]
+    weights = np.concatenate([random.uniform(0.1, 0.12, 300), random.uniform(0.1, 0.12, 11), [odd]])
+    return TermTable.from_triples(["when"] * 312, [*others, *years], weights)
+
+
+def test_the_spread_of_a_class_for_one_query_term():
+    table = spread_table(0.9)
+    [group] = [each for each in classes_of(table) if each.name == "years"]
+    [found] = spread_surprises(table, group, 4_000, 0)
+    assert (found.value, found.query_term, found.direction) == ("2001", "when", 1)
+    exact = len(group) / 312  # a random set is as wide only where it has the odd one
+    assert found.p_value == pytest.approx(exact, abs=0.02)
+    [alike] = spread_surprises(spread_table(0.11), group, 4_000, 0)
+    assert alike.p_value > 0.2
+    assert bias_studies.create(found.study).head == "when"
+
+
+def test_appended_characters_against_all_orders():
+    words = ["abc", "bcd", "cde"]
+    longer = [(w, w + c) for w, c in itertools.product(words, "xy")]
+    weights = [0.9, 0.1, 0.8, 0.2, 0.7, 0.3]
+    found = appended_surprises(TermTable.from_triples(*zip(*longer, strict=True), weights), 5_000, 0).found
+    gaps = [0.4, 0.3, 0.2]  # of the first form from the mean of both
+    sums = [
+        sum(sign * gap for sign, gap in zip(signs, gaps, strict=True))
+        for signs in itertools.product([1, -1], repeat=3)
+    ]
+    exact = np.mean(np.abs(sums) >= sum(gaps) - 1e-9)
+    assert {s.value: s.direction for s in found} == {"x": 1, "y": -1}
+    for surprise in found:
+        assert surprise.p_value == pytest.approx(exact, abs=0.02)
+
+
+def test_entries_of_other_words_than_queries_are_no_appended_characters():
+    found = appended_surprises(TermTable.from_triples(["car", "bus"], ["cart", "cars"], [0.5, 0.5]), 100, 0)
+    assert found.found == []
+    assert found.unjudged[0].what == "appended"
+
+
+def test_what_is_not_in_a_table_is_said():
+    whole = toy_table(PLANTED)
+    cut = whole.pruned(threshold=0.55)
+    table = TermTable(cut.query_terms, cut.doc_terms, cut.indptr, cut.indices, cut.weights, {"threshold": 0.55})
+    unjudged = surprises(table, Looking(permutations=100)).unjudged
+    assert any("entries below 0.55 are not in this table" in line for line in unjudged)
+    few = toy_table(PLANTED).pruned(vocabulary={"car", *BRANDS})
+    groups = [g for g in classes_of(few) if g.name == "car-makes"]
+    assert "fewer than 6 query terms" in value_surprises(few, groups[0], 100, 0).unjudged[0].why
+
+
+def test_classes(monkeypatch):
+    words = [*BRANDS, *YEARS, "france", "spain", "italy", "japan", "12", "13", "14", "15", "1st", "2nd", "3rd", "4th"]
+    table = TermTable.from_triples(["car"] * len(words), words, np.full(len(words), 0.5))
+    found = {group.name: set(group.values) for group in classes_of(table)}
+    assert found["car-makes"] == {
+        "Honda",
+        "Ford",
+        "Toyota",
+        "Volvo",
+        "Audi",
+        "Mazda",
+        "Fiat",
+        "Jeep",
+        "Renault",
+        "Nissan",
+        "Lexus",
+        "Peugeot",
+    }
+    assert found["years"] == set(YEARS)
+    assert found["countries"] == {"France", "Spain", "Italy", "Japan"}
+    assert found["numerals"] == {"12", "13", "14", "15"}
+    assert found["ordinals"] == {"1st", "2nd", "3rd", "4th"}
+    mine = {group.name: group.values for group in classes_of(table, values="honda+ford+1st+2nd+absent")}
+    assert mine["honda+ford+1st+2nd+absent"] == ("honda", "ford", "1st", "2nd")
+
+
+def test_neighbours_in_vectors_are_a_class():
+    words = ["red", "green", "blue", "pink", "grey", "dog", "cat"]
+    matrix = np.array([[1, i / 10, 0] for i in range(5)] + [[0, 0, 1], [0, 1, 5]], dtype=np.float32)
+    table = TermTable.from_triples(["x"] * 7, words, np.full(7, 0.5))
+    [group] = classes_of(table, Vectors("toy", words, matrix))
+    assert group.name == "near red"
+    assert set(group.values) == set(words[:5])
+
+
+def evidence() -> tuple[TermTable, Collection]:
+    docs = {f"d{i}": ("alpha beta" if i < 30 else "alpha gamma" if i < 60 else "delta beta") for i in range(90)}
+    docs |= {f"e{i}": "alpha delta" if i == 0 else "gamma" for i in range(20)}
+    table = TermTable.from_triples(
+        ["alpha", "alpha", "alpha"], ["delta", "beta", "gamma"], [0.9, 0.2, 0.1], analyzer="whitespace"
+    )
+    return table, Collection.of(docs, {}, name="evidence")
+
+
+def test_strong_entries_whose_terms_avoid_each_other():
+    table, collection = evidence()
+    found = evidence_surprises(table, postings_of(collection, table)).found
+    strong = next(s for s in found if s.direction == 1)
+    texts = [text.split() for text in collection.docs.values()]
+    first, second = (sum(w in text for text in texts) for w in ("alpha", "delta"))
+    both = sum("alpha" in text and "delta" in text for text in texts)
+    assert (strong.query_term, strong.value, strong.n) == ("alpha", "delta", both)
+    assert strong.others == pytest.approx(first * second / len(texts))
+    assert strong.p_value == pytest.approx(hypergeom.cdf(both, len(texts), first, second))
+    weak = next(s for s in found if s.direction == -1)
+    assert weak.value == "gamma", "the row is whole, so the weakest entry can be judged"
+    study = bias_studies.create(surprises(table, Looking(collection=collection)).first(1)[-1].study)
+    assert (study.head, study.queries) == ("alpha", "head")
+
+
+def test_terms_are_written_as_texts_do():
+    docs = {"a": "Runners ran. The running shoes, running again!", "b": "Berlin and Paris are cities."}
+    table = TermTable.from_triples(["run", "citi"], ["run", "berlin"], [0.5, 0.5], analyzer="lucene")
+    words = words_of(Collection.of(docs, {}, name="words"), table)
+    assert (words.of("run"), words.of("citi"), words.of("berlin")) == ("running", "cities", "berlin")
+    assert words.of("absent") == "absent"
+
+
+def test_entity_types_are_those_of_texts():
+    pytest.importorskip("spacy")
+    if missing("en_core_web_sm"):
+        pytest.skip("needs a spaCy pipeline")
+    cities = ["Berlin", "Paris", "Madrid", "Rome", "Vienna"]
+    docs = {
+        f"d{i}": f"Last year we flew to {a} and later to {b}."
+        for i, (a, b) in enumerate(itertools.permutations(cities, 2))
+    }
+    names = [city.lower() for city in cities]
+    table = TermTable.from_triples(["x"] * 6, [*names, "year"], np.full(6, 0.5), analyzer="lucene")
+    collection = Collection.of(docs, {}, name="cities")
+    found = {g.name: set(g.values) for g in classes_of(table, words=words_of(collection, table, "en_core_web_sm"))}
+    assert found["entity GPE"] <= set(names)
+    assert len(found["entity GPE"]) >= 4
+
+
+def test_an_unknown_correction_is_one_line():
+    with pytest.raises(WhyrankError, match="unknown correction"):
+        surprises(toy_table(PLANTED), Looking(correction="hlm", permutations=50))
+
+
+def test_terms_and_letters_of_the_toy_are_disjoint():
+    assert not {term + letter for term in TERMS for letter in "abcdeq"} & {*TERMS, *BRANDS, *YEARS}

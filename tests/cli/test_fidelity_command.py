@@ -1,0 +1,191 @@
+"""`whyrank fidelity` as a user types it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import scipy.stats
+
+from refusals import one_line
+from whyrank.audit.effectiveness import evaluate
+from whyrank.data import open_collection, write_run
+from whyrank.rankers import Setting, open_ranker
+from whyrank.scoring import Engine
+from whyrank.scoring.ranking import rerank
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return open_collection("sample")
+
+
+@pytest.fixture(scope="module")
+def runs(sample):
+    names = ("bm25", "ql", "bm25(k1=2)")
+    given = sample.runs["bm25"]
+    return {name: rerank(Engine(), open_ranker(name, Setting(sample)), sample, given)[0] for name in names}
+
+
+ARGUMENTS = [
+    "fidelity",
+    "-t",
+    "ql",
+    "-s",
+    "bm25",
+    "-s",
+    "bm25(k1=2)",
+    "--candidates",
+    "bm25",
+    "--k",
+    "5",
+    "--store",
+    "none",
+]
+
+
+def test_json_has_the_figures_of_scipy(whyrank, sample, runs):
+    code, out, err = whyrank(*ARGUMENTS, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    for name in ("bm25", "bm25(k1=2)"):
+        expected = []
+        for q in runs["ql"]:
+            docs = list(runs["ql"][q])
+            x, y = ([runs[each][q][d] for d in docs] for each in ("ql", name))
+            expected.append(scipy.stats.pearsonr(x, y).statistic)
+        [row] = [r for r in found["fidelity"] if (r["surrogate"], r["measure"]) == (name, "pearson")]
+        assert row["mean"] == pytest.approx(np.mean(expected), abs=1e-9)
+        assert (row["collection"], row["target"], row["n_queries"], row["undefined"]) == ("sample", "ql", 40, 0)
+        assert row["ci_low"] < row["mean"] < row["ci_high"]
+    assert [(r["surrogate"], r["baseline"], r["measure"]) for r in found["differences"]] == [
+        ("bm25(k1=2)", "bm25", m) for m in ("pearson", "kendall", "agreement", "top5")
+    ]
+    measured = {row.run: row.mean for row in evaluate(sample, runs, ["nDCG@10"])}
+    assert {r["run"]: r["mean"] for r in found["effectiveness"]} == pytest.approx(measured)
+    assert (
+        found["settings"] | {"depth": 1000, "missing": "drop", "k": [5], "candidates": ["bm25"]} == found["settings"]
+    )
+
+
+def test_a_matrix_and_the_rest(whyrank):
+    code, out, err = whyrank(*ARGUMENTS)
+    assert code == 0, err
+    header = next(line.split() for line in out.splitlines() if line.strip().startswith("measure"))
+    assert header == ["measure", "target", "bm25", "bm25(k1=2)"]
+    assert [line.split()[0] for line in out.splitlines() if line.split()[1:2] == ["ql"]][:4] == [
+        "pearson",
+        "kendall",
+        "agreement",
+        "top5",
+    ]
+    assert "difference from bm25" in out
+    assert "nDCG@10" in out
+    assert err.splitlines()[-1].startswith("1 target, 2 surrogates on 40 queries with ")
+
+
+def test_files_have_every_query(whyrank, tmp_path):
+    paths = [tmp_path / "f.parquet", tmp_path / "f.json"]
+    for path in paths:
+        code, _, err = whyrank(*ARGUMENTS, "--out", path)
+        assert code == 0, err
+        assert err.rstrip().endswith(str(path))
+    table = pq.read_table(paths[0])
+    whole = json.loads(paths[1].read_text())
+    assert table.to_pylist() == whole["per_query"]
+    assert table.num_rows == 80
+    assert json.loads(table.schema.metadata[b"whyrank.fidelity"])["fidelity"] == whole["fidelity"]
+    values = [row["kendall"] for row in whole["per_query"] if row["surrogate"] == "bm25"]
+    [mean] = [r["mean"] for r in whole["fidelity"] if (r["surrogate"], r["measure"]) == ("bm25", "kendall")]
+    assert np.mean(values) == pytest.approx(mean)
+
+
+def test_a_run_file_as_target(whyrank, tmp_path, runs):
+    part = {q: dict(list(docs.items())[:6]) for q, docs in runs["ql"].items() if q != "q01"}
+    write_run(tmp_path / "part.txt", part)
+    asked = ["fidelity", "-t", f"run:{tmp_path}/part.txt", "-s", "bm25", "--candidates", "bm25", "--store", "none"]
+    code, out, err = whyrank(*asked, "--json", "-m", "kendall")
+    assert code == 0, err
+    [row] = json.loads(out)["fidelity"]
+    assert (row["n_queries"], row["undefined"]) == (39, 1)
+    expected = [
+        scipy.stats.kendalltau([docs[d] for d in docs], [runs["bm25"][q][d] for d in docs]).statistic
+        for q, docs in part.items()
+    ]
+    assert row["mean"] == pytest.approx(np.mean(expected))
+    assert "scored by one alone, left out: run:" in err
+    code, out, err = whyrank(*asked, "--json", "-m", "kendall", "--missing", "zero")
+    [zero] = json.loads(out)["fidelity"]
+    assert zero["mean"] != pytest.approx(row["mean"])
+    assert "has scores below 0" in err
+
+
+def test_several_collections_are_averaged(whyrank, tmp_path, sample):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    docs = {f"d{i}": text for i, text in enumerate(["cat mat", "cat cat dog", "dog house mat", "the cat house mat"])}
+    (folder / "corpus.jsonl").write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in docs.items()))
+    (folder / "queries.tsv").write_text("q1\tcat mat\nq2\thouse\nq3\tdog mat\n")
+    asked = ["fidelity", "-t", "ql", "-s", "bm25", "-c", "sample", "-c", folder, "--depth", "20", "--store", "none"]
+    code, out, err = whyrank(*asked, "--json", "-m", "pearson")
+    assert code == 0, err
+    found = json.loads(out)
+    rows = {row["collection"]: row for row in found["fidelity"]}
+    assert list(rows) == ["sample", "small", "average"]
+    assert rows["average"]["mean"] == pytest.approx((rows["sample"]["mean"] + rows["small"]["mean"]) / 2)
+    assert {row["collection"] for row in found["effectiveness"]} == {"sample"}
+    code, out, _ = whyrank(*asked)
+    assert "average over 2 collections" in out
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    (["-t", "ql", "-s", "bm25", "-s", "bm25"], "given twice"),
+    (["-t", "ql", "-s", "bm25", "--baseline", "bm26"], "baseline"),
+    (["-t", "ql", "-s", "bm25", "--missing", "keep"], "drop"),
+    (["-t", "ql", "-s", "bm25", "-m", "spearman"], "measure of fidelity"),
+    (["-t", "ql", "-s", "bm25", "--out", "f.csv"], ".parquet or .json"),
+    (["-t", "ql", "-s", "bm25", "--candidates", "a", "--candidates", "b"], "one for each"),
+    (["-t", "run:nowhere.txt", "-s", "bm25"], "no such run file"),
+    (["-t", "qll", "-s", "bm25"], "ql"),
+    (["-t", "ql", "-s", "bm25", "--correction", "some"], "correction"),
+])  # fmt: skip
+def test_wrong_requests_are_one_line(whyrank, tmp_path, monkeypatch, options, expected):
+    monkeypatch.chdir(tmp_path)
+    assert expected in one_line(whyrank("fidelity", "--store", "none", *options))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_published_runs_of_dl19(whyrank, data_folder):
+    folder = data_folder / "msmarco_dl19"
+    code, out, err = whyrank(
+        "fidelity", "-c", folder, "-t", "run:tasb.top100", "-t", "run:spladepp.top100", "-s", "run:bm25.top100",
+        "--candidates", "tasb.top100", "-m", "pearson", "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    collection = open_collection(str(folder))
+    tasb, bm25 = collection.runs["tasb.top100"], collection.runs["bm25.top100"]
+    expected = []
+    for q in tasb:
+        docs = [d for d in tasb[q] if d in bm25[q]]
+        if len(docs) > 1:
+            expected.append(scipy.stats.pearsonr([tasb[q][d] for d in docs], [bm25[q][d] for d in docs]).statistic)
+    found = json.loads(out)
+    [row] = [row for row in found["fidelity"] if row["target"] == "run:tasb.top100"]
+    assert row["mean"] == pytest.approx(np.nanmean(expected))
+    measured = {row["run"]: row["mean"] for row in found["effectiveness"]}
+    assert measured["run:tasb.top100"] == pytest.approx(0.7210, abs=5e-5)
+
+
+def test_without_candidates_bm25_retrieves(whyrank, tmp_path, sample):
+    out = tmp_path / "f.json"
+    code, _, err = whyrank("fidelity", "-t", "ql", "-s", "bm25", "--depth", "7", "--out", out, "--store", "none")
+    assert code == 0, err
+    bm25 = open_ranker("bm25", Setting(sample))
+    expected = {}
+    for q, query in sample.queries.items():
+        scores = bm25.score([query] * len(sample.docs), list(sample.docs.values()))
+        expected[q] = min(7, int(np.count_nonzero(scores > 0)))
+    found = {row["query_id"]: row["documents"] for row in json.loads(out.read_text())["per_query"]}
+    assert found == expected

@@ -1,0 +1,143 @@
+"""`whyrank tables build` from the command line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from refusals import one_line
+from side_by_side import wait_for
+from whyrank.data.term_table import open_table
+
+sys.path.append(str(Path(__file__).parents[1] / "networks"))
+from pair_models import saved
+
+torch.set_num_threads(1)
+SMALL = ("--query-terms", "6", "--doc-terms", "40", "--device", "cpu")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    saved(tmp_path)
+    return tmp_path
+
+
+def test_one_command_builds_table_and_slice(whyrank, place):
+    code, out, err = whyrank(
+        "tables", "build", "parm", "--out", "t.parquet", *SMALL, "--audit", "cab", "--threshold", "0.3"
+    )
+    assert (code, out) == (0, "")
+    table, audit = open_table("t.parquet"), open_table("t.audit.parquet")
+    assert len(table.query_terms) in (6, 7)
+    assert len(table.doc_terms) == 40
+    assert len(audit) == 40
+    assert f"{len(table):,} entries of {7 * 40} pairs: t.parquet" in err
+    assert "all weights of cab: t.audit.parquet" in err
+    assert err.splitlines()[-1] == "rank with it: --ranker bm25t:t.parquet"
+    assert table.facts["threshold"] == 0.3
+    assert table.facts["collection"] == "sample"
+    code, out, _ = whyrank("tables", "show", "t.audit.parquet", "cab")
+    assert code == 0
+
+
+def test_three_steps_give_the_same(whyrank, place):
+    whyrank("tables", "build", "parm", "--out", "t.parquet", *SMALL)
+    code, _, err = whyrank("tables", "build", "parm", "--prepare", "there", "--query-terms", "6", "--doc-terms", "40")
+    assert code == 0
+    assert "6 x 40 terms" in err
+    scored = subprocess.run(
+        [sys.executable, "-m", "whyrank.networks.term_pairs", "there", "--device", "cpu"],
+        check=True, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert "pairs/s" in scored.stdout
+    code, _, err = whyrank("tables", "build", "--collect", "there", "--out", "u.parquet")
+    assert code == 0, err
+    assert open_table("u.parquet").digest == open_table("t.parquet").digest
+
+
+def test_a_cascade_prints_its_certificate(whyrank, place):
+    code, _, err = whyrank(
+        "tables", "build", "parm", "--out", "t.tsv", *SMALL, "--cascade", "--sample", "300", "--recall", "0.5"
+    )
+    assert code == 0, err
+    facts = open_table("t.tsv").facts
+    assert facts["method"] == "cascade"
+    proof = facts["certificate"]
+    assert f"recall of at least {proof['recall']:.4f} with a probability of 95%" in err
+    assert proof["drawn"] == 300
+
+
+def test_time_that_is_up_goes_on(whyrank, place):
+    code, _, err = whyrank("tables", "build", "parm", "--out", "t.tsv", *SMALL, "--seconds", "0")
+    assert code == 0
+    assert "goes on" in err
+    assert not Path("t.tsv").exists()
+    assert Path("t.tsv.blocks").is_dir()
+    code, _, err = whyrank("tables", "build", "parm", "--out", "t.tsv", *SMALL)
+    assert code == 0
+    assert Path("t.tsv").exists()
+    assert not Path("t.tsv.blocks").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--out", "t.tsv"], "needs a NETWORK"),
+        (["parm"], "needs --out TABLE"),
+        (["parm", "--out", "t.csv"], "is written as"),
+        (["parm", "--out", "t.tsv", "--prepare", "p"], "needs --out TABLE, or --prepare"),
+        (["parm", "--collect", "x", "--out", "t.tsv"], "needs a NETWORK, or --collect"),
+        (["nothing", "--out", "t.tsv"], "config.json: cannot be read"),
+        (["parm", "--out", "t.tsv", "--sample", "5"], "--sample is for --cascade"),
+        (["parm", "--out", "t.tsv", "--audit", "the"], "drops it"),
+        (["parm", "--out", "t.tsv", "--threshold", "2"], "threshold must be a number between 0 and 1"),
+        (["parm", "--out", "t.tsv", "--way", "magic"], "unknown way"),
+        (["parm", "--out", "t.tsv", "--precision", "int4"], "unknown precision"),
+        (["parm", "--out", "t.tsv", "--device", "tpu"], "is not to be had here"),
+        (["parm", "--prepare", "p", "--bits", "3"], "32 or 16 bits"),
+        (["--collect", "parm", "--out", "t.tsv"], "is no prepared folder"),
+        (["parm", "--out", "t.tsv", "-c", "nowhere"], "nowhere"),
+    ],
+)  # fmt: skip
+def test_wrong_requests_are_one_line(whyrank, place, options, expected):
+    assert expected in one_line(whyrank("tables", "build", *options))
+    assert not Path("t.tsv").exists()
+
+
+def test_ctrl_c_keeps_blocks_and_says_one_line(place):
+    """The blocks of a vocabulary of which one takes some seconds stay."""
+    saved(place, letters="klmnopqrstuvwxyz")
+    command = [
+        sys.executable,
+        "-m",
+        "whyrank.cli.main",
+        "tables",
+        "build",
+        "parm",
+        "--out",
+        "t.tsv",
+        "--device",
+        "cpu",
+    ]
+    command += ["--query-terms", "300", "--doc-terms", "500", "--analyzer", "whitespace", "--block", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: list(Path("t.tsv.blocks/results").glob("block-*.npz")), 60)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert out == ""
+    assert err.splitlines()[-1].startswith("whyrank: stopped; ")
+    assert "Traceback" not in err
+    kept = list(Path("t.tsv.blocks/results").glob("*.npz"))
+    assert kept
+    assert not Path("t.tsv").exists()

@@ -1,0 +1,79 @@
+"""`whyrank tables surprises` as a user types it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from refusals import one_line
+from toy_bias import PLANTED, toy_collection, toy_table
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """The table of a ranker with planted biases, its collection as a folder, and the ranker as a module."""
+    monkeypatch.chdir(tmp_path)
+    toy_table(PLANTED).save("table.parquet")
+    collection = toy_collection()
+    (tmp_path / "toys").mkdir()
+    docs = [json.dumps({"id": doc_id, "text": text}) for doc_id, text in collection.docs.items()]
+    (tmp_path / "toys" / "corpus.jsonl").write_text("\n".join(docs))
+    queries = [f"{query_id}\t{text}" for query_id, text in collection.queries.items()]
+    (tmp_path / "toys" / "queries.tsv").write_text("\n".join(queries))
+    judged = [f"{q} 0 {d} {grade}" for q, found in collection.qrels.items() for d, grade in found.items()]
+    (tmp_path / "toys" / "qrels.txt").write_text("\n".join(judged))
+    (tmp_path / "asked.py").write_text(
+        "from toy_bias import PLANTED\n\n\ndef likes(q, d):\n    return PLANTED.score(q, d)\n"
+    )
+    return "table.parquet"
+
+
+def test_surprises_are_shown_with_the_study_to_run(table, whyrank):
+    code, out, err = whyrank("tables", "surprises", table, "--pipeline", "none", "--top", 2)
+    assert code == 0, err
+    for words in ("Honda", "2007", "bias/car-brand", "bias/postfix-letter"):
+        assert words in out
+    assert "tests: table.parquet" in err
+
+
+def test_studies_are_run_on_request(table, whyrank, tmp_path):
+    code, out, err = whyrank("tables", "surprises", table, "--pipeline", "none", "-c", "toys", "--run", "--top", 1,
+                             "-r", "python:asked.py:likes", "--json", "--out", "found.json")  # fmt: skip
+    assert code == 0, err
+    found = json.loads(out)
+    answers = {(s["group"], s["value"]): s["confirmed"] for s in found["surprises"]}
+    assert answers["appended", "q"] is True
+    assert answers["car-makes", "Honda"] is True
+    assert "are confirmed" in err
+    written = json.loads((tmp_path / "found.json").read_text())
+    assert len(written["tested"]) == found["tests"] > len(found["surprises"])
+    assert all(s["null"] for s in written["tested"])
+
+
+def test_what_a_table_with_a_threshold_cannot_say(table, whyrank):
+    from whyrank.data.term_table import TermTable
+
+    cut = toy_table(PLANTED).pruned(threshold=0.6)
+    facts = {"threshold": 0.6}
+    TermTable(cut.query_terms, cut.doc_terms, cut.indptr, cut.indices, cut.weights, facts).save("cut.parquet")
+    code, _, err = whyrank("tables", "surprises", "cut.parquet", "--pipeline", "none")
+    assert code == 0
+    assert "entries below 0.6 are not in this table; how low a weight is cannot be judged" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--run"], "--run needs --ranker SPEC and --collection SPEC"),
+        (["-r", "bm25"], "--ranker is for --run"),
+        (["--correction", "hlm"], "unknown correction"),
+        (["--values", "nofile"], "is no file"),
+        (["--pipeline", "no_such_pipeline"], "no_such_pipeline"),
+        (["--vectors", "nofile.txt"], "nofile.txt"),
+    ],
+)
+def test_wrong_requests_end_with_one_line(arguments, message, table, whyrank):
+    if "--pipeline" not in arguments:
+        arguments = [*arguments, "--pipeline", "none"]
+    assert message in one_line(whyrank("tables", "surprises", table, *arguments))

@@ -1,0 +1,211 @@
+"""The bound on what a cascade missed: against scipy, and against planted scores whose recall is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pair_models import DOCS, QUERIES, by_the_network, parm
+from scipy import special, stats
+from test_term_pairs import as_dict, task_of
+
+from whyrank.networks.term_pairs_cascade import Terms, certify, choose_cut
+from whyrank.networks.term_pairs_recall import Tally, bound, certificate, incomplete_beta, upper_rate
+from whyrank.networks.term_pairs_results import Entries, Results
+from whyrank.networks.term_pairs_running import How, run
+from whyrank.networks.term_pairs_student import Student, train_student
+
+torch.set_num_threads(1)
+
+
+@settings(max_examples=300)
+@given(st.floats(0.5, 1e7), st.floats(0.5, 1e7), st.floats(0, 1))
+def test_the_incomplete_beta_function_is_scipys(a, b, x):
+    rounding = 4e-16 * (a + b) * np.log(a + b + 2)  # of the logarithms of gamma functions, which are so large
+    assert incomplete_beta(a, b, x) == pytest.approx(special.betainc(a, b, x), abs=1e-9 + rounding)
+
+
+@settings(max_examples=200)
+@given(st.integers(1, 10**7), st.floats(0, 1), st.floats(1e-4, 0.5))
+def test_the_upper_rate_is_that_of_clopper_and_pearson(drawn, share, error):
+    hits = int(share * drawn)
+    expected = 1.0 if hits == drawn else stats.beta.ppf(1 - error, hits + 1, drawn - hits)
+    assert upper_rate(hits, drawn, error) == pytest.approx(expected, rel=1e-6)
+
+
+def test_no_hit_is_the_rule_of_three():
+    assert upper_rate(0, 543_000, 0.05) == pytest.approx(3 / 543_000, rel=2e-3)
+    found = bound(Tally(10**9, 553_864, 543_000, 0), 0.05)
+    assert found.recall == pytest.approx(553_864 / (553_864 + 1e9 * 3 / 543_000), rel=1e-4)
+    assert bound(Tally(10**9, 553_864, 543_000, 0), 0.05).recall > 0.99
+
+
+def test_bounds_of_nothing():
+    assert bound(Tally(100, 0, 10, 0), 0.05).recall == 0
+    assert bound(Tally(100, 30, 0, 0), 0.05).missed_at_most == 70
+    assert bound(Tally(100, 100, 50, 0), 0.05).recall == 1
+
+
+def test_the_whole_is_the_better_of_two_ways():
+    strata = [Tally(10**6, 1000, 10**5, 0), Tally(10**6, 1000, 10**5, 0)]
+    found = certificate(strata, 0.05)
+    pooled = 2000 / (2000 + 2e6 * stats.beta.ppf(1 - 0.025, 1, 2 * 10**5))
+    assert found.recall == pytest.approx(pooled, rel=1e-6)
+    assert found.strata[0].recall == pytest.approx(
+        1000 / (1000 + 1e6 * stats.beta.ppf(1 - 0.0125, 1, 10**5)), rel=1e-6
+    )
+    assert found.facts()["recall"] == found.recall
+    # a stratum that was drawn whole bounds better than all together
+    skewed = certificate([Tally(10, 5, 10**5, 0), Tally(10**6, 1000, 10**6, 3)], 0.05)
+    assert skewed.recall >= skewed.whole.recall
+
+
+class Planted:
+    """A grid of weights, and a student that sees them through noise: more of it for rare query terms."""
+
+    def __init__(self, seed: int, queries: int = 60, docs: int = 400) -> None:
+        rng = np.random.default_rng(seed)
+        self.weights = np.where(rng.random((queries, docs)) < 0.03, 0.1 + 0.9 * rng.random((queries, docs)), 0.05)
+        noise = np.linspace(0.5, 3.0, queries)[:, None] * rng.standard_normal((queries, docs))
+        self.student = (self.weights >= 0.1) * 3.0 + noise
+        query_of, doc_of = np.arange(queries), np.r_[np.arange(docs), np.zeros(50, int), np.full(30, docs - 1)]
+        stratum = (np.arange(queries) * 3 // queries).astype(np.int32)
+        self.terms = Terms(query_of.astype(np.int32), doc_of.astype(np.int32), stratum, 3)
+
+    def exact(self, query, doc):
+        return self.weights[query, doc]
+
+    def cascade(self, seed: int, sample: int):
+        """What is found with a cut from one sample, the bound from another, and the true recall of each stratum."""
+        rng = np.random.default_rng([seed, 7])
+        query, doc = rng.integers(60, size=sample), rng.integers(400, size=sample)
+        cut = choose_cut(self.student[query, doc], self.weights[query, doc] >= 0.1, 0.9)
+        kept = (self.student >= cut) & (self.weights >= 0.1)
+        q, d = kept.nonzero()
+        found = Entries(q.astype(np.int32), d.astype(np.int32), self.weights[kept], {})
+        proof = certify(self.terms, found, self.exact, 0.1, sample, 0.05, rng, lambda a, b: self.student[a, b] >= cut)
+        times = np.bincount(self.terms.doc_of, minlength=400)
+        belongs = (self.weights >= 0.1) @ times
+        held = kept @ times
+        by = [(held[i : i + 20].sum(), belongs[i : i + 20].sum()) for i in (0, 20, 40)]
+        return proof, [a / b for a, b in by], held.sum() / belongs.sum()
+
+
+def test_the_bound_holds_as_often_as_it_says():
+    """All four statements at once, over 300 planted grids: at most 5% may fail, give or take."""
+    fails, bounds, truths = 0, [], []
+    for seed in range(300):
+        proof, strata, whole = Planted(seed).cascade(seed, 1500)
+        holds = proof.recall <= whole and all(s.recall <= t for s, t in zip(proof.strata, strata, strict=True))
+        fails += not holds
+        bounds.append(proof.recall)
+        truths.append(whole)
+    assert fails <= stats.binom.ppf(0.999, 300, 0.05)
+    assert np.mean(bounds) > 0.5  # and it says something
+    assert np.mean(truths) < 0.99
+
+
+def test_a_hit_that_was_proposed_is_no_miss_and_tallies_count_terms():
+    planted = Planted(0)
+    nothing = Entries(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0), {})
+    rng = np.random.default_rng(1)
+    none = certify(planted.terms, nothing, planted.exact, 0.1, 4000, 0.05, rng, lambda a, b: np.ones(len(a), bool))
+    assert none.whole.tally.missed == 0
+    rng = np.random.default_rng(1)
+    missed = certify(planted.terms, nothing, planted.exact, 0.1, 4000, 0.05, rng)
+    share = (planted.weights >= 0.1)[:, planted.terms.doc_of].mean()
+    assert missed.whole.tally.missed == pytest.approx(4000 * share, abs=5 * np.sqrt(4000 * share))
+    assert missed.whole.tally.pairs == 60 * len(planted.terms.doc_of)
+    q, d = (planted.weights >= 0.1).nonzero()
+    counted = planted.terms.found(q.astype(np.int32), d.astype(np.int32))
+    assert counted.sum() == (planted.weights >= 0.1)[:, planted.terms.doc_of].sum()
+
+
+def test_the_cut_keeps_what_a_sample_says():
+    scores, belongs = np.arange(2000.0), np.arange(2000) % 2 == 0
+    cut = choose_cut(scores, belongs, 0.9)
+    assert (scores[belongs] < cut).mean() == pytest.approx(0.05, abs=0.002)
+    assert choose_cut(scores, belongs, 0.9, 2) < cut
+    assert choose_cut(scores, np.zeros(2000, bool), 0.9) == pytest.approx(1960, abs=2)
+
+
+def test_a_student_learns_what_is_a_product():
+    """Planted weights that follow from the terms' states: few proposals hold nearly all that belong."""
+    rng = np.random.default_rng(0)
+    queries, docs = rng.standard_normal((40, 12)), rng.standard_normal((300, 12))
+    logits = 2 * queries @ docs.T - 6
+    states = tuple(torch.from_numpy(side.astype(np.float32)) for side in (queries, docs))
+    exact = lambda q, d: 1 / (1 + np.exp(-logits[q, d]))  # noqa: E731
+    student = train_student(states, exact, 0.1, 4000, 0, dims=16)
+    assert isinstance(student, Student)
+    scores = student.scores(np.arange(40)).numpy()
+    np.testing.assert_allclose(student.pairs([3, 5], [7, 9]), scores[[3, 5], [7, 9]], atol=1e-4)
+    belongs = 1 / (1 + np.exp(-logits)) >= 0.1
+    proposed = scores >= np.quantile(scores, 1 - 2 * belongs.mean())
+    assert belongs.mean() < 0.4
+    assert (proposed & belongs).sum() / belongs.sum() > 0.97
+    again = train_student(states, exact, 0.1, 4000, 0, dims=16)
+    assert torch.equal(student.queries, again.queries)
+
+
+@pytest.fixture(scope="module")
+def cascaded(tmp_path_factory):
+    place = tmp_path_factory.mktemp("cascade")
+    network = parm(place)
+    task = task_of(network, method="cascade", recall=0.8, sample=400, strata=2, threshold=0.35)
+    results, said = Results(place / "results", "mine"), []
+    assert run(task, network, results, How(), said.append)
+    return network, task, results, said
+
+
+def test_a_cascade_finds_a_part_of_all_and_says_how_much(cascaded):
+    import json
+
+    network, task, results, said = cascaded
+    weights = by_the_network(network)
+    whole = {
+        (int(task.queries.of_term[q]), int(task.docs.of_term[d])): weights[q, d]
+        for q in range(len(QUERIES))
+        for d in range(len(DOCS))
+        if weights[q, d] >= 0.35
+    }
+    found = as_dict(results.entries())
+    assert found.keys() <= whole.keys()
+    np.testing.assert_allclose([found[key] for key in found], [whole[key] for key in found], atol=1e-5)
+    log = json.loads((results.folder / "run.json").read_text())
+    proof = log["certificate"]
+    assert proof["recall"] <= 1
+    assert proof["level"] == 0.95
+    assert len(proof["strata"]) == 2
+    assert proof["pairs"] == len(QUERIES) * len(DOCS)
+    assert any(line.startswith("recall >= ") for line in said)
+    assert len(found) <= log["proposed"] <= task.pairs
+    assert results.entries().slices.keys() == {int(task.queries.of_term[q]) for q in (1, 5)}
+    assert not list(results.folder.glob("student*"))
+
+
+def test_a_stopped_cascade_goes_on_with_its_student(cascaded, tmp_path, monkeypatch):
+    network, task, results, _ = cascaded
+    import whyrank.networks.term_pairs_cascade as cascade
+
+    other, trained = Results(tmp_path, "mine"), []
+    real, real_training = cascade._proposals, cascade.train_student
+    monkeypatch.setattr(cascade, "train_student", lambda *given: trained.append(1) or real_training(*given))
+    calls = []
+
+    def interrupted(*given):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(cascade, "_proposals", interrupted)
+    monkeypatch.setattr(cascade, "_queries_at_once", lambda *given: 2)
+    with pytest.raises(KeyboardInterrupt):
+        run(task, network, other, How(), lambda line: None)
+    assert other.done() == {0, 1}
+    assert run(task, network, other, How(), lambda line: None)
+    assert len(trained) == 1
+    assert as_dict(other.entries()).keys() == as_dict(results.entries()).keys()
