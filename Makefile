@@ -33,6 +33,7 @@ bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA f
 	$(BIN)/python benchmarks/em.py
 	$(BIN)/python benchmarks/model1.py
 	$(BIN)/python benchmarks/bm25t.py
+	$(BIN)/python benchmarks/fidelity.py
 
 docs: $(VENV)/.base ## Write the pages that are made from docstrings
 	$(BIN)/python -m whyrank.axioms.statements > docs/axioms-reference.md.new

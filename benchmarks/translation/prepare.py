@@ -20,6 +20,7 @@ from typing import Any
 from indexed import Texts
 from targets import SEED, Target, targets
 
+from whyrank.core.seeds import generator
 from whyrank.data import Collection, ranking, write_run
 from whyrank.data.splitting import corpus_of, split_collection, write_split
 from whyrank.networks.encoder import load_encoder
@@ -52,9 +53,10 @@ def make_parts(target: Target, data: Path, work: Path) -> None:
 
 
 def chosen(collection: Collection, run: Any, queries: int, depth: int) -> dict[str, list[str]]:
-    """The first so many judged questions in the order of their ids, with their best candidates."""
-    ids = [q for q in sorted(collection.qrels) if q in run and q in collection.queries][:queries]
-    return {q: ranking(run[q])[:depth] for q in ids}
+    """So many judged questions, drawn with the seed of all parts, with their best candidates."""
+    ids = [q for q in sorted(collection.qrels) if q in run and q in collection.queries]
+    drawn = generator(SEED, "pairs", collection.name).permutation(len(ids))[:queries]
+    return {ids[i]: ranking(run[ids[i]])[:depth] for i in sorted(drawn.tolist())}
 
 
 def make_pairs(found: dict[str, Target], out: Path) -> None:

@@ -150,11 +150,36 @@ def test_several_collections_are_averaged(whyrank, tmp_path, sample):
     (["-t", "run:nowhere.txt", "-s", "bm25"], "no such run file"),
     (["-t", "qll", "-s", "bm25"], "ql"),
     (["-t", "ql", "-s", "bm25", "--correction", "some"], "correction"),
+    (["-t", "nobody:nowhere", "-s", "bm25", "--out", "/proc/f.json"], "cannot be written"),
+    (["-t", "ql", "-s", "bm25", "--candidates", "nowhere"], "runs of sample: bm25"),
 ])  # fmt: skip
 def test_wrong_requests_are_one_line(whyrank, tmp_path, monkeypatch, options, expected):
     monkeypatch.chdir(tmp_path)
     assert expected in one_line(whyrank("fidelity", "--store", "none", *options))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_measure_that_is_asked_for_twice_is_tested_once(whyrank):
+    found = json.loads(whyrank(*ARGUMENTS, "--json", "-m", "kendall", "-m", "kendall")[1])
+    assert [row["measure"] for row in found["differences"]] == ["kendall"]
+    assert found["differences"][0]["p_adjusted"] == found["differences"][0]["p_value"]
+
+
+def test_what_scores_depend_on_is_kept(whyrank, sample):
+    found = json.loads(whyrank(*ARGUMENTS, "--json", "-m", "kendall")[1])["rankers"]
+    assert found == {
+        "sample": {name: repr(open_ranker(name, Setting(sample))) for name in ("ql", "bm25", "bm25(k1=2)")}
+    }
+
+
+def test_candidates_that_the_collection_lacks_do_not_count(whyrank, tmp_path, sample):
+    given = {"q01": {"nowhere": 9.0, **dict.fromkeys(list(sample.docs)[:5], 1.0)}, "nobody": {"d001": 1.0}}
+    write_run(tmp_path / "some.txt", given)
+    asked = ["fidelity", "-t", "ql", "-s", "bm25", "--candidates", tmp_path / "some.txt", "--depth", "5"]
+    code, _, err = whyrank(*asked, "--store", "none")
+    assert code == 0, err
+    assert "documents that the collection does not have: 1 (nowhere)" in err
+    assert "on 1 query with 5 candidates" in err
 
 
 def test_published_runs_of_dl19(whyrank, data_folder):

@@ -54,6 +54,9 @@ def test_going_on_from_the_store_gives_the_same(whyrank, tmp_path):
     (["--out", "t.tsv", "--candidates", "nowhere.txt"], "nowhere.txt"),
     (["--out", "t.tsv", "--analyzer", "latin"], "analyzer"),
     (["--out", "t.tsv", "--explanations", ""], "--explanations is empty"),
+    (["--out", "/proc/t.tsv", "--target", "nobody"], "/proc/t.tsv: cannot be written"),
+    (["--out", "t.tsv", "--explanations", "/proc/w.jsonl"], "/proc/w.jsonl: cannot be written"),
+    (["--out", "t.tsv", "--explanations", "./t.tsv"], "name one file"),
 ])  # fmt: skip
 def test_wrong_requests_are_one_line(whyrank, tmp_path, monkeypatch, options, expected):
     monkeypatch.chdir(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from whyrank.core.errors import WhyrankError
-from whyrank.core.files import cache_folder, file_digest, near_folder, replacing, write_text
+from whyrank.core.files import cache_folder, check_place, file_digest, near_folder, replacing, write_text
 
 
 @pytest.fixture
@@ -147,3 +147,13 @@ def test_a_folder_that_may_have_been_meant(tmp_path, given, meant):
     (tmp_path / "models" / "cross").mkdir(parents=True)
     (tmp_path / "models" / "notes.md").touch()
     assert near_folder(tmp_path / given) == (tmp_path / meant if meant else None)
+
+
+def test_a_place_is_tried_before_anything_is_written(tmp_path):
+    (tmp_path / "file").write_text("x")
+    check_place(tmp_path / "file")
+    check_place(tmp_path / "new" / "folder" / "file.tsv")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    for wrong in (tmp_path, tmp_path / "file" / "below", "/proc/nothing.tsv"):
+        with pytest.raises(WhyrankError, match=r"no ordinary file|cannot be written \("):
+            check_place(wrong)

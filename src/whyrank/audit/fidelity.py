@@ -26,6 +26,7 @@ class Compared:
         runs: the scores of every ranker, by its name.
         cells: by target and surrogate, their fidelity per query.
         failures: pairs without a finite score.
+        identities: what the scores of every ranker depend on, by its name.
     """
 
     collection: Collection
@@ -33,6 +34,7 @@ class Compared:
     runs: Mapping[str, Run]
     cells: Mapping[Cell, PerQuery]
     failures: list[Failure] = field(default_factory=list)
+    identities: Mapping[str, str] = field(default_factory=dict)
 
 
 def compare_rankers(
@@ -42,15 +44,16 @@ def compare_rankers(
     """Score the candidates with every ranker, and compare every surrogate with every target."""
     runs: dict[str, Run] = {}
     failures: list[Failure] = []
-    for ranker in {ranker.name: ranker for ranker in (*targets, *surrogates)}.values():
-        runs[ranker.name], failed = scored(engine, ranker, collection, candidates)
+    rankers = {ranker.name: ranker for ranker in (*targets, *surrogates)}
+    for name, ranker in rankers.items():
+        runs[name], failed = scored(engine, ranker, collection, candidates)
         failures += failed
     cells = {
         (target.name, surrogate.name): compare_runs(runs[target.name], runs[surrogate.name], ks, missing)
         for target in targets
         for surrogate in surrogates
     }
-    return Compared(collection, candidates, runs, cells, failures)
+    return Compared(collection, candidates, runs, cells, failures, {name: repr(r) for name, r in rankers.items()})
 
 
 def effectiveness(

@@ -152,11 +152,12 @@ class Asked:
         """The measures that are asked for, all by default."""
         from whyrank.tables.fidelity import measures_of
 
-        return list(self.some or measures_of(self.ks))
+        return list(dict.fromkeys(self.some or measures_of(self.ks)))
 
     def check(self, out: str | None) -> None:
         """Raise an error for what cannot be done, or cannot be written."""
         from whyrank.contrasts.correction import adjust
+        from whyrank.core.files import check_place
         from whyrank.tables.fidelity import check_settings, measures_of
 
         check_settings(self.ks, self.missing)
@@ -165,6 +166,8 @@ class Asked:
             raise UnknownName("measure of fidelity", name, measures_of(self.ks))
         if out is not None and not out.endswith(SUFFIXES):
             raise BadInput(out, "fidelity cannot be written so", f"end the name in {' or '.join(SUFFIXES)}")
+        if out is not None:
+            check_place(out)
         if self.baseline not in self.surrogates:
             raise UnknownName("baseline among the surrogates", self.baseline, self.surrogates)
         self._check_lists()

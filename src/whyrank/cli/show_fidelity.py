@@ -31,7 +31,9 @@ def tables(found: Found, alpha: float, correction: str) -> None:
 
 def json_text(found: Found, per_query: bool = False) -> str:
     """All rows as JSON; with `per_query` also the value of every query, null where it is undefined."""
-    whole: dict[str, Any] = {"settings": found.settings, "fidelity": [asdict(row) for row in found.rows]}
+    whole: dict[str, Any] = {"settings": found.settings}
+    whole["rankers"] = {each.collection.name: each.identities for each in found.compared}
+    whole["fidelity"] = [asdict(row) for row in found.rows]
     whole["differences"] = [asdict(row) for row in found.differences]
     whole["effectiveness"] = [
         {"collection": name, **{k: v for k, v in asdict(row).items() if k != "per_query"}}

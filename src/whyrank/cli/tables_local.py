@@ -78,18 +78,34 @@ def local_to_global(
     o.check_filled(out=out, candidates=candidates, analyzer=analyzer, stats=stats, store=store)
     o.check_filled(explanations=explanations, precision=precision)
     writer(out)
+    _check_places(out, explanations)
     settings = LocalSettings(method, variant, depth, top, words, samples, pool, threshold, seed)
     chosen = analyzer or default_analyzer()
     opened = setup.open_collection(collection, strict)
     [ranker] = setup.open_rankers([target], opened, chosen, stats, precision)
     given = setup.open_run(opened, candidates, strict) if candidates else None
     engine = setup.make_engine(executor, batch_size, store)
-    learned = learn_local(opened, ranker, engine, settings, chosen, queries, given)
+    how = {"candidates": candidates, "stats": stats, "precision": precision}
+    learned = learn_local(opened, ranker, engine, settings, chosen, queries, given, how)
     setup.report_failures(learned.failures)
     learned.table.save(out)
     if explanations:
         _write(learned.explained, explanations)
     _conclude(learned.explained, len(learned.table), learned.table.facts["analyzer"], out)
+
+
+def _check_places(out: str, explanations: str | None) -> None:
+    """What cannot be written is said before anything is scored."""
+    from pathlib import Path
+
+    from whyrank.core.errors import WhyrankError
+    from whyrank.core.files import check_place
+
+    check_place(out)
+    if explanations is not None:
+        check_place(explanations)
+        if Path(explanations).resolve() == Path(out).resolve():
+            raise WhyrankError("--out and --explanations name one file; give each one of its own")
 
 
 def _write(explained: Sequence[Explained], path: str) -> None:

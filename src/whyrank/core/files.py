@@ -18,9 +18,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     A link is followed; what is there and no ordinary file (a folder, a device) is left alone.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise BadInput(path, "is no ordinary file, so it is not replaced", "name another file")
+    target = _target(path)
     beside = _beside(target, path)
     try:
         yield Path(beside)
@@ -31,13 +29,34 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         Path(beside).unlink(missing_ok=True)
 
 
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Raise an error where no file can be written, before long work goes into what it is to hold."""
+    target = _target(path)
+    folder = next(each for each in target.parents if each.exists())
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise BadInput(path, "is no ordinary file, so it is not replaced", "name another file")
+    return target
+
+
+def _unwritable(path: str | os.PathLike[str], error: OSError) -> BadInput:
+    return BadInput(path, f"cannot be written ({error.strerror or error})", "choose another place")
+
+
 def _beside(target: Path, given: str | os.PathLike[str]) -> str:
     """An empty file in the folder of the target, under a hidden name."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
     except OSError as error:
-        raise BadInput(given, f"cannot be written ({error.strerror or error})", "choose another place") from None
+        raise _unwritable(given, error) from None
     os.close(handle)
     return beside
 

@@ -20,13 +20,25 @@ class OpenedRun(NamedTuple):
 
 def open_run(collection: Collection, name: str, strict: bool = False) -> OpenedRun:
     """The run of this name, else the run file at this path; an error when it has no query of the collection."""
-    if name in collection.runs:
-        return OpenedRun(collection.runs[name], [])
-    run = read_run(name)
-    notes = References(collection.queries, collection.docs, strict).check(Path(name), run)
-    if not run.keys() & collection.queries.keys():
+    opened = _own(collection, name) if name in collection.runs else _file(collection, name, strict)
+    if not opened.run.keys() & collection.queries.keys():
         raise BadInput(name, f"has no query of collection {collection.name}", "take a run of its queries")
-    return OpenedRun(run, notes)
+    return opened
+
+
+def _own(collection: Collection, name: str) -> OpenedRun:
+    """A run of the collection; what is odd about it joins the notes of the collection when it is read."""
+    known = len(collection.notes)
+    run = collection.runs[name]
+    return OpenedRun(run, list(collection.notes[known:]))
+
+
+def _file(collection: Collection, name: str, strict: bool) -> OpenedRun:
+    if not Path(name).exists():
+        runs = ", ".join(collection.runs) or "none"
+        raise BadInput(name, "there is no such run file", f"runs of {collection.name}: {runs}")
+    run = read_run(name)
+    return OpenedRun(run, References(collection.queries, collection.docs, strict).check(Path(name), run))
 
 
 def first_stage(collection: Collection) -> str | None:

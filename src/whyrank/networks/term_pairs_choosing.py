@@ -11,7 +11,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from whyrank.networks.term_pairs_scorer import PairScorer
 
-_TRIED = ("graph", "triton", "gelu", "fused")
+_TRIED = ("graph", "triton", "gelu", "joined", "fused")
 _ROUNDS = 5
 _APART = 0.03  # of weights between 0 and 1: several times what rounding to bf16 does in a whole encoder
 

@@ -25,8 +25,9 @@ class Tiles(NamedTuple):
 
 
 class KernelOperations(Operations):
-    """`triton`: attention and sums with norms; `gelu`: also the activation; `fused`: also whole halves of layers.
+    """`triton`: attention, and sums with norms; `gelu`: also the activation in the product before it.
 
+    `joined` has also sum and norm in the product before them, `fused` the whole second half of a layer in one kernel.
     `lt` is `triton` with the activation in the library's product, which has GELU in its tanh form only.
     """
 
@@ -37,15 +38,20 @@ class KernelOperations(Operations):
         self.way, self.tiles, self.kernels = way, tiles or Tiles(), term_pairs_kernels
         self.inner = int(weights.layers[0].up.weight.shape[0])
         self.part = weights.width // 3
+        self.attends = self.size >= 16 and self.size & (self.size - 1) == 0
         power = self.part & (self.part - 1) == 0 and weights.width % 3 == 0 and 16 <= self.part <= _WIDEST
-        self.fuses = way == "fused" and power and weights.erf and self.inner % self.tiles.feed[1] == 0
+        step = self.tiles.project[1]
+        self.fuses = way in ("joined", "fused") and power and weights.width % step == 0 == self.inner % step
+        self.feeds = way == "fused" and power and weights.erf and self.inner % self.tiles.feed[1] == 0
 
     def attend(self, qkv: Tensor, length: int) -> Tensor:
         """Attention within texts of `length` pieces that lie end to end."""
-        return self._attended(qkv, None, len(qkv), length)
+        return self._attended(qkv, None, len(qkv), length) if self.attends else super().attend(qkv, length)
 
     def attend_rows(self, table: Tensor, rows: Tensor) -> Tensor:
         """The same from rows of a table, which stays in the GPU's cache."""
+        if not self.attends:
+            return super().attend_rows(table, rows)
         return self._attended(table, rows.reshape(-1), rows.numel(), rows.shape[1])
 
     def _attended(self, qkv: Tensor, rows: Tensor | None, tokens: int, length: int) -> Tensor:
@@ -61,6 +67,8 @@ class KernelOperations(Operations):
 
     def attend_first(self, query: Tensor, keys: Tensor, length: int) -> Tensor:
         """Attention of the first position of each text."""
+        if not self.attends:
+            return super().attend_first(query, keys, length)
         tile, warps, stages = self.tiles.attend
         tile = max(tile, _power(length))
         out = torch.empty_like(query)
@@ -99,7 +107,7 @@ class KernelOperations(Operations):
 
     def feed(self, states: Tensor, layer: Layer) -> Tensor:
         """The second half of a layer: in one kernel, in three, or with torch's activation."""
-        if self.fuses:
+        if self.feeds:
             return self._fed(states, layer)
         if self.way == "lt" and self.weights.erf:
             inner = torch._addmm_activation(layer.up.bias, states, layer.up.weight.T, use_gelu=True)

@@ -12,8 +12,9 @@ Ways to compute the same:
     triton     attention of many small texts, and sum with normalisation, as kernels of our own, as a CUDA graph
     gelu       the same, with the activation inside the product before it
     lt         as triton, with the activation in the library's product, in its tanh form: not quite the same
-    fused      each half of a layer in one kernel
-    auto       on a GPU whichever of graph, triton, gelu and fused is fastest there and agrees with eager; else eager
+    joined     as gelu, with sum and norm inside the product before them
+    fused      as joined, with the second half of a layer in one kernel
+    auto       on a GPU the fastest of graph, triton, gelu, joined and fused that agrees with eager; else eager
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from whyrank.networks.term_pairs_layers import Operations, logits
 from whyrank.networks.term_pairs_terms import Group, Side
 from whyrank.networks.term_pairs_weights import can_be_fused, weights_of
 
-WAYS = ("auto", "model", "eager", "compile", "compile-broadcast", "graph", "triton", "gelu", "lt", "fused")
-KERNELS = ("triton", "gelu", "lt", "fused")
+WAYS = ("auto", "model", "eager", "compile", "compile-broadcast", "graph", "triton", "gelu", "lt", "joined", "fused")
+KERNELS = ("triton", "gelu", "lt", "joined", "fused")
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
-TOKENS = {"cpu": 1 << 12, "cuda": 1 << 17}  # pieces of a batch
+TOKENS = {"cpu": 1 << 11, "cuda": 1 << 17}  # pieces of a batch
 _GRAPHS = ("graph", *KERNELS)
 _LONGEST = 32  # pieces of a pair up to which kernels of our own are used
 Numbers = npt.NDArray[np.integer[Any]]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b, sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,9 +36,6 @@ class RunFile:
         return RunRanker(self.name, self._run(setting.collection), setting.collection)
 
     def _run(self, collection: Collection) -> Run:
-        if self.resource not in collection.runs and not Path(self.resource).exists():
-            known = ", ".join(collection.runs) or "none"
-            raise BadInput(self.resource, "there is no such run file", f"runs of {collection.name}: {known}")
         run = open_run(collection, self.resource).run
         if not any(d in collection.docs for q in run.keys() & collection.queries.keys() for d in run[q]):
             what = f"none of the {sum(map(len, run.values())):,} scored pairs is one of collection {collection.name}"

@@ -66,7 +66,8 @@ def check_few(
 def _judge(what: str, table: TermTable, analyzer: Analyzer, share: float, wrong: bool, told: str) -> None:
     """An error or a warning where the share of known words is too small."""
     learned = table.facts.get("analyzer", analyzer.id)
-    line = f"{what} was learned with {learned} and is looked up with {analyzer.id}"
+    line = f"{what} was learned with {learned} and" if "analyzer" in table.facts else what
+    line += f" is looked up with {analyzer.id}"
     line += f"; {told}" if share < FEW else ""
     if wrong or (share < FEW and learned != analyzer.id):
         raise WhyrankError(f"{line}; name the analyzer that it was learned with, or learn another table")

@@ -25,10 +25,10 @@ def candidates_for(
     collection: Collection, queries: Mapping[str, str], depth: int = 1000, given: Run | None = None,
     analyzer: str = "lucene",
 ) -> Run:  # fmt: skip
-    """The best `depth` documents of each query: of a given run, else of BM25."""
+    """The best `depth` documents of each query: of a given run, as far as the collection has them, else of BM25."""
     if given is None:
         return LexicalIndex.of(first_ranker(collection, analyzer), collection.docs).search(queries, depth)
-    known = {q: given[q] for q in queries if q in given}
+    known = {q: {d: s for d, s in given[q].items() if d in collection.docs} for q in queries if q in given}
     return {q: {d: docs[d] for d in ranking(docs)[:depth]} for q, docs in known.items()}
 
 

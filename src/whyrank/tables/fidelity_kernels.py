@@ -36,12 +36,12 @@ def compare(target: Floats, surrogate: Floats, offsets: Ints, ks: Ints, out: Flo
 @njit(cache=True, nogil=True)
 def dense_ranks(values: Floats) -> Ints:
     """0 for the smallest value, 1 for the next larger one, and so on; equal values have one rank."""
-    order, ranks, rank = np.argsort(values), np.empty(len(values), np.int64), 0
-    for i in range(len(order)):
-        if i > 0 and values[order[i]] != values[order[i - 1]]:
-            rank += 1
-        ranks[order[i]] = rank
-    return ranks
+    ordered, n = np.sort(values), min(1, len(values))
+    for i in range(1, len(ordered)):
+        if ordered[i] != ordered[n - 1]:
+            ordered[n] = ordered[i]
+            n += 1
+    return np.searchsorted(ordered[:n], values)
 
 
 @njit(cache=True, nogil=True)

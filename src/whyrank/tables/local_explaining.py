@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from whyrank.tables.local_bm25 import expansion
 
 METHODS = ("occlusion", "lime", "bm25")
 VARIANTS = ("plain", "min-frequency", "uniform")
+CHARACTERS = 50_000_000  # of changed texts that are scored together: those of a long text would fill any memory
 DIGITS = 6  # weights are compared with so many digits of the largest one; the rest depends on batches
 
 
@@ -87,7 +88,7 @@ def explain_lists(
     scores, failures = _scored(lists, parts, target, engine)
     totals: list[dict[str, float]] = [{} for _ in lists]
     for part, values in zip(parts, scores, strict=True):
-        for term, weight in zip(part.masked.terms, part.weights(values, settings.method).tolist(), strict=True):
+        for term, weight in zip(part.masked.terms, part.weights(values).tolist(), strict=True):
             totals[part.number][term] = totals[part.number].get(term, 0.0) + weight
     return Explanations([best_words(total, settings.words) for total in totals], failures)
 
@@ -105,17 +106,18 @@ def best_words(weights: Mapping[str, float], most: int) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One document of one list, and the terms to keep in each of its changed texts."""
+    """One document of one list, and the terms to keep in each of its changed texts; None for occlusion."""
 
     number: int
     masked: local_masks.MaskedText
-    masks: Flags
+    masks: Flags | None = None
 
     def texts(self) -> Iterator[str]:
-        return (self.masked.text(mask) for mask in self.masks)
+        masks = local_masks.occlusion_masks(len(self.masked.terms)) if self.masks is None else self.masks
+        return (self.masked.text(mask) for mask in masks)
 
-    def weights(self, scores: Floats, method: str) -> Floats:
-        if method == "occlusion":
+    def weights(self, scores: Floats) -> Floats:
+        if self.masks is None:
             return local_masks.occlusion_weights(scores)
         return local_masks.lime_weights(self.masks, scores)
 
@@ -127,7 +129,7 @@ def _parts(lists: Sequence[RankedList], bm25: LexicalRanker, settings: LocalSett
             if not masked.terms:
                 continue
             if settings.method == "occlusion":
-                yield _Part(number, masked, local_masks.occlusion_masks(len(masked.terms)))
+                yield _Part(number, masked)
             else:
                 random = generator(settings.seed, "lime", each.query, text)
                 yield _Part(number, masked, local_masks.lime_masks(len(masked.terms), settings.samples, random))
@@ -137,9 +139,27 @@ def _scored(
     lists: Sequence[RankedList], parts: Sequence[_Part], target: Ranker, engine: Engine
 ) -> tuple[list[Floats], list[Failure]]:
     """The scores of all changed texts, by part."""
-    sizes = [len(part.masks) for part in parts]
-    texts = [text for part in parts for text in part.texts()]
-    query: Codes = np.repeat(np.array([part.number for part in parts], np.int32), sizes)
-    doc: Codes = np.arange(len(texts), dtype=np.int32)
-    found = engine.score(target, [each.query for each in lists], texts, query, doc)
-    return np.split(found.values, np.cumsum(sizes)[:-1]) if parts else [], found.failures
+    scores: list[list[float]] = [[] for _ in parts]
+    failures: list[Failure] = []
+    for some in _together((place, text) for place, part in enumerate(parts) for text in part.texts()):
+        query: Codes = np.array([parts[place].number for place, _ in some], np.int32)
+        doc: Codes = np.arange(len(some), dtype=np.int32)
+        found = engine.score(target, [each.query for each in lists], [text for _, text in some], query, doc)
+        failures += found.failures
+        for (place, _), score in zip(some, found.values.tolist(), strict=True):
+            scores[place].append(score)
+    return [np.array(each) for each in scores], failures
+
+
+def _together(texts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """As many texts at a time as memory holds with ease."""
+    some: list[tuple[int, str]] = []
+    size = 0
+    for each in texts:
+        some.append(each)
+        size += len(each[1])
+        if size > CHARACTERS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some

@@ -16,7 +16,8 @@ from whyrank.tables.local_explaining import LocalSettings
 class LocalToGlobal:
     """Local explanations of a ranker's lists, added up: how often a word explains the lists of a query term.
 
-    The settings are those of `LocalSettings`; `analyzer` and `queries` those of `learn_local`.
+    The settings are those of `LocalSettings`; `analyzer` and `queries` those of `learn_local`. The target is opened
+    with `stats` and `precision`; `candidates` is a run of the collection, or a run file, in the place of BM25's.
     """
 
     target: str
@@ -31,10 +32,13 @@ class LocalToGlobal:
     seed: int = 0
     analyzer: str | None = None
     queries: int | None = None
+    candidates: str | None = None
+    stats: str | None = None
+    precision: str | None = None
 
     def __post_init__(self) -> None:
-        check_text("local-to-global: target", self.target)
-        check_text("local-to-global: analyzer", self.analyzer)
+        for name in ("target", "analyzer", "candidates", "stats", "precision"):
+            check_text(f"local-to-global: {name}", getattr(self, name))
         if self.queries is not None:
             check_whole("local-to-global: queries", self.queries, 1)
         _ = self.settings
@@ -51,6 +55,7 @@ class LocalToGlobal:
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of a collection; nothing is kept of the scores."""
+        from whyrank.data import open_run
         from whyrank.rankers import Setting, open_ranker
         from whyrank.scoring import Engine
         from whyrank.tables.local_to_global import default_analyzer, learn_local
@@ -58,5 +63,7 @@ class LocalToGlobal:
         if collection is None:
             raise WhyrankError("local-to-global learns from the queries and documents of a collection; give one")
         chosen = self.analyzer or default_analyzer()
-        target = open_ranker(self.target, Setting(collection, chosen))
-        return learn_local(collection, target, Engine(), self.settings, chosen, self.queries).table
+        target = open_ranker(self.target, Setting(collection, chosen, self.stats, self.precision))
+        given = open_run(collection, self.candidates).run if self.candidates else None
+        opened = {"candidates": self.candidates, "stats": self.stats, "precision": self.precision}
+        return learn_local(collection, target, Engine(), self.settings, chosen, self.queries, given, opened).table

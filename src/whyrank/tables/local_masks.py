@@ -6,7 +6,7 @@ is to take out every word that belongs to it. Terms of the query stay.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,9 +45,11 @@ class MaskedText:
         )
 
 
-def occlusion_masks(terms: int) -> Flags:
-    """The whole text, and then one text without each term."""
-    return np.concatenate([np.ones((1, terms), np.bool_), ~np.eye(terms, dtype=np.bool_)])
+def occlusion_masks(terms: int) -> Iterator[Flags]:
+    """The whole text, and then one text without each term; a long text has too many to hold all masks at once."""
+    yield np.ones(terms, np.bool_)
+    for term in range(terms):
+        yield np.arange(terms) != term
 
 
 def occlusion_weights(scores: Floats) -> Floats:
@@ -78,9 +80,13 @@ def lime_weights(masks: Flags, scores: Floats) -> Floats:
 
 
 def ridge(columns: Floats, values: Floats, weights: Floats, alpha: float) -> Floats:
-    """The b of weighted ridge regression: sum of w (v - c - x b)^2 + alpha |b|^2 is smallest; c is free."""
-    share = weights / weights.sum()
-    x, v = columns - share @ columns, values - share @ values
-    inner = x.T @ (weights[:, None] * x) + alpha * np.eye(x.shape[1])
-    found: Floats = np.linalg.solve(inner, x.T @ (weights * v))
-    return found
+    """The b of weighted ridge regression: sum of w (v - c - x b)^2 + alpha |b|^2 is smallest; c is free.
+
+    The system has a line for each column or each value, whichever are fewer: a long text has thousands of columns.
+    """
+    share, root = weights / weights.sum(), np.sqrt(weights)
+    x, v = root[:, None] * (columns - share @ columns), root * (values - share @ values)
+    rows, wide = x.shape
+    if wide <= rows:
+        return np.asarray(np.linalg.solve(x.T @ x + alpha * np.eye(wide), x.T @ v))
+    return np.asarray(x.T @ np.linalg.solve(x @ x.T + alpha * np.eye(rows), v))

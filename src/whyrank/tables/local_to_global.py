@@ -30,6 +30,7 @@ from whyrank.data.term_table import TermTable
 from whyrank.rankers.lexical import LexicalRanker
 from whyrank.rankers.run import RunRanker
 from whyrank.scoring import Engine, Failure
+from whyrank.scoring.failures import one_line
 from whyrank.tables.candidates import candidates_for, first_ranker, scored
 from whyrank.tables.local_explaining import LocalSettings, RankedList, explain_lists
 from whyrank.tables.local_learner import LocalToGlobal
@@ -66,6 +67,7 @@ def default_analyzer() -> str:
 def learn_local(
     collection: Collection, target: Ranker, engine: Engine, settings: LocalSettings | None = None,
     analyzer: str | None = None, queries: int | None = None, candidates: Run | None = None,
+    opened: Mapping[str, Any] | None = None,
 ) -> Learned:  # fmt: skip
     """Explain the lists of a target and add the explanations up.
 
@@ -77,6 +79,7 @@ def learn_local(
         analyzer: what a term is; `default_analyzer` by default.
         queries: so many, drawn at random; all by default.
         candidates: a run in the place of what BM25 retrieves.
+        opened: the `candidates`, `stats` and `precision` of the learner's call string, to open them again.
     """
     settings = settings or LocalSettings()
     check_target(target, settings)
@@ -84,8 +87,12 @@ def learn_local(
     chosen = drawn(collection.queries, queries, settings.seed)
     found, failures = _explanations(collection, chosen, target, engine, bm25, settings, candidates)
     explained, more = aligned(found, target, engine, settings.variant)
-    facts = _facts(collection, target, bm25, settings, queries, len(chosen))
-    return Learned(table_of(explained, settings, facts), explained, [*failures, *more])
+    learner = LocalToGlobal(
+        target.name, **asdict(settings), analyzer=bm25.analyzer.id, queries=queries, **opened or {}
+    )
+    facts = _facts(collection, target, bm25, learner, len(chosen), candidates)
+    table = table_of(explained, settings, facts, [*failures, *more])
+    return Learned(table, explained, [*failures, *more])
 
 
 def check_target(target: Ranker, settings: LocalSettings) -> None:
@@ -179,29 +186,40 @@ def pair_weights(explained: Sequence[Explained], variant: str) -> dict[Pair, flo
     return {pair: count / occurrences[pair[0]] for pair, count in seen.items() if count >= least}
 
 
-def table_of(explained: Sequence[Explained], settings: LocalSettings, facts: Mapping[str, Any]) -> TermTable:
-    """The table of the explanations, without weights below the threshold."""
+def table_of(
+    explained: Sequence[Explained],
+    settings: LocalSettings,
+    facts: Mapping[str, Any],
+    failures: Sequence[Failure] = (),
+) -> TermTable:
+    """The table of the explanations, without weights below the threshold; failures say why there may be none."""
     weights = pair_weights(explained, settings.variant)
     kept = sorted(pair for pair, weight in weights.items() if weight >= settings.threshold)
     if not kept:
         raise WhyrankError(
-            f"none of {len(explained):,} queries gave a pair of terms for the table; take more queries, a larger "
-            "--depth, or another --method or --variant"
+            f"none of {len(explained):,} queries gave an entry of the table; "
+            + _remedy(len(weights), settings, failures)
         )
     terms, words = ([pair[side] for pair in kept] for side in (0, 1))
     return TermTable.from_triples(terms, words, [weights[pair] for pair in kept], **facts)
 
 
+def _remedy(below: int, settings: LocalSettings, failures: Sequence[Failure]) -> str:
+    """What to do about a table without entries."""
+    if below:
+        return f"all {below:,} pairs weigh less than --threshold {settings.threshold:g}; lower it"
+    if failures:
+        return f"{len(failures):,} pairs have no finite score ({one_line(failures[0].reason)}); mend the target"
+    return "take more queries, a larger --depth, or another --method or --variant"
+
+
 def _facts(
-    collection: Collection,
-    target: Ranker,
-    bm25: LexicalRanker,
-    settings: LocalSettings,
-    most: int | None,
-    queries: int,
-) -> dict[str, Any]:
-    learner = LocalToGlobal(target.name, **asdict(settings), analyzer=bm25.analyzer.id, queries=most)
+    collection: Collection, target: Ranker, bm25: LexicalRanker, learner: LocalToGlobal, queries: int,
+    given: Run | None,
+) -> dict[str, Any]:  # fmt: skip
+    source = "bm25" if given is None else repr(RunRanker(learner.candidates or "run", given, collection))
     return {
-        **asdict(settings), "learner": learner.name, "analyzer": bm25.analyzer.id, "collection": collection.name,
-        "ranker": repr(target), "queries": queries, "first_stage": repr(bm25),
+        **asdict(learner.settings), "learner": learner.name, "analyzer": bm25.analyzer.id,
+        "collection": collection.name, "ranker": repr(target), "queries": queries, "first_stage": repr(bm25),
+        "candidates": source,
     }  # fmt: skip

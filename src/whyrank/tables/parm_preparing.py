@@ -33,6 +33,7 @@ from whyrank.training.recipe import Recipe
 from whyrank.training.sources import Sources, check_settings, new_network
 
 BUNDLED = "bundled"
+_TEXT = 256  # pieces of a text that a bi-encoder must read, to be asked elsewhere as it is here
 Say = Callable[[str], None]
 
 
@@ -175,8 +176,18 @@ def _occluded(made: ParmPrepared, ranker: Ranker, engine: Engine) -> ParmPrepare
 
 
 def _means(folder: Path) -> bool:
-    """Whether a bi-encoder takes the mean of its hidden states and nothing else."""
-    pooling = config_of(folder, "1_Pooling/config.json")
-    plain = pooling.get("pooling_mode_mean_tokens", True) and not pooling.get("pooling_mode_cls_token", False)
-    similarity = config_of(folder, "config_sentence_transformers.json").get("similarity_fn_name") or "cosine"
-    return bool(plain) and similarity == "cosine" and not (folder / "2_Dense").is_dir()
+    """Whether a bi-encoder compares means of hidden states by cosine, and does nothing else."""
+    pooling, declared = (
+        config_of(folder, "1_Pooling/config.json"),
+        config_of(folder, "config_sentence_transformers.json"),
+    )
+    mode = pooling.get("pooling_mode") or ("mean" if pooling.get("pooling_mode_mean_tokens", True) else "other")
+    others = [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on is True]
+    longest = config_of(folder, "sentence_bert_config.json").get("max_seq_length") or 512
+    plain = (
+        mode == "mean"
+        and set(others) <= {"pooling_mode_mean_tokens"}
+        and not any((declared.get("prompts") or {}).values())
+    )
+    cosine = (declared.get("similarity_fn_name") or "cosine") == "cosine"
+    return plain and cosine and longest >= _TEXT and not list(folder.glob("*_Dense"))

@@ -86,15 +86,14 @@ def pair_logits(
     """Logits of the pairs (query[i], doc[i]) of terms, whose pieces `ids` holds."""
     kind, found = device.split(":", maxsplit=1)[0], np.empty(len(query), np.float32)
     sizes = np.array([len(row) for row in ids], np.int64)
-    total = sizes[query] + sizes[doc]
+    total = (sizes[query] + sizes[doc]).astype(np.int16)  # sorted by radix, which is much faster
     order, packer = np.argsort(total, kind="stable"), Packer(ids, ids, network.pieces.special, device)
     half = torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda")
     network.to(device).eval()
     with torch.inference_mode(), half, Progress("scoring pairs of terms", len(query)) as progress:
-        for size in np.unique(total):
-            rows = order[np.searchsorted(total[order], size) : np.searchsorted(total[order], size, "right")]
-            for part in np.array_split(rows, -(-len(rows) * int(size + 3) // _TOKENS.get(kind, 1 << 12))):
-                found[part] = network(_even(packer(query[part], doc[part]), int(size) + 3)).float().cpu().numpy()
+        for size, rows in enumerate(np.split(order, np.cumsum(np.bincount(total))[:-1])):
+            for part in _parts(rows, max(1, _TOKENS.get(kind, 1 << 12) // (size + 3))):
+                found[part] = network(_even(packer(query[part], doc[part]), size + 3)).float().cpu().numpy()
                 progress.step(len(part))
     return found
 
@@ -138,6 +137,10 @@ def _first_highest(values: npt.NDArray[np.float32], starts: Ints, sizes: Ints) -
 def _distinct(keys: Ints, device: str) -> tuple[Ints, Ints]:
     found, back = torch.unique(torch.from_numpy(keys).to(device), return_inverse=True)
     return found.cpu().numpy(), back.cpu().numpy()
+
+
+def _parts(rows: Ints, most: int) -> list[Ints]:
+    return [rows[start : start + most] for start in range(0, len(rows), most)]
 
 
 def _even(packed: dict[str, Tensor], size: int) -> dict[str, Tensor]:

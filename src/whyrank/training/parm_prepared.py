@@ -128,7 +128,10 @@ def save_parm(folder: Path, prepared: ParmPrepared, bits: int = 32, beside: Path
     else:
         _check_same(prepared, beside)
         told |= {"beside": os.path.relpath(beside, folder)}
-    told |= {"bundled": BUNDLED in [teacher.resolve() for teacher in prepared.sources.teachers]}
+    told |= {
+        "bundled": _is_bundled(*prepared.sources.teachers),
+        "from_bundled": _is_bundled(prepared.sources.encoder),
+    }
     write_text(folder / _RUN, json.dumps(told, indent=1, default=str) + "\n")
 
 
@@ -139,9 +142,7 @@ def load_parm(folder: Path) -> ParmPrepared:
         place = folder / told["beside"] if "beside" in told else folder
         texts, found = read_values(place / _TEXTS), read_arrays(place / _ARRAYS)
         widen(place)
-        sources = load_sources(place)
-        if told["bundled"]:
-            sources = replace(sources, teachers=[BUNDLED])
+        sources = _sources(load_sources(place), told)
         terms = Terms(texts["terms"], **_named(found, "terms_"))
         other = Occlusion(**_named(found, "occlusion_")) if "occlusion_values" in found else None
         return ParmPrepared(
@@ -158,9 +159,27 @@ def _save_all(folder: Path, prepared: ParmPrepared, bits: int) -> None:
     write_arrays(folder / _ARRAYS, prepared._arrays())
     for old in folder.rglob("*.safetensors*"):
         old.unlink()
-    travelling = [teacher for teacher in prepared.sources.teachers if teacher.resolve() != BUNDLED]
-    save_sources(folder, replace(prepared.sources, teachers=travelling))
+    given = prepared.sources
+    travelling = [teacher for teacher in given.teachers if not _is_bundled(teacher)]
+    encoder = None if _is_bundled(given.encoder) else given.encoder
+    save_sources(folder, replace(given, encoder=encoder, teachers=travelling))
     narrow(folder, bits)
+
+
+def _sources(kept: Sources, told: Mapping[str, Any]) -> Sources:
+    """What lies in the folder, and the bundled model where the run starts from it or asks it.
+
+    A run that starts from the bundled model asks the encoder that lies there, if there is no other model to ask.
+    """
+    teachers = [BUNDLED] if told["bundled"] else kept.teachers
+    if not told["from_bundled"]:
+        return replace(kept, teachers=teachers)
+    asked = [kept.encoder] if kept.encoder is not None and not teachers else teachers
+    return replace(kept, encoder=BUNDLED, teachers=asked)
+
+
+def _is_bundled(*folders: Path | None) -> bool:
+    return any(folder is not None and folder.resolve() == BUNDLED for folder in folders)
 
 
 def _check_same(prepared: ParmPrepared, beside: Path) -> None:
@@ -168,7 +187,7 @@ def _check_same(prepared: ParmPrepared, beside: Path) -> None:
     texts, arrays, mine = read_values(beside / _TEXTS), read_arrays(beside / _ARRAYS), prepared._arrays()
     same = texts["queries"] == list(prepared.queries) and texts["docs"] == list(prepared.docs)
     same = same and arrays.keys() == mine.keys() and all(np.array_equal(arrays[name], mine[name]) for name in mine)
-    travelling = [teacher for teacher in prepared.sources.teachers if teacher.resolve() != BUNDLED]
+    travelling = [teacher for teacher in prepared.sources.teachers if not _is_bundled(teacher)]
     if not same or travelling:
         raise BadInput(beside, "has other texts, or scores of another target", "prepare this run on its own")
 

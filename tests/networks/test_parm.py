@@ -1,0 +1,88 @@
+"""PaRM: its logit by hand, both heads, what it starts from, and inputs end to end."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from chunked_models import small_pieces
+
+from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.networks.batches import tensors
+from whyrank.networks.encoder import new_encoder
+from whyrank.networks.network import is_network, load, make, save, start
+from whyrank.networks.parm import ParmNetwork
+
+torch.set_num_threads(1)
+SHAPE = {"model_type": "bert", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "intermediate_size": 32, "max_position_embeddings": 40, "initializer_range": 0.3}  # fmt: skip
+QUERIES, DOCS = ["w1", "w2 w3", "unheard"], ["w4", "w1", "w5 w6 w7 w8 w9"]
+
+
+@pytest.fixture
+def pieces(tmp_path):
+    (tmp_path / "tokens").mkdir()
+    return small_pieces(tmp_path / "tokens")
+
+
+def parm(pieces, architecture="parm", **settings):
+    torch.manual_seed(1)
+    encoder = new_encoder({**SHAPE, "vocab_size": len(pieces)})
+    return make(architecture, encoder, pieces, max_query=6, max_doc=12, **settings).eval()
+
+
+@pytest.mark.parametrize("head", ["deep", "affine"])
+def test_the_logit_by_hand(pieces, head):
+    network = parm(pieces, head=head)
+    with torch.inference_mode():
+        found = network.score_texts(QUERIES, DOCS)
+        for i, (query, doc) in enumerate(zip(QUERIES, DOCS, strict=True)):
+            asked, told = network.query_ids([query])[0], network.doc_ids([doc])[0]
+            special = pieces.special
+            row = [special["cls"], *asked, special["sep"], *told, special["sep"]]
+            types = [0] * (len(asked) + 2) + [1] * (len(told) + 1)
+            given = {"input_ids": torch.tensor([row]), "token_type_ids": torch.tensor([types])}
+            state = network.encoder.model(**given).last_hidden_state[0, 0]
+            if head == "deep":
+                state = torch.tanh(network.inner.weight @ state + network.inner.bias)
+                state = (network.middle.weight @ state + network.middle.bias).clamp(min=0)
+            expected = network.outer.weight[0] @ state + network.outer.bias[0]
+            torch.testing.assert_close(found[i], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("head", ["deep", "affine"])
+def test_a_saved_network_is_the_same(tmp_path, pieces, head):
+    network = parm(pieces, head=head)
+    save(network, tmp_path / "net", target="some ranker")
+    again = load(tmp_path / "net")
+    assert isinstance(again, ParmNetwork)
+    assert again.settings == network.settings
+    assert torch.equal(again.score_texts(QUERIES, DOCS), network.score_texts(QUERIES, DOCS))
+    assert set(dict(again.named_parameters())) == set(dict(network.named_parameters()))
+
+
+def test_end_to_end_is_as_padded(pieces):
+    network = parm(pieces)
+    sides = network.query_ids(QUERIES), network.doc_ids(DOCS)
+    assert network.packs
+    with torch.inference_mode():
+        found = [network(tensors(made)) for made in (network.packed(*sides), network.arrays(*sides))]
+    torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-5)
+
+
+def test_it_starts_from_a_network_trained_here(tmp_path, pieces):
+    other = parm(pieces, "cross")
+    folder = tmp_path / "net"
+    save(other, folder)
+    assert is_network(folder)
+    assert not is_network(tmp_path / "nothing")
+    found = start("parm", folder, max_query=3, max_doc=5)
+    assert (found.max_query, found.max_doc, found.training) == (3, 5, True)
+    theirs = other.encoder.state_dict()
+    assert all(torch.equal(tensor, theirs[name]) for name, tensor in found.encoder.state_dict().items())
+    with pytest.raises(WhyrankError, match="is taken whole"):
+        start("parm", folder, [0])
+
+
+def test_no_such_head(pieces):
+    with pytest.raises(UnknownName, match="unknown head of parm 'deeper'; did you mean 'deep'"):
+        parm(pieces, head="deeper")
