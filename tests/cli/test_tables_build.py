@@ -52,6 +52,7 @@ def test_three_steps_give_the_same(whyrank, place):
     code, _, err = whyrank("tables", "build", "parm", "--prepare", "there", "--query-terms", "6", "--doc-terms", "40")
     assert code == 0
     assert "6 x 40 terms" in err
+    assert " pieces on average: there" in err
     scored = subprocess.run(
         [sys.executable, "-m", "whyrank.networks.term_pairs", "there", "--device", "cpu"],
         check=True, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},

@@ -148,10 +148,13 @@ class TestErrors:
         with pytest.raises(WhyrankError, match=r"odd: none of the 3 scored pairs is one of collection toy"):
             opened(toy(odd=run), "run:odd")
 
-    @pytest.mark.parametrize("run", [{}, {"9": {"a": 1.0, "b": 1, "c": 2}}])
-    def test_no_query_in_common(self, run):
+    def test_no_query_in_common(self):
         with pytest.raises(WhyrankError, match="odd: has no query of collection toy"):
-            opened(toy(odd=run), "run:odd")
+            opened(toy(odd={"9": {"a": 1.0, "b": 1, "c": 2}}), "run:odd")
+
+    def test_an_empty_run(self):
+        with pytest.raises(WhyrankError, match="none of the 0 scored pairs"):
+            opened(toy(odd={}), "run:odd")
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,15 @@ def test_documents_of_one_side_are_dropped_or_zero():
     assert np.isnan(zero.values["kendall"][2])
 
 
+def test_a_k_beyond_any_list_is_undefined():
+    scores = {"q": {"a": 1.0, "b": 2.0, "c": 3.0}, "r": {"a": 1.0, "b": 2.0}}
+    found = compare_runs(scores, scores, ks=(1, 2, 3, 10**20)).values
+    assert found["top1"].tolist() == [1.0, 1.0]
+    assert found["top2"].tolist() == pytest.approx([1.0, np.nan], nan_ok=True)
+    assert np.isnan([*found["top3"], *found[f"top{10**20}"]]).all()
+    assert len(compare_runs({}, {}, ks=(10**20,)).queries) == 0
+
+
 def test_scores_that_are_no_numbers_count_as_missing():
     odd = {"q": {"a": 1.0, "b": float("inf"), "c": 3.0, "d": float("nan"), "e": 0.0}}
     found = compare_runs(odd, {"q": dict(zip("abcde", [1.0, 2.0, 3.0, 4.0, 0.0], strict=True))})

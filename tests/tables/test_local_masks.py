@@ -140,6 +140,8 @@ def test_the_expansion_that_makes_bm25_order_a_list():
     scores = np.array([4.0, 4.0, 1.0, 1.0])
     assert expansion(bm25, "cat", texts, scores, top=2, pool=10, most=3)[0] == "vehicle"
     assert "cat" not in expansion(bm25, "cat", texts, scores, top=4, pool=10, most=9)
+    every = expansion(bm25, "cat", texts, scores, top=4, pool=10, most=9)
+    assert expansion(bm25, "cat", texts, scores, top=4, pool=10**20, most=10**20) == every
     assert expansion(bm25, "cat", texts, scores, top=4, pool=10, most=1) == ["vehicle"]
     assert expansion(bm25, "cat", texts, np.ones(4), top=2, pool=10, most=3) == []
     assert expansion(bm25, "cat", ["cat"], np.ones(1), top=2, pool=10, most=3) == []

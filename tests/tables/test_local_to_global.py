@@ -291,7 +291,7 @@ def test_changed_texts_that_fill_memory_are_scored_in_parts(method, monkeypatch)
 
 @pytest.mark.parametrize(("options", "expected"), [
     ({"method": "shap"}, "occlusion"), ({"variant": "all"}, "uniform"), ({"top": 0}, "1 or more"),
-    ({"samples": 1}, "2 or more"), ({"threshold": 2.0}, "between 0 and 1"),
+    ({"samples": 1}, "2 or more"), ({"samples": 10**14}, "between 2 and 100000"), ({"threshold": 2.0}, "between 0 and 1"),
 ])  # fmt: skip
 def test_wrong_settings(options, expected):
     with pytest.raises(WhyrankError, match=expected):

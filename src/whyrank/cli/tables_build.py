@@ -133,7 +133,8 @@ def _prepare(asked: Build, folder: Path, bits: int, copy: bool) -> None:
 
     task = prepare_build(asked, folder, copy, bits)
     sides = len(task.queries.of_term), len(task.docs.of_term)
-    say(f"{sides[0]:,} x {sides[1]:,} terms, {plural(task.pairs, 'distinct pair')}: {folder}")
+    pairs = f"{plural(task.pairs, 'distinct pair')} of {task.pieces:.1f} pieces on average"
+    say(f"{sides[0]:,} x {sides[1]:,} terms, {pairs}: {folder}")
     say(f"score there with `python -m whyrank.networks.term_pairs {folder}{'' if copy else ' --network NETWORK'}`")
     say(f"then here: whyrank tables build --collect {folder} --out TABLE")
 

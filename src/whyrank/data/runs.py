@@ -21,7 +21,7 @@ class OpenedRun(NamedTuple):
 def open_run(collection: Collection, name: str, strict: bool = False) -> OpenedRun:
     """The run of this name, else the run file at this path; an error when it has no query of the collection."""
     opened = _own(collection, name) if name in collection.runs else _file(collection, name, strict)
-    if not opened.run.keys() & collection.queries.keys():
+    if opened.run and not opened.run.keys() & collection.queries.keys():
         raise BadInput(name, f"has no query of collection {collection.name}", "take a run of its queries")
     return opened
 

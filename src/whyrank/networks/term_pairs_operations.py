@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -143,5 +143,4 @@ def _parts(total: int, size: int) -> int:
 
 def _power(number: int) -> int:
     """The smallest power of two that is no less."""
-    found: Any = 1 << max(number - 1, 0).bit_length()
-    return int(found)
+    return 1 << max(number - 1, 0).bit_length()

@@ -86,6 +86,11 @@ class Task:
         """How many distinct pairs there are."""
         return len(self.queries.sequences) * len(self.docs.sequences)
 
+    @property
+    def pieces(self) -> float:
+        """Pieces of a pair on average, [CLS] and both [SEP] included."""
+        return 3 + sum(len(side.sequences.pieces) / len(side.sequences) for side in (self.queries, self.docs))
+
 
 def save_task(folder: Path, task: Task) -> None:
     """Write a task; the settings come last, so that a folder with them is whole."""

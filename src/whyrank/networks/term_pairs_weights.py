@@ -69,16 +69,8 @@ class Weights(NamedTuple):
 
 def can_be_fused(network: Network) -> bool:
     """Whether the encoder is a stack of BERT's layers, and the head one of PaRM's."""
-    return is_plain(getattr(network.encoder, "model", None) or _Nothing) and network.architecture == "parm"
-
-
-class _Nothing:
-    """No transformer at all."""
-
-    class config:  # noqa: N801
-        """Of no type."""
-
-        model_type = ""
+    model = getattr(network.encoder, "model", None)
+    return network.architecture == "parm" and model is not None and is_plain(model)
 
 
 def weights_of(network: Any, device: str, kind: torch.dtype) -> Weights:

@@ -29,9 +29,9 @@ class Doc2Query:
 
     MODEL is a hub id or a folder: a sequence-to-sequence model reads the text, a causal model a prompt with it. The
     queries are sampled (top-k 10, at most 64 tokens), seeded by `seed` and the text, and kept on disk by text, model,
-    n and seed. Only texts that are scored are expanded, all of a collection where it retrieves: analyzer and statistics (document frequencies, number of
-    documents, average length) are those of the collection as it is, not expanded; `ranker='bm25(stats=FILE)'` takes
-    them from elsewhere.
+    n and seed. Only texts that are scored are expanded, all of a collection where it retrieves: analyzer and
+    statistics (document frequencies, number of documents, average length) are those of the collection as it is, not
+    expanded; `ranker='bm25(stats=FILE)'` takes them from elsewhere.
 
     Nogueira and Lin, "From doc2query to docTTTTTquery", 2019.
     """

@@ -88,7 +88,8 @@ def compare_runs(target: Run, surrogate: Run, ks: Sequence[int] = KS, missing: s
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(documents)])
     x, y = (np.concatenate([np.zeros(0), *(each[side] for each in lists)]) for side in (0, 1))
     out = np.empty((len(queries), len(ORDERS) + len(ks)))
-    fidelity_kernels.compare(x, y, offsets, np.array(ks, np.int64), out)
+    most = int(documents.max(initial=0))  # for a larger k every overlap is undefined
+    fidelity_kernels.compare(x, y, offsets, np.array([min(k, most) for k in ks], np.int64), out)
     values = {name: out[:, i].copy() for i, name in enumerate(measures_of(ks))}
     return PerQuery(queries, documents, np.array([alone for _, _, alone in lists], np.int64), values)
 

@@ -41,7 +41,8 @@ def expansion(
     if not len(terms):
         return []
     base = bm25.scorer(tokens).score(query, rows)
-    chosen = greedy(dense_ranks(scores), base, np.ascontiguousarray(_gains(bm25, tokens, rows, terms).T), most, GAIN)
+    columns = np.ascontiguousarray(_gains(bm25, tokens, rows, terms).T)
+    chosen = greedy(dense_ranks(scores), base, columns, min(most, len(terms)), GAIN)
     return [bm25.analyzer.vocabulary.terms[terms[i]] for i in chosen]
 
 

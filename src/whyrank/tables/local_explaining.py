@@ -20,6 +20,7 @@ from whyrank.tables.local_bm25 import expansion
 METHODS = ("occlusion", "lime", "bm25")
 VARIANTS = ("plain", "min-frequency", "uniform")
 CHARACTERS = 50_000_000  # of changed texts that are scored together: those of a long text would fill any memory
+SAMPLES = 100_000  # texts of a document at most
 DIGITS = 6  # weights are compared with so many digits of the largest one; the rest depends on batches
 
 
@@ -57,6 +58,7 @@ class LocalSettings:
         for name in ("depth", "top", "words", "pool"):
             check_whole(name, getattr(self, name), 1)
         check_whole("samples", self.samples, 2)
+        check_number("samples", self.samples, 2, SAMPLES)
         check_number("threshold", self.threshold, 0, 1)
 
 

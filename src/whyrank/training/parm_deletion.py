@@ -14,7 +14,7 @@ def deletion_counts(kind: str, draws: Tensor, units: Tensor, part: Tensor) -> Te
     `paper`: Normal(u/2, u/2), cut to whole numbers from 1 to u - 1. `code`: with m = max(u - part, 1),
     Normal(m/2, m/2) from 0 to u - max(part // 2, 1). A text of one unit keeps it.
     """
-    mean = (units if kind == "paper" else (units - part).clamp(min=1)) / 2
+    mean = (units if kind == "paper" else (units - part).clamp(min=1)).double() / 2
     drawn = (mean + mean * draws).trunc().long()
     if kind == "paper":
         return torch.minimum(drawn.clamp(min=1), units - 1).clamp(min=0)
