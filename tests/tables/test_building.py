@@ -21,6 +21,7 @@ from whyrank.networks.term_pairs_results import Entries
 from whyrank.networks.term_pairs_running import How
 from whyrank.networks.term_pairs_task import Settings, Task
 from whyrank.networks.term_pairs_terms import distinct
+from whyrank.tables import table_learners
 from whyrank.tables.building import (
     Build,
     audit_file,
@@ -91,6 +92,21 @@ def test_audited_words_and_queries_bring_their_terms(place):
     for word, what in (("the", "drops it"), ("two words", "makes 2 terms")):
         with pytest.raises(WhyrankError, match=what):
             make_vocabulary(opened, "lucene", audited=[word])
+
+
+def test_the_learner_by_name_builds_the_same(place):
+    learner = table_learners.create("parm:parm(analyzer=whitespace,threshold=0.2,doc_terms=6,top=3)")
+    assert table_learners.create(learner.name) == learner
+    build = Build("parm", ["one"], "whitespace", doc_terms=6, settings=Settings(threshold=0.2))
+    expected = build_table(build, "t.parquet", top=3, say=QUIET).table
+    found = learner.learn(open_collection("one"))
+    assert list(found.rows()) == list(expected.rows())
+    assert found.facts["learner"] == learner.name
+    assert found.facts["collections"] == ["one"]
+    with pytest.raises(WhyrankError, match="give one"):
+        learner.learn()
+    with pytest.raises(WhyrankError, match="parm: top must be a whole number"):
+        table_learners.create("parm:parm(top=0)")
 
 
 def test_entries_are_those_of_pairs_scored_one_by_one(place):

@@ -15,7 +15,12 @@ from whyrank.training.recipe import FOLDER, Recipe, bundled_recipes, read_recipe
 from whyrank.training.sources import check_settings
 from whyrank.training.yaml_text import parse_yaml
 
-REAL = ("bundled", "parm", "stability-epic", "stability-vanilla")  # which learn from collections that have to be fetched
+REAL = (
+    "bundled",
+    "parm",
+    "stability-epic",
+    "stability-vanilla",
+)  # which learn from collections that have to be fetched
 
 
 def test_every_architecture_has_a_recipe():

@@ -1,4 +1,4 @@
-"""Learning term tables, each way under its name: EM, neural Model 1, and those of plugins."""
+"""Learning term tables, each way under its name: EM, neural Model 1, PaRM, local-to-global, and those of plugins."""
 
 from typing import Any
 
@@ -11,6 +11,7 @@ table_learners: Registry[Any] = Registry(
         "em": "whyrank.tables.learners:EM",
         "local-to-global": "whyrank.tables.local_learner:LocalToGlobal",
         "neural": "whyrank.tables.learners:Neural",
+        "parm": "whyrank.tables.parm_learner:Parm",
     },
 )
 """Makes learners by call string, `em(iterations=3)`: each has `learn(collection)`, which gives a `TermTable`."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing
-from whyrank.data import open_collection
+from whyrank.data import Collection, open_collection
 from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_files import SUFFIXES, check_suffix
 from whyrank.networks.network import CONFIG, TOKENS, WEIGHTS, is_network, read_config, save
@@ -45,7 +45,7 @@ class Build:
 
     Attributes:
         network: the folder of a parm network.
-        collections: names of the collections whose terms are counted.
+        collections: collections whose terms are counted, or the names of such.
         analyzer: makes the terms; by default the one that the network learned with, else lucene.
         query_terms: how many query terms at most.
         doc_terms: how many document terms at most.
@@ -55,7 +55,7 @@ class Build:
     """
 
     network: str | Path
-    collections: Sequence[str]
+    collections: Sequence[str | Collection]
     analyzer: str | None = None
     query_terms: int = QUERY_TERMS
     doc_terms: int = DOC_TERMS
@@ -109,7 +109,7 @@ def prepare_build(build: Build, folder: Path, copy: bool = True, bits: int = 32)
     source = Path(build.network)
     read = _readers(source, copy)
     build = replace(build, analyzer=build.analyzer or _analyzer(source))
-    found = [open_collection(name) for name in build.collections]
+    found = [each if isinstance(each, Collection) else open_collection(each) for each in build.collections]
     terms = make_vocabulary(
         found, str(build.analyzer), build.query_terms, build.doc_terms, build.from_queries, build.audit
     )  # fmt: skip
@@ -246,7 +246,8 @@ def _facts(build: Build, collections: Sequence[str]) -> dict[str, Any]:
     settings = asdict(build.settings)
     return {
         "learner": "parm", "analyzer": build.analyzer, "collection": ", ".join(collections),
-        "collections": list(build.collections), "from_queries": build.from_queries,
+        "collections": [getattr(each, "name", each) for each in build.collections],
+        "from_queries": build.from_queries,
         **{name: settings[name] for name in ("method", "seed", "threshold")},
     }  # fmt: skip
 
