@@ -330,7 +330,7 @@ class TestWrongRequests:
         [
             (["probe", "matched/lenght|tf"], "matched/length|tf"),
             (["probe", "--ranker", "bm52"], "'bm25'"),
-            (["probe", "--ranker", "bm25(k2=1)"], "'k1'"),
+            (["probe", "--ranker", "bm25(kl=1)"], "'k1'"),
             (["probe", "--ranker", "bm25(k1=)"], "value is missing"),
             (["probe", "--ranker", "bm25", "--ranker", "bm25"], "twice"),
             (["probe", "--analyzer", "lucen"], "'lucene'"),
