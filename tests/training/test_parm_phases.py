@@ -297,7 +297,7 @@ def test_both_phases_run_and_are_told(tmp_path):
     train_parm(toy_prepared(), tmp_path / "net", [3, 4], "cpu", said.append)
     assert sum("trained already" in line for line in said) == 2
     other = parm_recipe(settings={"max_query": 5, "max_doc": 16})
-    with pytest.raises(BadInput, match="another recipe, seed or target"):
+    with pytest.raises(BadInput, match="another recipe, seed, collection or target"):
         train_parm(toy_prepared()._replace(recipe=other), tmp_path / "net", [3, 4], "cpu", quiet)
 
 

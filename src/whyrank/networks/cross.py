@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from whyrank.networks.batches import Arrays, packed_pairs, pair_arrays
 from whyrank.networks.encoder import Encoder
-from whyrank.networks.first import is_plain
-from whyrank.networks.network import Network
-from whyrank.networks.pieces import Ids, Pieces
+from whyrank.networks.pieces import Pieces
+from whyrank.networks.together import JointNetwork
 
 
-class CrossNetwork(Network):
+class CrossNetwork(JointNetwork):
     """score = w2 . tanh(W1 h + b1) + b2, where h is the last hidden state of [CLS] in [CLS] query [SEP] text [SEP].
 
     Nogueira and Cho, "Passage re-ranking with BERT", arXiv 1901.04085; the hidden layer is BERT's own pooler.
@@ -34,19 +32,6 @@ class CrossNetwork(Network):
     def settings(self) -> dict[str, Any]:
         """Arguments that make a network of the same shape."""
         return super().settings | {"dropout": self.dropout.p}
-
-    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs as one input each."""
-        return pair_arrays(queries, docs, self.pieces.special)
-
-    @property
-    def packs(self) -> bool:
-        """Whether it reads pairs that lie end to end."""
-        return is_plain(self.encoder.model)
-
-    def packed(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs end to end."""
-        return packed_pairs(queries, docs, self.pieces.special)
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""

@@ -10,16 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from whyrank.core.errors import UnknownName, WhyrankError
-from whyrank.networks.batches import Arrays, packed_pairs, pair_arrays
 from whyrank.networks.encoder import Encoder
-from whyrank.networks.first import is_plain
 from whyrank.networks.network import Network, is_network, load
-from whyrank.networks.pieces import Ids, Pieces
+from whyrank.networks.pieces import Pieces
+from whyrank.networks.together import JointNetwork
 
 HEADS = ("deep", "affine")
 
 
-class ParmNetwork(Network):
+class ParmNetwork(JointNetwork):
     """logit = outer(relu(middle(tanh(inner(h))))) with h the last hidden state of [CLS] in [CLS] q [SEP] d [SEP].
 
     With `head="affine"` it is outer(h) alone, as the paper writes it. The logit is raw: the weight of a pair of terms
@@ -56,19 +55,6 @@ class ParmNetwork(Network):
     def settings(self) -> dict[str, Any]:
         """Arguments that make a network of the same shape."""
         return super().settings | {"dropout": self.dropout.p, "head": self.head}
-
-    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs as one input each."""
-        return pair_arrays(queries, docs, self.pieces.special)
-
-    @property
-    def packs(self) -> bool:
-        """Whether it reads pairs that lie end to end."""
-        return is_plain(self.encoder.model)
-
-    def packed(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs end to end."""
-        return packed_pairs(queries, docs, self.pieces.special)
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One raw logit per pair, in single precision."""

@@ -18,7 +18,7 @@ from torch import Tensor
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import write_text
 from whyrank.core.seeds import generator
-from whyrank.networks.network import CONFIG, WEIGHTS, save
+from whyrank.networks.network import save
 from whyrank.networks.parm import ParmNetwork
 from whyrank.training.checkpoints import read_tensors, write_tensors
 from whyrank.training.parm_alignment import attention_blocks, embedding_blocks, side
@@ -31,7 +31,7 @@ from whyrank.training.parm_recipe import first_phase, second_phase
 from whyrank.training.parm_second import SecondTrainer
 from whyrank.training.parm_target import reader_of, target_scores
 from whyrank.training.parm_texts import PieceTexts
-from whyrank.training.running import LOG, MARK, WORK, checked_device, device_name, summary, threads
+from whyrank.training.running import LOG, begun, check_same, checked_device, device_name, summary, threads
 from whyrank.training.sources import new_network
 from whyrank.training.trainer import History
 
@@ -65,7 +65,7 @@ def train_parm(
 
 def _train(prepared: ParmPrepared, ready: Ready, out: Path, seed: int, device: str, say: Say) -> None:
     recipe, mark = prepared.recipe, prepared.identity(seed)
-    work = _begun(out, mark)
+    work = begun(out, mark)
     with threads(first_phase(recipe.phases).schedule_for(seed).threads):
         network = _network(prepared, seed)
         told = [_first(prepared, ready, network, work, seed, device, say)]
@@ -200,22 +200,6 @@ def _finished(out: Path, mark: str, say: Say) -> bool:
         theirs = json.loads((out / LOG).read_text(encoding="utf-8"))["identity"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(out / LOG, f"is no log of a training run ({error})", "name another folder") from None
-    _check_same(out, str(theirs), mark)
+    check_same(out, str(theirs), mark)
     say(f"{out}: trained already")
     return True
-
-
-def _begun(out: Path, mark: str) -> Path:
-    """The folder of a run's checkpoints, made where this is a new run."""
-    work = out / WORK
-    if (work / MARK).exists():
-        _check_same(out, (work / MARK).read_text(encoding="utf-8").strip(), mark)
-    elif any((out / name).exists() for name in (CONFIG, WEIGHTS)):
-        raise BadInput(out, "holds a model that was not trained here", "name another folder")
-    write_text(work / MARK, mark + "\n")
-    return work
-
-
-def _check_same(out: Path, theirs: str, ours: str) -> None:
-    if theirs != ours:
-        raise BadInput(out, "holds the run of another recipe, seed or target", "name another folder, or remove it")

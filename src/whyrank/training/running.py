@@ -53,7 +53,7 @@ def train(
     if (done := _finished(out, mark)) is not None:
         say(f"{out}: trained already")
         return done
-    work = _begun(out, mark)
+    work = begun(out, mark)
     facts: dict[str, Any] = {"device": device_name(device)}
     with threads(recipe.schedule_for(seed).threads):
         network = new_network(recipe, seed, prepared.sources)
@@ -127,24 +127,26 @@ def _finished(out: Path, mark: str) -> History | None:
         found = History(log["losses"], validations, log["pairs"], log["seconds"], log["stopped"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(out / LOG, f"is no log of a training run ({error})", "name another folder") from None
-    _check_same(out, str(log.get("identity")), mark)
+    check_same(out, str(log.get("identity")), mark)
     return found
 
 
-def _begun(out: Path, mark: str) -> Path:
+def begun(out: Path, mark: str) -> Path:
     """The folder of a run's checkpoints, made where this is a new run."""
     work = out / WORK
     if (work / MARK).exists():
-        _check_same(out, (work / MARK).read_text(encoding="utf-8").strip(), mark)
+        check_same(out, (work / MARK).read_text(encoding="utf-8").strip(), mark)
     elif any((out / name).exists() for name in (CONFIG, WEIGHTS)):
         raise BadInput(out, "holds a model that was not trained here", "name another folder")
     write_text(work / MARK, mark + "\n")
     return work
 
 
-def _check_same(out: Path, theirs: str, ours: str) -> None:
+def check_same(out: Path, theirs: str, ours: str) -> None:
+    """Raise an error where the mark of a run is that of another one."""
     if theirs != ours:
-        raise BadInput(out, "holds another recipe's, seed's or collection's run", "name another folder, or remove it")
+        what = "holds the run of another recipe, seed, collection or target"
+        raise BadInput(out, what, "name another folder, or remove it")
 
 
 def _clear(work: Path) -> None:
