@@ -7,7 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -238,3 +241,13 @@ def test_the_log_tells_what_happened(whole):
     assert (log["seed"], log["device"], log["stopped"]) == (0, "CPU", "")
     assert log["recipe"]["architecture"] == "cross"
     assert log["seconds"] > 0
+
+
+@pytest.mark.parametrize(("options", "place"), [({"fused": True}, "meta"), ({"fused": None}, "cpu")])
+def test_the_count_of_steps_goes_where_the_optimiser_looks_for_it(options: dict[str, Any], place: str) -> None:
+    """Fused optimisers of a device want it there, all others on the processor; moments lie with their parameters."""
+    parameter = torch.zeros(2, device="meta")
+    optimiser = SimpleNamespace(param_groups=[{"params": [parameter], **options}], state=defaultdict(dict))
+    checkpoints._restore(optimiser, {"0.step": torch.tensor(3.0), "0.exp_avg": torch.ones(2)})  # type: ignore[arg-type]
+    state = optimiser.state[parameter]
+    assert (state["step"].device.type, state["exp_avg"].device.type) == (place, "meta")

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_pools: dict[str, Any] = {}
+_pools: dict[str, tuple[Any, ...]] = {}
 
 
 class Replayed:
@@ -24,8 +24,7 @@ class Replayed:
             for _ in range(2):
                 body(self._rows)
         torch.cuda.current_stream(device).wait_stream(beside)
-        pool = _pools.setdefault(device, torch.cuda.graph_pool_handle())
-        with torch.cuda.graph(self._graph, pool=pool):
+        with torch.cuda.graph(self._graph, pool=_pool(device)):
             self._found = body(self._rows)
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -33,3 +32,13 @@ class Replayed:
         self._rows.copy_(rows)
         self._graph.replay()
         return self._found
+
+
+def _pool(device: str) -> Any:
+    """The memory of all graphs of a device: it lives as long as a graph uses it, so a small one always does."""
+    if device not in _pools:
+        handle, kept, one = torch.cuda.graph_pool_handle(), torch.cuda.CUDAGraph(), torch.zeros(1, device=device)
+        with torch.cuda.graph(kept, pool=handle):
+            one.add_(1)
+        _pools[device] = handle, kept, one
+    return _pools[device][0]

@@ -81,12 +81,12 @@ def _moments(optimiser: torch.optim.Optimizer) -> list[tuple[int, dict[str, Tens
 
 
 def _restore(optimiser: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> None:
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    places = [(p, group) for group in optimiser.param_groups for p in group["params"]]
     for name, tensor in found.items():
         number, _, key = name.partition(".")
-        parameter = parameters[int(number)]
-        place = tensor if key == "step" else tensor.to(parameter.device)
-        optimiser.state[parameter][key] = place
+        parameter, group = places[int(number)]
+        stays = key == "step" and not (group.get("fused") or group.get("capturable"))
+        optimiser.state[parameter][key] = tensor if stays else tensor.to(parameter.device)
 
 
 def _named(found: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

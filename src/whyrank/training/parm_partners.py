@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from whyrank.core.progress import Progress
 from whyrank.core.seeds import generator
@@ -23,6 +24,8 @@ from whyrank.training.parm_data import Terms
 
 Ints = npt.NDArray[np.int64]
 _TOKENS = {"cpu": 1 << 12, "cuda": 1 << 19}  # pieces that are scored at a time
+# cuDNN's attention fails for more than 65,535 texts at a time.
+_ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 _PAIRS = {"cpu": 1 << 22, "cuda": 1 << 26}  # pairs of terms that are numbered at a time
 
 
@@ -88,9 +91,9 @@ def pair_logits(
     sizes = np.array([len(row) for row in ids], np.int64)
     total = (sizes[query] + sizes[doc]).astype(np.int16)  # sorted by radix, which is much faster
     order, packer = np.argsort(total, kind="stable"), Packer(ids, ids, network.pieces.special, device)
-    half = torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda")
+    half, attention = torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"), sdpa_kernel(_ATTENTION)
     network.to(device).eval()
-    with torch.inference_mode(), half, Progress("scoring pairs of terms", len(query)) as progress:
+    with torch.inference_mode(), half, attention, Progress("scoring pairs of terms", len(query)) as progress:
         for size, rows in enumerate(np.split(order, np.cumsum(np.bincount(total))[:-1])):
             for part in _parts(rows, max(1, _TOKENS.get(kind, 1 << 12) // (size + 3))):
                 found[part] = network(_even(packer(query[part], doc[part]), size + 3)).float().cpu().numpy()
