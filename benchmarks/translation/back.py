@@ -1,8 +1,8 @@
 """Runs, means over seeds and the six claims, from the scores that `elsewhere.py` brought back.
 
-    WHYRANK_DATA=FOLDER python benchmarks/translation/back.py WORK CARRIED OUT
+    WHYRANK_DATA=FOLDER python benchmarks/translation/back.py WORK CARRIED OUT...
 
-WORK holds the runs of `main.py`. Networks over BERT re-rank by themselves; neural Model 1 is fused with BM25, with
+Several OUT are those of several runs. WORK holds the runs of `main.py`. Networks over BERT re-rank by themselves; neural Model 1 is fused with BM25, with
 weights from the fusion part for each seed. Only questions and candidates that were scored there count, for all systems.
 """
 
@@ -12,6 +12,7 @@ import json
 import lzma
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,23 +38,23 @@ CLAIMS = {
 }
 
 
-def scores_of(out: Path) -> dict[str, np.ndarray]:
+def scores_of(outs: Sequence[Path]) -> dict[str, np.ndarray]:
     """All arrays of all files, by recipe and seed."""
     found = {}
-    for path in sorted(out.glob("scores-*.npz")):
+    for path in sorted(path for out in outs for path in out.glob("scores-*.npz")):
         with np.load(path, allow_pickle=False) as file:
             found |= {name: file[name] for name in file.files}
     return found
 
 
 def runs_of(rows: list[dict], scores: np.ndarray, target: str, part: str) -> Run:
-    """The run of one network for one part of a target."""
+    """The run of one network for one part of a target; empty where it was not asked."""
     ends = np.cumsum([len(row["docs"]) for row in rows])
     parts = np.split(scores.astype(np.float64), ends[:-1])
     return {
         row["id"]: dict(zip(row["docs"], values.tolist(), strict=True))
         for row, values in zip(rows, parts, strict=True)
-        if (row["target"], row["part"]) == (target, part)
+        if (row["target"], row["part"]) == (target, part) and not np.isnan(values).any()
     }
 
 
@@ -98,10 +99,10 @@ def systems(target: Target, rows: list[dict], scores: dict, work: Path, results:
 
 
 def main() -> None:
-    work, carried, out = map(Path, sys.argv[1:4])
+    work, carried, *outs = map(Path, sys.argv[1:])
     with lzma.open(carried / "pairs.json.xz", "rt", encoding="utf-8") as file:
         rows = json.load(file)["rows"]
-    results, scores, weights = json.loads((work / "results.json").read_text()), scores_of(out), {}
+    results, scores, weights = json.loads((work / "results.json").read_text()), scores_of(outs), {}
     for name, target in targets(Path(os.environ["WHYRANK_DATA"])).items():
         found, groups, part = systems(target, rows, scores, work, results, weights)
         measured = evaluate(part, found, target.measures, "bm25", groups=groups)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from indexed import Texts
 from learning import learn_tables
+from lemmatised import NAME as LEMMAS
 from systems import Work, system_run
 from targets import Target, targets
 
@@ -28,6 +29,8 @@ CLAIMS = {
     "pieces": ("bm25+model1-pieces", "bm25+pieces"),
     "Model 1 helps": ("bm25+model1-words", "bm25"),
     "fields help": ("bm25+words+pieces", "bm25"),
+    "words, with lemmas": ("lemmas+model1-words", "lemmas+words"),
+    "pieces, with lemmas": ("lemmas+model1-pieces", "lemmas+pieces"),
 }
 
 
@@ -38,16 +41,18 @@ def units(pieces: str) -> dict[str, str]:
 
 def systems(target: Target, analyzers: dict[str, str], tables: dict[str, dict[str, str]], neural: dict[str, str]):
     """The parts of each system by its name."""
-    words, pieces = (f"bm25(analyzer={analyzers[unit]!r})" for unit in ("words", "pieces"))
+    words, pieces, lemmas = (f"bm25(analyzer={name!r})" for name in (analyzers["words"], analyzers["pieces"], LEMMAS))
     found = {
         "bm25": ["bm25"], "bm25+words": ["bm25", words], "bm25+pieces": ["bm25", pieces],
-        "bm25+words+pieces": ["bm25", words, pieces],
+        "bm25+words+pieces": ["bm25", words, pieces], "lemmas": [lemmas], "bm25+lemmas": ["bm25", lemmas],
+        "lemmas+words": [lemmas, words], "lemmas+pieces": [lemmas, pieces],
     }  # fmt: skip
     own = {name: table for name, table in tables.items() if name in ("medical", target.name)}
     for name, table in own.items():
         suffix = "" if name == "medical" else " (own)"
         found |= {f"bm25+model1-{unit}{suffix}": ["bm25", f"model1:{path}"] for unit, path in table.items()}
-    found |= {f"model1-{unit}": [f"model1:{path}"] for unit, path in tables["medical"].items()}
+    for unit, path in tables["medical"].items():
+        found |= {f"model1-{unit}": [f"model1:{path}"], f"lemmas+model1-{unit}": [lemmas, f"model1:{path}"]}
     for name, path in neural.items():
         found |= {f"bm25+{name}": ["bm25", f"model1:{path}"], name: [f"model1:{path}"]}
     return found

@@ -64,7 +64,7 @@ class TestCatalogue:
         assert [study.compat for study in made.values()] == modes
 
     def test_wrong_compat_modes(self):
-        with pytest.raises(WhyrankError, match=r"'abnirml' \(probes\) and 'camara-hauff' \(axioms\)"):
+        with pytest.raises(WhyrankError, match=r"'abnirml' \(probes\), 'camara-hauff' \(axioms\), 'relev.* \(bias"):
             everything().make(["axiom/TFC1"], {"compat": "abnirm"})
         with pytest.raises(WhyrankError, match="is for probes"):
             everything().make(["axiom/TFC1"], {"compat": "abnirml"})

@@ -13,19 +13,6 @@ from refusals import one_line
 TEA = "bias/substitution(values=mint+rose+sage,templates=tea.tsv)"
 
 
-@pytest.fixture
-def tea(tmp_path, monkeypatch):
-    """A folder with templates and a ranker that likes one kind of tea."""
-    monkeypatch.chdir(tmp_path)
-    rows = [f"which drink {i}\tdrink {{value}} at {i}" for i in range(8)]
-    (tmp_path / "tea.tsv").write_text("\n".join(rows) + "\n")
-    (tmp_path / "likes.py").write_text(
-        "def rose(queries, docs):\n"
-        "    return [len(q) / 10 + 0.3 * ('rose' in d) + 0.01 * (sum(map(ord, q + d)) % 7) for q, d in zip(queries, docs)]\n"
-    )
-    return tmp_path
-
-
 def test_a_study_is_printed_and_written(tea, whyrank):
     code, out, err = whyrank("bias", TEA, "-r", "python:likes.py:rose", "--out", "res", "--delta", "0.1", "--top", 2)
     assert code == 0, err
@@ -99,7 +86,8 @@ def test_a_table_is_compared(tea, whyrank):
         (["bias/substitution"], "needs its values"),
         (["bias/car-brnd"], "did you mean 'bias/car-brand'"),
         (["bias/substitution(values=a+b,most=x)"], "whole number"),
-        (["bias/when-year", "--compat", "abnirml"], "unknown compat mode"),
+        (["bias/when-year", "--compat", "abnirml"], "is for probes"),
+        (["bias/when-year", "--compat", "abnirm"], "unknown compat mode"),
         (["bias/when-year", "--correction", "hlm"], "unknown correction"),
         (["bias/when-year", "--table", "nofile.tsv"], "nofile.tsv"),
         (["bias/when-year(templates=nofile)"], "is no file"),

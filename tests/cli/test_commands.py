@@ -167,7 +167,7 @@ class TestAudit:
         assert "within 10%" in err
         assert f"{out_folder}/report.html" in err
         findings = pq.read_table(out_folder / "findings.parquet").to_pylist()
-        families = {"matched", "edited", "transferred", "axiom"}
+        families = {"matched", "edited", "transferred", "axiom", "bias"}
         assert {f["study"].partition("/")[0] for f in findings} == families
         assert {f["delta"] for f in findings if f["conclusion"]} == {0}
         assert min(f["delta"] for f in findings if not f["conclusion"]) > 0

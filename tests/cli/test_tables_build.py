@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -61,6 +62,30 @@ def test_three_steps_give_the_same(whyrank, place):
     code, _, err = whyrank("tables", "build", "--collect", "there", "--out", "u.parquet")
     assert code == 0, err
     assert open_table("u.parquet").digest == open_table("t.parquet").digest
+    Path("there/results").rename("back")
+    code, _, err = whyrank("tables", "build", "--collect", "there", "--results", "back", "--out", "v.parquet")
+    assert code == 0, err
+    assert open_table("v.parquet").digest == open_table("t.parquet").digest
+
+
+def test_a_prepared_folder_says_how_much_comes_back(whyrank, place):
+    sizes = ("--query-terms", "6", "--doc-terms", "40")
+    code, _, err = whyrank(
+        "tables", "build", "parm", "--prepare", "there", *sizes, "--queries-of", "sample", "--top", "3"
+    )
+    assert code == 0
+    assert int(err.split()[0]) > 60
+    assert json.loads(Path("there/task.json").read_text())["top"] == 3
+
+
+def test_words_of_a_file_are_document_terms(whyrank, place):
+    Path("words.txt").write_text("glaciera\n\nglacierb \n")
+    code, _, err = whyrank("tables", "build", "parm", "--out", "t.tsv", *SMALL, "--doc-words", "words.txt")
+    assert code == 0, err
+    table = open_table("t.tsv")
+    assert table.doc_terms[-2:] == ("glaciera", "glacierb")
+    assert len(table.doc_terms) == 42
+    assert table.facts["doc_words"] == 2
 
 
 def test_a_cascade_prints_its_certificate(whyrank, place):
@@ -104,7 +129,11 @@ def test_time_that_is_up_goes_on(whyrank, place):
         (["parm", "--out", "t.tsv", "--device", "tpu"], "is not to be had here"),
         (["parm", "--prepare", "p", "--bits", "3"], "32 or 16 bits"),
         (["--collect", "parm", "--out", "t.tsv"], "is no prepared folder"),
+        (["parm", "--out", "t.tsv", "--results", "r"], "--results is for --collect"),
         (["parm", "--out", "t.tsv", "-c", "nowhere"], "nowhere"),
+        (["parm", "--out", "t.tsv", "--queries-of", "nowhere"], "nowhere"),
+        (["parm", "--out", "t.tsv", "--doc-words", "nowhere"], "nowhere"),
+        (["parm", "--out", "t.tsv", "--frame", "masked"], "unknown frame 'masked'"),
     ],
 )  # fmt: skip
 def test_wrong_requests_are_one_line(whyrank, place, options, expected):

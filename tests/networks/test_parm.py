@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from chunked_models import small_pieces
+from transformers import AutoConfig, AutoModel
 
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.networks.batches import tensors
@@ -81,6 +82,33 @@ def test_it_starts_from_a_network_trained_here(tmp_path, pieces):
     assert all(torch.equal(tensor, theirs[name]) for name, tensor in found.encoder.state_dict().items())
     with pytest.raises(WhyrankError, match="is taken whole"):
         start("parm", folder, [0])
+
+
+def test_its_head_may_start_as_the_pooler_of_bert(tmp_path, pieces):
+    torch.manual_seed(2)
+    config = AutoConfig.for_model(**SHAPE, vocab_size=len(pieces))
+    model = AutoModel.from_config(config)
+    model.pooler.dense.bias.data.normal_()
+    model.save_pretrained(tmp_path / "bert")
+    (tmp_path / "bert" / "tokenizer.json").write_bytes(pieces.content)
+    found = start("parm", tmp_path / "bert", pooler=True, max_query=6, max_doc=12, dropout=0.0).eval()
+    made = found.arrays(found.query_ids(QUERIES), found.doc_ids(DOCS))
+    given = {name: torch.from_numpy(array) for name, array in made.items()}
+    with torch.inference_mode():
+        pooled = model.eval()(given["ids"], given["mask"], given["types"]).pooler_output
+        expected = found.outer(torch.relu(found.middle(pooled))).squeeze(1)
+        torch.testing.assert_close(found(given), expected, rtol=1e-4, atol=1e-5)
+    plain = start("parm", tmp_path / "bert", max_query=6, max_doc=12)
+    assert not torch.equal(plain.inner.weight, model.pooler.dense.weight)
+    with pytest.raises(WhyrankError, match="pooler: needs head=deep"):
+        start("parm", tmp_path / "bert", pooler=True, head="affine")
+    plain.encoder.model.save_pretrained(tmp_path / "bare")
+    (tmp_path / "bare" / "tokenizer.json").write_bytes(pieces.content)
+    with pytest.raises(WhyrankError, match="a model with a pooler"):
+        start("parm", tmp_path / "bare", pooler=True)
+    save(plain, tmp_path / "net")
+    with pytest.raises(WhyrankError, match="trained here, which has none"):
+        start("parm", tmp_path / "net", pooler=True)
 
 
 def test_no_such_head(pieces):

@@ -242,6 +242,37 @@ def test_files_hold_entries_to_the_bit(tmp_path_factory, pairs, cut):
     assert results.done() == set(range(10))
 
 
+@settings(max_examples=60)
+@given(entries, st.integers(1, 6), st.integers(1, 5))
+def test_the_best_of_each_query_stay(pairs, most, steps):
+    part = part_from(pairs, list(range(10)))
+    part = part._replace(weights=(part.weights * 64 % steps / 8).astype(np.float16))
+    rows = sorted(as_dict(united([part])).items(), key=lambda row: (row[0][0], -row[1], row[0][1]))
+    expected = {}
+    for (q, d), weight in rows:
+        if sum(q == own for own, _ in expected) < most:
+            expected[q, d] = weight
+    assert as_dict(united([part.best(most)])) == expected
+    assert part.best(None) is part
+
+
+@pytest.mark.parametrize("method", ["exhaustive", "cascade"])
+def test_no_more_than_the_best_of_each_query_come_back(method, tmp_path):
+    network = parm(tmp_path)
+    task = task_of(network, threshold=0.05, top=2, method=method, sample=300, recall=0.5)
+    results = Results(tmp_path / "results", "mine")
+    assert run(task, network, results, How(block=30), lambda line: None)
+    weights = by_the_network(network)
+    found = results.entries()
+    sizes = np.bincount(found.queries)
+    assert sizes.max() == 3
+    for q, own in enumerate(task.queries.of_term.tolist()):
+        each = {int(d): float(w) for d, w in zip(task.docs.of_term, weights[q], strict=True) if w >= 0.05}
+        best = sorted(each, key=lambda d: -each[d])[:3]
+        assert set(found.docs[found.queries == own].tolist()) == set(best)
+    np.testing.assert_allclose(found.slices[int(task.queries.of_term[1])][task.docs.of_term], weights[1], atol=1e-5)
+
+
 def test_packed_files_stay_small(tmp_path):
     results = Results(tmp_path, "mine")
     for q in range(6):
@@ -270,8 +301,9 @@ def test_identities_tell_all_apart(tmp_path):
         task.identity("n", "fp32"), task.identity("m", "fp32"), task.identity("n", "bf16"),
         task_of(network, threshold=0.3).identity("n", "fp32"), task_of(network, audited=()).identity("n", "fp32"),
         task_of(network, method="cascade").identity("n", "fp32"), other_terms.identity("n", "fp32"),
+        task_of(network, top=4).identity("n", "fp32"),
     }  # fmt: skip
-    assert len(found) == 7
+    assert len(found) == 8
     save_task(tmp_path / "task", task)
     assert load_task(tmp_path / "task").identity("n", "fp32") == task.identity("n", "fp32")
 

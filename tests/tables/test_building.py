@@ -15,7 +15,7 @@ import torch
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.data import open_collection
 from whyrank.data.term_table import open_table
-from whyrank.networks.network import load, save
+from whyrank.networks.network import load, make, save
 from whyrank.networks.term_pairs import score_folder
 from whyrank.networks.term_pairs_results import Entries
 from whyrank.networks.term_pairs_running import How
@@ -89,6 +89,18 @@ def test_audited_words_and_queries_bring_their_terms(place):
     assert own.queries.texts.tolist() == [2, 1, 0, 0]
     stems = make_vocabulary(opened, "lucene", audited=["Dices"])
     assert stems.queries.terms[stems.audited[0]] == "dice"
+    more = make_vocabulary(opened, "whitespace", 1, 4, audited=["yacht"], queries_of=opened[:1])
+    assert more.queries.terms == ["bad", "cab", "jig", "yacht", "of"]
+    assert more.queries.texts.tolist() == [3, 2, 1, 1, 0]
+    assert more.docs.terms == found.docs.terms
+    both = make_vocabulary(opened, "whitespace", 1, 4, from_queries=True, queries_of=opened[1:])
+    assert both.queries.terms == ["cab", "unheard"]
+    wide = make_vocabulary(opened, "lucene", 1, 2, doc_words=["cabs", "cabz", "the", "dice cabz"])
+    assert wide.docs.terms == ["bad", "cab", "dice", "cabz"]
+    assert wide.docs.texts.tolist() == [3, 2, 2, 0]
+    assert wide.docs.occurrences.tolist() == [3, 3, 3, 0]
+    with pytest.raises(WhyrankError, match="leave out --queries-of"):
+        make_vocabulary(opened, "whitespace", queries_of=[replace(opened[0], queries={"q": " "})])
     for word, what in (("the", "drops it"), ("two words", "makes 2 terms")):
         with pytest.raises(WhyrankError, match=what):
             make_vocabulary(opened, "lucene", audited=[word])
@@ -152,6 +164,24 @@ def test_three_steps_give_the_same_table(place):
     assert made.audit.digest == whole.audit.digest
 
 
+def test_the_best_of_each_term_are_the_same_when_the_rest_stays_there(place):
+    whole = build_table(asked(), "t.parquet", top=2, say=QUIET)
+    prepare_build(asked(settings={"top": 2}), place / "prepared")
+    score_folder(place / "prepared", place / "prepared/results", place / "prepared/network", How(), QUIET)
+    assert whole is not None
+    found = collect_build(place / "prepared").table
+    assert list(found.rows()) == list(whole.table.rows())
+    assert np.diff(collect_build(place / "prepared", top=1).table.indptr).max() == 1
+    assert np.diff(collect_build(place / "prepared", top=9).table.indptr).max() == 2
+
+
+def test_queries_of_other_collections_are_told(place):
+    made = build_table(replace(asked(query_terms=1), queries_of=["two"]), "t.parquet", say=QUIET)
+    assert made is not None
+    assert set(made.table.query_terms) >= {"unheard"}
+    assert made.table.facts["queries_of"] == ["two"]
+
+
 def test_a_network_that_is_trained_later_needs_its_tokenizer_only(place):
     whole = build_table(asked(), "t.parquet", say=QUIET)
     (place / "bare").mkdir()
@@ -163,6 +193,31 @@ def test_a_network_that_is_trained_later_needs_its_tokenizer_only(place):
     assert collect_build(place / "prepared").table.digest == whole.table.digest
     with pytest.raises(BadInput, match="cannot be read"):
         prepare_build(replace(asked(), network="bare"), place / "other")
+    own = load("parm")
+    save(make("cross", own.encoder, own.pieces), "cross")
+    prepare_build(replace(asked(), network="cross"), place / "prepared", copy=False)
+    with pytest.raises(BadInput, match="of architecture cross, not parm"):
+        prepare_build(replace(asked(), network="cross"), place / "other")
+
+
+def test_terms_may_stand_between_masks(place):
+    made = build_table(asked(settings={"threshold": 0.0}, frame="masks"), "t.parquet", say=QUIET)
+    assert made is not None
+    assert made.table.facts["frame"] == "masks"
+    network = load("parm").eval()
+    mask = network.pieces.special["mask"]
+    for entry in list(made.table.rows())[::7]:
+        query, doc = network.pieces.ids([entry.query_term, entry.document_term], 9)
+        inputs = [np.array([mask, *query, mask]), np.array([*[mask] * 4, *doc, *[mask] * 24])]
+        arrays = {name: torch.from_numpy(array) for name, array in network.arrays([inputs[0]], [inputs[1]]).items()}
+        with torch.inference_mode():
+            assert abs(entry.weight - float(torch.sigmoid(network(arrays)))) < 1e-5
+    save(network, "told", frame="runs")
+    for frame, expected in ((None, "runs"), ("masks", "masks"), ("bare", None)):
+        build_table(replace(asked(frame=frame), network="told"), "u.parquet", say=QUIET)
+        assert open_table("u.parquet").facts.get("frame") == expected
+    with pytest.raises(WhyrankError, match="unknown frame 'mask'"):
+        prepare_build(asked(frame="mask"), place / "other")
 
 
 def test_the_network_tells_whom_it_learned_from_and_how_terms_were_made(place):

@@ -13,7 +13,9 @@ from parm_models import SCHEDULE, SHAPE, parm_network, parm_recipe, toy_sources,
 from training_models import quiet
 
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.networks.frames import frame_of, framed
 from whyrank.networks.network import digest, load, save
+from whyrank.networks.term_pairs import told_by
 from whyrank.training import parm_running
 from whyrank.training.losses import Pearson, losses
 from whyrank.training.parm_data import Candidates, Drawn, Terms, split_queries
@@ -207,10 +209,59 @@ def test_logits_of_pairs_are_those_of_the_network():
     words = ["balan", "cemer", "mernisropfo", "tuk"]
     ids = network.pieces.ids(words, 6)
     query, doc = np.repeat(np.arange(4), 4), np.tile(np.arange(4), 4)
-    found = pair_logits(network, ids, query, doc, "cpu")
+    found = pair_logits(network, (ids, ids), query, doc, "cpu")
     with torch.inference_mode():
         expected = network.score_texts([words[i] for i in query], [words[i] for i in doc])
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize(("frame", "before", "behind"), [("masks", 4, 24), ("runs", 1, 1)])
+def test_partners_may_be_looked_for_between_masks(frame, before, behind):
+    queries, docs, doc, _ = toy_candidates(10, 12)
+    terms, network = (
+        toy_terms(queries, docs, doc),
+        parm_network(encoder=SHAPE | {"max_position_embeddings": 64}).eval(),
+    )
+    slots = slots_of(terms, doc, np.arange(len(queries)), "all", 0)
+    found, bare = with_partners(slots, terms, network, "cpu", frame), with_partners(slots, terms, network, "cpu")
+    assert not np.array_equal(found.partner, bare.partner)
+    for i in range(0, len(slots.place), 7):
+        own = terms.doc[terms.doc_ends[slots.doc[i]] : terms.doc_ends[slots.doc[i] + 1]]
+        logits = [framed_logit(network, terms.names[slots.term[i]], terms.names[t], before, behind) for t in own]
+        assert found.partner[i] == own[int(np.argmax(logits))]
+
+
+def framed_logit(network, term, partner, before, behind):
+    """One input by hand, without any helper of ours."""
+    special, (asked, told) = network.pieces.special, network.pieces.ids([term, partner], 9)
+    mask = special["mask"]
+    first = [special["cls"], mask, *asked, mask, special["sep"]]
+    second = [*[mask] * before, *told, *[mask] * behind, special["sep"]]
+    batch = {"ids": [first + second], "types": [[0] * len(first) + [1] * len(second)]}
+    with torch.inference_mode():
+        ids, types = (torch.tensor(batch[name]) for name in ("ids", "types"))
+        return float(network({"ids": ids, "types": types, "mask": torch.ones_like(ids)}))
+
+
+def test_a_frame_that_an_encoder_cannot_read_is_refused():
+    network = parm_network(encoder=SHAPE | {"max_position_embeddings": 32})
+    with pytest.raises(
+        WhyrankError, match=r"frame masks: a pair of terms has 3[0-9] pieces, and the encoder reads 32"
+    ):
+        framed(network.pieces.ids(["balan"], 6), network, "masks")
+    with pytest.raises(UnknownName, match="unknown frame 'mask'; did you mean 'masks'"):
+        frame_of("mask")
+
+
+def test_phase_one_alone_says_how_its_terms_are_read(tmp_path):
+    phases = {"preset": "code", "first": {"schedule": SCHEDULE | {"max_steps": 3}, "masks": "runs"},
+              "second": {"rounds": 0, "frame": "runs"}}  # fmt: skip
+    train_parm(toy_prepared(phases=phases), tmp_path / "net", [0], "cpu", quiet)
+    log = json.loads((tmp_path / "net" / "log.json").read_text())
+    assert [phase["phase"] for phase in log["phases"]] == ["phase 1"]
+    assert told_by(tmp_path / "net")["frame"] == "runs"
+    train_parm(toy_prepared(), tmp_path / "both", [0], "cpu", quiet)
+    assert "frame" not in told_by(tmp_path / "both")
 
 
 @settings(max_examples=20, deadline=None)
@@ -351,6 +402,11 @@ def test_presets(preset):
     if preset != "target":
         assert own.schedule_for(1).max_steps == 20_000
     assert analyzer_of({"preset": preset}, {"analyzer": "lucene"}) == "lucene"
+    for phase in (first, second):
+        made = phase.schedule_for(0)
+        assert (made.decay_all, made.epsilon, made.weight_decay) == (
+            (False, 1e-8, 0.01) if preset == "target" else (True, 1e-7, 0.01))  # fmt: skip
+    assert (first.masks, second.frame) == ("each", "bare")
 
 
 WRONG = {
@@ -359,7 +415,9 @@ WRONG = {
     "key": ({"first": {"units": "word"}}, "unknown key of first 'units'; did you mean 'unit'"),
     "unit": ({"first": {"unit": "words"}}, "unknown unit of first 'words'"),
     "missing": ({"second": {"missing": "some"}}, "unknown missing of second 'some'"),
-    "rounds": ({"second": {"rounds": 0}}, "second: rounds must be a whole number"),
+    "rounds": ({"second": {"rounds": -1}}, "second: rounds must be a whole number"),
+    "masks": ({"first": {"masks": "run"}}, "unknown masks of first 'run'; did you mean 'runs'"),
+    "frame": ({"second": {"frame": "mask"}}, "unknown frame of second 'mask'; did you mean 'masks'"),
     "texts": ({"first": {"texts": 1}}, "first: texts must be a whole number, 2 or more"),
     "rate": ({"first": {"schedule": {"rates": 1}}}, "unknown key of first: schedule 'rates'"),
     "share": ({"first": {"held_out": 0.9}}, "first: held_out must be a number between 0 and 0.5"),
@@ -371,6 +429,11 @@ def test_what_cannot_be_meant_is_said(name):
     phases, message = WRONG[name]
     with pytest.raises((WhyrankError, UnknownName), match=message):
         parm_recipe(phases=phases)
+
+
+def test_what_a_new_encoder_does_not_have_is_said():
+    with pytest.raises(WhyrankError, match="settings: pooler is for a pre-trained encoder"):
+        parm_network(settings={"max_query": 6, "max_doc": 16, "pooler": True})
 
 
 @pytest.mark.parametrize(("data", "message"), [

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parm_models import parm_network, toy_world
 
-from whyrank.training.parm_deletion import deleted, deletion_counts, part_relevance, tie_keys
-from whyrank.training.parm_recipe import First
+from whyrank.training.parm_data import Candidates, Drawn
+from whyrank.training.parm_deletion import collapsed, deleted, deletion_counts, part_relevance, tie_keys
+from whyrank.training.parm_first import FirstTrainer, piece_texts
+from whyrank.training.parm_recipe import First, first_phase
 from whyrank.training.parm_segments import Segmenter, draws_of
 from whyrank.training.parm_splits import Splitter
 from whyrank.training.parm_texts import PieceTexts
@@ -29,7 +34,7 @@ def starts_of(row):
     return [i for i, piece in enumerate(row) if i == 0 or not INSIDE[piece]]
 
 
-def span_by_hand(row, first, second, whole):
+def span_by_hand(row, first, second, whole, starts_of=starts_of):
     """The specification's steps, one after the other."""
     start = min(int(np.float32(first) * len(row)), len(row) - 1)
     while start < len(row) and start not in starts_of(row):
@@ -42,13 +47,13 @@ def span_by_hand(row, first, second, whole):
     return start, end
 
 
-def parts_by_hand(row, start, end):
-    rest = [*row[:start], SPECIAL["mask"], *row[end:]]
-    span = [SPECIAL["mask"]] * (start > 0) + row[start:end] + [SPECIAL["mask"]] * (end < len(row))
+def parts_by_hand(row, start, end, mask=SPECIAL["mask"]):
+    rest = [*row[:start], mask, *row[end:]]
+    span = [mask] * (start > 0) + row[start:end] + [mask] * (end < len(row))
     return rest, span
 
 
-def units_by_hand(row, unit):
+def units_by_hand(row, unit, starts_of=starts_of):
     """The places of each unit's pieces."""
     if unit == "piece":
         return [[i] for i in range(len(row))]
@@ -153,10 +158,11 @@ def test_ties_go_in_an_order_of_their_own():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), st.sampled_from(["word", "piece"]), st.sampled_from(["paper", "code"]), st.booleans())
-def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole):
+@given(st.data(), st.sampled_from(["word", "piece"]), st.sampled_from(["paper", "code"]), st.booleans(),
+       st.sampled_from(["each", "runs"]))  # fmt: skip
+def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole, masks):
     queries, docs = (data.draw(st.lists(PIECES, min_size=2, max_size=3)) for _ in range(2))
-    first = First(unit=unit, deletion=deletion, ends="word" if whole else "piece")
+    first = First(unit=unit, deletion=deletion, ends="word" if whole else "piece", masks=masks)
     query = np.array(data.draw(st.lists(st.integers(0, len(queries) - 1), min_size=1, max_size=3)))
     doc = np.array([data.draw(st.permutations(range(len(docs))))[:2] for _ in query])
     seed = data.draw(st.integers(0, 2**20))
@@ -169,7 +175,7 @@ def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole):
     segment = Segmenter(asked, told, first, SPECIAL, "cpu")
     padded = segment(query, doc, torch.from_numpy(blocks), draws, packed=False)
     packed = segment(query, doc, torch.from_numpy(blocks), draws, packed=True)
-    rows = list(by_hand(queries, docs, query, doc, blocks, draws, unit, deletion, whole))
+    rows = list(by_hand(queries, docs, query, doc, blocks, draws, unit, deletion, whole, masks == "runs"))
     assert padded["mask"].sum(dim=1).tolist() == [len(ids) for ids, _ in rows]
     for i, (ids, types) in enumerate(rows):
         assert padded["ids"][i].tolist() == ids + [0] * (padded["ids"].shape[1] - len(ids))
@@ -180,26 +186,74 @@ def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole):
     assert packed["ends"].tolist() == [0, *np.cumsum([len(ids) for ids, _ in rows]).tolist()]
 
 
-def by_hand(queries, docs, query, doc, blocks, draws, unit, deletion, whole):
+def by_hand(queries, docs, query, doc, blocks, draws, unit, deletion, whole, runs, special=SPECIAL, starts=starts_of):
     for i, q in enumerate(query):
         row = queries[q]
-        start, end = span_by_hand(row, draws[i, 0], draws[i, 1], whole)
+        start, end = span_by_hand(row, draws[i, 0], draws[i, 1], whole, starts)
         inside = [[a for a in range(len(row)) if not start <= a < end], list(range(start, end))]
-        parts = parts_by_hand(row, start, end)
+        parts = parts_by_hand(row, start, end, special["mask"])
         for k, d in enumerate(doc[i]):
-            units = units_by_hand(docs[d], unit)
+            units = units_by_hand(docs[d], unit, starts)
             for part in range(2):
                 rows = blocks[i, k][inside[part]][:, : len(docs[d])]
                 scores = rows.mean(axis=0) if len(rows) else np.zeros(len(docs[d]))
-                size = len(inside[part]) if unit == "piece" else sum(a in starts_of(row) for a in inside[part])
+                size = len(inside[part]) if unit == "piece" else sum(a in starts(row) for a in inside[part])
                 draw = draws[i, 2 + 2 * k + part]
                 many = count_by_hand(deletion, draw, len(units), size)
                 keys = tie_keys(torch.tensor([int(np.float32(draw) * 2**20)]), blocks.shape[-1])[0].tolist()
                 order = sorted(range(len(units)), key=lambda u: (max(scores[j] for j in units[u]), keys[u]))
                 gone = {j for u in order[:many] for j in units[u]}
-                masked = [SPECIAL["mask"] if j in gone else piece for j, piece in enumerate(docs[d])]
-                ids = [SPECIAL["cls"], *parts[part], SPECIAL["sep"], *masked, SPECIAL["sep"]]
+                masked = [special["mask"] if j in gone else piece for j, piece in enumerate(docs[d])
+                          if not (runs and {j - 1, j} <= gone)]  # fmt: skip
+                ids = [special["cls"], *parts[part], special["sep"], *masked, special["sep"]]
                 yield ids, [0] * (len(parts[part]) + 2) + [1] * (len(masked) + 1)
+
+
+@pytest.mark.parametrize("preset", ["paper", "code"])
+@pytest.mark.parametrize("masks", ["each", "runs"])
+def test_the_loss_of_phase_one_by_hand(preset, masks):
+    """All of phase 1 from the draws to the loss, one input at a time."""
+    network, random = parm_network().eval(), np.random.default_rng(3)
+    queries, docs = toy_world(6, 9)
+    asked, told = piece_texts(network, queries, docs)
+    rows = [[row[:size].tolist() for row, size in zip(side.ids, side.sizes, strict=True)] for side in (asked, told)]
+    doc = np.stack([random.permutation(len(docs))[:3] for _ in queries]).astype(np.int32)
+    given_ = Candidates(doc, random.standard_normal(doc.shape).astype(np.float32))
+    blocks = random.random((doc.size, asked.ids.shape[1], told.ids.shape[1])).astype(np.float32)
+    first = first_phase({"preset": preset, "first": {"masks": masks}})
+    drawn = Drawn(given_, np.arange(len(queries)), 2, first.positives, "first")
+    trainer = FirstTrainer(network, drawn, first, (asked, told), torch.from_numpy(blocks), seed=0)
+    part, total = drawn.epoch(0, 0), 0.0
+    told_by = {"special": network.pieces.special, "starts": lambda row: opening(network, row)}
+    inputs = list(by_hand(*rows, part.query, doc.ravel()[part.doc], blocks[part.doc], part.target[:, 2:], first.unit,
+                          first.deletion, first.ends == "word", masks == "runs", **told_by))  # fmt: skip
+    for i, target in enumerate(part.target):
+        one, other = (sum(logit(network, *row) for row in inputs[j : j + 2]) for j in (4 * i, 4 * i + 2))
+        wrong = (one - other) - (target[0] - target[1])
+        total += (wrong**2 if preset == "paper" else max(0.0, 1 - (one - other))) / len(part.query)
+    with torch.inference_mode():
+        assert float(trainer._loss(part)) == pytest.approx(total, rel=1e-4)
+
+
+def opening(network, row):
+    names = network.pieces.spell(row)
+    return [i for i, name in enumerate(names) if i == 0 or not name.startswith("##")]
+
+
+def logit(network, ids, types):
+    ids, types = torch.tensor([ids]), torch.tensor([types])
+    with torch.inference_mode():
+        return float(network({"ids": ids, "types": types, "mask": torch.ones_like(ids)}))
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=9), min_size=1, max_size=4))
+def test_runs_of_what_is_deleted_leave_one_place(rows):
+    width = max(map(len, rows)) + 1
+    gone = torch.tensor([row + [False] * (width - len(row)) for row in rows])
+    order, sizes = collapsed(gone, torch.tensor([len(row) for row in rows]))
+    for row, found, size in zip(rows, order.tolist(), sizes.tolist(), strict=True):
+        text = "".join("x" if masked else "ab"[i % 2] for i, masked in enumerate(row))
+        assert "".join(text[i] for i in found[:size]) == re.sub("x+", "x", text)
 
 
 def test_a_document_of_one_unit_is_kept():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from whyrank.audit.catalogue import everything, unjudged_options
-from whyrank.audit.runner import Plan, Threshold, answers, with_adjusted_p
+from whyrank.audit.auditing import all_answers, most_templates, with_adjusted_kinds
+from whyrank.audit.catalogue import every_kind, unjudged_options
+from whyrank.audit.runner import Plan, Threshold
 from whyrank.audit.thresholds import candidates_for_delta, needs_calibration, thresholds, uncalibrated
 from whyrank.contrasts import Finding
 from whyrank.core.checks import check_text, check_whole
@@ -48,7 +49,7 @@ def ask(
     """Put studies to rankers and give what they answer, p-values corrected over all of it.
 
     Args:
-        studies: names, shell patterns or call strings of probes and axioms, or study objects.
+        studies: names, shell patterns or call strings of probes, axioms and bias studies, or study objects.
         rankers: call strings, or any objects with `name` and `score`.
         collection: a spec, or a collection.
         delta: a number, or a percentile of the ranker's own neighbour differences; by default `p50`, and 0 for
@@ -56,7 +57,7 @@ def ask(
         correction: `holm`, `bonferroni`, `bh` or `none`.
         engine: who scores and keeps scores; by default nothing is kept.
         seed: of all that is random.
-        limit: at most so many contrasts per study, drawn at random.
+        limit: at most so many contrasts per study, of a bias study so many templates, drawn at random.
         by: a label to break findings down by.
         options: what studies accept, such as `tolerance`, `analyzer` or `compat`. Without `pairs`, axioms pair judged
             documents; where nothing is judged, the first hundred of the run `candidates` or of the collection's.
@@ -69,14 +70,14 @@ def ask(
     setting = Setting(opened, str(options.get("analyzer", "lucene")))
     asked = [open_ranker(each, setting) if isinstance(each, str) else _ranker(each) for each in _listed(rankers)]
     engine = engine or Engine()
-    chosen = _named(_listed(studies), options | {"seed": seed}, opened)
+    chosen = _named(_listed(studies), options | {"seed": seed}, opened, limit)
     used = _thresholds(None if delta is None else str(delta), Plan(opened, chosen, asked, engine))
-    plan = Plan(opened, chosen, asked, engine, used, seed, limit, by)
-    found = list(answers(plan))
-    labels = {label for answer in found for label in answer.contrasts.labels}
+    plan = Plan(opened, chosen, asked, engine, used, seed, limit, by, correction=correction)
+    found = list(all_answers(plan))
+    labels = {label for answer in found if answer.bias is None for label in answer.contrasts.labels}
     if by is not None and labels and by not in labels:
         raise UnknownName("label to break findings down by", by, labels)
-    return with_adjusted_p([finding for answer in found for finding in answer.findings], correction)
+    return with_adjusted_kinds([finding for answer in found for finding in answer.findings], chosen, correction)
 
 
 def _check(collection: object, limit: int | None, by: object, options: Mapping[str, Any]) -> None:
@@ -114,12 +115,15 @@ def _thresholds(delta: str | None, plan: Plan) -> dict[str, Threshold]:
     return thresholds(delta, plan.rankers, candidates_for_delta(plan.collection), plan.engine)
 
 
-def _named(given: Sequence[str | Study], options: dict[str, Any], collection: Collection) -> dict[str, Study]:
+def _named(
+    given: Sequence[str | Study], options: dict[str, Any], collection: Collection, limit: int | None
+) -> dict[str, Study]:
     """Studies by the name that they have in findings; of what a pattern finds, those that can run."""
-    catalogue = everything()
+    catalogue = every_kind()
     names = {each: catalogue.match(each) for each in given if isinstance(each, str)}
     unjudged = {} if "pairs" in options else unjudged_options(collection, options.get("candidates"))
-    made = catalogue.make([name for found in names.values() for name in found], options, unjudged)
+    by_kind = unjudged | most_templates(limit)
+    made = catalogue.make([name for found in names.values() for name in found], options, by_kind)
     found: dict[str, Study] = {}
     for each in given:
         if isinstance(each, str):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from whyrank.audit.bias import bias_studies
-from whyrank.audit.bias_grid import original_scores
+from whyrank.audit.bias_grid import Grid, original_scores
 from whyrank.audit.bias_readout import BiasSetting, read_bias
 from whyrank.audit.bias_result import BiasResult, with_adjusted_omnibus
 from whyrank.audit.bias_templates import Template
@@ -36,9 +36,11 @@ class BiasPlan:
 
 @dataclass(frozen=True, eq=False)
 class BiasAnswer:
-    """The result of one study and one ranker, and the pairs that have no score."""
+    """The result of one study and one ranker, the grid and its scores, and the pairs that have no score."""
 
     result: BiasResult
+    grid: Grid
+    scores: Floats
     failures: list[Failure]
 
 
@@ -113,7 +115,8 @@ def _answer(plan: BiasPlan, name: str, study: Any, ranker: Ranker) -> BiasAnswer
         plan.resamples, plan.resamples,
     )  # fmt: skip
     result = read_bias(grid, scored.values, setting)
-    return BiasAnswer(replace(result, seconds=round(time.perf_counter() - start, 3)), scored.failures)
+    timed = replace(result, seconds=round(time.perf_counter() - start, 3))
+    return BiasAnswer(timed, grid, scored.values, scored.failures)
 
 
 def _listed(given: Any) -> list[Any]:

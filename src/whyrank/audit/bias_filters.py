@@ -18,6 +18,7 @@ from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Flags, Floats
 from whyrank.data.lines import read_lines
 from whyrank.rankers.importing import module_of
+from whyrank.scoring.failures import one_line
 
 Scorer = Callable[[Sequence[Template]], Floats]
 
@@ -118,13 +119,23 @@ class Judge:
 
     def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those that the function says yes to."""
-        said = list(self._function()([t.query for t in templates], [t.original for t in templates]))
+        said = self._said([t.query for t in templates], [t.original for t in templates])
         if len(said) != len(templates):
             raise WhyrankError(
                 f"bias filter 'python:{self.resource}' gave {len(said)} answers to {len(templates)} texts; "
                 "return one yes or no per text"
             )
+        if any(isinstance(answer, float) and np.isnan(answer) for answer in said):
+            raise WhyrankError(f"bias filter 'python:{self.resource}' answered nan; return one yes or no per text")
         return np.array([bool(answer) for answer in said])
+
+    def _said(self, queries: list[str], texts: list[str]) -> list[object]:
+        function = self._function()
+        try:
+            return list(function(queries, texts))
+        except Exception as error:  # whatever a function of the user's raises
+            reason = one_line(f"{type(error).__name__}: {error}")
+            raise WhyrankError(f"bias filter 'python:{self.resource}' failed: {reason}") from error
 
     def _function(self) -> Callable[[list[str], list[str]], Iterable[object]]:
         try:

@@ -81,6 +81,11 @@ class Grid:
             return scores
         return Scored(scores.values[:, :-1] - scores.values[:, -1:], scores.failures)
 
+    def paired(self, scores: Floats) -> Floats:
+        """Scores by template and value as those of the contrasts, two a row."""
+        first, second = np.triu_indices(len(self.values), 1)
+        return np.stack([scores[:, first], scores[:, second]], axis=-1).reshape(-1, 2)
+
     def contrasts(self) -> Contrasts:
         """Every template with every two values, in the order of the values."""
         docs, codes = index_texts(text for row in self.texts() for text in row)

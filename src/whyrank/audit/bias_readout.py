@@ -76,7 +76,7 @@ def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
         values=rows,
         pairs=pairs,
         correlations=_correlations(grid, rows, setting),
-        notes=_notes(len(sums.sizes), rows, setting),
+        notes=_notes(len(sums.sizes), int(np.count_nonzero(~usable)), rows, setting),
         p_value=or_none(test.p_value),
         friedman=or_none(test.friedman),
         p_friedman=or_none(test.p_friedman),
@@ -183,9 +183,11 @@ def _column(rows: Sequence[ValueRow], name: str) -> Floats:
     return np.array([np.nan if value is None else float(value) for value in values])
 
 
-def _notes(clusters: int, rows: Sequence[ValueRow], setting: BiasSetting) -> list[str]:
+def _notes(clusters: int, nonfinite: int, rows: Sequence[ValueRow], setting: BiasSetting) -> list[str]:
     notes = []
-    if clusters == 0:
+    if clusters == 0 and nonfinite:
+        notes.append("no template has a finite score for every value, so nothing can be said")
+    elif clusters == 0:
         notes.append("no templates: the collection has no such texts and queries, or filters left none")
     elif clusters == 1:
         notes.append("1 independent template: figures of these texts alone, without tests")

@@ -86,6 +86,13 @@ class BiasResult:
         """Plain values by field name, for JSON."""
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> BiasResult:
+        """The result of a row that `as_dict` made."""
+        kinds = {"values": ValueRow, "pairs": PairRow, "correlations": Correlation}
+        rows = {name: [kind(**each) for each in row[name]] for name, kind in kinds.items()}
+        return cls(**{**row, **rows})
+
     def value(self, name: str) -> ValueRow:
         """The row of one value, in whatever case of letters."""
         return next(row for row in self.values if row.value.lower() == name.lower())

@@ -103,6 +103,8 @@ class Substitution:
             object.__setattr__(self, "values", str(self.values))
         for what in ("values", "head", "term", "queries", "templates", "query", "doc", "filters", "compat"):
             check_text(what, getattr(self, what))
+            if what != "filters" and getattr(self, what) == "":
+                raise WhyrankError(f"bias/{self.name}: {what}= is empty; give a value or leave it out")
         check_whole("most", self.most, 1)
         check_whole("seed", self.seed, 0)
         if self.cluster not in CLUSTERS:
@@ -111,6 +113,8 @@ class Substitution:
             raise UnknownName("compat mode of bias studies", str(self.compat), (COMPAT,))
         if (self.query is None) != (self.doc is None):
             raise WhyrankError(f"bias/{self.name}: query= and doc= go together: one query and one text with {SLOT}")
+        if SLOT in (self.query or ""):
+            raise WhyrankError(f"bias/{self.name}: query= has {SLOT}; values go into the text, doc=")
 
     @property
     def id(self) -> str:

@@ -85,7 +85,7 @@ def given_templates(path: str | Path) -> list[Template]:
     found = []
     for line in read_lines(Path(path)):
         query, tab, text = line.text.partition("\t")
-        if not tab or SLOT not in text or not query.strip():
+        if not tab or SLOT not in text or SLOT in query or not query.strip():
             raise BadInput(path, "is no template", f"write query, tab, text with {SLOT}", line.number)
         found.append(Template(query.strip(), Slotted.of(text.strip())))
     return found

@@ -1,4 +1,4 @@
-"""Probes and axioms as one catalogue: studies by name, whatever kind they are of."""
+"""Probes, axioms and bias studies as one catalogue: studies by name, whatever kind they are of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from whyrank.data import Collection
 from whyrank.data.runs import first_stage
 
 Options = Mapping[str, Any]
-COMPAT = {"abnirml": "probes", "camara-hauff": "axioms"}  # modes, and the studies that they are for
+COMPAT = {  # modes, and the studies that they are for
+    "abnirml": "probes",
+    "camara-hauff": "axioms",
+    "relevance-thesaurus": "bias_studies",
+}
 UNJUDGED = "top:100"
 
 
@@ -103,7 +107,11 @@ def _meant(options: Options, kind: str) -> dict[str, Any]:
 def _check_compat(mode: str, kinds: Kinds[str]) -> None:
     """Raise an error for an unknown mode, and for one that is for no study that is asked for."""
     if mode not in COMPAT:
-        known = " and ".join(f"{known!r} ({kind})" for known, kind in COMPAT.items())
+        known = ", ".join(f"{known!r} ({_words(kind)})" for known, kind in COMPAT.items())
         raise WhyrankError(f"unknown compat mode {mode!r}; there are {known}")
     if kinds and COMPAT[mode] not in kinds:
-        raise WhyrankError(f"compat mode {mode!r} is for {COMPAT[mode]}, and none of them is asked for")
+        raise WhyrankError(f"compat mode {mode!r} is for {_words(COMPAT[mode])}, and none of them is asked for")
+
+
+def _words(kind: str) -> str:
+    return kind.replace("_", " ")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from whyrank.audit.bias_asking import ask_bias
 from whyrank.audit.bias_result import BiasResult
-from whyrank.audit.discovery_classes import classes_of
+from whyrank.audit.discovery_classes import FEWEST, classes_of
 from whyrank.audit.discovery_evidence import Postings, evidence_study, evidence_surprises, postings_of
 from whyrank.audit.discovery_surprise import EVIDENCE, NULLS, Surprise, corrected
 from whyrank.audit.discovery_tests import (
@@ -71,7 +71,11 @@ def surprises(table: TermTable, looking: Looking | None = None) -> Discovery:
 
 
 def _classes(table: TermTable, how: Looking, words: Words) -> Iterator[Tested]:
-    for group in classes_of(table, how.vectors, words, how.values):
+    groups = classes_of(table, how.vectors, words, how.values)
+    if how.values and all(group.name != how.values for group in groups):
+        why = f"fewer than {FEWEST} of its values are document terms with entries"
+        yield Tested([], [Unjudged(how.values, why)])
+    for group in groups:
         tested = value_surprises(table, group, how.permutations, how.seed)
         spreads = spread_surprises(table, group, how.permutations, how.seed, words)
         yield Tested(tested.found + spreads, tested.unjudged)
@@ -107,7 +111,8 @@ def confirmed(
 def _judged(surprise: Surprise, asked: Mapping[str, BiasResult], alpha: float) -> Surprise:
     result = asked[surprise.study]
     if not result.values:
-        return replace(surprise, outcome="not asked: the collection has no templates for it")
+        unscored, unasked = "answered: the ranker has no finite scores", "asked: the collection has no templates"
+        return replace(surprise, outcome=f"not {unscored if result.nonfinite else unasked} for it")
     row = result.value(surprise.value)
     p = "p undefined" if row.p_adjusted is None else f"p adj. {row.p_adjusted:.3g}"
     agrees = row.p_adjusted is not None and row.p_adjusted < alpha and row.effect * surprise.direction > 0

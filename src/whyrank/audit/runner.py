@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from whyrank.audit.bias_result import BiasResult
 from whyrank.contrasts import Calibration, Contrasts, Finding, Reading, read_out
 from whyrank.contrasts.correction import adjust
 from whyrank.contrasts.identified import scores_by_ids
 from whyrank.contrasts.readout import Setting
 from whyrank.core.protocols import Ranker, Study
 from whyrank.data import Collection
+from whyrank.data.term_table import TermTable
 from whyrank.scoring import Engine, Failure, Scores
 
 
@@ -52,7 +54,11 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked of whom, and how; each study under the name that it has in the findings."""
+    """What is asked of whom, and how; each study under the name that it has in the findings.
+
+    A term table and a correction are for bias studies: their values are compared with the table, and corrected for
+    each other.
+    """
 
     collection: Collection
     studies: Mapping[str, Study]
@@ -63,6 +69,8 @@ class Plan:
     limit: int | None = None
     by: str | None = None
     notes: Sequence[str] = ()
+    table: TermTable | None = None
+    correction: str = "holm"
 
     def threshold(self, study: Study, ranker: Ranker) -> Threshold:
         """The threshold for a study and a ranker; zero where none is given."""
@@ -71,7 +79,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one ranker answered to one study."""
+    """What one ranker answered to one study; of a bias study also its result, value by value."""
 
     name: str
     study: Study
@@ -80,6 +88,7 @@ class Answer:
     reading: Reading
     findings: list[Finding]
     failures: list[Failure]
+    bias: BiasResult | None = None
 
 
 def answers(plan: Plan) -> Iterator[Answer]:
@@ -136,13 +145,14 @@ def _answer(
     threshold = plan.threshold(study, ranker)
     scores = _scores(plan.engine, ranker, contrasts)
     reading = _reading(contrasts, scores, threshold, study)
-    findings = read_out(study, contrasts, reading, _setting(plan, name, ranker, control), plan.by)
+    findings = read_out(study, contrasts, reading, setting_of(plan, name, ranker, control), plan.by)
     seconds = building + time.perf_counter() - start
     timed = [replace(finding, seconds=round(seconds, 3)) for finding in findings]
     return Answer(name, study, ranker.name, contrasts, reading, timed, scores.failures)
 
 
-def _setting(plan: Plan, name: str, ranker: Ranker, control: float | None) -> Setting:
+def setting_of(plan: Plan, name: str, ranker: Ranker, control: float | None = None) -> Setting:
+    """What the readout of a study and a ranker needs to know besides the scores."""
     study = plan.studies[name]
     threshold = plan.threshold(study, ranker)
     source = getattr(study, "source", plan.collection.name)  # a study over text pairs ignores the collection

@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
+import typer
+
+from whyrank.cli.bias import TableOption
 from whyrank.cli.request import Request, with_request
 from whyrank.cli.setup import audited_rankers, say
 
 DEMO_TOLERANCE = "10%"
+DEMO_BIAS = ("bias/car-brand",)  # elsewhere on request: its search for texts with a value reads every text
 _LOOSE = f"the sample is small, so texts count as matched within {DEMO_TOLERANCE} (--tolerance 0: exactly)"
+Patterns = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[GLOB]...",
+        help="Names, call strings or patterns of probes, axioms and bias studies; all probes and axioms when none.",
+    ),
+]
 
 
 @with_request(out="whyrank-results")
-def audit(request: Request) -> None:
-    """Run every study that the collection allows, probes and axioms; write a result folder with a report.
+def audit(request: Request, patterns: Patterns = None, table: TableOption = None) -> None:
+    """Run every study that the collection allows, or those that are named; write a result folder with a report.
 
     Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
-    installed, cross:bundled. The sample is small, so texts count as matched there when they differ by at most 10%,
-    unless --tolerance says otherwise.
+    installed, cross:bundled. All probes and axioms are asked, and on the sample also bias/car-brand. The sample is
+    small, so texts count as matched there when they differ by at most 10%, unless --tolerance says otherwise.
     """
-    from whyrank.audit.catalogue import everything
+    from whyrank.audit.catalogue import every_kind
+    from whyrank.cli.axioms import spelled
     from whyrank.cli.running import run
     from whyrank.cli.show_axioms import both_tables
 
     rankers, notes = (request.ranker, []) if request.ranker else audited_rankers()
     loose = request.collection == "sample" and request.tolerance is None
     asked = replace(request, ranker=rankers, tolerance=DEMO_TOLERANCE if loose else request.tolerance)
-    run(asked, ["*"], everything(), "audit", both_tables)
+    catalogue = every_kind()
+    named = [spelled(pattern, catalogue) for pattern in patterns or ()] or _usual(request.collection)
+    run(asked, named, catalogue, "audit", both_tables, table)
     for note in [*notes, _LOOSE] if loose else notes:
         say(f"note: {note}")
+
+
+def _usual(collection: str) -> list[str]:
+    """What is asked where nothing is named: every family of probes and axioms, and on the sample a bias study."""
+    from whyrank.audit.catalogue import everything
+
+    heads = [name.partition("/") for name in everything().names()]
+    families = dict.fromkeys(f"{head}{slash}*" for head, slash, _ in heads)
+    return [*families, *(DEMO_BIAS if collection == "sample" else ())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -49,22 +49,28 @@ def bias(request: Request, patterns: Patterns = None, table: TableOption = None,
     else:
         show_bias.show(results, top, request.alpha, request.correction)
     conclude(request.out, plan, time.perf_counter() - start)
+    _check_answered(results)
 
 
 def make_plan(request: Request, patterns: Sequence[str], table: str | None) -> BiasPlan:
     """Open everything that the request names; whatever is wrong shows before anything is scored."""
+    from whyrank.audit.auditing import most_templates
+    from whyrank.audit.bias import bias_studies
     from whyrank.audit.bias_asking import BiasPlan
+    from whyrank.audit.catalogue import Catalogue
     from whyrank.contrasts.correction import adjust
     from whyrank.data.term_table import open_table
 
     adjust([], request.correction)
-    studies = _studies(request, patterns)
+    made = setup.make_studies(patterns, Catalogue(bias_studies), request, most_templates(request.limit))
+    for note in made.notes:
+        setup.say(f"note: {note}")
     opened = open_table(table) if table is not None else None
     collection = setup.open_collection(request.collection, request.strict)
     rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats, request.precision)
     engine = setup.make_engine(request.executor, request.batch_size, request.store)
     deltas = deltas_of(request, collection, rankers, engine)
-    return BiasPlan(collection, studies, rankers, engine, opened, deltas, request.correction, request.seed)
+    return BiasPlan(collection, made.studies, rankers, engine, opened, deltas, request.correction, request.seed)
 
 
 def answered(plan: BiasPlan, correction: str) -> list[BiasResult]:
@@ -78,6 +84,16 @@ def answered(plan: BiasPlan, correction: str) -> list[BiasResult]:
     return with_adjusted_omnibus([answer.result for answer in found], correction)
 
 
+def _check_answered(results: Sequence[BiasResult]) -> None:
+    """Raise an error where a ranker had templates and no score for any; the others' results are out by then."""
+    from whyrank.core.errors import WhyrankError
+
+    for name in dict.fromkeys(result.ranker for result in results):
+        own = [result for result in results if result.ranker == name]
+        if not any(result.n_templates for result in own) and any(result.nonfinite for result in own):
+            raise WhyrankError(f"ranker {name!r} has no finite score for any template; take one that scores any text")
+
+
 def deltas_of(
     request: Request, collection: Collection, rankers: Sequence[Ranker], engine: Engine
 ) -> dict[str, float]:
@@ -87,15 +103,17 @@ def deltas_of(
 
     if request.delta == "none":
         return {}
+    found: dict[str, float] = {}
     try:
         candidates = setup.delta_candidates(collection, request.delta_from, request.candidates, request.strict)
-        found = thresholds(request.delta, rankers, candidates, engine)
-    except WhyrankError:
+        for ranker in rankers:
+            found[ranker.name] = thresholds(request.delta, [ranker], candidates, engine)[ranker.name].delta
+    except WhyrankError as error:
         if request.delta or request.delta_from or request.candidates:
             raise
-        setup.say(f"note: {collection.name} has nothing to calibrate delta on, so effects are in scores alone")
-        return {}
-    return {name: threshold.delta for name, threshold in found.items()}
+        lacking = ", ".join(ranker.name for ranker in rankers if ranker.name not in found)
+        setup.say(f"note: effects of {lacking} are in scores alone: {error}")
+    return found
 
 
 def conclude(out: str | None, plan: BiasPlan, seconds: float) -> None:
@@ -103,18 +121,3 @@ def conclude(out: str | None, plan: BiasPlan, seconds: float) -> None:
     studies, rankers = setup.plural(len(plan.studies), "study", "studies"), setup.plural(len(plan.rankers), "ranker")
     where = f"; report: {out}/report.html" if out else ""
     setup.say(f"{studies}, {rankers}, on {plan.collection.name} in {seconds:.1f} s{where}")
-
-
-def _studies(request: Request, patterns: Sequence[str]) -> dict[str, Any]:
-    """The studies that are named; what a pattern finds but lacks its values is left out with a note."""
-    from whyrank.audit.bias_asking import named_studies
-
-    options = {"seed": request.seed, "compat": request.compat, "most": request.limit}
-    found = named_studies(patterns, {name: value for name, value in options.items() if value is not None})
-    lacking = {name: study.unavailable for name, study in found.items() if getattr(study, "unavailable", "")}
-    for name, reason in lacking.items():
-        if name in patterns:
-            continue
-        setup.say(f"note: left out, because {reason}: {name}")
-        del found[name]
-    return found

@@ -125,6 +125,7 @@ def fidelity(
     for note in found.notes:
         setup.say(f"note: {note}")
     setup.say(_closing(found, time.perf_counter() - start) + (f": {out}" if out else ""))
+    _check_scored(found.compared)
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,8 @@ def _on(asked: Asked, rankers: tuple[Any, dict[str, Ranker]], run: str | None, e
     opened, made = rankers
     given = setup.open_run(opened, run, asked.strict) if run else None
     candidates = candidates_for(opened, opened.queries, asked.depth, given, asked.analyzer)
+    if not any(candidates.values()):
+        raise WhyrankError(f"{opened.name}: no query has candidates; give --candidates RUN or another --analyzer")
     targets, surrogates = ([made[spec] for spec in specs] for specs in (asked.targets, asked.surrogates))
     found = compare_rankers(opened, targets, surrogates, candidates, engine, asked.ks, asked.missing)
     for line in setup.computed(list(made.values())):
@@ -276,6 +279,16 @@ def _one_sided(found: Compared, done: str) -> Iterator[str]:
         if count:
             docs, names = setup.plural(count, "document"), ", ".join(surrogates)
             yield f"{found.collection.name}: {docs} scored by one alone, {done}: {target} and {names}"
+
+
+def _check_scored(compared: Sequence[Compared]) -> None:
+    """Raise an error for a ranker that nothing could be compared with; what the others gave is out by then."""
+    from math import isfinite
+
+    for each in compared:
+        for name, run in each.runs.items():
+            if not any(isfinite(score) for docs in run.values() for score in docs.values()):
+                raise WhyrankError(f"{name!r} has no finite score for any candidate of {each.collection.name}")
 
 
 def _closing(found: Found, seconds: float) -> str:

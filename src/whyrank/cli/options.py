@@ -55,7 +55,8 @@ CompatOption = Annotated[
     typer.Option(
         "--compat",
         metavar="NAME",
-        help="Reproduce published behaviour, slips included: abnirml (probes) or camara-hauff (axioms).",
+        help="Reproduce published behaviour, slips included: abnirml (probes), camara-hauff (axioms) or "
+        "relevance-thesaurus (bias studies).",
     ),
 ]
 PairsOption = Annotated[
@@ -107,7 +108,12 @@ ByOption = Annotated[
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 LimitOption = Annotated[
     int | None,
-    typer.Option("--limit", metavar="N", help="At most N contrasts per study, drawn at random.", min=1),
+    typer.Option(
+        "--limit",
+        metavar="N",
+        help="At most N contrasts per study (of a bias study N templates), drawn at random.",
+        min=1,
+    ),
 ]
 ExecutorOption = Annotated[str, typer.Option("--executor", metavar="NAME", help="serial or processes.")]
 BatchOption = Annotated[

@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from whyrank.cli import setup
 from whyrank.cli.request import Request
 from whyrank.core.errors import UnknownName
 
 if TYPE_CHECKING:
-    from whyrank.audit.catalogue import Catalogue
+    from whyrank.audit.bias_result import BiasResult
+    from whyrank.audit.catalogue import Catalogue, Options
     from whyrank.audit.overlap import OverlapRow
     from whyrank.audit.runner import Plan, Threshold
     from whyrank.audit.stability import Spread
@@ -26,41 +27,75 @@ if TYPE_CHECKING:
     Printer = Callable[[Sequence[Finding], Mapping[str, Threshold], float, str], None]
 
 
+class _Asked(NamedTuple):
+    """Findings with corrected p-values; with `--sweep` the scores at every delta; results of bias studies."""
+
+    findings: list[Finding]
+    points: list[SweepPoint]
+    bias: list[BiasResult]
+
+
 def run(
-    request: Request, patterns: Sequence[str], catalogue: Catalogue, command: str, show: Printer
+    request: Request,
+    patterns: Sequence[str],
+    catalogue: Catalogue,
+    command: str,
+    show: Printer,
+    table: str | None = None,
 ) -> list[Finding]:
-    """Put the studies that the patterns name to the rankers; `show` the findings, and write them with `--out`."""
+    """Put the studies that the patterns name to the rankers; `show` the findings, and write them with `--out`.
+
+    Bias studies compare their values with the weights of a term table, where one is named.
+    """
     start = time.perf_counter()
-    plan = make_plan(request, patterns, catalogue)
-    with _writer(request, plan, command) or nullcontext() as writer:
-        findings, points = _asked(request, plan, writer)
+    plan = _bias_plan(request, patterns, catalogue, table)
+    with _writer(request, plan, command, table) or nullcontext() as writer:
+        findings, points, bias = _asked(request, plan, writer)
         spreads = _spreads(request, plan, findings)
         plan = replace(plan, notes=[*plan.notes, *setup.computed(plan.rankers)])
         if writer is not None:
             notes, overlap = [*plan.collection.notes, *plan.notes], _overlap(request, plan, command)
-            writer.finish(findings, plan.thresholds, notes, points, spreads, overlap)
+            writer.finish(findings, plan.thresholds, notes, points, spreads, overlap, bias)
     if request.json:
         _print_json(findings)
     else:
-        show(findings, plan.thresholds, request.alpha, request.correction)
-        _print_extras(points, spreads)
+        told = {result.study for result in bias}
+        unlike = [f for f in findings if f.study not in told]
+        show(unlike, plan.thresholds, request.alpha, request.correction)
+        _print_extras(request, points, spreads, bias)
     _conclude(request, plan, findings, time.perf_counter() - start)
     return findings
 
 
-def make_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue) -> Plan:
+def make_plan(
+    request: Request, patterns: Sequence[str], catalogue: Catalogue, by_kind: Mapping[str, Options] | None = None
+) -> Plan:
     """Open everything that the request names; whatever is wrong shows before anything is scored."""
     from whyrank.audit.runner import Plan
     from whyrank.contrasts.correction import adjust
 
     adjust([], request.correction)
-    collection, (studies, notes) = setup.open_studies(patterns, catalogue, request)
+    collection, (studies, notes) = setup.open_studies(patterns, catalogue, request, by_kind)
     rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats, request.precision)
     _groups(request, rankers)
     engine = setup.make_engine(request.executor, request.batch_size, request.store)
     used = _thresholds(request, Plan(collection, studies, rankers, engine))
     _check_sweep(request, used)
-    return Plan(collection, studies, rankers, engine, used, request.seed, request.limit, request.by, notes)
+    plan = Plan(collection, studies, rankers, engine, used, request.seed, request.limit, request.by, notes)
+    return replace(plan, correction=request.correction)
+
+
+def _bias_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue, table: str | None) -> Plan:
+    """The plan with what bias studies need besides: a limit on their templates, and a term table."""
+    from whyrank.audit.auditing import is_bias, most_templates
+    from whyrank.core.errors import WhyrankError
+    from whyrank.data.term_table import open_table
+
+    opened = None if table is None else open_table(table)
+    plan = make_plan(request, patterns, catalogue, most_templates(request.limit))
+    if opened is not None and not any(map(is_bias, plan.studies.values())):
+        raise WhyrankError("--table is for bias studies, and none of them is asked for; name one, such as 'bias/*'")
+    return replace(plan, table=opened)
 
 
 def _thresholds(request: Request, plan: Plan) -> dict[str, Threshold]:
@@ -92,7 +127,7 @@ def _check_sweep(request: Request, used: Mapping[str, Threshold]) -> None:
         )
 
 
-def _writer(request: Request, plan: Plan, command: str) -> ResultWriter | None:
+def _writer(request: Request, plan: Plan, command: str, table: str | None) -> ResultWriter | None:
     if request.out is None:
         return None
     from whyrank.report import ResultWriter
@@ -102,31 +137,35 @@ def _writer(request: Request, plan: Plan, command: str) -> ResultWriter | None:
         "command": command,
         "formats": request.format or [],
         **request.settings(),
+        **({} if table is None else {"table": table}),
         "rankers": identities,
         "studies": {name: study.id for name, study in plan.studies.items()},
     }
     return ResultWriter(request.out, facts | {"collection_name": plan.collection.name})
 
 
-def _asked(request: Request, plan: Plan, writer: ResultWriter | None) -> tuple[list[Finding], list[SweepPoint]]:
-    """Findings with corrected p-values, and with `--sweep` the scores at every delta."""
-    from whyrank.audit.runner import answers, with_adjusted_p
+def _asked(request: Request, plan: Plan, writer: ResultWriter | None) -> _Asked:
+    """Every study put to every ranker, each answer written as it comes."""
+    from whyrank.audit.auditing import all_answers, with_adjusted_kinds
+    from whyrank.audit.bias_result import with_adjusted_omnibus
     from whyrank.audit.sweep import sweep
     from whyrank.core.progress import track
 
-    found, points, labels = [], [], set[str]()
+    found, points, bias, labels = [], [], [], set[str]()
     failures: dict[tuple[str, Failure], None] = {}
-    for answer in track(answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
+    for answer in track(all_answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
         found += answer.findings
         failures |= {(answer.ranker, failure): None for failure in answer.failures}
-        labels |= set(answer.contrasts.labels)
+        labels |= set(answer.contrasts.labels) if answer.bias is None else set()
+        bias += [answer.bias] if answer.bias is not None else []
         points += sweep(answer, plan.thresholds[answer.ranker]) if request.sweep else []
         if writer is not None:
             writer.add(answer)
     if request.by is not None and labels and request.by not in labels:
         raise UnknownName("label to break findings down by", request.by, labels)
     setup.report_failures([failure for _, failure in failures])
-    return with_adjusted_p(found, request.correction), points
+    findings = with_adjusted_kinds(found, plan.studies, request.correction)
+    return _Asked(findings, points, with_adjusted_omnibus(bias, request.correction))
 
 
 def _spreads(request: Request, plan: Plan, findings: Sequence[Finding]) -> list[Spread] | None:
@@ -149,9 +188,15 @@ def _print_json(findings: Sequence[Finding]) -> None:
     print(to_json(findings))
 
 
-def _print_extras(points: Sequence[SweepPoint], spreads: Sequence[Spread] | None) -> None:
+def _print_extras(
+    request: Request, points: Sequence[SweepPoint], spreads: Sequence[Spread] | None, bias: Sequence[BiasResult]
+) -> None:
     from whyrank.cli.show import stability_table, sweep_table
+    from whyrank.cli.show_bias import print_lines, summary
 
+    if bias:
+        summary(bias, request.alpha, request.correction)
+        print_lines(bias)
     if points:
         sweep_table(points)
     if spreads is not None:

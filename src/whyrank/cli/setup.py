@@ -99,11 +99,13 @@ class Studies(NamedTuple):
     notes: list[str]
 
 
-def open_studies(patterns: Sequence[str], catalogue: Catalogue, request: Request) -> tuple[Collection, Studies]:
+def open_studies(
+    patterns: Sequence[str], catalogue: Catalogue, request: Request, by_kind: Mapping[str, Options] | None = None
+) -> tuple[Collection, Studies]:
     """The collection, and the studies over it; a wrong name shows before a large collection is read."""
     from whyrank.audit.catalogue import unjudged_options
 
-    made = make_studies(patterns, catalogue, request)
+    made = make_studies(patterns, catalogue, request, by_kind)
     collection = open_collection(request.collection, request.strict)
     if request.pairs or collection.qrels or not _of_axioms(made.studies, catalogue):
         return collection, made
@@ -111,7 +113,8 @@ def open_studies(patterns: Sequence[str], catalogue: Catalogue, request: Request
     if not options:
         note = f"{collection.name} has neither judgements nor a run to pair documents of; give --candidates RUN"
         return collection, Studies(made.studies, [*made.notes, note])
-    return collection, _paired_by_run(made, make_studies(patterns, catalogue, request, options), collection.name)
+    again = make_studies(patterns, catalogue, request, {**(by_kind or {}), **options})
+    return collection, _paired_by_run(made, again, collection.name)
 
 
 def _paired_by_run(made: Studies, again: Studies, collection: str) -> Studies:

@@ -22,11 +22,18 @@ given: this figure is partialled out; count: occurrences in the collection"""
 
 def show(results: Sequence[BiasResult], top: int, alpha: float, correction: str) -> None:
     """Print a summary, the values of the largest effects, correlations and notes."""
+    from whyrank.report.favours import is_flat
+
     summary(results, alpha, correction)
     for result in results:
-        if any(row.effect for row in result.values):
+        if not is_flat(result):
             _values(result, top, alpha, correction)
     _correlations(results)
+    print_lines(results)
+
+
+def print_lines(results: Sequence[BiasResult]) -> None:
+    """Print what was left out, and notes."""
     for result in results:
         for line in _lines(result):
             print(line)
@@ -40,23 +47,20 @@ def summary(results: Sequence[BiasResult], alpha: float, correction: str) -> Non
 
 
 def _summary(result: BiasResult, alpha: float) -> list[str]:
-    effects = [row.effect for row in result.values]
-    spread = max(effects) - min(effects) if effects else None
-    pairs = sum(row.p_adjusted is not None and row.p_adjusted < alpha for row in result.pairs)
-    deltas = None if spread is None or not result.delta else spread / result.delta
-    mark = "*" if result.p_adjusted is not None and result.p_adjusted < alpha else " "
+    from whyrank.report.favours import is_sure, spread_in_deltas, spread_of, sure_pairs
+
     return [
         result.study,
         result.ranker,
         f"{result.n_templates:,}",
         f"{result.n_clusters:,}",
-        figure(spread, ".4g") + mark,
-        figure(deltas, ".2f"),
+        figure(spread_of(result), ".4g") + ("*" if is_sure(result, alpha) else " "),
+        figure(spread_in_deltas(result), ".2f"),
         figure(result.kendall_w),
         p_value(result.p_value),
         p_value(result.p_adjusted),
         f"{len(result.significant(alpha))} of {len(result.values)}",
-        f"{pairs} of {len(result.pairs)}",
+        f"{sure_pairs(result, alpha)} of {len(result.pairs)}",
     ]
 
 
@@ -71,7 +75,9 @@ def _values(result: BiasResult, top: int, alpha: float, correction: str) -> None
 
 
 def _value(row: ValueRow, alpha: float) -> list[str]:
-    mark = "*" if row.p_adjusted is not None and row.p_adjusted < alpha else " "
+    from whyrank.report.favours import is_sure
+
+    mark = "*" if is_sure(row, alpha) else " "
     interval = "–" if row.low is None else f"[{figure(row.low, '+.4f')}, {figure(row.high, '+.4f')}]"
     return [
         row.value,
@@ -103,8 +109,9 @@ def _correlation(row: Correlation) -> list[str]:
 
 
 def _lines(result: BiasResult) -> list[str]:
-    name = f"{result.study}, {result.ranker}"
-    dropped = "; ".join(f"{reason} {count:,}" for reason, count in result.dropped.items())
+    from whyrank.report.favours import dropped_of
+
+    name, dropped = f"{result.study}, {result.ranker}", dropped_of(result)
     left_out = [f"{name}: {result.n_templates:,} templates kept; {dropped}"] if dropped else []
     odd = [f"{name}: {result.nonfinite:,} templates without a finite score are left out"] if result.nonfinite else []
     return [*left_out, *odd, *(f"{name}: {note}" for note in result.notes)]

@@ -38,6 +38,18 @@ DocTerms = Annotated[
 FromQueries = Annotated[
     bool, typer.Option("--from-queries", help="Query terms are those of the collections' queries only.")
 ]
+QueriesOf = Annotated[
+    list[str] | None,
+    typer.Option("--queries-of", metavar="SPEC", help="Add all terms of this collection's queries; repeatable."),
+]
+DocWords = Annotated[
+    Path | None,
+    typer.Option("--doc-words", metavar="FILE", help="Document terms on top: the words of a file, one a line."),
+]
+FrameName = Annotated[
+    str | None,
+    typer.Option("--frame", metavar="NAME", help="What stands around terms: bare, or masks, or runs of a phase 1."),
+]
 Threshold = Annotated[float, typer.Option("--threshold", help="Pairs with a smaller weight are left out.")]
 Top = Annotated[
     int | None, typer.Option("--top", metavar="N", help="The best N document terms of each query term.", min=1)
@@ -75,33 +87,49 @@ Without = Annotated[
 Collect = Annotated[
     Path | None, typer.Option("--collect", metavar="FOLDER", help="Make the table of a folder that was scored.")
 ]
+Results = Annotated[
+    Path | None,
+    typer.Option("--results", metavar="FOLDER", help="With --collect: what came back; by default FOLDER/results."),
+]
+
+
+_ALONE = {"bits": "prepare", "without_network": "prepare", "recall": "cascade", "sample": "cascade"}
+_COLLECTING = {"collect", "out", "top", "results"}
+_SCORING = {"device", "precision", "way", "seconds", "block"}
 
 
 def build(
-    network: Network = None, out: Out = None, collection: Collections = None, analyzer: Analyzer = None,
-    query_terms: QueryTerms = 10_000, doc_terms: DocTerms = 100_000, from_queries: FromQueries = False,
-    threshold: Threshold = 0.1, top: Top = None, audit: Audit = None, cascade: Cascade = False,
-    recall: Recall = 0.99, sample: Sample = None, device: Device = "", precision: Precision = "", way: Way = "auto",
-    seconds: Seconds = None, block: Block = None, prepare: Prepare = None, bits: Bits = 32,
-    without_network: Without = False, collect: Collect = None,
+    context: typer.Context, network: Network = None, out: Out = None, collection: Collections = None,
+    analyzer: Analyzer = None, query_terms: QueryTerms = 10_000, doc_terms: DocTerms = 100_000,
+    from_queries: FromQueries = False, queries_of: QueriesOf = None, threshold: Threshold = 0.1, top: Top = None,
+    audit: Audit = None, cascade: Cascade = False, recall: Recall = 0.99, sample: Sample = None, device: Device = "",
+    precision: Precision = "", way: Way = "auto", seconds: Seconds = None, block: Block = None,
+    prepare: Prepare = None, bits: Bits = 32, without_network: Without = False, collect: Collect = None,
+    results: Results = None, frame: FrameName = None, doc_words: DocWords = None,
     seed: o.SeedOption = 0,
 ) -> None:  # fmt: skip
     """Build the term table of a PaRM: the weights of all pairs of terms, small ones left out."""
     require_torch()
     o.check_filled(out=out, analyzer=analyzer)
     _check(network, out, prepare, collect, bits, cascade, sample)
+    _check_used([name for name in context.params if _is_given(context, name)])
+    from whyrank.core.errors import WhyrankError
+    from whyrank.data.lines import read_lines
     from whyrank.networks.term_pairs import how_of
     from whyrank.networks.term_pairs_task import Settings
     from whyrank.tables.building import Build
 
     if collect is not None:
-        _collect(collect, str(out), top)
+        _collect(collect, str(out), top, results)
         return
+    if results is not None:
+        raise WhyrankError("--results is for --collect alone")
     method = "cascade" if cascade else "exhaustive"
-    settings = Settings(threshold, (), method, recall, sample=sample, seed=seed)
+    settings = Settings(threshold, (), method, recall, sample=sample, seed=seed, top=top)
     found = [*(collection or ["sample"])]
     sizes = query_terms, doc_terms, from_queries
-    asked = Build(Path(str(network)), found, analyzer, *sizes, audit or [], settings)
+    words = [] if doc_words is None else [line.text.strip() for line in read_lines(doc_words)]
+    asked = Build(Path(str(network)), found, analyzer, *sizes, audit or [], settings, queries_of or [], frame, words)
     if prepare is not None:
         _prepare(asked, prepare, bits, not without_network)
         return
@@ -128,6 +156,25 @@ def _check(
         check_suffix(out)
 
 
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _check_used(given: list[str]) -> None:
+    """Raise an error for an option that would change nothing."""
+    from whyrank.core.errors import WhyrankError
+
+    for name in given:
+        option, needed = f"--{name.replace('_', '-')}", _ALONE.get(name, name)
+        if "collect" in given and name not in _COLLECTING:
+            raise WhyrankError(f"{option} changes nothing of what was scored; leave it out with --collect")
+        if "prepare" in given and name in _SCORING:
+            raise WhyrankError(f"{option} is for scoring; give it there, not with --prepare")
+        if needed not in given:
+            raise WhyrankError(f"{option} is for --{needed} alone")
+
+
 def _prepare(asked: Build, folder: Path, bits: int, copy: bool) -> None:
     from whyrank.tables.building import prepare_build
 
@@ -139,10 +186,11 @@ def _prepare(asked: Build, folder: Path, bits: int, copy: bool) -> None:
     say(f"then here: whyrank tables build --collect {folder} --out TABLE")
 
 
-def _collect(folder: Path, out: str, top: int | None) -> None:
-    from whyrank.tables.building import collect_build, write_built
+def _collect(folder: Path, out: str, top: int | None, results: Path | None) -> None:
+    from whyrank.tables.building import check_out, collect_build, write_built
 
-    made = collect_build(folder, top)
+    check_out(out)
+    made = collect_build(folder, top, results)
     write_built(made, out)
     _tell(made, out)
 
@@ -165,5 +213,7 @@ def _tell(made: Built, out: str) -> None:
     if made.audit is not None:
         words = ", ".join(made.audit.facts["audited"])
         say(f"all weights of {words}: {audit_file(out)}")
+    if not len(made.table):
+        say(f"note: no pair weighs {made.table.facts['threshold']:g} or more; take a smaller --threshold")
     say(f"{plural(len(made.table), 'entry', 'entries')} of {made.table.facts['pairs']:,} pairs: {out}")
     say(f"rank with it: --ranker bm25t:{out}")

@@ -49,6 +49,7 @@ def parm(
     o.check_filled(recipe=recipe, target=target)
     if (network is None) == (prepare is None):
         raise WhyrankError("tables learn parm needs --network FOLDER (or --prepare FOLDER to train elsewhere)")
+    _check_places(network, prepare, bits, beside)
     require_torch()
     made = _recipe(recipe, target, collection, set_ or [])
     from whyrank.tables.parm_preparing import check_parm, prepare_parm
@@ -65,6 +66,17 @@ def parm(
         _save(prepare, prepared, bits, beside)
     elif network is not None:
         _train(prepared, network, seed or [], chosen)
+
+
+def _check_places(network: Path | None, prepare: Path | None, bits: int, beside: Path | None) -> None:
+    """What cannot be written, or would change nothing, is said before the target is asked."""
+    from whyrank.core.errors import WhyrankError
+    from whyrank.core.files import check_place
+
+    if network is not None:
+        check_place(network / "config.json")
+    if prepare is None and (bits != 32 or beside is not None):
+        raise WhyrankError(f"--{'bits' if bits != 32 else 'beside'} is for --prepare alone")
 
 
 def _recipe(name: str, target: str, collections: list[str] | None, settings: list[str]) -> Recipe:

@@ -51,11 +51,13 @@ def surprises(
     """Rank a table for surprises, each with its test and the study to run on it; --run runs those studies."""
     from whyrank.audit.discovery import Looking
     from whyrank.audit.discovery import surprises as search
+    from whyrank.core.errors import WhyrankError
     from whyrank.data.term_table import open_table
     from whyrank.text.vectors import open_vectors
 
     o.check_filled(collection=collection, ranker=ranker, vectors=vectors, values=values, out=out)
     _check(run, ranker, collection, correction)
+    _check_places(out, pipeline, collection)
     opened, known = open_table(table, check=True), open_vectors(vectors) if vectors else None
     texts = setup.open_collection(collection, False) if collection else None
     chosen = _pipeline(pipeline, texts is not None)
@@ -66,6 +68,8 @@ def surprises(
         shown = _asked(sure, ranker, texts, store, opened, alpha, seed)
     _give(found, shown, out, json_, alpha, correction)
     _conclude(table, opened, found, shown, alpha, run)
+    if run and shown and all(surprise.outcome.startswith("not answered") for surprise in shown):
+        raise WhyrankError(f"ranker {ranker!r} has no finite score for any text; take one that scores any text")
 
 
 def _check(run: bool, ranker: str | None, collection: str | None, correction: str) -> None:
@@ -77,6 +81,18 @@ def _check(run: bool, ranker: str | None, collection: str | None, correction: st
         raise WhyrankError("--run needs --ranker SPEC and --collection SPEC: who is asked, and about which texts")
     if ranker and not run:
         raise WhyrankError("--ranker is for --run, which puts the studies to it")
+
+
+def _check_places(out: str | None, pipeline: str | None, collection: str | None) -> None:
+    from whyrank.core.errors import BadInput, WhyrankError
+    from whyrank.core.files import check_place
+
+    if out is not None and not out.endswith(".json"):
+        raise BadInput(out, "surprises cannot be written so", "end the name in .json")
+    if out is not None:
+        check_place(out)
+    if pipeline not in (None, "none") and collection is None:
+        raise WhyrankError("--pipeline finds entity types in texts; give them with --collection SPEC")
 
 
 def _pipeline(given: str | None, texts: bool) -> str | None:

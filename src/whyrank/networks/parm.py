@@ -13,9 +13,11 @@ from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import Network, is_network, load
 from whyrank.networks.pieces import Pieces
+from whyrank.networks.stored import stored
 from whyrank.networks.together import JointNetwork
 
 HEADS = ("deep", "affine")
+_POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 
 
 class ParmNetwork(JointNetwork):
@@ -42,10 +44,18 @@ class ParmNetwork(JointNetwork):
         self.outer = nn.Linear(width, 1)
 
     @classmethod
-    def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
-        """A new network over a pre-trained encoder, or over that of another network that was trained here."""
+    def begin(
+        cls, source: str | Path, layers: Sequence[int] | None = None, pooler: bool = False, **settings: Any
+    ) -> Network:
+        """A new network over a pre-trained encoder, or over that of another network that was trained here.
+
+        With `pooler`, the inner layer of the head starts as the pooler of the pre-trained model.
+        """
         if not is_network(Path(source)):
-            return super().begin(source, layers, **settings)
+            made = super().begin(source, layers, **settings)
+            return _with_pooler(made, source) if pooler else made
+        if pooler:
+            raise WhyrankError(f"pooler: {source} is a network trained here, which has none; leave it out")
         if layers is not None:
             raise WhyrankError(f"layers {list(layers)}: the encoder of a network trained here is taken whole")
         other = load(source).train()
@@ -69,3 +79,12 @@ class ParmNetwork(JointNetwork):
             first = torch.relu(self.middle(first))
         found: Tensor = self.outer(self.dropout(first))
         return found.squeeze(1)
+
+
+def _with_pooler(network: Network, source: str | Path) -> Network:
+    found = stored(source, _POOLER) or stored(source, [f"bert.{name}" for name in _POOLER])
+    if not isinstance(network, ParmNetwork) or network.head != "deep" or found is None:
+        raise WhyrankError(f"pooler: needs head=deep and a model with a pooler, as {source} may have; leave it out")
+    for parameter, tensor in zip((network.inner.weight, network.inner.bias), found, strict=True):
+        parameter.data.copy_(tensor)
+    return network

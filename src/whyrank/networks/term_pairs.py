@@ -7,21 +7,31 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from whyrank.core.checks import check_number, check_whole
 from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.networks.network import Network, load, read_config
+from whyrank.networks.network import TOKENS, Network, load, read_config
+from whyrank.networks.pieces import Pieces
 from whyrank.networks.term_pairs_results import Results
 from whyrank.networks.term_pairs_running import How, Say, run
-from whyrank.networks.term_pairs_task import NETWORK, RESULTS, load_task, network_digest
+from whyrank.networks.term_pairs_task import NETWORK, RESULTS, Task, load_task, network_digest
 
 ARCHITECTURE = "parm"
 
 
 def open_parm(folder: Path) -> Network:
     """Load a network that scores pairs of terms; an error for one of another architecture."""
+    from safetensors import SafetensorError
+
     own = read_config(folder).get("architecture")
     if own != ARCHITECTURE:
         raise BadInput(folder, f"is a network of architecture {own}, not {ARCHITECTURE}", "give a parm network")
-    return load(folder)
+    try:
+        return load(folder)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        what = f"holds no whole network ({type(error).__name__}: {error})"
+        raise BadInput(folder, what, "train or copy the network again") from None
 
 
 def score_folder(folder: Path, results: Path, network: Path, how: How, say: Say = print) -> bool:
@@ -29,7 +39,21 @@ def score_folder(folder: Path, results: Path, network: Path, how: How, say: Say 
     task, own = load_task(folder), network_digest(network)
     about = {"network": own, "trained": told_by(network)}
     opened = open_parm(network)
+    _check_fits(task, opened, network, folder)
     return run(task, opened, Results(results, task.identity(own, how.precision), about), how, say)
+
+
+def _check_fits(task: Task, opened: Network, network: Path, folder: Path) -> None:
+    """Raise an error unless the terms of a task were cut by the tokenizer of a network, and it can read them."""
+    sides = [side.sequences for side in (task.queries, task.docs)]
+    used = np.unique(np.concatenate([side.pieces for side in sides])).tolist()
+    ours = next((file for file in (folder / NETWORK / TOKENS, folder / TOKENS) if file.exists()), network)
+    if max(used, default=0) >= len(opened.pieces) or Pieces(ours).spell(used) != opened.pieces.spell(used):
+        raise BadInput(network, "has another tokenizer than the one that cut the terms", "give one with the same")
+    longest = 3 + sum(int(np.diff(side.ends).max(initial=0)) for side in sides)
+    if longest > opened.encoder.places:
+        what = f"reads {opened.encoder.places} pieces, and the longest pair of terms has {longest}"
+        raise BadInput(network, what, "make the folder again with this network")
 
 
 def told_by(network: Path) -> dict[str, Any]:
@@ -70,11 +94,17 @@ def how_of(
     """What was asked for, with the defaults of this machine."""
     import torch
 
+    if seconds is not None:
+        check_number("seconds", seconds, 0)
+    if tokens is not None:
+        check_whole("tokens", tokens, 1)
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.zeros(1, device=chosen)
+        kind = torch.zeros(1, device=chosen).device.type
     except (RuntimeError, AssertionError, NotImplementedError):
-        raise WhyrankError(f"device {chosen!r} is not to be had here; give cpu, or cuda where there is one") from None
+        kind = ""
+    if kind not in ("cpu", "cuda"):
+        raise WhyrankError(f"device {chosen!r} is not to be had here; give cpu, or cuda where there is one")
     return How(chosen, precision or ("bf16" if chosen.startswith("cuda") else "fp32"), way, seconds, tokens)
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing, write_text
 from whyrank.core.protocols import Codes, Flags, Ints
 from whyrank.core.seeds import generator
@@ -33,7 +35,7 @@ from whyrank.networks.term_pairs_running import (
 )
 from whyrank.networks.term_pairs_scorer import PairScorer
 from whyrank.networks.term_pairs_student import Exact, Student, term_states, train_student
-from whyrank.networks.term_pairs_task import Task
+from whyrank.networks.term_pairs_task import BROKEN, Task
 
 SAMPLE = {"cpu": 20_000, "cuda": 4_000_000}
 ROUNDS = 4
@@ -152,9 +154,7 @@ def _begun(
     """The student and the cuts so far; a stopped run goes on with its own."""
     file = results.folder / VECTORS
     if file.exists() and (results.folder / STATE).exists():
-        with np.load(file, allow_pickle=False) as held:
-            kept = Student(*(torch.from_numpy(held[name]).to(scorer.device) for name in Student._fields))
-        return kept, list(json.loads((results.folder / STATE).read_text())["cuts"])
+        return _kept(results.folder, scorer.device)
     results.clear()
     states = [term_states(scorer.network, side.sequences, scorer.device) for side in (task.queries, task.docs)]
     made = train_student((states[0], states[1]), exact, task.settings.threshold, sample, task.settings.seed)
@@ -163,6 +163,16 @@ def _begun(
     _note(results, [])
     say(f"student of {2 * sample:,} pairs")
     return made, []
+
+
+def _kept(folder: Path, device: str) -> tuple[Student, list[float]]:
+    try:
+        with np.load(folder / VECTORS, allow_pickle=False) as held:
+            student = Student(*(torch.from_numpy(held[name]).to(device) for name in Student._fields))
+        return student, [float(cut) for cut in json.loads((folder / STATE).read_text())["cuts"]]
+    except BROKEN as error:
+        what = f"holds a cascade that cannot go on ({type(error).__name__}: {error})"
+        raise BadInput(folder, what, "remove it to start anew") from None
 
 
 def _note(results: Results, cuts: list[float]) -> None:

@@ -7,8 +7,7 @@ blocks are packed into few files that no transfer minds. Of a query that is in t
 from __future__ import annotations
 
 import json
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +17,12 @@ import numpy.typing as npt
 from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing, write_text
 from whyrank.core.protocols import Codes, Ints
+from whyrank.networks.term_pairs_task import BROKEN
 
 MEGABYTES = 15
 LOG = "run.json"
 _OTHER = "remove the folder, or name another one"
-_BROKEN = (OSError, ValueError, KeyError, zipfile.BadZipFile)
+_AGAIN = "copy all of its files again, or remove it and score the folder again"
 
 
 class Part(NamedTuple):
@@ -46,10 +46,27 @@ class Part(NamedTuple):
     audited: Codes
     slices: npt.NDArray[Any]
 
-    @property
-    def bytes(self) -> int:
-        """What its file takes at most."""
-        return sum(array.nbytes for array in self[1:])
+    def best(self, most: int | None) -> Part:
+        """With so many entries of each query at most: those of the largest weights, of equal ones the first."""
+        if most is None or self.sizes.max(initial=0) <= most:
+            return self
+        owner = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        order = np.lexsort((-self.weights.astype(np.float32), owner))
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
+        keep = np.sort(order[rank < most])
+        sizes = np.minimum(self.sizes, most)
+        return self._replace(sizes=sizes, docs=self.docs[keep], weights=self.weights[keep])
+
+
+class Held(NamedTuple):
+    """A part, and how large its file is."""
+
+    bytes: int
+    part: Part
+
+    def place(self) -> tuple[int, int]:
+        """Round and first query."""
+        return self.part.round, int(self.part.queries[0]) if len(self.part.queries) else 0
 
 
 class Entries(NamedTuple):
@@ -67,7 +84,10 @@ class Results:
     def __init__(self, folder: Path, identity: str, about: Mapping[str, Any] | None = None) -> None:
         """Open a folder; an error where results of another task, network or precision lie in it."""
         self.folder, self.identity, self._about = folder, identity, dict(about or {})
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(folder, f"is no folder to write to ({error.strerror})", "name another one") from None
         for file in self._files():
             _check(file, identity)
 
@@ -87,10 +107,25 @@ class Results:
         """All of it together, each pair once."""
         return united(list(self.parts()))
 
-    def pack(self, limit: int = MEGABYTES << 20) -> list[Path]:
-        """Few files instead of many; the old ones go when the new ones are there."""
+    def whole(self, queries: int, docs: int, audited: Collection[int] = (), rounds: int = 1) -> Entries:
+        """All entries of so many queries and documents; an error where a file is missing or does not fit."""
+        parts = list(self.parts())
+        for round in range(rounds):
+            lacking = set(range(queries)) - {int(q) for part in parts if part.round == round for q in part.queries}
+            if lacking:
+                what = f"lacks the entries of {len(lacking):,} of {queries:,} distinct query terms"
+                raise BadInput(self.folder, what, _AGAIN)
+        found = united(parts)
+        slices = all(len(found.slices.get(q, ())) == docs for q in audited)
+        if not slices or found.queries.max(initial=0) >= queries or found.docs.max(initial=0) >= docs:
+            raise BadInput(self.folder, "has entries that do not fit the vocabulary", _AGAIN)
+        return found
+
+    def pack(self, limit: int = MEGABYTES << 20, most: int | None = None) -> list[Path]:
+        """Few files instead of many, with the best entries of each query; the old ones go when the new are there."""
         old, packed = self._files(), []
-        for number, parts in enumerate(_grouped(list(self.parts()), limit)):
+        held = [Held(file.stat().st_size, _read(file).best(most)) for file in old]
+        for number, parts in enumerate(_grouped(held, limit)):
             packed.append(self._write(f"entries-{number:03}.npz", joined(parts)))
         for file in set(old) - set(packed):
             file.unlink()
@@ -131,6 +166,8 @@ def read_log(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         more = "run `python -m whyrank.networks.term_pairs FOLDER` to its end first"
         raise BadInput(folder, f"holds no finished results ({error})", more) from None
+    if not isinstance(found, dict):
+        raise BadInput(folder / LOG, "is no log of results", _AGAIN)
     return found
 
 
@@ -152,16 +189,16 @@ def joined(parts: Sequence[Part]) -> Part:
     return Part(parts[0].round, **{name: np.concatenate(column) for name, column in columns.items()})
 
 
-def _grouped(parts: Sequence[Part], limit: int) -> Iterator[list[Part]]:
+def _grouped(parts: Sequence[Held], limit: int) -> Iterator[list[Part]]:
     """Parts of one round that fit together into a file."""
-    held: list[Part] = []
-    for part in sorted(parts, key=lambda part: (part.round, int(part.queries[0]) if len(part.queries) else 0)):
-        if held and (held[0].round != part.round or sum(p.bytes for p in held) + part.bytes > limit):
-            yield held
+    held: list[Held] = []
+    for each in sorted(parts, key=Held.place):
+        if held and (held[0].part.round != each.part.round or sum(one.bytes for one in held) + each.bytes > limit):
+            yield [one.part for one in held]
             held = []
-        held.append(part)
+        held.append(each)
     if held:
-        yield held
+        yield [one.part for one in held]
 
 
 def _steps(part: Part) -> Codes:
@@ -190,18 +227,20 @@ def _read(file: Path) -> Part:
     try:
         with np.load(file, allow_pickle=False) as held:
             found = {name: held[name] for name in Part._fields}
-    except _BROKEN as error:
-        raise BadInput(file, f"cannot be read ({type(error).__name__}: {error})", _OTHER) from None
-    docs = _summed(found["docs"], found["sizes"])
-    return Part(**found | {"round": int(found["round"]), "docs": docs})
+        if not found["sizes"].sum() == len(found["docs"]) == len(found["weights"]):
+            raise ValueError("its columns differ in length")
+        docs = _summed(found["docs"], found["sizes"])
+        return Part(**found | {"round": int(found["round"]), "docs": docs})
+    except BROKEN as error:
+        raise BadInput(file, f"cannot be read ({type(error).__name__}: {error})", _AGAIN) from None
 
 
 def _identity(file: Path) -> str:
     try:
         with np.load(file, allow_pickle=False) as held:
             return str(held["identity"])
-    except _BROKEN as error:
-        raise BadInput(file, f"cannot be read ({type(error).__name__}: {error})", _OTHER) from None
+    except BROKEN as error:
+        raise BadInput(file, f"cannot be read ({type(error).__name__}: {error})", _AGAIN) from None
 
 
 def _check(file: Path, identity: str) -> None:

@@ -16,7 +16,7 @@ from whyrank.core.protocols import Codes
 from whyrank.networks.network import Network
 from whyrank.networks.term_pairs_results import Part, Results
 from whyrank.networks.term_pairs_scorer import PairScorer
-from whyrank.networks.term_pairs_task import Task
+from whyrank.networks.term_pairs_task import Settings, Task
 from whyrank.networks.term_pairs_terms import side_of
 
 Say = Callable[[str], None]
@@ -93,7 +93,7 @@ def run(task: Task, network: Network, results: Results, how: How, say: Say = pri
             return run_cascade(task, scorer, results, how, say)
         return _exhaustive(task, scorer, results, how, say)
     finally:
-        results.pack()
+        results.pack(most=task.settings.most if results.finished else None)  # a certificate counts all that was found
 
 
 def _exhaustive(task: Task, scorer: PairScorer, results: Results, how: How, say: Say) -> bool:
@@ -105,7 +105,7 @@ def _exhaustive(task: Task, scorer: PairScorer, results: Results, how: How, say:
             if clock.over:
                 say(f"time is up after {clock.progress.done:,} pairs; the same command goes on")
                 return False
-            results.add(scored(task, scorer, block))
+            results.add(scored(task, scorer, block).best(task.settings.most))
             clock.step(len(block) * docs)
     say(f"{clock.progress.done:,} pairs in {clock.elapsed:.1f} s ({clock.rate:,.0f} pairs/s)")
     results.log(facts(scorer, task, clock.progress.done, clock.elapsed))
@@ -140,11 +140,19 @@ def scored(task: Task, scorer: PairScorer, queries: Codes) -> Part:
     found = []
     for grid in scorer.grids(queries):
         weights = grid.weights.to(kind)
-        row, column = (weights.float() >= task.settings.threshold).nonzero(as_tuple=True)
+        row, column = (weights.float() >= _least(weights, task.settings)).nonzero(as_tuple=True)
         found.append((grid.queries[row.cpu().numpy()], grid.docs[column.cpu().numpy()], _numpy(weights[row, column])))
         for place in np.flatnonzero(np.isin(grid.queries, audited)):
             slices[np.searchsorted(audited, grid.queries[place])][grid.docs] = _numpy(weights[int(place)])
     return part_of(0, queries, found, audited, slices)
+
+
+def _least(weights: Tensor, settings: Settings) -> Tensor:
+    """From which weight on the entries of each query may be kept, [queries, 1]."""
+    least = torch.full((len(weights), 1), settings.threshold, device=weights.device)
+    if settings.most is None or settings.most >= weights.shape[1]:
+        return least
+    return least.maximum(weights.float().topk(settings.most, dim=1).values[:, -1:])
 
 
 def audits(task: Task) -> Codes:

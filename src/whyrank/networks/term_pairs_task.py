@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tokenize
 import zipfile
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,10 @@ from whyrank.networks.term_pairs_terms import Distinct, Sequences
 METHODS = ("exhaustive", "cascade")
 TASK, TERMS, NETWORK, RESULTS = "task.json", "terms.npz", "network", "results"
 _REMEDY = "make the folder again with `whyrank tables build NETWORK --prepare FOLDER`"
-_BROKEN = (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
+BROKEN = (  # what numpy and json raise for damaged files
+    OSError, EOFError, ValueError, KeyError, TypeError, IndexError, SyntaxError, NotImplementedError,
+    zipfile.BadZipFile, zlib.error, tokenize.TokenError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class Settings:
         strata: groups of query terms by frequency, each with a bound of its own.
         sample: pairs in each of the cascade's samples; by default as many as suit the device.
         seed: of the samples and of the student.
+        top: so many document terms of each query term are kept at most, the best ones.
     """
 
     threshold: float = 0.1
@@ -51,6 +57,12 @@ class Settings:
     strata: int = 5
     sample: int | None = None
     seed: int = 0
+    top: int | None = None
+
+    @property
+    def most(self) -> int | None:
+        """Sequences that are kept of a query: one more than terms, since a term is not tied to itself in a table."""
+        return None if self.top is None else self.top + 1
 
     def checked(self) -> Settings:
         """The settings; an error for one that makes no sense."""
@@ -58,8 +70,9 @@ class Settings:
         check_number("recall", self.recall, 0, 1, strict=True)
         check_number("level", self.level, 0, 1, strict=True)
         check_whole("strata", self.strata, 1)
-        if self.sample is not None:
-            check_whole("sample", self.sample, 1)
+        for name in ("sample", "top"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), 1)
         if self.method not in METHODS:
             raise UnknownName("method", self.method, METHODS)
         return self
@@ -109,8 +122,10 @@ def load_task(folder: Path) -> Task:
         settings = json.loads((folder / TASK).read_text(encoding="utf-8"))
         with np.load(folder / TERMS, allow_pickle=False) as file:
             queries, docs = (_side(file, name) for name in ("query", "doc"))
-        return Task(queries, docs, Settings(**settings | {"audited": tuple(settings["audited"])}).checked())
-    except _BROKEN as error:
+        made = Settings(**settings | {"audited": tuple(settings["audited"])}).checked()
+        _check_range(made.audited, len(queries.of_term))
+        return Task(queries, docs, made)
+    except BROKEN as error:
         raise BadInput(folder, f"cannot be read ({type(error).__name__}: {error})", _REMEDY) from None
 
 
@@ -134,4 +149,14 @@ def _arrays(task: Task) -> dict[str, Any]:
 
 
 def _side(file: Any, name: str) -> Distinct:
-    return Distinct(Sequences(file[f"{name}_pieces"], file[f"{name}_ends"]), file[f"{name}_of"])
+    pieces, ends, of_term = (file[f"{name}_{what}"] for what in ("pieces", "ends", "of"))
+    if not len(ends) or ends[0] != 0 or ends[-1] != len(pieces) or np.any(np.diff(ends) < 0):
+        raise ValueError("pieces and their ends do not fit together")
+    _check_range(of_term, len(ends) - 1)
+    return Distinct(Sequences(pieces, ends), of_term)
+
+
+def _check_range(numbers: Any, size: int) -> None:
+    found = np.asarray(numbers, np.int64)
+    if len(found) and (found.min() < 0 or found.max() >= size):
+        raise ValueError(f"a number of a term is not below {size:,}")

@@ -8,6 +8,7 @@ report.html             all of it for people
 tables/                 findings.md and findings.tex, on request
 sweep.csv, sweep.svg    scores at every percentile of delta, on request
 stability.csv           spread of scores within groups of rankers, on request
+bias/                   the figures of bias studies, value by value: bias.json, CSV files, drawings
 overlap.csv, .svg       effectiveness by overlap with the relevant document, where there are judgements
 """
 
@@ -25,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from whyrank.audit.bias_result import BiasResult
 from whyrank.audit.overlap import OverlapRow
 from whyrank.audit.runner import Answer, Threshold
 from whyrank.audit.stability import Spread
@@ -46,6 +48,8 @@ from whyrank.report.arrow import (
     texts_table,
     with_metadata,
 )
+from whyrank.report.bias_folder import FOLDER as BIAS
+from whyrank.report.bias_folder import write_figures
 from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
 from whyrank.report.overlap_drawing import overlap_svg
@@ -115,6 +119,7 @@ class ResultWriter:
         sweep: Sequence[SweepPoint] = (),
         spreads: Sequence[Spread] | None = None,
         overlap: Sequence[OverlapRow] | None = None,
+        bias: Sequence[BiasResult] = (),
     ) -> None:
         """Write everything but the scores: the findings (with corrected p-values), texts, settings and report."""
         failures = {"count": len(self._failed), "first": self._failures}
@@ -123,9 +128,12 @@ class ResultWriter:
         _write(texts_table(list(self._texts)), self._folder / "texts.parquet")
         self._write_text("findings.csv", csv_of(findings_table(findings)))
         self._write_text("settings.json", records.to_text(record))
-        self._write_text("report.html", render(findings, record, self._examples, sweep, spreads, overlap or ()))
+        page = render(findings, record, self._examples, sweep, spreads, overlap or (), bias)
+        self._write_text("report.html", page)
         self._write_tables(findings)
         self._write_extras(sweep, spreads, overlap or ())
+        if bias:
+            write_figures(self._folder / BIAS, bias, record["settings"], self._alpha)
         self._finished = True
 
     def _index(self, contrasts: Contrasts) -> tuple[Codes, Codes]:
@@ -149,7 +157,7 @@ class ResultWriter:
                 self._failures.append(records.failure_row(answer.name, answer.ranker, failure))
 
     def _write_tables(self, findings: Sequence[Finding]) -> None:
-        alpha, correction = float(self.settings.get("alpha", 0.05)), str(self.settings.get("correction", ""))
+        alpha, correction = self._alpha, str(self.settings.get("correction", ""))
         formats = self.settings.get("formats") or ()
         if "markdown" in formats:
             self._write_text("tables/findings.md", to_markdown(findings, alpha, correction=correction))
@@ -169,6 +177,10 @@ class ResultWriter:
         if overlap:
             self._write_text("overlap.csv", csv_of(overlap_table(overlap)))
             self._write_text("overlap.svg", overlap_svg(overlap))
+
+    @property
+    def _alpha(self) -> float:
+        return float(self.settings.get("alpha", 0.05))
 
     def _write_text(self, name: str, text: str) -> None:
         path = self._folder / name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +14,16 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
+from whyrank.audit.bias_result import BiasResult
 from whyrank.audit.overlap import OverlapRow
 from whyrank.audit.stability import Spread
 from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts.finding import Finding
 from whyrank.report import overlaps, svg, words
 from whyrank.report.arrow import encodable
+from whyrank.report.bias_parts import equip
 from whyrank.report.examples import Examples, marker, shorten
+from whyrank.report.favours import by_study
 from whyrank.report.grid import (
     Row,
     collections_of,
@@ -47,7 +49,10 @@ _FAMILIES = {
     "edited": ("Edited texts", "A text and a copy of it in which one thing was changed."),
     "transferred": ("Transferred pairs", "Pairs of texts from a data set made for another purpose."),
     "axiom": ("Retrieval axioms", "Texts of which an axiom says which one must win."),
-    "bias": ("Bias studies", "Texts that differ in something that should not matter."),
+    "bias": (
+        "What it favours",
+        "Texts that differ in one value of a class, which should not matter to a query that names none.",
+    ),
 }
 _EMPTY: dict[str, Any] = {
     "settings": {}, "thresholds": {}, "failures": {"count": 0, "first": []},
@@ -57,7 +62,10 @@ _EMPTY: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Section:
-    """All that a report says about one study; `call` is its full call string where the name does not tell all."""
+    """All that a report says about one study; `call` is its full call string where the name does not tell all.
+
+    `bias` has the results of a bias study, one per ranker.
+    """
 
     anchor: str
     short: str
@@ -67,6 +75,7 @@ class Section:
     examples: Sequence[tuple[str, Examples]]
     symmetric: bool
     sweep: StudySweep | None = None
+    bias: Sequence[BiasResult] = ()
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,7 @@ def render(
     sweep: Sequence[SweepPoint] = (),
     spreads: Sequence[Spread] | None = None,
     overlap: Sequence[OverlapRow] = (),
+    bias: Sequence[BiasResult] = (),
 ) -> str:
     """The report on some findings as HTML.
 
@@ -101,13 +111,14 @@ def render(
         sweep: scores at every percentile of delta, where there was a sweep.
         spreads: how far the rankers of a group differ, where groups were asked for.
         overlap: effectiveness by overlap with the relevant document, where there are judgements.
+        bias: the results of bias studies, which have findings too.
     """
     environment = _environment()
-    page = _page(findings, record or {}, examples or {}, sweeps_of(sweep))
+    page = _page(findings, record or {}, examples or {}, sweeps_of(sweep), bias)
     page |= {"stability": stability_groups(spreads, rankers_of(findings))}
     page |= {"overlap": overlaps.by_measure(overlap), "lines": slots_of(row.run for row in overlap)}
     script = Markup(source_of(environment, "report.js").strip())
-    style = style_of(environment, "palette", "report", "sweep")
+    style = style_of(environment, "palette", "report", "sweep", "bias")
     template = environment.get_template("report.html.j2")
     return encodable(template.render(page | {"style": style, "script": script, "script_hash": csp_hash(script)}))
 
@@ -115,10 +126,10 @@ def render(
 @cache
 def _environment() -> Environment:
     environment = new_environment()
+    equip(environment)
     environment.filters |= {
-        "signed": words.signed, "count": words.count, "figure": words.figure, "p": words.p_value,
         "interval": words.interval, "shorten": shorten, "day": _day, "setting": _setting,
-        "breakable": _breakable, "dropped": words.dropped_words, "share": words.share,
+        "dropped": words.dropped_words, "share": words.share,
         "share_interval": words.share_interval, "concludes": words.conclusion_words,
         "agrees": words.agreement_words, "per": words.per, "shares_of": overlaps.shares_of,
         "mean_of": overlaps.mean_of, "interval_of": overlaps.interval_of,
@@ -137,11 +148,12 @@ def _page(
     record: Mapping[str, Any],
     examples: Mapping[tuple[str, str], Examples],
     sweeps: Mapping[str, StudySweep],
+    bias: Sequence[BiasResult],
 ) -> dict[str, Any]:
     settings = record.get("settings", {})
     alpha = float(settings.get("alpha", 0.05))
     symmetric = {study["name"] for study in record.get("studies", ()) if study.get("symmetric")}
-    families = _families(_sections(findings, examples, symmetric, sweeps))
+    families = _families(_sections(findings, examples, symmetric, sweeps, by_study(bias)))
     sections = [section for family in families for section in family.sections]
     return {
         "title": _title(rankers_of(findings)),
@@ -155,7 +167,9 @@ def _page(
         "controlled": any(section.row.controlled for section in sections),
         "anchors": {(s.row.study, s.row.collection): s.anchor for s in sections},
         "axioms": any(section.row.conclusion for section in sections),
-        "verdicts": verdicts(findings, alpha, symmetric),
+        "favours": any(section.bias for section in sections),
+        "directed": any(not section.row.conclusion and not section.bias for section in sections) or not sections,
+        "verdicts": verdicts(findings, alpha, symmetric, bias=bias),
         "deltas": words.delta_words([f for f in findings if not f.conclusion]),
         "axiom_deltas": words.delta_words([f for f in findings if f.conclusion]),
         "scales": {ranker: scale for ranker, scale in scales_of(findings).items() if scale},
@@ -180,6 +194,7 @@ def _sections(
     examples: Mapping[tuple[str, str], Examples],
     symmetric: set[str],
     sweeps: Mapping[str, StudySweep],
+    bias: Mapping[str, Sequence[BiasResult]],
 ) -> list[Section]:
     rows, several = rows_of(findings), shared_names(findings)
     shorts = _short_names([row.study for row in rows])
@@ -189,7 +204,7 @@ def _sections(
         anchor = f"study-{slug(study, collection) if several else slug(study)}"
         shown = [(ranker, examples[study, ranker]) for ranker in whole.cells if (study, ranker) in examples]
         section = Section(anchor, shorts[study], _call(whole), whole, groups, shown, study in symmetric)
-        found.append(replace(section, sweep=sweeps.get(study)))
+        found.append(replace(section, sweep=sweeps.get(study), bias=bias.get(study, ())))
     return found
 
 
@@ -231,11 +246,6 @@ def _day(stamp: str) -> str:
     except ValueError:
         return stamp
     return f"{when.day} {when:%B %Y}"
-
-
-def _breakable(call: str) -> Markup:
-    """A call string that may be broken after a colon, slash, bar, comma or sign of equality and before arguments."""
-    return Markup("<wbr>").join(re.split(r"(?<=[:/|,=])|(?=\()", call))
 
 
 def _setting(value: Any) -> str:

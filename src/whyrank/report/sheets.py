@@ -17,10 +17,10 @@ MARGIN = 20
 _HEAD, _GAP = 24, 22
 _LETTER = 6.4  # width of a letter, about: SVG does not wrap lines
 _ROOT = re.compile(r":root \{(.*?)\}", re.DOTALL)
-_OWN = """svg { background: var(--paper); }
-.paper { fill: var(--paper); }
-.sweep .name { fill: var(--ink); }
-.sweep .head { font-size: 15px; }
+_OWN = """svg {{ background: var(--paper); }}
+.paper {{ fill: var(--paper); }}
+.{kind} .name {{ fill: var(--ink); }}
+.{kind} .head {{ font-size: 15px; }}
 """
 
 
@@ -49,22 +49,24 @@ def sheet(
     legend, top = _legend(title, lines, width, keys)
     placed = [_cell(cell, *_corner(i, columns, top)) for i, cell in enumerate(cells)]
     rows = -(-len(cells) // columns)
-    return _file(title, width, top + rows * (_HEAD + HEIGHT + _GAP), [legend, *placed])
+    return svg_file("sweep", title, width, top + rows * (_HEAD + HEIGHT + _GAP), [legend, *placed])
 
 
-def _file(title: str, width: int, height: int, parts: Sequence[Markup]) -> str:
+def svg_file(kind: str, title: str, width: int, height: int, parts: Sequence[Markup]) -> str:
+    """A drawing with a title as a file; `kind` names its class and its style sheet."""
     template = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" class="sweep" viewBox="0 0 {w} {h}" width="{w}" height="{h}">\n'
+        '<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" viewBox="0 0 {w} {h}" width="{w}" height="{h}">\n'
         "<title>{title}</title>\n<style>\n{style}</style>\n"
         '<rect class="paper" width="{w}" height="{h}"/>\n{content}\n</svg>\n'
     )
     content = Markup("\n").join(parts)
-    return str(template.format(w=width, h=height, title=one_line(title), style=Markup(_style()), content=content))
+    style = Markup(_style(kind))
+    return str(template.format(kind=kind, w=width, h=height, title=one_line(title), style=style, content=content))
 
 
-def _style() -> str:
+def _style(kind: str) -> str:
     """The rules with their colours written out: many programs that read SVG know no variables."""
-    rules, palette = _template("sweep.css") + _OWN, _template("palette.css")
+    rules, palette = _template(f"{kind}.css") + _OWN.format(kind=kind), _template("palette.css")
     light, dark = (dict(re.findall(r"--([\w-]+): ([^;]+);", block)) for block in _ROOT.findall(palette)[:2])
     return f"{_resolved(rules, light)}@media (prefers-color-scheme: dark) {{\n{_resolved(rules, light | dark)}}}\n"
 

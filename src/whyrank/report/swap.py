@@ -60,7 +60,7 @@ def is_result_folder(path: Path) -> bool:
 
 
 _RESULT = ("settings.json", "findings.parquet", "findings.csv", "texts.parquet", "report.html", "scores", "tables")
-_OURS = frozenset((*_RESULT, "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg"))
+_OURS = frozenset((*_RESULT, "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg", "bias"))
 
 
 def _check_ours(target: Path, shown: Path) -> None:

@@ -108,7 +108,8 @@ def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> s
     where = f" ({', '.join(collections_of(findings))})" if findings else ""
     said = (_axiom_legend if axioms else _score_legend)(where, alpha, correction)
     return (
-        f"{said} {DASH}: no answer. {_control_words(findings)}" + (f"δ per ranker: {deltas}." if deltas else "")
+        f"{said} {DASH}: no answer. {_bias_words(findings)}{_control_words(findings)}"
+        + (f"δ per ranker: {deltas}." if deltas else "")
     ).strip()
 
 
@@ -117,6 +118,12 @@ def _score_legend(where: str, alpha: float, correction: str) -> str:
         f"Score: share of contrasts with a positive effect less share with a negative one, from −1 to +1{where}. "
         f"† marks p < {alpha:g}, tested by query, after {correction_words(correction)}."
     )
+
+
+def _bias_words(findings: Sequence[Finding]) -> str:
+    biased = any(finding.study.startswith("bias/") for finding in findings)
+    said = "Bias studies: share of pairs of values that differ by more than δ; † where any value differs. "
+    return said if biased else ""
 
 
 def _axiom_legend(where: str, alpha: float, correction: str) -> str:

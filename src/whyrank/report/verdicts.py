@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from whyrank.audit.bias_result import BiasResult
 from whyrank.contrasts.finding import Finding
+from whyrank.report.favours import is_sure, ranked, spread_in_deltas
 from whyrank.report.grid import rankers_of, significant, standing
 from whyrank.report.words import axiom_name, instances, share, signed
+
+_UNTESTED = "could not be tested"
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class Verdict:
     """The strongest significant findings of one ranker, and axioms that it obeys or breaks; `str` gives sentences.
 
     `obeyed` has the axioms that are obeyed most clearly more often than by chance, `broken` all that are obeyed less
-    often. `otherwise` is what to say without claims, empty where nothing but axioms was asked.
+    often; `favoured` has a claim for each bias study in which some value differs. `otherwise` is what to say without
+    claims, empty where nothing but axioms or bias studies was asked.
     """
 
     ranker: str
@@ -46,12 +51,13 @@ class Verdict:
     otherwise: str
     obeyed: Sequence[Claim] = ()
     broken: Sequence[Claim] = ()
+    favoured: Sequence[Claim] = ()
 
     @property
     def sentences(self) -> list[Sentence]:
         """What is said, in order."""
         first = Sentence("" if self.claims else self.otherwise, self.claims)
-        rest = [Sentence("obeys", self.obeyed), Sentence("breaks", self.broken)]
+        rest = [Sentence("obeys", self.obeyed), Sentence("breaks", self.broken), Sentence("favours", self.favoured)]
         return [first] * bool(str(first)) + [each for each in rest if each.claims]
 
     def __str__(self) -> str:
@@ -59,26 +65,55 @@ class Verdict:
 
 
 def verdicts(
-    findings: Sequence[Finding], alpha: float = 0.05, symmetric: Iterable[str] = (), most: int = 3
+    findings: Sequence[Finding],
+    alpha: float = 0.05,
+    symmetric: Iterable[str] = (),
+    most: int = 3,
+    bias: Sequence[BiasResult] = (),
 ) -> list[Verdict]:
     """One verdict per ranker: its strongest significant findings, one per thing preferred, both signs; its axioms.
 
-    Studies named in `symmetric` have no direction and are left out.
+    Studies named in `symmetric` have no direction and are left out, but for bias studies whose results are given.
     """
     directed = [f for f in findings if f.group is None and f.study not in set(symmetric)]
-    return [_verdict(name, [f for f in directed if f.ranker == name], alpha, most) for name in rankers_of(findings)]
+    found = [_verdict(name, [f for f in directed if f.ranker == name], alpha, most) for name in rankers_of(findings)]
+    return [_with_favours(verdict, findings, alpha, bias, most) for verdict in found] if bias else found
+
+
+def _with_favours(
+    verdict: Verdict, findings: Sequence[Finding], alpha: float, bias: Sequence[BiasResult], most: int
+) -> Verdict:
+    """The verdict with what the ranker favours most."""
+    own = {f.study: f for f in findings if f.ranker == verdict.ranker and f.group is None}
+    asked = [r for r in bias if r.ranker == verdict.ranker and r.study in own and r.p_adjusted is not None]
+    sure = sorted((r for r in asked if is_sure(r, alpha)), key=lambda r: -(spread_in_deltas(r) or 0.0))
+    otherwise = verdict.otherwise
+    if asked and otherwise in (_UNTESTED, _preferring_nothing(alpha)):
+        otherwise = "" if sure else _preferring_nothing(alpha)
+    return replace(verdict, favoured=[_favour(r, own[r.study]) for r in sure[:most]], otherwise=otherwise)
+
+
+def _favour(result: BiasResult, finding: Finding) -> Claim:
+    first, *_, last = ranked(result)
+    deltas = spread_in_deltas(result)
+    far = f"{deltas:.1f} δ" if deltas is not None else signed(first.effect - last.effect)
+    return Claim(f"{first.value} over {last.value} in {result.study}", finding, far)
 
 
 def _verdict(ranker: str, findings: list[Finding], alpha: float, most: int) -> Verdict:
     axioms, others = ([f for f in findings if bool(f.conclusion) is kind] for kind in (True, False))
     tested = [f for f in others if f.p_adjusted is not None]
-    otherwise = f"shows no significant preference (α = {alpha:g})" if tested else "could not be tested"
+    otherwise = _preferring_nothing(alpha) if tested else _UNTESTED
     sure = [f for f in tested if significant(f, alpha) and f.score]
     claims = _distinct(sorted(sure, key=lambda f: -abs(f.score or 0.0)))
     obeyed, broken = _obeyed(axioms, alpha)[:most], _broken(axioms, alpha)
     if not others and any(f.satisfied is not None for f in axioms):
         otherwise = "" if obeyed or broken else "obeys no axiom more often than by chance, and none less often"
     return Verdict(ranker, _both_signs(claims, most), otherwise, obeyed, broken)
+
+
+def _preferring_nothing(alpha: float) -> str:
+    return f"shows no significant preference (α = {alpha:g})"
 
 
 def _obeyed(axioms: Sequence[Finding], alpha: float) -> list[Claim]:

@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from whyrank.contrasts.finding import Finding
 from whyrank.report.grid import deltas_of
 
@@ -51,6 +53,11 @@ def count(value: int) -> str:
 def figure(value: float | None) -> str:
     """A difference or a delta with four significant digits."""
     return DASH if value is None or not math.isfinite(value) else f"{value:.4g}".replace("-", MINUS)
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """An interval in brackets, with four significant digits."""
+    return DASH if low is None or high is None else f"[{figure(low)}, {figure(high)}]"
 
 
 def p_value(value: float | None) -> str:
@@ -110,6 +117,16 @@ def agreement_words(finding: Finding) -> str:
         return f"{first}; in none of them is one text more relevant than the other."
     decided = f"{count(finding.decided)} of them" if have > 1 else "it"
     return f"{first}; relevance decides {decided}, and sides with the axiom in {share(finding.agreement, 0)}."
+
+
+def sentence(text: str) -> str:
+    """A note as a sentence: with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def breakable(call: str) -> Markup:
+    """A call string that may be broken after a colon, slash, bar, comma or sign of equality and before arguments."""
+    return Markup("<wbr>").join(re.split(r"(?<=[:/|,=])|(?=\()", call))
 
 
 def per(number: int, others: int) -> str:

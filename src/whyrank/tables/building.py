@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -21,20 +22,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whyrank.core.errors import BadInput
-from whyrank.core.files import replacing
+from whyrank.core.files import check_place, replacing
 from whyrank.data import Collection, open_collection
 from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_files import SUFFIXES, check_suffix
+from whyrank.networks.frames import BARE, around, frame_of
 from whyrank.networks.network import CONFIG, TOKENS, WEIGHTS, is_network, read_config, save
 from whyrank.networks.pieces import Pieces
-from whyrank.networks.term_pairs import open_parm, score_folder, told_by
+from whyrank.networks.term_pairs import ARCHITECTURE, open_parm, score_folder, told_by
 from whyrank.networks.term_pairs_results import Entries, Results, read_log
-from whyrank.networks.term_pairs_running import How, Say
-from whyrank.networks.term_pairs_task import NETWORK, RESULTS, Settings, Task, load_task, save_task
+from whyrank.networks.term_pairs_running import How, Say, audits
+from whyrank.networks.term_pairs_task import NETWORK, RESULTS, TASK, TERMS, Settings, Task, load_task, save_task
 from whyrank.networks.term_pairs_terms import distinct
 from whyrank.tables.vocabulary import DOC_TERMS, QUERY_TERMS, TermCounts, TermVocabulary, make_vocabulary
 
 SPELLED, DEFAULT = "spelled.json.gz", "lucene"
+_OURS = {TASK, TERMS, SPELLED, TOKENS, RESULTS}
 _LONGEST = 32, 221  # pieces of terms, where no network says
 _REMEDY = "make the folder again with `whyrank tables build NETWORK --prepare FOLDER`"
 
@@ -52,6 +55,9 @@ class Build:
         from_queries: query terms are those of the collections' queries only.
         audit: words whose weights are kept for all document terms.
         settings: threshold and method; `audited` is filled in.
+        queries_of: collections, or names of such, whose queries' terms are query terms besides.
+        doc_words: words whose terms are document terms besides, such as the values of a bias study.
+        frame: what stands around terms, see `networks.frames`; by default what the network says, else nothing.
     """
 
     network: str | Path
@@ -62,6 +68,9 @@ class Build:
     from_queries: bool = False
     audit: Sequence[str] = ()
     settings: Settings = field(default_factory=Settings)
+    queries_of: Sequence[str | Collection] = ()
+    frame: str | None = None
+    doc_words: Sequence[str] = ()
 
 
 class Built(NamedTuple):
@@ -78,9 +87,10 @@ def build_table(
 
     Blocks lie in a folder beside the table until it is written; the same call goes on from there.
     """
-    check_suffix(out)
+    check_out(out, bool(build.audit))
     read_config(Path(build.network))
     work = work_folder(out)
+    _forget_unscored(work)
     prepare_build(build, work, copy=False)
     if not score_folder(work, work / RESULTS, Path(build.network), how or How(), say):
         return None
@@ -90,9 +100,24 @@ def build_table(
     return made
 
 
+def check_out(out: str | Path, audited: bool = False) -> None:
+    """Raise an error where a table, or the audited slice beside it, cannot be written."""
+    check_suffix(out)
+    check_place(out)
+    if audited:
+        check_place(audit_file(out))
+
+
 def work_folder(out: str | Path) -> Path:
     """Where the blocks of an unfinished table lie."""
     return Path(f"{out}.blocks")
+
+
+def _forget_unscored(work: Path) -> None:
+    """Remove what a run left that ended before its first block: a wrong option shall not block the right one."""
+    ours = (work / TASK).exists() and {each.name for each in work.iterdir()} <= _OURS
+    if ours and not any((work / RESULTS).glob("*")):
+        shutil.rmtree(work)
 
 
 def prepare_build(build: Build, folder: Path, copy: bool = True, bits: int = 32) -> Task:
@@ -105,30 +130,36 @@ def prepare_build(build: Build, folder: Path, copy: bool = True, bits: int = 32)
             of the network that will score is enough.
         bits: of the copied weights: 32, or 16, which halves what has to travel.
     """
-    settings = build.settings.checked()
-    source = Path(build.network)
-    read = _readers(source, copy)
-    build = replace(build, analyzer=build.analyzer or _analyzer(source))
-    found = [each if isinstance(each, Collection) else open_collection(each) for each in build.collections]
+    settings, source = build.settings.checked(), Path(build.network)
+    build = _settled(build, told_by(source) if is_network(source) else {})
+    read, frame = _readers(source, copy), frame_of(str(build.frame))
+    found, asking = _opened(build.collections), _opened(build.queries_of)
     terms = make_vocabulary(
-        found, str(build.analyzer), build.query_terms, build.doc_terms, build.from_queries, build.audit
+        found, str(build.analyzer), build.query_terms, build.doc_terms, build.from_queries, build.audit, asking,
+        build.doc_words,
     )  # fmt: skip
-    sides = distinct(read[0](terms.queries.terms)), distinct(read[1](terms.docs.terms))
-    task = Task(*sides, Settings(**asdict(settings) | {"audited": tuple(terms.audited)}))
+    asked = distinct(around(read.query(terms.queries.terms), frame.query, read.mask))
+    told = distinct(around(read.doc(terms.docs.terms), frame.doc, read.mask))
+    task = Task(asked, told, Settings(**asdict(settings) | {"audited": tuple(terms.audited)}))
     _check_free(folder, task)
     save_task(folder, task)
     if copy:
         _copy(source, folder / NETWORK, bits)
+    else:
+        with replacing(folder / TOKENS) as beside:
+            beside.write_bytes(Pieces(source).content)
     _spell(folder / SPELLED, terms, _facts(build, [c.name for c in found]))
     return task
 
 
 def collect_build(folder: Path, top: int | None = None, results: Path | None = None) -> Built:
-    """The table of scored blocks; `top` keeps the best so many document terms of each query term.
+    """The table of scored blocks; `top` keeps the best so many document terms of each query term, as the task may.
 
     A query term is not tied to itself: rankers count that as a match already. The audited slices have it.
     """
     task, (terms, facts) = load_task(folder), _spelled(folder / SPELLED)
+    if (len(terms.queries.terms), len(terms.docs.terms)) != (len(task.queries.of_term), len(task.docs.of_term)):
+        raise BadInput(folder / SPELLED, "has other terms than the rest of the folder", _REMEDY)
     place = results or folder / RESULTS
     log = read_log(place)
     identity = log.pop("identity", "")
@@ -136,18 +167,22 @@ def collect_build(folder: Path, top: int | None = None, results: Path | None = N
         raise BadInput(
             place, "holds the results of another vocabulary or of other settings", "score the folder again"
         )
-    entries = Results(place, identity).entries()
+    rounds = log.get("certificate", {}).get("rounds", 1)
+    sizes = len(task.queries.sequences), len(task.docs.sequences)
+    entries = Results(place, identity).whole(*sizes, audits(task).tolist(), rounds)
     facts |= {"network": log.pop("network"), **_trained(log.pop("trained", {}))}
     if "certificate" in log:
         facts["certificate"] = log.pop("certificate")
     facts |= {"scored": log, "pairs": len(terms.queries.terms) * len(terms.docs.terms)}
     table = _table(task, terms, entries, facts)
-    table = table if top is None else table.pruned(top_query=top)
+    tops = [each for each in (top, task.settings.top) if each is not None]
+    table = table.pruned(top_query=min(tops)) if tops else table
     return Built(table, _audit_table(task, terms, entries, facts) if task.settings.audited else None)
 
 
 def write_built(made: Built, out: str | Path) -> None:
     """Write a table, and the audited slice beside it."""
+    check_out(out, made.audit is not None)
     made.table.save(out)
     if made.audit is not None:
         made.audit.save(audit_file(out))
@@ -199,6 +234,16 @@ def _audit_table(task: Task, terms: TermVocabulary, entries: Entries, facts: dic
     )  # fmt: skip
 
 
+def _settled(build: Build, told: Mapping[str, Any]) -> Build:
+    """With what the network tells, where the build does not say it itself."""
+    analyzer, frame = build.analyzer or told.get("analyzer"), build.frame or told.get("frame")
+    return replace(build, analyzer=analyzer or DEFAULT, frame=frame or BARE)
+
+
+def _opened(collections: Sequence[str | Collection]) -> list[Collection]:
+    return [each if isinstance(each, Collection) else open_collection(each) for each in collections]
+
+
 def _check_free(folder: Path, task: Task) -> None:
     """A folder of the same task goes on; one with anything else is left alone."""
     if not folder.is_dir() or not any(folder.iterdir()):
@@ -213,17 +258,21 @@ def _check_free(folder: Path, task: Task) -> None:
         )
 
 
-def _readers(source: Path, whole: bool) -> tuple[Callable[[Sequence[str]], Any], Callable[[Sequence[str]], Any]]:
-    """What makes pieces of query terms and of document terms."""
-    if whole or is_network(source):
+class _Readers(NamedTuple):
+    """What makes pieces of query terms and of document terms, and the number of [MASK]."""
+
+    query: Callable[[Sequence[str]], Any]
+    doc: Callable[[Sequence[str]], Any]
+    mask: int
+
+
+def _readers(source: Path, whole: bool) -> _Readers:
+    if whole or (is_network(source) and read_config(source).get("architecture") == ARCHITECTURE):
         network = open_parm(source)
-        return network.query_ids, network.doc_ids
+        return _Readers(network.query_ids, network.doc_ids, network.pieces.special["mask"])
     pieces = Pieces(source)
-    return partial(pieces.ids, most=_LONGEST[0]), partial(pieces.ids, most=_LONGEST[1])
-
-
-def _analyzer(source: Path) -> str:
-    return str(told_by(source).get("analyzer") or DEFAULT) if is_network(source) else DEFAULT
+    plain = partial(pieces.ids, most=_LONGEST[0]), partial(pieces.ids, most=_LONGEST[1])
+    return _Readers(*plain, pieces.special["mask"])
 
 
 def _copy(source: Path, place: Path, bits: int) -> None:
@@ -247,8 +296,11 @@ def _facts(build: Build, collections: Sequence[str]) -> dict[str, Any]:
     return {
         "learner": "parm", "analyzer": build.analyzer, "collection": ", ".join(collections),
         "collections": [getattr(each, "name", each) for each in build.collections],
-        "from_queries": build.from_queries,
+        "from_queries": build.from_queries, **({} if build.frame == BARE else {"frame": build.frame}),
+        **({"queries_of": [getattr(each, "name", each) for each in build.queries_of]} if build.queries_of else {}),
         **{name: settings[name] for name in ("method", "seed", "threshold")},
+        **({"doc_words": len(build.doc_words)} if build.doc_words else {}),
+        **({} if settings["top"] is None else {"top": settings["top"]}),
     }  # fmt: skip
 
 
@@ -265,7 +317,7 @@ def _spelled(path: Path) -> tuple[TermVocabulary, dict[str, Any]]:
             held = json.load(file)
         sides = [_counts(*held[name]) for name in ("query", "doc")]
         return TermVocabulary(sides[0], sides[1], held["audited"]), held["facts"]
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise BadInput(path, f"cannot be read ({error})", _REMEDY) from None
 
 

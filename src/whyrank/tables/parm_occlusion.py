@@ -15,6 +15,7 @@ from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ranker
 from whyrank.networks.pieces import Pieces
 from whyrank.scoring import Engine
+from whyrank.scoring.failures import one_line
 from whyrank.training.examples import Texts
 from whyrank.training.parm_prepared import Occlusion
 from whyrank.training.parm_texts import PieceTexts
@@ -33,8 +34,9 @@ def occlusion(
     text = np.concatenate([np.tile(t, len(a)) for a, t in rows])
     scores = engine.score(target, list(words.found), list(texts.found), query, text)
     if scores.failures:
-        reason = scores.failures[0].reason
-        raise WhyrankError(f"alignment: the target has no score for {len(scores.failures):,} texts ({reason})")
+        reason = one_line(scores.failures[0].reason)
+        failed = f"{len(scores.failures):,} shortened texts ({reason})"
+        raise WhyrankError(f"alignment: the target {target.name!r} has no finite score for {failed}; mend it")
     return _gathered(scores.values, rows)
 
 

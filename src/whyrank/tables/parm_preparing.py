@@ -21,6 +21,7 @@ from whyrank.rankers.lexical import LexicalRanker
 from whyrank.rankers.neural import NeuralRanker
 from whyrank.rankers.weights import architecture_of, config_of, model_folder
 from whyrank.scoring import Engine
+from whyrank.scoring.failures import one_line
 from whyrank.tables.parm_mining import Asked, asked, candidates
 from whyrank.tables.parm_occlusion import occlusion
 from whyrank.tables.parm_terms import terms_of
@@ -88,6 +89,8 @@ def check_parm(recipe: Recipe, ranker: str | Ranker) -> None:
     check_settings(recipe)
     if isinstance(ranker, str):
         rankers.factory(parse_call(ranker).name)
+    if isinstance(ranker, str) and parse_call(ranker).name == "run":
+        raise WhyrankError(f"target {ranker!r}: a run has no scores for other texts; take a ranker that has")
 
 
 def open_target(given: str | Ranker, setting: Setting) -> Target:
@@ -133,8 +136,10 @@ def _scores(ranker: Ranker, engine: Engine, given: Asked, doc: npt.NDArray[np.in
     query = np.repeat(np.arange(len(doc), dtype=np.int32), doc.shape[1])
     found = engine.score(ranker, given.queries, given.docs, query, doc.reshape(-1))
     if found.failures:
-        reason = found.failures[0].reason
-        raise WhyrankError(f"the target has no score for {len(found.failures):,} pairs ({reason})")
+        failed = f"{len(found.failures):,} of {found.values.size:,} pairs ({one_line(found.failures[0].reason)})"
+        raise WhyrankError(f"the target {ranker.name!r} has no finite score for {failed}; mend it")
+    if not np.ptp(found.values.reshape(doc.shape), axis=1).any():
+        raise WhyrankError(f"the target {ranker.name!r} scores all texts of a query alike: nothing to learn")
     return found.values.reshape(doc.shape).astype(np.float32)
 
 

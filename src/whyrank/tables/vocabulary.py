@@ -52,6 +52,7 @@ def term_counts(collections: Sequence[Collection], analyzer: Analyzer) -> TermCo
 def make_vocabulary(
     collections: Sequence[Collection], analyzer: Analyzer | str, query_terms: int = QUERY_TERMS,
     doc_terms: int = DOC_TERMS, from_queries: bool = False, audited: Sequence[str] = (),
+    queries_of: Sequence[Collection] = (), doc_words: Sequence[str] = (),
 ) -> TermVocabulary:  # fmt: skip
     """The terms of a table.
 
@@ -62,6 +63,8 @@ def make_vocabulary(
         doc_terms: so many on the document side.
         from_queries: query terms are those of the collections' queries only.
         audited: words whose terms are query terms in any case.
+        queries_of: collections whose queries have all their terms among the query terms, on top of the others.
+        doc_words: words whose terms are document terms, on top of the others, whether a text has them or not.
     """
     check_whole("query_terms", query_terms, 1)
     check_whole("doc_terms", doc_terms, 1)
@@ -70,20 +73,28 @@ def make_vocabulary(
     if not counted.terms:
         raise WhyrankError(f"no text has a word under {made.id}; choose another --analyzer or collection")
     asked = _of_queries(collections, made, counted) if from_queries else counted
-    queries = _with(asked.first(query_terms), counted, [_term(made, word) for word in audited])
+    needed = _asked(queries_of, made, "--queries-of") if queries_of else set()
+    queries = _with(asked.first(query_terms), counted, [*needed, *(_term(made, word) for word in audited)])
     places = {term: i for i, term in enumerate(queries.terms)}
     kept = list(dict.fromkeys(places[_term(made, word)] for word in audited))
-    return TermVocabulary(queries, counted.first(doc_terms), kept)
+    more = dict.fromkeys(term for word in doc_words for term in made.terms(word))
+    return TermVocabulary(queries, _with(counted.first(doc_terms), counted, list(more)), kept)
 
 
 def _of_queries(collections: Sequence[Collection], analyzer: Analyzer, counted: TermCounts) -> TermCounts:
     """The terms of queries, the most frequent in the texts first; those of no text last."""
+    own = _asked(collections, analyzer, "--from-queries")
+    return _with(_only(counted, own), counted, sorted(own))
+
+
+def _asked(collections: Sequence[Collection], analyzer: Analyzer, option: str) -> set[str]:
+    """The terms of the queries of some collections."""
     texts = [query for collection in collections for query in collection.queries.values()]
     names = analyzer.vocabulary.terms
     own = {names[i] for i in np.unique(analyzer.queries(texts).ids)} if texts else set()
     if not own:
-        raise WhyrankError("the collections have no queries with words; leave out --from-queries")
-    return _with(_only(counted, own), counted, sorted(own))
+        raise WhyrankError(f"the collections have no queries with words; leave out {option}")
+    return own
 
 
 def _only(counted: TermCounts, terms: set[str]) -> TermCounts:

@@ -67,11 +67,16 @@ class Drawn:
     alone, not on batches.
     """
 
-    def __init__(self, given: Candidates, queries: npt.NDArray[np.int64], texts: int, positives: str, what: str,
-                 ) -> None:  # fmt: skip
-        """Draw for some of the queries; `what` names the phase, so that its draws are its own."""
-        self.given, self.queries, self.what = given, queries, what
-        self.gold, self.texts = positives == "gold", min(texts, given.doc.shape[1])
+    def __init__(
+        self, given: Candidates, queries: npt.NDArray[np.int64], texts: int, positives: str, what: str,
+        own: bool = True,
+    ) -> None:  # fmt: skip
+        """Draw for some of the queries; `what` names the phase, so that its draws are its own.
+
+        Without `own`, a query's first candidate, the text that it belongs to, is never drawn.
+        """
+        self.given, self.queries, self.what, self.first = given, queries, what, int(not own)
+        self.gold, self.texts = positives == "gold", min(texts, given.doc.shape[1] - self.first)
 
     def epoch(self, seed: int, epoch: int) -> Examples:
         """One example per query, in the order of this epoch."""
@@ -80,6 +85,7 @@ class Drawn:
         keys = random.random((n, width), dtype=np.float32)
         if self.gold:
             keys[:, 0] = -1
+        keys[:, : self.first] = 2
         column = np.argsort(keys, axis=1)[:, : self.texts]
         draws = np.concatenate([random.random((n, 2)), random.standard_normal((n, draws_of(self.texts) - 2))], axis=1)
         order = random.permutation(n)

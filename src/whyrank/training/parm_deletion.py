@@ -47,6 +47,17 @@ def deleted(scores: Tensor, unit: Tensor, units: Tensor, counts: Tensor, ties: T
     return gone.gather(-1, unit)
 
 
+def collapsed(gone: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """What is read when one piece is left of each run of deleted ones: the places in order, and how many there are.
+
+    `gone` is [rows, pieces], `sizes` the pieces of each row's text.
+    """
+    before = torch.cat([torch.zeros_like(gone[:, :1]), gone[:, :-1]], dim=1)
+    there = torch.arange(gone.shape[1], device=gone.device) < sizes[:, None]
+    left = there & ~(gone & before)
+    return (~left).to(torch.uint8).argsort(dim=1, stable=True), left.sum(dim=1)
+
+
 def tie_keys(seeds: Tensor, columns: int) -> Tensor:
     """Keys that put the columns of each row in an order of its own, which its seed alone decides."""
     places = torch.arange(1, columns + 1, device=seeds.device)

@@ -24,6 +24,7 @@ def occlusion_blocks(
     asked, told = queries.words, docs.words
     for number, (q, d) in enumerate(zip(query.tolist(), flat.tolist(), strict=True)):
         rows, columns = queries.sizes[q], docs.sizes[d]
-        words = given.values[given.ends[number] : given.ends[number + 1]].reshape(-1, int(docs.opens[d].sum()))
+        size = int(queries.opens[q].sum()), int(docs.opens[d].sum())
+        words = given.values[given.ends[number] : given.ends[number + 1]].reshape(size)
         found[number, :rows, :columns] = words[asked[q, :rows, None], told[d, None, :columns]]
     return torch.from_numpy(found).to(device)

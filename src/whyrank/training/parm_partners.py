@@ -17,6 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from whyrank.core.progress import Progress
 from whyrank.core.seeds import generator
+from whyrank.networks.frames import framed
 from whyrank.networks.parm import ParmNetwork
 from whyrank.networks.pieces import Ids
 from whyrank.training.packing import Packer
@@ -68,10 +69,10 @@ def slots_of(terms: Terms, doc: npt.NDArray[np.int32], queries: Ints, missing: s
                  empty)  # fmt: skip
 
 
-def with_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str) -> Slots:
-    """The same slots with the best partners by a network."""
+def with_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str, frame: str = "bare") -> Slots:
+    """The same slots with the best partners by a network, which reads terms in a frame."""
     names = _needed(slots, terms)
-    ids = network.pieces.ids([str(name) for name in names.words], network.max_query)
+    ids = framed(network.pieces.ids([str(name) for name in names.words], network.max_query), network, frame)
     partner, step = np.full(len(slots.place), -1, np.int64), _PAIRS.get(device.split(":", maxsplit=1)[0], 1 << 22)
     ends = np.cumsum(np.diff(terms.doc_ends)[slots.doc])
     cuts: list[int] = np.searchsorted(ends, np.arange(step, int(ends.max(initial=0)) + step, step)).tolist()
@@ -83,14 +84,25 @@ def with_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str)
     return slots._replace(partner=partner)
 
 
+def other_terms(slots: Slots, terms: Terms, seed: int, what: str) -> Ints:
+    """One term of each slot's text at random that is not the partner; -1 where the text has no other."""
+    sizes = np.diff(terms.doc_ends)[slots.doc]
+    drawn = (generator(seed, "parm", "others", what).random(len(sizes)) * (sizes - 1)).astype(np.int64)
+    last = np.maximum(terms.doc_ends[slots.doc + 1] - 1, 0)
+    place = np.minimum(terms.doc_ends[slots.doc] + drawn, last)
+    found = terms.doc[place].astype(np.int64)
+    found = np.where(found == slots.partner, terms.doc[last], found)
+    return np.where(sizes > 1, found, -1).astype(np.int64)
+
+
 def pair_logits(
-    network: ParmNetwork, ids: Sequence[Ids], query: Ints, doc: Ints, device: str
+    network: ParmNetwork, ids: tuple[Sequence[Ids], Sequence[Ids]], query: Ints, doc: Ints, device: str
 ) -> npt.NDArray[np.float32]:
-    """Logits of the pairs (query[i], doc[i]) of terms, whose pieces `ids` holds."""
+    """Logits of the pairs (query[i], doc[i]) of terms, whose pieces on either side `ids` holds."""
     kind, found = device.split(":", maxsplit=1)[0], np.empty(len(query), np.float32)
-    sizes = np.array([len(row) for row in ids], np.int64)
-    total = (sizes[query] + sizes[doc]).astype(np.int16)  # sorted by radix, which is much faster
-    order, packer = np.argsort(total, kind="stable"), Packer(ids, ids, network.pieces.special, device)
+    asked, told = (np.array([len(row) for row in rows], np.int64) for rows in ids)
+    total = (asked[query] + told[doc]).astype(np.int16)  # sorted by radix, which is much faster
+    order, packer = np.argsort(total, kind="stable"), Packer(*ids, network.pieces.special, device)
     half, attention = torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"), sdpa_kernel(_ATTENTION)
     network.to(device).eval()
     with torch.inference_mode(), half, attention, Progress("scoring pairs of terms", len(query)) as progress:
@@ -115,7 +127,10 @@ def _needed(slots: Slots, terms: Terms) -> _Names:
     return _Names([terms.names[i] for i in np.flatnonzero(used).tolist()], np.cumsum(used) - 1)
 
 
-def _best(slots: Slots, terms: Terms, network: ParmNetwork, names: _Names, ids: Sequence[Ids], device: str) -> Ints:
+def _best(
+    slots: Slots, terms: Terms, network: ParmNetwork, names: _Names, ids: tuple[Sequence[Ids], Sequence[Ids]],
+    device: str,
+) -> Ints:  # fmt: skip
     """The best partner of each slot; the first of several that are equal."""
     sizes = np.diff(terms.doc_ends)[slots.doc]
     slot = np.repeat(np.arange(len(sizes)), sizes)

@@ -8,25 +8,27 @@ phases:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from whyrank.core.checks import check_number, check_text, check_whole
+from whyrank.core.checks import check_flag, check_number, check_text, check_whole
 from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.networks.frames import BARE, FRAMES
 from whyrank.training.schedule import Schedule
 
 ALIGNMENTS = ("auto", "attention", "embeddings", "occlusion")
 UNITS, POSITIVES, DELETIONS = ("word", "piece"), ("gold", "target"), ("paper", "code")
-SCALES, MISSING = ("unit", "raw"), ("all", "one")
+SCALES, MISSING, MASKS = ("unit", "raw"), ("all", "one"), ("each", "runs")
 DATA = ("collection", "cut", "without", "limit", "candidates", "depth", "analyzer", "target", "scored", "k1", "b",
         "k2")  # fmt: skip
 SCORED = ("auto", "here", "there")
 _PARTS = ("preset", "first", "second")
 _FOREVER = 1_000_000
-_FIRST_STEPS = {"epochs": _FOREVER, "max_steps": 20_000, "batch": 16, "rate": 2e-5, "head_rate": 2e-5, "warmup": 0.0}
-_SECOND_STEPS = {"epochs": _FOREVER, "max_steps": 10_000, "batch": 256, "rate": 1e-5, "head_rate": 1e-5,
-                 "warmup": 0.0, "decay": False}  # fmt: skip
+_STEPS = {"epochs": _FOREVER, "warmup": 0.0, "decay_all": True, "epsilon": 1e-7}
+_FIRST_STEPS = {**_STEPS, "max_steps": 20_000, "batch": 16, "rate": 2e-5, "head_rate": 2e-5}
+_SECOND_STEPS = {**_STEPS, "max_steps": 10_000, "batch": 256, "rate": 1e-5, "head_rate": 1e-5, "decay": False}
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "paper": {
         "first": {"unit": "word", "ends": "word", "deletion": "paper", "positives": "gold", "loss": "margin-mse",
@@ -91,6 +93,7 @@ class First(_Phase):
         unit: what is deleted from a text as a whole: `word` or `piece`.
         ends: whether the span of a query ends at a `word` only, or at any `piece`.
         deletion: how many units are deleted, as the `paper` or as its `code` draws it.
+        masks: whether `each` deleted piece becomes a [MASK], or one stands for all of a run (`runs`).
         alignment: what says how much a text's pieces matter to a part of the query: the target's `attention`, the
             `embeddings` of the target or of the encoder, `occlusion` (leave one word out), or what is to be had.
         scale: `unit` divides the target's scores by the spread of their differences; `raw` takes them as they are.
@@ -100,6 +103,7 @@ class First(_Phase):
     unit: str = "word"
     ends: str = "word"
     deletion: str = "paper"
+    masks: str = "each"
     alignment: str = "auto"
     scale: str = "unit"
     held_out: float = 0.02
@@ -109,7 +113,8 @@ class First(_Phase):
         check_number("first: held_out", self.held_out, 0, 0.5)
 
     def _choices(self) -> dict[str, tuple[str, ...]]:
-        own = {"unit": UNITS, "ends": UNITS, "deletion": DELETIONS, "alignment": ALIGNMENTS, "scale": SCALES}
+        own = {"unit": UNITS, "ends": UNITS, "deletion": DELETIONS, "masks": MASKS, "alignment": ALIGNMENTS,
+               "scale": SCALES}  # fmt: skip
         return super()._choices() | own
 
 
@@ -120,7 +125,11 @@ class Second(_Phase):
     Attributes:
         missing: whether `all` query terms that a text lacks count, or `one` that is drawn.
         regulariser: weight of the mean of all p in the loss.
-        rounds: how often best partners are looked for anew.
+        others: weight of the mean p of terms that are no partners: one of each slot's text, drawn at random.
+        own: whether the text that a query belongs to is among its texts.
+        start: mean and spread of the logits that the first round starts with; None leaves them as phase 1 did.
+        rounds: how often best partners are looked for; 0 leaves the network of phase 1 as it is.
+        frame: what stands around terms when the network of phase 1 is asked for partners, see `networks.parm`.
         limit: so many queries at most, drawn at random; None for all.
     """
 
@@ -128,17 +137,33 @@ class Second(_Phase):
     loss: str = "pearson"
     missing: str = "all"
     regulariser: float = 0.02
+    others: float = 0.0
+    own: bool = True
+    start: Sequence[float] | None = None
     rounds: int = 1
+    frame: str = BARE
     limit: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("second: regulariser", self.regulariser, 0)
-        check_whole("second: rounds", self.rounds, 1)
+        check_number("second: others", self.others, 0)
+        check_flag("second: own", self.own)
+        self._check_start()
+        check_whole("second: rounds", self.rounds, 0)
         check_whole("second: limit", 1 if self.limit is None else self.limit, 1)
 
+    def _check_start(self) -> None:
+        if self.positives == "gold" and not self.own:
+            raise WhyrankError("second: positives are gold texts, which own: false leaves out; change one of them")
+        given = [0.0, 1.0] if self.start is None else self.start
+        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+            raise WhyrankError(f"second: start must be two numbers, mean and spread of logits, not {given!r}")
+        check_number("second: mean of start", given[0], -math.inf)
+        check_number("second: spread of start", given[1], 0, strict=True)
+
     def _choices(self) -> dict[str, tuple[str, ...]]:
-        return super()._choices() | {"missing": MISSING}
+        return super()._choices() | {"missing": MISSING, "frame": tuple(FRAMES)}
 
 
 def first_phase(phases: Mapping[str, Any]) -> First:

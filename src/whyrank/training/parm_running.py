@@ -18,6 +18,7 @@ from torch import Tensor
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import write_text
 from whyrank.core.seeds import generator
+from whyrank.networks.frames import BARE
 from whyrank.networks.network import save
 from whyrank.networks.parm import ParmNetwork
 from whyrank.training.checkpoints import read_tensors, write_tensors
@@ -27,8 +28,9 @@ from whyrank.training.parm_first import FirstTrainer, piece_texts, scaled
 from whyrank.training.parm_occluded import occlusion_blocks
 from whyrank.training.parm_partners import slots_of, with_partners
 from whyrank.training.parm_prepared import ParmPrepared
-from whyrank.training.parm_recipe import first_phase, second_phase
+from whyrank.training.parm_recipe import Second, first_phase, second_phase
 from whyrank.training.parm_second import SecondTrainer
+from whyrank.training.parm_start import begin_at
 from whyrank.training.parm_target import reader_of, target_scores
 from whyrank.training.parm_texts import PieceTexts
 from whyrank.training.running import LOG, begun, check_same, checked_device, device_name, summary, threads
@@ -71,11 +73,16 @@ def _train(prepared: ParmPrepared, ready: Ready, out: Path, seed: int, device: s
         told = [_first(prepared, ready, network, work, seed, device, say)]
         for number in range(second_phase(recipe.phases).rounds):
             told.append(_second(prepared, ready, network, work, number, seed, device, say))
-    save(network.cpu(), out, seed=seed, **prepared.facts)
+    save(network.cpu(), out, seed=seed, **{**prepared.facts, **_framed(second_phase(recipe.phases))})
     log = {"identity": mark, "seed": seed, "recipe": recipe.as_dict(), "phases": told, "facts": dict(prepared.facts),
            "device": device_name(device), "torch": torch.__version__}  # fmt: skip
     write_text(out / LOG, json.dumps(log, default=str) + "\n")
     shutil.rmtree(work, ignore_errors=True)
+
+
+def _framed(second: Second) -> dict[str, str]:
+    """What a network of phase 1 alone says of the terms that it is asked about."""
+    return {} if second.rounds or second.frame == BARE else {"frame": second.frame}
 
 
 def _first(
@@ -106,9 +113,12 @@ def _second(
     def train() -> History:
         start = time.perf_counter()
         slots = slots_of(terms, prepared.doc, np.sort(np.concatenate([chosen, held])), second.missing, seed)
-        slots = with_partners(slots, terms, network, device)
+        slots = slots if second.own else slots.take(slots.place % prepared.doc.shape[1] > 0)
+        slots = with_partners(slots, terms, network, device, BARE if number else second.frame)
         say(f"best partners of {len(slots.place):,} missing terms in {time.perf_counter() - start:.0f} s")
-        drawn = Drawn(ready.given, chosen, second.texts, second.positives, f"second {number}")
+        if second.start is not None and not number:
+            begin_at(network, terms, slots, second.start, seed, device)
+        drawn = Drawn(ready.given, chosen, second.texts, second.positives, f"second {number}", second.own)
         trainer = SecondTrainer(
             network, drawn, second, terms, slots, seed=seed, held_out=held, folder=work / f"second-{number}",
             device=device, say=say,

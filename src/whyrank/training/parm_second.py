@@ -3,7 +3,8 @@
 s(q, d) = value + sum over the query terms that d lacks of weight * p / (p + K + 1e-8)
 
 with p = sigmoid(logit(term, partner)) and the partner that was best before.
-The loss is over the scores of a query's texts, plus a weight times the mean p.
+The loss is over the scores of a query's texts, plus a weight times the mean p, plus another one times the mean p of
+terms of the same texts that were not best.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from whyrank.networks.parm import ParmNetwork
 from whyrank.training.examples import Examples, TrainingSet
 from whyrank.training.losses import Pearson, losses
 from whyrank.training.parm_data import Drawn, Terms
-from whyrank.training.parm_partners import Slots
+from whyrank.training.parm_partners import Slots, other_terms
 from whyrank.training.parm_recipe import Second
 from whyrank.training.trainer import Trainer
 
@@ -62,28 +63,40 @@ class SecondTrainer(Trainer):
         self._value = terms.value.reshape(-1)
         self._norm = terms.norm[self.slots.doc]
         self._ends = np.searchsorted(self.slots.place, np.arange(len(self._value) + 1))
-        self._given, self._width = drawn.given, drawn.given.doc.shape[1]
+        self._given, self._width, self._from = drawn.given, drawn.given.doc.shape[1], drawn.first
+        self._other = other_terms(self.slots, terms, seed, drawn.what) if second.others else None
 
     def correlation_of_bm25(self) -> float:
         """The mean correlation of BM25 alone with the target, over the candidates of held-out queries."""
-        values = self._value.reshape(-1, self._width)[self._held_out]
-        return _correlation(torch.from_numpy(values), torch.from_numpy(self._given.scores[self._held_out]))
+        values = self._value.reshape(-1, self._width)[self._held_out, self._from :]
+        return _correlation(torch.from_numpy(values), self._theirs())
 
     def _correlation(self, network: Network) -> float:
         """The same with the terms that are missing."""
         found = []
         for start in range(0, len(self._held_out), _VALIDATED):
             rows = self._held_out[start : start + _VALIDATED]
-            place = (rows[:, None] * self._width + np.arange(self._width)).reshape(-1)
-            found.append(self._scores(place)[0].reshape(-1, self._width).cpu())
-        return _correlation(torch.cat(found), torch.from_numpy(self._given.scores[self._held_out]))
+            place = rows[:, None] * self._width + np.arange(self._from, self._width)
+            found.append(self._scores(place.reshape(-1))[0].reshape(place.shape).cpu())
+        return _correlation(torch.cat(found), self._theirs())
+
+    def _theirs(self) -> Tensor:
+        return torch.from_numpy(self._given.scores[self._held_out, self._from :])
 
     def _loss(self, part: Examples) -> Tensor:
         size, place = part.doc.shape[1], part.doc.reshape(-1).astype(np.int64)
         scores, p = self._scores(place)
         target = tensors({"target": part.target[:, :size]}, self.device)["target"]
         loss = self.loss(scores.reshape(-1, size), target)
-        return loss + self.second.regulariser * (p.mean() if len(p) else p.sum())
+        return loss + self.second.regulariser * _mean(p) + self._of_others(place)
+
+    def _of_others(self, place: Rows) -> Tensor | float:
+        """What terms that are no partners add to the loss."""
+        if self._other is None:
+            return 0.0
+        slot = self._slots_of(place)[0]
+        slot = slot[self._other[slot] >= 0]
+        return self.second.others * _mean(self._weights(self.slots.term[slot], self._other[slot]))
 
     def _scores(self, place: Rows) -> tuple[Tensor, Tensor]:
         """The scores of some texts, and p of all their slots."""
@@ -91,15 +104,15 @@ class SecondTrainer(Trainer):
         arrays = {"value": self._value[place], "weight": self.slots.weight[slot], "norm": self._norm[slot],
                   "place": text}  # fmt: skip
         sent = tensors({name: np.ascontiguousarray(array) for name, array in arrays.items()}, self.device)
-        p = self._weights(slot)
+        p = self._weights(self.slots.term[slot], self.slots.partner[slot])
         return table_scores(sent["value"], sent["weight"], sent["norm"], p, sent["place"]), p
 
-    def _weights(self, slot: Rows) -> Tensor:
-        """P of each slot."""
-        if not len(slot):
+    def _weights(self, term: Rows, partner: Rows) -> Tensor:
+        """P of pairs of terms."""
+        if not len(term):
             return torch.zeros(0, device=self.device) * next(self.network.parameters()).sum()
         with self._precision():
-            logits = self._scored(self.slots.term[slot], self.slots.partner[slot])
+            logits = self._scored(term, partner)
         return torch.sigmoid(logits.float())
 
     def _slots_of(self, place: Rows) -> tuple[Rows, Any]:
@@ -108,6 +121,10 @@ class SecondTrainer(Trainer):
         text = np.repeat(np.arange(len(place)), sizes)
         inside = np.arange(len(text)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return self._ends[place][text] + inside, text
+
+
+def _mean(p: Tensor) -> Tensor:
+    return p.mean() if len(p) else p.sum()
 
 
 def _correlation(ours: Tensor, theirs: Tensor) -> float:

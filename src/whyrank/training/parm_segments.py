@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from whyrank.networks.batches import tensors
-from whyrank.training.parm_deletion import deleted, deletion_counts, part_relevance, tie_keys
+from whyrank.training.parm_deletion import collapsed, deleted, deletion_counts, part_relevance, tie_keys
 from whyrank.training.parm_recipe import First
 from whyrank.training.parm_splits import Splitter
 from whyrank.training.parm_texts import Numbers, PieceTexts
@@ -39,6 +39,8 @@ class _Rows(NamedTuple):
     size: Tensor  # of the part of the query as it is read
     second: Tensor  # whether it is the span, not the rest
     gone: Tensor  # [rows, text pieces]
+    length: Tensor  # of the text as it is read
+    order: Tensor | None  # [rows, text pieces]: the places that are read, where runs of [MASK]s are one
 
 
 class Segmenter:
@@ -65,12 +67,19 @@ class Segmenter:
             packed: whether the inputs lie end to end, see `networks.first`.
         """
         spans = self._split(query, draws[:, :CUTS])
-        sizes = 3 + spans.sizes[:, None, :] + self._sizes[doc][:, :, None]
         sent = {"query": query, "doc": doc, "start": spans.start, "end": spans.end, "size": spans.sizes,
-                "draws": draws.astype(np.float32), "sizes": sizes.reshape(-1)}  # fmt: skip
+                "draws": draws.astype(np.float32)}  # fmt: skip
         there = tensors({name: np.ascontiguousarray(array) for name, array in sent.items()}, self.device)
         rows = self._rows(there, blocks)
-        return self._packed(rows, there["sizes"], sizes) if packed else self._padded(rows, there["sizes"], sizes)
+        sizes = 3 + rows.size + rows.length
+        known = self._known(sizes, spans.sizes, doc)
+        return self._packed(rows, sizes, known) if packed else self._padded(rows, sizes, known)
+
+    def _known(self, sizes: Tensor, parts: Numbers, doc: Numbers) -> Numbers:
+        """The sizes of the inputs; the device has to be waited for only where runs of [MASK]s are one."""
+        if self.first.masks == "runs":
+            return np.asarray(sizes.cpu().numpy())
+        return (3 + parts[:, None, :] + self._sizes[doc][:, :, None]).reshape(-1)
 
     def _rows(self, sent: Mapping[str, Tensor], blocks: Tensor) -> _Rows:
         shape = (*sent["doc"].shape, PARTS)
@@ -78,8 +87,10 @@ class Segmenter:
         doc = sent["doc"][:, :, None].expand(shape).reshape(-1)
         second = torch.arange(PARTS, device=doc.device).expand(shape).reshape(-1) == 1
         size = sent["size"][:, None, :].expand(shape).reshape(-1)
-        gone = self._gone(sent, blocks).reshape(len(doc), -1)
-        return _Rows(spread["query"], doc, spread["start"], spread["end"], size, second, gone)
+        gone, length, order = self._gone(sent, blocks).reshape(len(doc), -1), self._docs.sizes[doc], None
+        if self.first.masks == "runs":
+            order, length = collapsed(gone, length)
+        return _Rows(spread["query"], doc, spread["start"], spread["end"], size, second, gone, length, order)
 
     def _gone(self, sent: Mapping[str, Tensor], blocks: Tensor) -> Tensor:
         """Which pieces of the texts are masked: [examples, texts, parts, pieces]."""
@@ -128,7 +139,7 @@ class Segmenter:
         """The pieces at some places of some rows, and their types."""
         inside, size = place - 1, rows.size[row]
         told = inside - size - 1
-        ids = torch.where((told >= 0) & (told < self._docs.sizes[rows.doc[row]]), self._told(rows, row, told),
+        ids = torch.where((told >= 0) & (told < rows.length[row]), self._told(rows, row, told),
                           self.special["sep"])  # fmt: skip
         ids = torch.where((inside >= 0) & (inside < size), self._asked(rows, row, inside), ids)
         return torch.where(place == 0, self.special["cls"], ids), (told >= 0).long()
@@ -142,7 +153,8 @@ class Segmenter:
         return torch.where(cut, self.special["mask"], ids)
 
     def _told(self, rows: _Rows, row: Tensor, place: Tensor) -> Tensor:
-        """Pieces of the texts: what is deleted is a [MASK] each."""
+        """Pieces of the texts: what is deleted is a [MASK], each piece or each run of them."""
         place = place.clamp(0, self._docs.ids.shape[1] - 1)
+        place = place if rows.order is None else rows.order[row, place]
         ids = self._docs.ids[rows.doc[row], place]
         return torch.where(rows.gone[row, place], self.special["mask"], ids)

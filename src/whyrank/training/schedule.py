@@ -30,6 +30,8 @@ class Schedule:
         decay: whether they then fall linearly to zero.
         epoch_factor: what the rates are multiplied by after each epoch, besides.
         weight_decay: of AdamW.
+        decay_all: whether biases and norms are decayed too.
+        epsilon: of AdamW.
         clip: largest norm of the gradient.
         precision: `fp32`, or `bf16` for mixed precision.
         max_steps: stop after so many steps; None for all.
@@ -49,6 +51,8 @@ class Schedule:
     decay: bool = True
     epoch_factor: float = 1.0
     weight_decay: float = 0.01
+    decay_all: bool = False
+    epsilon: float = 1e-8
     clip: float = 1.0
     precision: str = "fp32"
     max_steps: int | None = None
@@ -67,9 +71,11 @@ class Schedule:
         for name in ("rate", "head_rate", "weight_decay"):
             check_number(name, getattr(self, name), 0)
         check_number("clip", self.clip, 0, strict=True)
+        check_number("epsilon", self.epsilon, 0, strict=True)
         check_number("warmup", self.warmup, 0, 1)
         check_number("epoch_factor", self.epoch_factor, 0, 1)
         check_flag("decay", self.decay)
+        check_flag("decay_all", self.decay_all)
         if self.precision not in _PRECISIONS:
             raise UnknownName("precision", str(self.precision), _PRECISIONS)
 
@@ -83,14 +89,17 @@ class Schedule:
 
 
 def optimiser(network: Network, schedule: Schedule) -> torch.optim.AdamW:
-    """AdamW with one rate for the encoder and one for the rest; no decay of biases and norms."""
+    """AdamW with one rate for the encoder and one for the rest; biases and norms decay only if all is to."""
     import torch
 
     heads = {id(p) for p in network.heads()}
     groups: list[dict[str, Any]] = []
     for inside, rate in ((True, schedule.rate), (False, schedule.head_rate)):
-        for flat, decay in ((True, 0.0), (False, schedule.weight_decay)):
+        flat_decay = schedule.weight_decay if schedule.decay_all else 0.0
+        for flat, decay in ((True, flat_decay), (False, schedule.weight_decay)):
             found = [p for p in network.parameters() if (id(p) not in heads) == inside and (p.ndim < 2) == flat]
             groups.append({"params": found, "lr": rate, "full": rate, "weight_decay": decay})
     fused = all(p.is_cuda for p in network.parameters())
-    return torch.optim.AdamW([group for group in groups if group["params"]], fused=fused or None)
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]], eps=schedule.epsilon, fused=fused or None
+    )

@@ -85,7 +85,7 @@ def stands_on_pieces(architecture: str) -> bool:
 def check_settings(recipe: Recipe) -> None:
     """Raise an error for settings that the architecture does not take, and for keys that do not go together."""
     factory = networks.factory(recipe.architecture)
-    known = {name for made in _makers(factory) for name in inspect.signature(made).parameters} - _NOT_SETTINGS
+    known = {name for made in _makers(factory) for name in _arguments(made)} - _NOT_SETTINGS
     for name in recipe.settings:
         if name not in known:
             raise UnknownName(f"setting of {recipe.architecture!r}", name, known)
@@ -101,6 +101,8 @@ def check_settings(recipe: Recipe) -> None:
         raise WhyrankError("tokenizer: a new encoder needs one; give a folder, or 'collection' to build one")
     elif isinstance(recipe.encoder, Mapping) and recipe.layers is not None:
         raise WhyrankError("layers: a new encoder has num_hidden_layers instead")
+    elif recipe.tokenizer and (wrong := [n for n in recipe.settings if n not in _arguments(factory.__init__)]):
+        raise WhyrankError(f"settings: {wrong[0]} is for a pre-trained encoder with its own tokenizer; leave it out")
 
 
 def _check_none(recipe: Recipe, what: str, names: Sequence[str]) -> None:
@@ -131,6 +133,10 @@ def resolved(source: str) -> str:
         return str(importlib.import_module(name).MODEL_DIR)
     except (ImportError, AttributeError, ValueError):
         raise WhyrankError(f"package {name!r} with a model is not installed; install it or give a folder") from None
+
+
+def _arguments(made: Any) -> set[str]:
+    return set(inspect.signature(made).parameters)
 
 
 def _makers(factory: Any) -> list[Any]:

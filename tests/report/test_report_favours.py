@@ -1,0 +1,239 @@
+"""Bias studies in the report: figures, drawing, verdict; and results that survive being written and read."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_samples import NASTY, axiom, finding
+from test_report_html import Page, spaced
+
+from whyrank.audit.bias_correlation import Correlation
+from whyrank.audit.bias_result import BiasResult, PairRow, ValueRow
+from whyrank.core.errors import BadInput
+from whyrank.report import favours, render, to_markdown, verdicts
+from whyrank.report.bias_drawing import bias_panel, bias_svg
+from whyrank.report.bias_folder import read_bias_results, write_bias, write_figures
+
+SVG = "{http://www.w3.org/2000/svg}"
+STUDY = "bias/tea"
+
+
+def value(name: str, effect: float, p: float | None = 0.5) -> ValueRow:
+    return ValueRow(name, 1 + effect, effect, 2 + effect, effect, effect - 0.1, effect + 0.1, p, p, effect / 0.2, 1.0,
+                    None, 3)  # fmt: skip
+
+
+def result(effects: dict[str, float], ranker: str = "bm25", study: str = STUDY, **changes) -> BiasResult:
+    """A result made by hand: values below -0.25 or above 0.25 are significant, as are pairs with one of them."""
+    rows = [value(name, effect, 0.01 if abs(effect) > 0.25 else 0.5) for name, effect in effects.items()]
+    names = list(effects)
+    pairs = [
+        PairRow(a, b, effects[a] - effects[b], effects[a] - effects[b] - 0.1, effects[a] - effects[b] + 0.1,
+                0.001, 0.01 if abs(effects[a] - effects[b]) > 0.5 else 0.6, (effects[a] - effects[b]) / 0.2)
+        for i, a in enumerate(names) for b in names[i + 1 :]
+    ]  # fmt: skip
+    correlations = [
+        Correlation("mean score", "count", "", 3, 0.746, 0.5, 0.9, 0.012, None, 0.8),
+        Correlation("mean score", "log count", "", 3),
+    ]
+    made = BiasResult(
+        study=study, call=study, ranker=ranker, collection="toy", n_templates=9, n_clusters=7, nonfinite=2,
+        dropped={"by one-value": 4, "not drawn": 1500}, delta=0.2, sd=0.5, seed=0, correction="holm", changes=False,
+        values=rows, pairs=pairs, correlations=correlations, notes=["7 independent templates: few"], p_value=0.0004,
+        p_adjusted=0.0008, friedman=9.0, p_friedman=0.01, kendall_w=0.6,
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+TEAS = result({"mint": 0.1, "rose": 0.3, "sage": -0.4})
+FLAT = result({"mint": 0.0, "rose": 0.0, "sage": 0.0}, "ql", p_value=1.0, p_adjusted=1.0)
+NONE = replace(TEAS, values=[], pairs=[], correlations=[], n_templates=0, p_value=None, p_adjusted=None)
+
+
+def page_of(*results: BiasResult, more=()) -> Page:
+    rows = [finding(study=r.study, ranker=r.ranker, meaning="differs") for r in results]
+    studies = [{"name": r.study, "symmetric": True} for r in results]
+    return Page(render([*rows, *more], {"studies": studies}, bias=results))
+
+
+class TestFigures:
+    def test_how_far_values_lie_apart(self):
+        assert favours.spread_of(TEAS) == pytest.approx(0.7)
+        assert favours.spread_in_deltas(TEAS) == pytest.approx(3.5)
+        assert favours.spread_in_deltas(replace(TEAS, delta=None)) is None
+        assert favours.spread_of(NONE) is None
+        assert [favours.is_flat(r) for r in (TEAS, FLAT)] == [False, True]
+
+    @given(st.lists(st.floats(-9, 9), min_size=2, max_size=12))
+    def test_largest_differences_read_upwards(self, effects):
+        made = result({f"v{i}": effect for i, effect in enumerate(effects)})
+        shown, gaps = favours.largest_differences(made, 5), np.subtract.outer(effects, effects)
+        largest = np.sort(np.abs(gaps[np.triu_indices(len(effects), 1)]))[::-1][:5]
+        assert [row.difference for row in shown] == pytest.approx(largest.tolist())
+        for row in shown:
+            first, second = (effects[int(name[1:])] for name in (row.first, row.second))
+            assert row.difference == first - second >= 0
+            assert row.low <= row.difference <= row.high
+            assert row.deltas == pytest.approx(row.difference / 0.2)
+
+    def test_what_is_sure(self):
+        assert favours.sure_pairs(TEAS, 0.05) == 1
+        assert [row.value for row in favours.ranked(TEAS)] == ["rose", "mint", "sage"]
+        assert favours.dropped_of(TEAS) == "by one-value 4; not drawn 1,500"
+
+
+class TestDrawing:
+    def dots(self, drawing: str) -> list[tuple[str, float, bool]]:
+        found = []
+        for group in ElementTree.fromstring(drawing).iter():
+            if (group.get("class") or "").startswith("value"):
+                children = {child.tag.removeprefix(SVG): child for child in group}
+                name = next(child.text for child in group if child.tag.endswith("text"))
+                found.append((name, float(children["circle"].get("cx")), "sure" in group.get("class")))
+        return found
+
+    @pytest.mark.parametrize("draw", [bias_panel, lambda r: bias_svg([r])])
+    def test_dots_lie_where_effects_say(self, draw):
+        found = self.dots(str(draw(TEAS)))
+        assert [(name, sure) for name, _, sure in found] == [("rose", True), ("mint", False), ("sage", True)]
+        places = [x for _, x, _ in found]
+        assert (places[0] - places[1]) / (places[0] - places[2]) == pytest.approx(0.2 / 0.7, abs=0.01)
+
+    def test_a_file_has_a_panel_per_ranker_and_no_variables(self):
+        text = bias_svg([TEAS, replace(TEAS, ranker="ql")])
+        assert len(self.dots(text)) == 6
+        assert "var(" not in text
+        light, dark = text.split("@media (prefers-color-scheme: dark)")
+        assert light.partition(".bias .dot")[2][:30] != dark.partition(".bias .dot")[2][:30]
+
+    @given(st.text(max_size=30), st.text(max_size=30))
+    def test_any_name_makes_a_drawing(self, name, ranker):
+        made = result({name: 0.1, name + "x": -0.1}, ranker)
+        assert len(self.dots(str(bias_panel(made)))) == 2
+        assert len(self.dots(bias_svg([made]))) == 2
+
+
+class TestReport:
+    def test_a_section_with_plot_tests_differences_correlation_and_filters(self):
+        page = page_of(TEAS, more=[finding()])
+        text = spaced(page)
+        heads = [data for tag, data in page.texts if tag == "h2"]
+        assert "What it favours" in heads
+        for words in (
+            "bm25 9 7 0.7 † 3.5 0.6 <0.001 <0.001 2 of 3 1 of 3", "rose 1.3 [0.3, 2.3] 0.3 † [0.2, 0.4] 1.5 1 0.010 0.010 – 3",
+            "rose sage 0.7 † [0.6, 0.8] 3.5 0.001 0.010", "mean score count – 3 +0.75 [0.5, 0.9] 0.012 – +0.80",
+            "9 templates kept; left out by one-value 4; not drawn 1,500; 2 without a finite score for some value.",
+            "7 independent templates: few.", "100 contrasts of 20 independent templates", "Omnibus", "All 3 values",
+        ):  # fmt: skip
+            assert words.replace(" †", "†") in text.replace(" †", "†")
+        assert "log count" not in text, "a correlation that is undefined is not shown"
+        assert len([a for a in page.all("svg", **{"class": "bias"}) if a["role"] == "img" and a["aria-label"]]) == 1
+        assert all("scope" in head for head in page.all("th"))
+        assert "carries no meaning here" not in text
+
+    def test_values_that_are_all_equal_have_no_plot(self):
+        page = page_of(FLAT)
+        assert "All 3 values score the same, to the last digit." in page.text()
+        assert not page.all("svg", **{"class": "bias"})
+        assert "ql shows no significant preference" in page.text()
+
+    def test_a_study_without_templates(self):
+        page = page_of(NONE)
+        assert "0 templates kept" in page.text()
+        assert "bm25 could not be tested" in page.text()
+
+    def test_every_ranker_has_its_part(self):
+        page = page_of(TEAS, FLAT)
+        assert [data for tag, data in page.texts if tag == "h4"][:2] == ["bm25", "ql"]
+
+    def test_words_on_bias_studies_only_where_there_are_any(self):
+        bare = Page(render([finding()]))
+        assert "Bias study" not in [data for tag, data in bare.texts if tag == "dt"]
+        assert "what is favoured" not in bare.text()
+        assert "A positive score" not in page_of(TEAS).text()
+        assert "A positive score" in page_of(TEAS, more=[finding()]).text()
+
+    def test_names_stay_text(self):
+        hostile = result({NASTY: 0.3, "x": -0.3}, NASTY, f"bias/{NASTY}", notes=[NASTY], dropped={NASTY: 1})
+        page = page_of(hostile)
+        assert len(page.all("script")) == 2
+        assert not page.all("img")
+        assert NASTY in page.text()
+
+
+class TestVerdict:
+    def rows(self, *results):
+        return [finding(study=r.study, ranker=r.ranker) for r in results]
+
+    def said(self, *results, more=()):
+        names = {r.study for r in results}
+        return [str(v) for v in verdicts([*self.rows(*results), *more], 0.05, names, bias=results)]
+
+    def test_the_most_and_the_least_favoured(self):
+        assert self.said(TEAS, FLAT) == [
+            "bm25 favours rose over sage in bias/tea (3.5 δ).", "ql shows no significant preference (α = 0.05).",
+        ]  # fmt: skip
+
+    def test_beside_probes_and_axioms(self):
+        more = [finding(), axiom()]
+        assert self.said(TEAS, more=more) == [
+            "bm25 prefers the text with more words, at equal tf (+0.30). It obeys TFC1 in 90% of 100 pairs (chance 47%)."
+            " It favours rose over sage in bias/tea (3.5 δ)."
+        ]
+        silent = [finding(p_adjusted=0.9)]
+        assert self.said(TEAS, more=silent) == ["bm25 favours rose over sage in bias/tea (3.5 δ)."]
+        assert self.said(NONE) == ["bm25 could not be tested."]
+
+    def test_the_largest_three_in_order(self):
+        studies = [
+            result({"a": x, "b": -x}, study=f"bias/{n}") for n, x in zip("wxyz", (0.1, 0.4, 0.2, 0.3), strict=True)
+        ]
+        [told] = self.said(*studies)
+        assert [told.index(f"bias/{n}") for n in "xzy"] == sorted(told.index(f"bias/{n}") for n in "xzy")
+        assert "bias/w" not in told
+
+    def test_in_scores_without_a_delta(self):
+        assert self.said(replace(TEAS, delta=None)) == ["bm25 favours rose over sage in bias/tea (+0.70)."]
+
+
+def test_tables_say_what_the_mark_means():
+    words = "Bias studies: share of pairs of values that differ by more than δ; † where any value differs."
+    assert words in to_markdown([finding(study=STUDY), finding()], 0.05)
+    assert words not in to_markdown([finding()], 0.05)
+
+
+class TestFolder:
+    @given(effects=st.dictionaries(st.text(max_size=9), st.floats(-1e9, 1e9), min_size=1, max_size=5),
+           p=st.none() | st.floats(0, 1))  # fmt: skip
+    def test_what_is_written_is_read(self, tmp_path_factory, effects, p):
+        folder = tmp_path_factory.mktemp("bias")
+        given_ = [result(effects, p_value=p), FLAT, NONE]
+        write_figures(folder, given_, {}, 0.05)
+        assert read_bias_results(folder) == given_
+
+    def test_a_result_folder_has_them_inside(self, tmp_path):
+        write_figures(tmp_path / "bias", [TEAS], {}, 0.05)
+        assert read_bias_results(tmp_path) == [TEAS]
+
+    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"results": [{"study": "x"}]}', '{"results": 3}'])
+    def test_what_is_not_ours_is_refused(self, tmp_path, text):
+        (tmp_path / "bias.json").write_text(text)
+        with pytest.raises(BadInput, match="does not hold results"):
+            read_bias_results(tmp_path)
+
+    def test_the_page_of_bias_alone_has_the_same_parts(self, tmp_path):
+        write_bias(str(tmp_path / "b"), [TEAS, FLAT], {}, 0.05)
+        alone = (tmp_path / "b" / "report.html").read_text()
+        parts = re.compile(r'<table class="figures biases">.*?</table>|<svg class="bias".*?</svg>', re.DOTALL)
+        rows = [finding(study=r.study, ranker=r.ranker) for r in (TEAS, FLAT)]
+        assert parts.findall(alone) == parts.findall(render(rows, bias=[TEAS, FLAT]))
+        assert len(parts.findall(alone)) == 5
+        assert not Page(alone).all("script")
+        assert json.loads((tmp_path / "b" / "bias.json").read_text())["results"][0]["study"] == STUDY
