@@ -110,6 +110,7 @@ class Task:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # threads do not survive a fork
         torch.set_num_threads(1)
         if self.device.startswith("cuda"):
+            torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each shape, and batches have many
             torch.cuda.set_per_process_memory_fraction(self.share)
             torch.cuda.reset_peak_memory_stats()
 

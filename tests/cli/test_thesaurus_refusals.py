@@ -11,7 +11,7 @@ import torch
 
 from refusals import one_line
 from toy_bias import PLANTED, toy_table
-from whyrank.data.term_table import open_table
+from whyrank.data.term_table import TermTable, open_table
 
 sys.path.append(str(Path(__file__).parents[1] / "networks"))
 from pair_models import saved
@@ -80,6 +80,7 @@ def place(tmp_path, monkeypatch):
         ),
         (["--collect", "p", "--out", "t.tsv", "-c", "sample"], "--collection changes nothing of what was scored"),
         (["parm", "--out", "t.tsv", "--device", "meta"], "is not to be had here"),
+        (["parm", "--prepare", "odd.py"], "odd.py: is a file, not a folder; name another place"),
     ],
 )
 def test_options_that_would_change_nothing_are_errors(whyrank, place, options, expected):
@@ -220,3 +221,11 @@ def test_texts_and_queries_without_words_are_learned_from(whyrank, place):
     assert code == 0, err
     assert "aligned by occlusion" in err
     assert Path("net/model.safetensors").exists()
+
+
+def test_texts_that_a_tables_analyzer_is_not_there_for(whyrank, place):
+    TermTable.from_triples(["car"], ["fiat"], [0.5], analyzer="folded").save("far.parquet")
+    said = one_line(whyrank("tables", "surprises", "far.parquet", "-c", "sample", "--pipeline", "none"))
+    assert "the table was learned with folded: unknown analyzer 'folded'" in said
+    TermTable.from_triples(["car"], ["fiat"], [0.5], analyzer=None).save("bare.parquet")
+    assert whyrank("tables", "surprises", "bare.parquet", "-c", "sample", "--pipeline", "none")[0] == 0

@@ -187,7 +187,7 @@ def test_a_target_that_fails_is_said(world):
         def score(self, queries, docs):
             return np.full(len(docs), np.nan)
 
-    with pytest.raises(WhyrankError, match="the target has no score for"):
+    with pytest.raises(WhyrankError, match="the target 'toy' has no finite score for 2,097 of 2,097 pairs"):
         prepare_parm(recipe(world), Failing(), Engine(), say=lambda text: None)
     data = {**recipe(world).data, "scored": "there"}
     with pytest.raises(WhyrankError, match="this target can be asked here only"):

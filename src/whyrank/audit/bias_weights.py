@@ -10,7 +10,7 @@ from whyrank.audit.bias_grid import Grid
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Floats
 from whyrank.data.term_table import TermTable
-from whyrank.text import analyzers
+from whyrank.text import Analyzer, analyzers
 
 
 def table_weights(table: TermTable, grid: Grid) -> Floats:
@@ -32,14 +32,20 @@ def table_weights(table: TermTable, grid: Grid) -> Floats:
 @lru_cache(maxsize=100_000)
 def spelled(analyzer: str, word: str, query: bool) -> str:
     """A word as an analyzer writes it; in small letters where it is unknown or makes not one term of the word."""
-    if not analyzer:
-        return word.lower()
-    try:
-        made = analyzers.create(analyzer)
-    except WhyrankError:  # the analyzer of a table from elsewhere
+    made = _made(analyzer)
+    if made is None:
         return word.lower()
     terms = made.query_terms(word) if query else made.terms(word)
     return terms[0] if len(terms) == 1 else word.lower()
+
+
+@lru_cache(maxsize=8)
+def _made(analyzer: str) -> Analyzer | None:
+    """An analyzer, made once: some read a lexicon. None for that of a table from elsewhere."""
+    try:
+        return analyzers.create(analyzer) if analyzer else None
+    except WhyrankError:
+        return None
 
 
 def _weight(table: TermTable, term: str | None, value: str) -> float:

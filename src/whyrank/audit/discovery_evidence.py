@@ -11,10 +11,11 @@ from whyrank.audit.discovery_surprise import EVIDENCE, Surprise
 from whyrank.audit.discovery_tests import Tested, Unjudged
 from whyrank.audit.discovery_words import Words
 from whyrank.core.callstrings import Call
+from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ints
 from whyrank.data import Collection
 from whyrank.data.term_table import TermTable
-from whyrank.text import analyzers
+from whyrank.text import Analyzer, analyzers
 from whyrank.text.vocabulary import Tokens
 
 SHARE, MOST = 0.05, 2_000  # of the entries, the strongest and the weakest
@@ -31,10 +32,18 @@ class Postings(NamedTuple):
 
 def postings_of(collection: Collection, table: TermTable) -> Postings:
     """Analyse every text as the table's analyzer does."""
-    analyzer = analyzers.create(str(table.facts.get("analyzer", "lucene")))
+    analyzer = _analyzer(table)
     tokens = analyzer.docs(list(collection.docs.values()))
     wanted = set(table.query_terms) | set(table.doc_terms)
     return Postings(_inverted(tokens, analyzer.vocabulary.terms, wanted), len(collection.docs))
+
+
+def _analyzer(table: TermTable) -> Analyzer:
+    learned = str(table.facts.get("analyzer") or "lucene")
+    try:
+        return analyzers.create(learned)
+    except WhyrankError as error:
+        raise WhyrankError(f"the table was learned with {learned}: {error}; leave out the collection") from None
 
 
 def evidence_surprises(table: TermTable, postings: Postings) -> Tested:

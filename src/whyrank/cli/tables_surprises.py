@@ -92,7 +92,7 @@ def _check_places(out: str | None, pipeline: str | None, collection: str | None)
     if out is not None:
         check_place(out)
     if pipeline not in (None, "none") and collection is None:
-        raise WhyrankError("--pipeline finds entity types in texts; give them with --collection SPEC")
+        raise WhyrankError(f"--pipeline {pipeline} finds entity types in texts; give them with --collection SPEC")
 
 
 def _pipeline(given: str | None, texts: bool) -> str | None:
@@ -118,7 +118,7 @@ def _asked(
 ) -> list[Surprise]:  # fmt: skip
     from whyrank.audit.discovery import confirmed
 
-    analyzer = str(table.facts.get("analyzer", "lucene"))
+    analyzer = str(table.facts.get("analyzer") or "lucene")
     [opened] = setup.open_rankers([ranker], texts, analyzer, None)
     return confirmed(chosen, opened, texts, setup.make_engine("serial", None, store), table, alpha, seed)
 

@@ -246,6 +246,8 @@ def _opened(collections: Sequence[str | Collection]) -> list[Collection]:
 
 def _check_free(folder: Path, task: Task) -> None:
     """A folder of the same task goes on; one with anything else is left alone."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(folder, "is a file, not a folder", "name another place")
     if not folder.is_dir() or not any(folder.iterdir()):
         return
     try:
