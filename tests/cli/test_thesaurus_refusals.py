@@ -229,3 +229,12 @@ def test_texts_that_a_tables_analyzer_is_not_there_for(whyrank, place):
     assert "the table was learned with folded: unknown analyzer 'folded'" in said
     TermTable.from_triples(["car"], ["fiat"], [0.5], analyzer=None).save("bare.parquet")
     assert whyrank("tables", "surprises", "bare.parquet", "-c", "sample", "--pipeline", "none")[0] == 0
+
+
+def test_tables_that_differ_in_how_they_were_made_are_told(whyrank, place):
+    TermTable.from_triples(["car"], ["fiat"], [0.5], analyzer="krovetz", threshold=0.1).save("a.parquet")
+    TermTable.from_triples(["car"], ["ford"], [0.5], analyzer="lucene", threshold=0.3).save("b.parquet")
+    _, _, err = whyrank("tables", "diff", "a.parquet", "b.parquet")
+    assert "note: terms are made by krovetz in A and by lucene in B" in err
+    assert "note: entries of A and B begin at different weights (0.1 and 0.3)" in err
+    assert "note" not in whyrank("tables", "diff", "a.parquet", "a.parquet")[2]

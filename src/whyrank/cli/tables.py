@@ -82,10 +82,12 @@ def diff(
     o.check_filled(out=out)
     if out is not None:
         show_tables.check_changes_file(out)
-    found = open_table(first, check=True).difference(open_table(second, check=True))
+    one, other = open_table(first, check=True), open_table(second, check=True)
+    found = one.difference(other)
     if out is not None:
         show_tables.write_changes(found, out)
     show_tables.changes(found, top, json_)
+    _tell_settings(one, other)
     differ = int((found.only_first | found.only_second | found.changed).sum())
     pairs = plural(len(found), "association")
     say(f"{differ:,} of {pairs} differ between {first} and {second}" + (f": {out}" if out else ""))
@@ -118,6 +120,16 @@ def export(
         _write(chosen, out, kind)
         said = plural(len(chosen), "entry", "entries")
     say(f"{said} of {table}: {out}")
+
+
+def _tell_settings(one: TermTable, other: TermTable) -> None:
+    """What makes tables differ before their rankers do: other terms, or weak entries that one of them lacks."""
+    analyzers, thresholds = ([table.facts.get(name) for table in (one, other)] for name in ("analyzer", "threshold"))
+    if None not in analyzers and analyzers[0] != analyzers[1]:
+        say(f"note: terms are made by {analyzers[0]} in A and by {analyzers[1]} in B: one word may be two terms")
+    if thresholds[0] != thresholds[1]:
+        begins = " and ".join("unknown" if low is None else f"{low}" for low in thresholds)
+        say(f"note: entries of A and B begin at different weights ({begins}): what one lacks may lie below")
 
 
 def _synonyms(table: TermTable, out: str, threshold: float | None, top: int | None, both: bool, replace: bool) -> str:

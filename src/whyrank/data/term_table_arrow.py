@@ -42,10 +42,14 @@ def read_arrow(path: Path) -> TermTable:
     reader = pa.ipc.open_file(pa.memory_map(str(path)))
     facts = (reader.schema.metadata or {}).get(_FACTS)
     if facts is None:
-        return table_of(reader.read_all(), Stored())
+        whole = reader.read_all()
+        whole.validate(full=True)
+        return table_of(whole, Stored())
     if reader.num_record_batches != 1:
         raise WhyrankError(f"the file has {reader.num_record_batches} parts instead of one")
-    return _mapped(parts_of(reader.get_batch(0)), json.loads(facts))
+    batch = reader.get_batch(0)
+    batch.validate(full=True)  # reads the terms, not the entries; damaged offsets of terms would end the process
+    return _mapped(parts_of(batch), json.loads(facts))
 
 
 def _mapped(parts: dict[str, Any], facts: dict[str, Any]) -> TermTable:
