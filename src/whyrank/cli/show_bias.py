@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from whyrank.cli.setup import plural
 from whyrank.cli.show import figure, p_value, table
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def _lines(result: BiasResult) -> list[str]:
     from whyrank.report.favours import dropped_of
 
     name, dropped = f"{result.study}, {result.ranker}", dropped_of(result)
-    left_out = [f"{name}: {result.n_templates:,} templates kept; {dropped}"] if dropped else []
-    odd = [f"{name}: {result.nonfinite:,} templates without a finite score are left out"] if result.nonfinite else []
+    left_out = [f"{name}: {plural(result.n_templates, 'template')} kept; {dropped}"] if dropped else []
+    without = plural(result.nonfinite, "template")
+    odd = [f"{name}: {without} left out for want of a finite score"] if result.nonfinite else []
     return [*left_out, *odd, *(f"{name}: {note}" for note in result.notes)]

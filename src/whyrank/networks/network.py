@@ -119,17 +119,18 @@ def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> 
 
 def load(folder: str | Path) -> Network:
     """Read a network that `save` wrote; scores are those of the saved network."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     place = Path(folder)
-    config = read_config(place)
-    encoder = new_encoder(config["encoder"])
-    network = make(config["architecture"], encoder, open_pieces(place), **config["settings"])
+    config, pieces = read_config(place), open_pieces(place)
     try:
+        network = make(config["architecture"], new_encoder(config["encoder"]), pieces, **config["settings"])
         network.load_state_dict(restored(load_file(place / WEIGHTS)))
-    except (OSError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInput(place / WEIGHTS, f"cannot be loaded ({reason})", "train or copy the network again") from None
+    except (OSError, RuntimeError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        what = f"holds no whole network ({type(error).__name__}: {reason})"
+        raise BadInput(place, what, "train or copy the network again") from None
     return network.eval()
 
 
