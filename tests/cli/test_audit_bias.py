@@ -38,6 +38,8 @@ def test_results_are_those_of_the_command_bias(tea, whyrank):
     drawings = {path.name for path in (tea / "alone").glob("*.svg")}
     assert {path.name for path in (tea / "whole" / "bias").glob("*.svg")} == drawings
     assert len(drawings) == 3
+    assert '<a href="table.html">all entries of table.tsv</a>' in (tea / "whole" / "report.html").read_text()
+    assert '"rose"' in (tea / "whole" / "table.html").read_text()
 
 
 def test_findings_and_results_say_the_same(tea, whyrank):
@@ -56,6 +58,8 @@ def test_findings_and_results_say_the_same(tea, whyrank):
         "rose differs from both, the others from each other by less than 0.1"
     )
     assert [study["name"] for study in read_settings("res")["studies"]] == ["matched/length|tf", TEA]
+    assert "table.html" not in (tea / "res" / "report.html").read_text()
+    assert not (tea / "res" / "table.html").exists()
 
 
 def test_the_report_shows_what_it_favours(tea, whyrank):

@@ -55,7 +55,7 @@ def run(
         plan = replace(plan, notes=[*plan.notes, *setup.computed(plan.rankers)])
         if writer is not None:
             notes, overlap = [*plan.collection.notes, *plan.notes], _overlap(request, plan, command)
-            writer.finish(findings, plan.thresholds, notes, points, spreads, overlap, bias)
+            writer.finish(findings, plan.thresholds, notes, points, spreads, overlap, bias, plan.table)
     if request.json:
         _print_json(findings)
     else:

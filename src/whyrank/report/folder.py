@@ -9,6 +9,7 @@ tables/                 findings.md and findings.tex, on request
 sweep.csv, sweep.svg    scores at every percentile of delta, on request
 stability.csv           spread of scores within groups of rankers, on request
 bias/                   the figures of bias studies, value by value: bias.json, CSV files, drawings
+table.html              the term table that they are compared with, to search, sort and filter, where one is named
 overlap.csv, .svg       effectiveness by overlap with the relevant document, where there are judgements
 """
 
@@ -35,6 +36,7 @@ from whyrank.contrasts import Contrasts
 from whyrank.contrasts.finding import Finding
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError, suggestion
 from whyrank.core.protocols import Codes, Study
+from whyrank.data.term_table import TermTable
 from whyrank.report import record as records
 from whyrank.report.arrow import (
     csv_of,
@@ -56,9 +58,11 @@ from whyrank.report.overlap_drawing import overlap_svg
 from whyrank.report.slugs import slug
 from whyrank.report.swap import is_result_folder, place_for, swapped
 from whyrank.report.sweep_file import sweep_svg
+from whyrank.report.table_page import write_page
 from whyrank.report.tables import to_latex, to_markdown
 
 FORMATS = ("markdown", "latex", "csv")
+TABLE_PAGE = "table.html"
 FAILURES_KEPT = 100
 _REMEDY = "give a folder that `whyrank audit --out` wrote"
 
@@ -120,15 +124,22 @@ class ResultWriter:
         spreads: Sequence[Spread] | None = None,
         overlap: Sequence[OverlapRow] | None = None,
         bias: Sequence[BiasResult] = (),
+        table: TermTable | None = None,
     ) -> None:
-        """Write everything but the scores: the findings (with corrected p-values), texts, settings and report."""
+        """Write everything but the scores: the findings (with corrected p-values), texts, settings and report.
+
+        The report links to a page of `table`, the term table that bias studies were compared with.
+        """
         failures = {"count": len(self._failed), "first": self._failures}
         record = records.record_of(self.settings, self._studies, thresholds or {}, failures, notes)
         _write(findings_table(findings), self._folder / "findings.parquet")
         _write(texts_table(list(self._texts)), self._folder / "texts.parquet")
         self._write_text("findings.csv", csv_of(findings_table(findings)))
         self._write_text("settings.json", records.to_text(record))
-        page = render(findings, record, self._examples, sweep, spreads, overlap or (), bias)
+        if table is not None:
+            write_page(table, self._folder / TABLE_PAGE, str(self.settings.get("table", "table")))
+        linked = None if table is None else TABLE_PAGE
+        page = render(findings, record, self._examples, sweep, spreads, overlap or (), bias, linked)
         self._write_text("report.html", page)
         self._write_tables(findings)
         self._write_extras(sweep, spreads, overlap or ())

@@ -101,6 +101,7 @@ def render(
     spreads: Sequence[Spread] | None = None,
     overlap: Sequence[OverlapRow] = (),
     bias: Sequence[BiasResult] = (),
+    table_page: str | None = None,
 ) -> str:
     """The report on some findings as HTML.
 
@@ -112,10 +113,11 @@ def render(
         spreads: how far the rankers of a group differ, where groups were asked for.
         overlap: effectiveness by overlap with the relevant document, where there are judgements.
         bias: the results of bias studies, which have findings too.
+        table_page: where a page of the term table lies that these were compared with.
     """
     environment = _environment()
     page = _page(findings, record or {}, examples or {}, sweeps_of(sweep), bias)
-    page |= {"stability": stability_groups(spreads, rankers_of(findings))}
+    page |= {"stability": stability_groups(spreads, rankers_of(findings)), "table_page": table_page}
     page |= {"overlap": overlaps.by_measure(overlap), "lines": slots_of(row.run for row in overlap)}
     script = Markup(source_of(environment, "report.js").strip())
     style = style_of(environment, "palette", "report", "sweep", "bias")
