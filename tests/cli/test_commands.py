@@ -338,10 +338,16 @@ class TestWrongRequests:
             (["probe", "--collection", "no/such/folder"], "no/such/folder"),
             (["probe", "--delta", "median"], "p50"),
             (["probe", "--correction", "bonferoni"], "'bonferroni'"),
-            (["probe", "--compat", "abnirm"], "'abnirml' (probes) and 'camara-hauff' (axioms)"),
+            (
+                ["probe", "--compat", "abnirm"],
+                "'abnirml' (probes), 'camara-hauff' (axioms), 'relevance-thesaurus' (bias studies)",
+            ),
             (["probe", "--compat", "camara-hauff"], "is for axioms"),
             (["axioms", "TFC1", "--compat", "abnirml"], "is for probes"),
-            (["axioms", "TFC1", "--compat", "abnirm"], "'abnirml' (probes) and 'camara-hauff' (axioms)"),
+            (
+                ["axioms", "TFC1", "--compat", "abnirm"],
+                "'abnirml' (probes), 'camara-hauff' (axioms), 'relevance-thesaurus' (bias studies)",
+            ),
             (["axioms", "TCF1"], "'axiom/TFC1'"),
             (["axioms", "TFC1(lenght=5)"], "'length'"),
             (["axioms", "AND", "AND(compat=camara-hauff)"], "compat mode"),
