@@ -117,6 +117,17 @@ def test_a_ranker_without_scores_ends_fidelity_with_an_error(whyrank, place):
     assert code == 0, err
 
 
+def test_a_ranker_without_any_score_gives_no_run(whyrank, place):
+    code, out, err = whyrank(
+        "rank", "-r", "python:odd.py:nans", "--candidates", "bm25", "--out", "odd.run", "--store", "none"
+    )
+    assert code == 2 and out == ""
+    assert err.splitlines()[-1] == (
+        "whyrank: 'python:odd.py:nans' has no finite score for any document, so there is no run; mend the ranker"
+    )
+    assert not (place / "odd.run").exists()
+
+
 def test_fidelity_without_candidates_is_an_error(whyrank, place):
     (place / "toy" / "queries.tsv").write_text("q1\t...\nq2\t?!\n")
     code, out, err = whyrank("fidelity", "-t", "ql", "-s", "bm25", "-c", "toy", "--store", "none")

@@ -129,6 +129,10 @@ def _by_ranker(
     else:
         run, failures = retrieve(engine, ranker, collection, depth, analyzer)
     setup.report_failures(failures)
+    if failures and not any(run.values()):
+        raise WhyrankError(
+            f"{ranker.name!r} has no finite score for any document, so there is no run; mend the ranker"
+        )
     return run
 
 
