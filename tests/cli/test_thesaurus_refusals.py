@@ -121,7 +121,7 @@ def test_a_ranker_without_any_score_gives_no_run(whyrank, place):
     code, out, err = whyrank(
         "rank", "-r", "python:odd.py:nans", "--candidates", "bm25", "--out", "odd.run", "--store", "none"
     )
-    assert code == 2 and out == ""
+    assert (code, out) == (2, "")
     assert err.splitlines()[-1] == (
         "whyrank: 'python:odd.py:nans' has no finite score for any document, so there is no run; mend the ranker"
     )
