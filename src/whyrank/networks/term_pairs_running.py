@@ -20,7 +20,8 @@ from whyrank.networks.term_pairs_task import Settings, Task
 from whyrank.networks.term_pairs_terms import side_of
 
 Say = Callable[[str], None]
-BLOCK = {"cpu": 1 << 14, "cuda": 1 << 26}  # pairs of a block
+BLOCK = {"cpu": 1 << 14, "cuda": 1 << 26}  # pairs of a block at most
+_PACE = 30.0  # seconds that a block takes at most, which is what a stop costs
 STORED = {"fp32": torch.float32, "bf16": torch.float16}  # how weights are kept
 _QUIET = 10.0  # seconds between lines where no terminal shows the progress
 
@@ -101,7 +102,7 @@ def _exhaustive(task: Task, scorer: PairScorer, results: Results, how: How, say:
     docs = len(task.docs.sequences)
     clock = Clock("scoring pairs", len(left) * docs, how.seconds, say)
     with clock.progress:
-        for block in blocks(left, max(1, (how.block or BLOCK[how.kind]) // docs)):
+        for block in paced(left, docs, clock, how):
             if clock.over:
                 say(f"time is up after {clock.progress.done:,} pairs; the same command goes on")
                 return False
@@ -130,6 +131,17 @@ def remaining(task: Task, done: set[int]) -> Codes:
 def blocks(numbers: Codes, size: int) -> Iterator[Codes]:
     """Some numbers at a time."""
     return (numbers[start : start + size] for start in range(0, len(numbers), size))
+
+
+def paced(numbers: Codes, docs: int, clock: Clock, how: How) -> Iterator[Codes]:
+    """Some numbers at a time, to be scored with all documents: few at first, then what half a minute allows."""
+    most, start = how.block or BLOCK[how.kind], 0
+    pairs = how.block or most // 8
+    while start < len(numbers):
+        some = numbers[start : start + max(1, pairs // docs)]
+        yield some
+        start += len(some)
+        pairs = how.block or min(most, int(clock.rate * _PACE))
 
 
 def scored(task: Task, scorer: PairScorer, queries: Codes) -> Part:
