@@ -27,10 +27,16 @@ from whyrank.rankers import open_ranker
 from whyrank.training.sources import located
 
 QUERIES, DEPTH, FEW = 10, 100, 1  # questions for systems over terms, documents of each; questions for networks
-BERT = {"vanilla, short (200 pieces)": ("vanilla", {"chunks": 1, "max_doc": 200}),
-        "vanilla, full (3 x 477 pieces)": ("vanilla", {"chunks": 3}),
-        "bert-model1, short (200 pieces)": ("bert-model1", {"chunks": 1, "max_doc": 200}),
-        "bert-model1, full (3 x 477 pieces)": ("bert-model1", {"chunks": 3})}  # fmt: skip
+SHORT, FULL, PUBLISHED = {"max_doc": 200, "chunks": 1}, {"max_doc": 200, "chunks": 3}, {"max_doc": 477, "chunks": 3}
+BERT = {
+    "vanilla, short (200 pieces)": ("vanilla", SHORT),
+    "vanilla, full (3 x 200 pieces)": ("vanilla", FULL),
+    "vanilla, full (3 x 477 pieces)": ("vanilla", PUBLISHED),
+    "bert-model1, short (200 pieces)": ("bert-model1", SHORT),
+    "bert-model1, full (3 x 200 pieces)": ("bert-model1", FULL),
+    "bert-model1, full (3 x 477 pieces)": ("bert-model1", PUBLISHED),
+    **{f"{name} (3 x 200 pieces)": (name, FULL) for name in ("cedr-knrm", "cedr-drmm", "cedr-pacrr")},
+}
 
 
 def timed(work: Callable[[], object], documents: int, rounds: int = 3) -> float:
