@@ -246,6 +246,44 @@ def test_templates_of_one_text_are_one_cluster():
     assert sizes == {"doc": (24, 4), "query": (24, 6), "pair": (24, 24)}
 
 
+@pytest.mark.parametrize(
+    ("correction", "told"), [("holm", True), ("bonferroni", True), ("bh", False), ("none", False)]
+)
+def test_too_few_templates_for_so_many_values_are_told(correction, told):
+    """Eight texts, ten values, one of which is always the best: p is 2/2^8, and ten times that is above 5%."""
+    values = "+".join(f"value{chr(97 + i)}" for i in range(10))
+    docs = {f"d{i}": f"Number {i} is a valuea." for i in range(8)}
+    collection = Collection.of(docs, {"q": "question"}, {"q": dict.fromkeys(docs, 1)}, name="few")
+
+    class Likes:
+        name = "likes"
+
+        def score(self, queries, docs):
+            return np.array([float("valuec" in doc) for doc in docs])
+
+    study = f"bias/substitution(values={values},cluster=doc)"
+    [result] = ask_bias(study, Likes(), collection, correction=correction)
+    assert result.n_clusters == 8
+    least = min(row.p_adjusted for row in result.values)
+    assert (least >= 0.05) == told
+    assert any("nor 0.078 after correction over 10 values" in note for note in result.notes) == told
+    assert (f"{least:.2g}" == "0.078") == told
+
+
+@pytest.mark.parametrize(("others", "cluster", "told"), [(3, "doc", True), (3, "query", False), (5, "doc", False)])
+def test_that_most_templates_are_of_one_query_is_told(others, cluster, told):
+    docs = {f"d{i}": f"A Honda of type {i} is red." for i in range(4 + others)}
+    queries = {"q": "which is red", **{f"o{i}": f"question {i}" for i in range(others)}}
+    qrels = {"q": {f"d{i}": 1 for i in range(4)}, **{f"o{i}": {f"d{4 + i}": 1} for i in range(others)}}
+    collection = Collection.of(docs, queries, qrels, name="one")
+    study = f"bias/substitution(values=honda+ford,cluster={cluster})"
+    [result] = ask_bias(study, Toy(), collection, resamples=50)
+    assert result.n_templates == 4 + others
+    note = "4 of 7 templates are of the query 'which is red'; cluster=query takes them as one"
+    assert (note in result.notes) == told
+    assert any("are of the query" in each for each in result.notes) == told
+
+
 def test_scores_that_are_missing_leave_their_template_out():
     class Broken(Toy):
         def score(self, queries, docs):

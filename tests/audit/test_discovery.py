@@ -12,9 +12,9 @@ from scipy.stats import binom, hypergeom
 from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_table
 from whyrank.audit.bias import bias_studies
 from whyrank.audit.discovery import Looking, confirmed, surprises
-from whyrank.audit.discovery_classes import classes_of
+from whyrank.audit.discovery_classes import TermClass, classes_of
 from whyrank.audit.discovery_evidence import evidence_surprises, postings_of
-from whyrank.audit.discovery_tests import appended_surprises, spread_surprises, value_surprises
+from whyrank.audit.discovery_tests import appended_surprises, most_unseen, spread_surprises, value_surprises
 from whyrank.audit.discovery_words import words_of
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection
@@ -98,7 +98,8 @@ def test_the_spread_of_a_class_for_one_query_term():
     assert found.p_value == pytest.approx(exact, abs=0.02)
     [alike] = spread_surprises(spread_table(0.11), group, 4_000, 0)
     assert alike.p_value > 0.2
-    assert bias_studies.create(found.study).head == "when"
+    study = bias_studies.create(found.study)
+    assert (study.head or study.preset.head) == "when"
 
 
 def test_appended_characters_against_all_orders():
@@ -226,3 +227,46 @@ def test_an_unknown_correction_is_one_line():
 
 def test_terms_and_letters_of_the_toy_are_disjoint():
     assert not {term + letter for term in TERMS for letter in "abcdeq"} & {*TERMS, *BRANDS, *YEARS}
+
+
+class TestRowsThatWereCut:
+    """What a table that keeps the best terms of each query term says of those that it lacks."""
+
+    @staticmethod
+    def cut(top):
+        """Nine query terms whose ten years weigh 0.6 and one more 0.45: little less, and the only one cut away."""
+        random = np.random.default_rng(3)
+        terms, years = [f"term{chr(97 + i)}" for i in range(9)], [str(year) for year in range(2000, 2011)]
+        pairs = list(itertools.product(terms, years))
+        weights = [0.45 if year == "2010" else random.uniform(0.55, 0.65) for _, year in pairs]
+        whole = TermTable.from_triples(*zip(*pairs, strict=True), weights)
+        made = whole.pruned(top_query=top)
+        return TermTable(made.query_terms, made.doc_terms, made.indptr, made.indices, made.weights, {"top": 10})
+
+    def group(self, table):
+        """The years, whether there are entries or not."""
+        return TermClass("years", tuple(range(len(table.doc_terms))), tuple(table.doc_terms))
+
+    def test_an_absent_entry_is_no_lower_than_it_must_be(self):
+        table = self.cut(10)
+        tested = value_surprises(table, self.group(table), 2_000, 0)
+        lowest = [min(entry.weight for entry in table.answers(term, None)) for term in table.query_terms]
+        assert next(s for s in tested.found if s.value == "2010").weight == pytest.approx(np.mean(lowest))
+        assert any("after the best 10 of a query term" in each.why for each in tested.unjudged)
+
+    def test_rows_that_are_longer_or_shorter_were_not_cut(self):
+        assert most_unseen(self.cut(11)).tolist() == [0] * 9, "facts of another table"
+        assert most_unseen(self.cut(9)).tolist() == [0] * 9, "nothing was cut at ten"
+        assert (most_unseen(self.cut(10)) > 0.5).all()
+
+
+def test_a_spread_for_the_word_of_a_preset_is_asked_by_it():
+    """So that there are templates where no query of a collection has the word."""
+    random = np.random.default_rng(4)
+    makes, fillers = ["ford", "buick", "audi", "fiat", "honda"], [f"filler{i}" for i in range(30)]
+    pairs = list(itertools.product(["car", "lorry"], [*makes, *fillers]))
+    table = TermTable.from_triples(*zip(*pairs, strict=True), random.uniform(0.2, 0.3, len(pairs)).tolist())
+    [group] = [each for each in classes_of(table) if each.name == "car-makes"]
+    studies = {s.query_term: s.study for s in spread_surprises(table, group, 200, 0)}
+    assert studies["car"] == "bias/car-brand"
+    assert bias_studies.create(studies["lorry"]).head == "lorry"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from refusals import one_line
 from toy_bias import PLANTED, toy_collection, toy_table
+
+OUTCOME = r"effect (?P<effect>\S+) \[(?P<low>\S+), (?P<high>\S+)\], p adj\. \S+, (?P<templates>\d+) templates"
 
 
 @pytest.fixture
@@ -51,6 +54,17 @@ def test_studies_are_run_on_request(table, whyrank, tmp_path):
     assert all(s["null"] for s in written["tested"])
 
 
+def test_a_limit_bounds_the_templates_of_every_study(table, whyrank):
+    code, out, err = whyrank("tables", "surprises", table, "--pipeline", "none", "-c", "toys", "--run", "--top", 1,
+                             "-r", "python:asked.py:likes", "--json", "--limit", 5)  # fmt: skip
+    assert code == 0, err
+    said = [re.fullmatch(OUTCOME, s["outcome"]) for s in json.loads(out)["surprises"]]
+    asked = [each for each in said if each]
+    assert asked, out
+    assert {int(each["templates"]) for each in asked} == {5}
+    assert all(float(each["low"]) <= float(each["effect"]) <= float(each["high"]) for each in asked)
+
+
 def test_what_a_table_with_a_threshold_cannot_say(table, whyrank):
     from whyrank.data.term_table import TermTable
 
@@ -62,11 +76,26 @@ def test_what_a_table_with_a_threshold_cannot_say(table, whyrank):
     assert "entries below 0.6 are not in this table; how low a weight is cannot be judged" in err
 
 
+def test_what_could_not_be_asked_about_is_not_counted_as_denied(table, whyrank, tmp_path):
+    (tmp_path / "toys" / "queries.tsv").write_text("q1\tnobody shares these words")
+    (tmp_path / "toys" / "qrels.txt").write_text(f"q1 0 {next(iter(toy_collection().docs))} 1")
+    code, out, err = whyrank("tables", "surprises", table, "--pipeline", "none", "-c", "toys", "--run", "--top", 1,
+                             "-r", "python:asked.py:likes", "--json")  # fmt: skip
+    assert code == 0, err
+    shown = json.loads(out)["surprises"]
+    silent = [s for s in shown if s["confirmed"] is None]
+    assert {s["group"] for s in silent} >= {"appended"}, "no word to append letters to"
+    yes = sum(s["confirmed"] is True for s in shown)
+    told = f"{yes} of {len(shown) - len(silent)} asked about are confirmed; {len(silent)} have no templates"
+    assert told in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--run"], "--run needs --ranker SPEC and --collection SPEC"),
         (["-r", "bm25"], "--ranker is for --run"),
+        (["--limit", "5"], "--limit is for --run"),
         (["--correction", "hlm"], "unknown correction"),
         (["--values", "nofile"], "is no file"),
         (["--pipeline", "no_such_pipeline"], "no_such_pipeline"),

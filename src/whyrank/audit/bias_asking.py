@@ -62,6 +62,7 @@ def ask_bias(
     engine: Engine | None = None,
     seed: int = 0,
     resamples: int = 10_000,
+    limit: int | None = None,
 ) -> list[BiasResult]:
     """Put bias studies to rankers and give what they answer.
 
@@ -75,6 +76,7 @@ def ask_bias(
         engine: who scores and keeps scores; by default nothing is kept.
         seed: of all that is random.
         resamples: of the bootstrap, and so many permutations.
+        limit: at most so many templates of a study that does not say `most` itself, drawn at random.
 
     Example:
         >>> [result] = ask_bias("bias/when-year", "bm25")  # doctest: +SKIP
@@ -84,7 +86,7 @@ def ask_bias(
     opened = open_collection(collection) if isinstance(collection, str) else collection
     asked = [open_ranker(r, Setting(opened)) if isinstance(r, str) else r for r in _listed(rankers)]
     read = open_table(table) if isinstance(table, str) else table
-    chosen = named_studies(_listed(studies), {"seed": seed})
+    chosen = named_studies(_listed(studies), {"seed": seed} | ({} if limit is None else {"most": limit}))
     plan = BiasPlan(opened, chosen, asked, engine or Engine(), read, deltas, correction, seed, resamples)
     return with_adjusted_omnibus([answer.result for answer in bias_answers(plan)], correction)
 

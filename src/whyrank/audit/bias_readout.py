@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,10 +25,10 @@ from whyrank.audit.bias_statistics import (
 from whyrank.audit.bias_weights import table_weights
 from whyrank.contrasts.correction import adjust
 from whyrank.contrasts.finding import or_none
-from whyrank.core.protocols import Floats
+from whyrank.core.protocols import Flags, Floats
 from whyrank.data.term_table import TermTable
 
-_FEW = 6  # below this, not even equal signs of all clusters are significant at 5%
+_SURE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
         values=rows,
         pairs=pairs,
         correlations=_correlations(grid, rows, setting),
-        notes=_notes(len(sums.sizes), int(np.count_nonzero(~usable)), rows, setting),
+        notes=[*_notes(len(sums.sizes), int(np.count_nonzero(~usable)), rows, setting), *_one_query(grid, usable)],
         p_value=or_none(test.p_value),
         friedman=or_none(test.friedman),
         p_friedman=or_none(test.p_friedman),
@@ -191,9 +192,8 @@ def _notes(clusters: int, nonfinite: int, rows: Sequence[ValueRow], setting: Bia
         notes.append("no templates: the collection has no such texts and queries, or filters left none")
     elif clusters == 1:
         notes.append("1 independent template: figures of these texts alone, without tests")
-    elif clusters < _FEW:
-        least = 2.0 ** (1 - clusters)
-        notes.append(f"{clusters} independent templates: the p-value of a value cannot be below {least:g}")
+    else:
+        notes += _too_few(clusters, len(rows), setting.correction)
     if setting.table is not None and rows:
         known = sum(row.weight is not None for row in rows)
         if known < len(rows):
@@ -201,3 +201,23 @@ def _notes(clusters: int, nonfinite: int, rows: Sequence[ValueRow], setting: Bia
             below = f", whose entries begin at {limit:g}" if isinstance(limit, float | int) else ""
             notes.append(f"{len(rows) - known} of {len(rows)} values have no weight in the table{below}")
     return notes
+
+
+def _one_query(grid: Grid, usable: Flags) -> list[str]:
+    """A note where more than half of the templates are of one query and count as independent."""
+    asked = Counter(template.query for template, used in zip(grid.templates, usable, strict=True) if used)
+    if grid.cluster == "query" or len(asked) < 2:
+        return []
+    [(query, most)] = asked.most_common(1)
+    advice = f"{most} of {asked.total()} templates are of the query {query!r}; cluster=query takes them as one"
+    return [advice] if most > asked.total() / 2 else []
+
+
+def _too_few(clusters: int, values: int, correction: str) -> list[str]:
+    """A note where not even equal signs of all templates make a value significant at 5%."""
+    least = 2.0 ** (1 - clusters)
+    bound = float(adjust(np.full(max(values, 1), least), correction)[0])
+    if bound < _SURE:
+        return []
+    more = f", nor {bound:.2g} after correction over {values} values" if bound > least else ""
+    return [f"{clusters} independent templates: the p-value of a value cannot be below {least:g}{more}"]

@@ -99,12 +99,15 @@ def _merged(unjudged: Sequence[Unjudged]) -> list[str]:
 
 def confirmed(
     found: Sequence[Surprise], ranker: Ranker, collection: Collection, engine: Engine | None = None,
-    table: TermTable | None = None, alpha: float = 0.05, seed: int = 0,
+    table: TermTable | None = None, alpha: float = 0.05, seed: int = 0, limit: int | None = None,
 ) -> list[Surprise]:  # fmt: skip
-    """Ask each study once; a surprise is confirmed where its value differs in the same direction after correction."""
+    """Ask each study once; a surprise is confirmed where its value differs in the same direction after correction.
+
+    `limit` is the most templates of a study.
+    """
     asked: dict[str, BiasResult] = {}
     for study in dict.fromkeys(surprise.study for surprise in found):
-        asked[study] = ask_bias(study, ranker, collection, table=table, engine=engine, seed=seed)[0]
+        [asked[study]] = ask_bias(study, ranker, collection, table=table, engine=engine, seed=seed, limit=limit)
     return [_judged(surprise, asked, alpha) for surprise in found]
 
 
@@ -116,5 +119,6 @@ def _judged(surprise: Surprise, asked: Mapping[str, BiasResult], alpha: float) -
     row = result.value(surprise.value)
     p = "p undefined" if row.p_adjusted is None else f"p adj. {row.p_adjusted:.3g}"
     agrees = row.p_adjusted is not None and row.p_adjusted < alpha and row.effect * surprise.direction > 0
-    told = f"effect {row.effect:+.4g}, {p}, {result.n_templates:,} templates"
+    within = "" if row.low is None or row.high is None else f" [{row.low:+.3g}, {row.high:+.3g}]"
+    told = f"effect {row.effect:+.4g}{within}, {p}, {result.n_templates:,} templates"
     return replace(surprise, confirmed=bool(agrees), outcome=told)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank.audit.bias_statistics import cluster_scores, value_p
+from whyrank.audit.bias_substitution import PRESETS
 from whyrank.audit.discovery_classes import FEWEST, PRESET_OF, TermClass
 from whyrank.audit.discovery_surprise import APPENDED, SPREAD, VALUE, Surprise
 from whyrank.audit.discovery_words import Words
@@ -23,7 +24,7 @@ CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Cells(NamedTuple):
-    """The weights of some query terms (rows) and the terms of a class; zero where the table has no entry."""
+    """The weights of some query terms (rows) and the terms of a class; `most_unseen` where the table has no entry."""
 
     rows: Ints
     weights: Floats
@@ -112,7 +113,8 @@ def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
     counts = np.bincount(rows, minlength=len(table.query_terms))
     chosen = np.sort(np.argsort(-counts, kind="stable")[:most])
     chosen = chosen[counts[chosen] >= FEWEST]
-    weights, number = np.zeros((len(chosen), len(group))), np.full(len(table.query_terms), -1)
+    weights = np.repeat(most_unseen(table)[chosen][:, None], len(group), axis=1)
+    number = np.full(len(table.query_terms), -1)
     number[chosen] = np.arange(len(chosen))
     kept = number[rows] >= 0
     where = number[rows[kept]], place[table.indices[entries[kept]]]
@@ -120,6 +122,27 @@ def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
     present = np.zeros(weights.shape, bool)
     present[where] = True
     return Cells(chosen, weights, present)
+
+
+def most_unseen(table: TermTable) -> Floats:
+    """What an absent entry of each query term counts as: zero, or the least weight that its row of the best has.
+
+    A row that was cut at its best `top` terms says of all others that they weigh no more than its last one. As zeros
+    they would look low where the whole row is high.
+    """
+    lowest = np.zeros(len(table.query_terms))
+    for row in np.flatnonzero(np.diff(table.indptr) == (cut_at(table) or -1)).tolist():
+        lowest[row] = table.weights[table.indptr[row] : table.indptr[row + 1]].min()
+    return lowest
+
+
+def cut_at(table: TermTable) -> int:
+    """How many document terms a query term has at most, if the table was cut so; else 0.
+
+    Slices of audited terms have the facts of a table that was cut, and longer rows.
+    """
+    top = table.facts.get("top")
+    return top if isinstance(top, int) and top >= np.diff(table.indptr).max(initial=0) else 0
 
 
 def _against_rest(weights: Floats, permutations: int, seed: int) -> list[Compared]:
@@ -173,12 +196,13 @@ def _sets(size: int, chosen: int, draws: int, random: np.random.Generator) -> In
 
 
 def _forms(table: TermTable) -> Forms:
-    """The longer forms of query terms that have two or more: zero where the table has no entry."""
-    found = []
+    """The longer forms of query terms that have two or more: `most_unseen` where the table has no entry."""
+    found, unseen = [], most_unseen(table)
     for word, term in enumerate(table.query_terms):
         if len(term) >= 3 and term.isalpha():
             longer = [(i, term + c) for i, c in enumerate(CHARACTERS) if term + c in table.doc_numbers]
-            found += [(word, i, table.weight(term, form)) for i, form in longer] if len(longer) > 1 else []
+            forms = [(word, i, max(table.weight(term, form), unseen[word])) for i, form in longer]
+            found += forms if len(forms) > 1 else []
     words, characters, weights = zip(*found, strict=True) if found else ((), (), ())
     return Forms(np.array(words, np.int64), np.array(characters, np.int64), np.array(weights, np.float64))
 
@@ -206,10 +230,13 @@ def _letter(i: int, mean: float, rest: float, n: int, p: float) -> Surprise:
 
 
 def _study(group: TermClass, term: str | None) -> str:
-    """The study that varies the class: its preset over all query terms, or texts for queries with one term."""
+    """The study that varies the class: its preset over all query terms, or texts for queries with one term.
+
+    The preset too where its queries are about that term: it has templates where a collection has no such query.
+    """
     values = {"values": "+".join(group.values)}
     preset = PRESET_OF.get(group.name)
-    if term is None and preset is not None:
+    if preset is not None and term in (None, PRESETS[preset].head):
         return str(Call(f"bias/{preset}", None, values if group.name == "years" else {}))
     rest = {"queries": "head", "head": term} if term else {}
     return str(Call("bias/substitution", None, values | rest))
@@ -219,9 +246,23 @@ def _censored(table: TermTable, group: TermClass, present: Flags) -> list[Unjudg
     missing = 1 - float(present.mean())
     if missing == 0:
         return []
-    return [Unjudged(group.name, f"{missing:.0%} of the weights are missing and count as zero{_below(table)}")]
+    return [Unjudged(group.name, f"{missing:.0%} of the weights are missing and count as {_taken_for(table)}")]
+
+
+def _taken_for(table: TermTable) -> str:
+    top = cut_at(table)
+    last = f", or as the last of a query term's best {top:,} where it has so many" if top else ""
+    return f"zero{last}{_below(table)}"
 
 
 def _below(table: TermTable) -> str:
-    limit = table.facts.get("threshold")
-    return f"; entries below {limit:g} are not in this table" if isinstance(limit, int | float) and limit > 0 else ""
+    absent = absent_entries(table)
+    return f"; {absent} are not in this table" if absent else ""
+
+
+def absent_entries(table: TermTable) -> str:
+    """Which entries a table leaves out, in words; empty where nothing says so."""
+    limit, top = table.facts.get("threshold"), cut_at(table)
+    weak = f"entries below {limit:g}" if isinstance(limit, int | float) and limit > 0 else ""
+    more = f"entries after the best {top:,} of a query term" if top else ""
+    return " and ".join(each for each in (weak, more) if each)

@@ -94,8 +94,11 @@ def dropped_lines(findings: Sequence[Finding]) -> list[str]:
 
 
 def figure(value: float | None, form: str = ".3f") -> str:
-    """A number, or a dash where it is undefined."""
-    return "–" if value is None else format(value, form).replace("-0.000", "+0.000")
+    """A number, or a dash where it is undefined; what is rounded to zero has no minus."""
+    if value is None:
+        return "–"
+    shown = format(value, form)
+    return shown if shown.strip("-0.%") else shown.replace("-", "+")
 
 
 def p_value(value: float | None) -> str:

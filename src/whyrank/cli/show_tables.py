@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from whyrank.cli.show import table
@@ -30,7 +30,7 @@ def whole(opened: TermTable, top: int, json_: bool) -> None:
         ["query terms", f"{found.query_terms:,} ({found.query_terms_used:,} with entries)"],
         ["document terms", f"{found.document_terms:,} ({found.document_terms_used:,} with entries)"],
         *([] if found.counted is None else [["counted occurrences", f"{found.counted:,}"]]),
-        *([str(name), value if isinstance(value, str) else json.dumps(value)] for name, value in found.facts.items()),
+        *([str(name), _fact(value)] for name, value in found.facts.items()),
         ["digest", found.digest],
     ]
     table("", ["what", "value"], rows, 2)
@@ -38,6 +38,21 @@ def whole(opened: TermTable, top: int, json_: bool) -> None:
         table("weights", list(found.quantiles), [[f"{value:.4g}" for value in found.quantiles.values()]], 0)
     entries = [[_word(q), _word(d), _text(w)] for q, d, w in found.strongest]
     table("strongest entries", ["query term", "document term", "weight"], entries, 2, "of two different terms")
+
+
+def _fact(value: Any) -> str:
+    """A fact in one line: what it consists of by name, and of what lies deeper how much there is."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_part(part)}" for name, part in value.items())
+    if isinstance(value, list) and not any(isinstance(part, Mapping | list) for part in value):
+        return ", ".join(map(_part, value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _part(value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        return f"[{len(value)}: see --json]"
+    return value if isinstance(value, str) else f"{value:.6g}" if isinstance(value, float) else json.dumps(value)
 
 
 def terms(opened: TermTable, asked: Sequence[str], top: int, json_: bool) -> None:

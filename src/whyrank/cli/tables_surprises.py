@@ -37,6 +37,10 @@ Values = Annotated[str | None, typer.Option("--values", metavar="FILE|a+b+c", he
 Top = Annotated[
     int, typer.Option("--top", metavar="N", help="How many of each kind to show; with --run, to ask about.", min=1)
 ]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", help="With --run: at most N templates of a study, drawn at random.", min=1),
+]
 _CAPTION = """value: the value against its class, over query terms; spread: a class for one query term
 appended: a character at the end of a word; evidence: terms together in n documents, by chance in 'others'
 * p < {alpha:g} after correction ({correction}) over {tests:,} tests"""
@@ -45,7 +49,7 @@ appended: a character at the end of a word; evidence: terms together in n docume
 def surprises(
     table: TableFile, collection: CollectionFor = None, ranker: RankerFor = None, run: Run = False,
     vectors: VectorsFor = None, pipeline: Pipeline = None, values: Values = None, top: Top = 5,
-    alpha: o.AlphaOption = 0.05, correction: o.CorrectionOption = "bh", seed: o.SeedOption = 0,
+    limit: Limit = None, alpha: o.AlphaOption = 0.05, correction: o.CorrectionOption = "bh", seed: o.SeedOption = 0,
     store: o.StoreOption = None, out: o.OutOption = None, json_: o.JsonOption = False,
 ) -> None:  # fmt: skip
     """Rank a table for surprises, each with its test and the study to run on it; --run runs those studies."""
@@ -56,7 +60,7 @@ def surprises(
     from whyrank.text.vectors import open_vectors
 
     o.check_filled(collection=collection, ranker=ranker, vectors=vectors, values=values, out=out)
-    _check(run, ranker, collection, correction)
+    _check(run, ranker, collection, correction, limit)
     _check_places(out, pipeline, collection)
     opened, known = open_table(table, check=True), open_vectors(vectors) if vectors else None
     texts = setup.open_collection(collection, False) if collection else None
@@ -65,14 +69,14 @@ def surprises(
     shown = found.first(top)
     if run and ranker and texts is not None:
         sure = [surprise for surprise in shown if surprise.p_adjusted < alpha and surprise.study]
-        shown = _asked(sure, ranker, texts, store, opened, alpha, seed)
+        shown = _asked(sure, ranker, texts, store, opened, alpha, seed, limit)
     _give(found, shown, out, json_, alpha, correction)
     _conclude(table, opened, found, shown, alpha, run)
     if run and shown and all(surprise.outcome.startswith("not answered") for surprise in shown):
         raise WhyrankError(f"ranker {ranker!r} has no finite score for any text; take one that scores any text")
 
 
-def _check(run: bool, ranker: str | None, collection: str | None, correction: str) -> None:
+def _check(run: bool, ranker: str | None, collection: str | None, correction: str, limit: int | None) -> None:
     from whyrank.contrasts.correction import adjust
     from whyrank.core.errors import WhyrankError
 
@@ -81,6 +85,8 @@ def _check(run: bool, ranker: str | None, collection: str | None, correction: st
         raise WhyrankError("--run needs --ranker SPEC and --collection SPEC: who is asked, and about which texts")
     if ranker and not run:
         raise WhyrankError("--ranker is for --run, which puts the studies to it")
+    if limit is not None and not run:
+        raise WhyrankError("--limit is for --run: the most templates of a study")
 
 
 def _check_places(out: str | None, pipeline: str | None, collection: str | None) -> None:
@@ -114,13 +120,13 @@ def _pipeline(given: str | None, texts: bool) -> str | None:
 
 def _asked(
     chosen: Sequence[Surprise], ranker: str, texts: Collection, store: str | None, table: TermTable, alpha: float,
-    seed: int,
+    seed: int, limit: int | None,
 ) -> list[Surprise]:  # fmt: skip
     from whyrank.audit.discovery import confirmed
 
     analyzer = str(table.facts.get("analyzer") or "lucene")
     [opened] = setup.open_rankers([ranker], texts, analyzer, None)
-    return confirmed(chosen, opened, texts, setup.make_engine("serial", None, store), table, alpha, seed)
+    return confirmed(chosen, opened, texts, setup.make_engine("serial", None, store), table, alpha, seed, limit)
 
 
 def _give(
@@ -161,14 +167,23 @@ def _short(study: str, room: int = 70) -> str:
     return study if len(study) <= room else study[: room - 1] + "…"
 
 
+def _answers(shown: Sequence[Surprise]) -> str:
+    """How many are confirmed, of those that the ranker answered, and how many could not be asked about."""
+    answered = [s for s in shown if s.confirmed is not None]
+    silent = len(shown) - len(answered)
+    lacking = f"; {silent} have no templates in the collection, or no scores" if silent else ""
+    return f"{sum(s.confirmed is True for s in answered)} of {len(answered)} asked about are confirmed{lacking}"
+
+
 def _conclude(
     name: str, table: TermTable, found: Discovery, shown: Sequence[Surprise], alpha: float, run: bool
 ) -> None:
-    limit = table.facts.get("threshold")
-    if isinstance(limit, int | float) and limit > 0:
-        setup.say(f"note: entries below {limit:g} are not in this table; how low a weight is cannot be judged")
+    from whyrank.audit.discovery_tests import absent_entries
+
+    absent = absent_entries(table)
+    if absent:
+        setup.say(f"note: {absent} are not in this table; how low a weight is cannot be judged")
     for line in found.unjudged:
         setup.say(f"note: {line}")
-    yes = sum(s.confirmed is True for s in shown)
-    told = f"; {yes} of {len(shown)} asked about are confirmed" if run else ""
+    told = f"; {_answers(shown)}" if run else ""
     setup.say(f"{setup.plural(len(found.sure(alpha)), 'surprise')} in {len(found.surprises):,} tests{told}: {name}")
