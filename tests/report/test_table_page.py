@@ -94,6 +94,32 @@ def test_threshold_top_and_the_most_that_a_page_holds(tmp_path, monkeypatch):
     assert ("a", "d", 0.125) not in entries_of(data_of(file.read_text()))
 
 
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("abcde"), st.sampled_from("uvwxyz")),
+        st.sampled_from([k / 64 for k in range(1, 65)]),
+        min_size=1,
+    ),
+    st.integers(1, 20),
+)
+def test_a_page_that_is_full_has_the_best_of_each_query_term(entries, most):
+    made = table(*((q, d, w) for (q, d), w in entries.items()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_page, "MOST", most)
+        shown = {
+            (q, d) for q, d, _ in entries_of(data_of(render_table(table_page._strongest(made).compacted(), "t")))
+        }
+    assert len(shown) == min(most, len(entries))
+    queries = sorted({q for q, _ in entries})
+    for query in queries if len(entries) > most >= len(queries) else []:
+        best = max(w for (q, _), w in entries.items() if q == query)
+        assert any(q == query and entries[q, d] == best for q, d in shown)
+    weakest = min(entries[pair] for pair in shown)
+    extra = [pair for pair in entries if pair not in shown and entries[pair] > weakest]
+    for query, _ in extra:  # a stronger entry is left out for the sake of terms that have few
+        assert sum(q == query for q, _ in shown) >= most // len(queries)
+
+
 def test_the_command(whyrank, tmp_path):
     file = tmp_path / "table.tsv"
     table(("car", "ford", 0.39), ("car", "honda", 0.28)).save(file)

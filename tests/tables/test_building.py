@@ -175,6 +175,15 @@ def test_the_best_of_each_term_are_the_same_when_the_rest_stays_there(place):
     assert np.diff(collect_build(place / "prepared", top=9).table.indptr).max() == 2
 
 
+def test_facts_tell_the_cut_of_the_table_and_not_of_the_audited_slice(place):
+    prepare_build(asked(audit=["cab"], settings={"top": 2}), place / "prepared")
+    score_folder(place / "prepared", place / "prepared/results", place / "prepared/network", How(), QUIET)
+    made, less = collect_build(place / "prepared"), collect_build(place / "prepared", top=1)
+    assert (made.table.facts["top"], less.table.facts["top"]) == (2, 1)
+    assert made.audit is not None
+    assert "top" not in made.audit.facts
+
+
 def test_queries_of_other_collections_are_told(place):
     made = build_table(replace(asked(query_terms=1), queries_of=["two"]), "t.parquet", say=QUIET)
     assert made is not None

@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from whyrank.core.files import replacing
+from whyrank.core.protocols import Flags
 from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_algebra import kept, strongest
 from whyrank.report.arrow import encodable
@@ -32,7 +33,7 @@ def write_page(
 ) -> Page:
     """Write the entries of a table that weigh at least `threshold`, and of those the best `top` of each query term.
 
-    A page holds the 500,000 strongest at most.
+    A page holds 500,000 at most: an equal number of the best of each query term, then the strongest of the rest.
     """
     chosen = table.pruned(threshold, top)
     shown = _strongest(chosen).compacted()
@@ -53,11 +54,20 @@ def render_table(table: TermTable, name: str, left_out: int = 0) -> str:
 
 
 def _strongest(table: TermTable) -> TermTable:
+    """What a page holds: the best entries of each query term, so that none is missing, and the strongest others."""
     if len(table) <= MOST:
         return table
-    among = np.zeros(len(table), np.bool_)
-    among[strongest(table, MOST)] = True
+    among = _best_of_each(table, MOST // int(np.count_nonzero(np.diff(table.indptr))))
+    among[strongest(table, MOST - int(np.count_nonzero(among)), ~among)] = True
     return kept(table, among)
+
+
+def _best_of_each(table: TermTable, n: int) -> Flags:
+    """Which entries are among the best `n` of their query term."""
+    rows, among = table.row_numbers(), np.zeros(len(table), np.bool_)
+    order = np.lexsort((-table.weights, rows))
+    among[order[np.arange(len(table)) - table.indptr[rows[order]] < n]] = True
+    return among
 
 
 def _data(table: TermTable) -> dict[str, Any]:

@@ -174,10 +174,18 @@ def collect_build(folder: Path, top: int | None = None, results: Path | None = N
     if "certificate" in log:
         facts["certificate"] = log.pop("certificate")
     facts |= {"scored": log, "pairs": len(terms.queries.terms) * len(terms.docs.terms)}
-    table = _table(task, terms, entries, facts)
-    tops = [each for each in (top, task.settings.top) if each is not None]
-    table = table.pruned(top_query=min(tops)) if tops else table
+    facts.pop("top", None)  # the audited slice has no such cut
+    table = _cut(task, terms, entries, facts, [each for each in (top, task.settings.top) if each is not None])
     return Built(table, _audit_table(task, terms, entries, facts) if task.settings.audited else None)
+
+
+def _cut(
+    task: Task, terms: TermVocabulary, entries: Entries, facts: dict[str, Any], tops: Sequence[int]
+) -> TermTable:
+    """The table with the best document terms of each query term, as many as the least of `tops` says."""
+    if not tops:
+        return _table(task, terms, entries, facts)
+    return _table(task, terms, entries, facts | {"top": min(tops)}).pruned(top_query=min(tops))
 
 
 def write_built(made: Built, out: str | Path) -> None:
@@ -302,7 +310,6 @@ def _facts(build: Build, collections: Sequence[str]) -> dict[str, Any]:
         **({"queries_of": [getattr(each, "name", each) for each in build.queries_of]} if build.queries_of else {}),
         **{name: settings[name] for name in ("method", "seed", "threshold")},
         **({"doc_words": len(build.doc_words)} if build.doc_words else {}),
-        **({} if settings["top"] is None else {"top": settings["top"]}),
     }  # fmt: skip
 
 
