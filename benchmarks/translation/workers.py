@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 Job = Any
 TRIES, PATIENCE = 2, 20.0  # of a job; seconds that a worker has after each signal
 _fork = multiprocessing.get_context("fork")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Worker(NamedTuple):
@@ -89,7 +90,9 @@ class Crew:
         ours, theirs = _fork.Pipe()
         others = [w.line for w in self._all()]
         process = _fork.Process(target=_serve, args=(theirs, [ours, *others], self._do, self._leave), daemon=False)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the worker knows what to do with them
         process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         return Worker(process, ours)
 
@@ -118,17 +121,23 @@ def _serve(
     """Do jobs until there are none, or until a signal comes."""
     for other in others:  # so that each line ends with its own worker
         other.close()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         signal.signal(number, _stop)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         for job in iter(line.recv, None):
             line.send(_done(do, job))
     except (KeyboardInterrupt, EOFError, OSError):
         pass
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        _deaf()
         leave()
+
+
+def _deaf() -> None:
+    """Take no more signals: a worker that leaves is not to be disturbed."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _done(do: Callable[[Job], str], job: Job) -> str:
@@ -139,4 +148,5 @@ def _done(do: Callable[[Job], str], job: Job) -> str:
 
 
 def _stop(number: int, frame: object) -> None:
+    _deaf()
     raise KeyboardInterrupt

@@ -197,6 +197,19 @@ def test_at_the_end_of_the_time_workers_are_asked_to_leave_and_do(tmp_path):
     assert not workers.stuck
 
 
+def test_a_worker_that_is_asked_to_leave_before_it_is_ready_still_does(tmp_path, monkeypatch):
+    def leave() -> None:
+        (tmp_path / str(os.getpid())).write_text("left")
+
+    hired, hire = [], Crew._hired
+    monkeypatch.setattr(Crew, "_hired", lambda self: hired.append(hire(self)) or hired[-1])
+    for _ in range(5):  # where the time is over before anybody is hired, nobody has to leave
+        workers = crew(lambda job: time.sleep(60), leave)
+        assert workers.run([1], 1, 1e-3, lambda job, text: None) == [1]
+        assert not workers.stuck
+    assert {file.name for file in tmp_path.iterdir()} == {str(worker.process.pid) for worker in hired}
+
+
 def test_no_job_begins_that_would_not_end_in_time():
     def do(job: str) -> str:
         time.sleep(1.0)
