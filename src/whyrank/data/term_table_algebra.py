@@ -31,6 +31,12 @@ def pruned(
     return kept(table, keep & tops[0] & tops[1])
 
 
+def best_of_each(table: TermTable, most: int) -> Flags:
+    """Which entries are among the best `most` of their query term; of equal ones the first."""
+    everything = np.ones(len(table), dtype=np.bool_)
+    return everything & _top("most", most, table.row_numbers(), table, everything)
+
+
 def kept(table: TermTable, keep: Flags) -> TermTable:
     """With these entries alone; vocabularies and counts stay."""
     indptr = row_starts(table.row_numbers()[keep], len(table.query_terms))

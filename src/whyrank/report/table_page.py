@@ -11,9 +11,8 @@ import numpy as np
 from markupsafe import Markup
 
 from whyrank.core.files import replacing
-from whyrank.core.protocols import Flags
 from whyrank.data.term_table import TermTable
-from whyrank.data.term_table_algebra import kept, strongest
+from whyrank.data.term_table_algebra import best_of_each, kept, strongest
 from whyrank.report.arrow import encodable
 from whyrank.report.pages import csp_hash, new_environment, script_json, source_of, style_of
 from whyrank.report.table_classes import classes_of_entries
@@ -57,17 +56,10 @@ def _strongest(table: TermTable) -> TermTable:
     """What a page holds: the best entries of each query term, so that none is missing, and the strongest others."""
     if len(table) <= MOST:
         return table
-    among = _best_of_each(table, MOST // int(np.count_nonzero(np.diff(table.indptr))))
+    share = MOST // int(np.count_nonzero(np.diff(table.indptr)))
+    among = best_of_each(table, share) if share else np.zeros(len(table), np.bool_)
     among[strongest(table, MOST - int(np.count_nonzero(among)), ~among)] = True
     return kept(table, among)
-
-
-def _best_of_each(table: TermTable, n: int) -> Flags:
-    """Which entries are among the best `n` of their query term."""
-    rows, among = table.row_numbers(), np.zeros(len(table), np.bool_)
-    order = np.lexsort((-table.weights, rows))
-    among[order[np.arange(len(table)) - table.indptr[rows[order]] < n]] = True
-    return among
 
 
 def _data(table: TermTable) -> dict[str, Any]:
