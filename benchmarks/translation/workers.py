@@ -38,7 +38,7 @@ class Crew:
         self._idle: list[Worker] = []
         self._took: dict[Hashable, float] = {}
         self._tries: dict[Job, int] = {}
-        self.stuck: list[int] = []  # workers that did not end when they were asked to
+        self.ends: dict[int, int | None] = {}  # the exit code of each worker that was there at the end
 
     def run(self, jobs: Sequence[Job], at_once: int, seconds: float, after: Callable[[Job, str], None]) -> list[Job]:
         """Do jobs until all are done or the time is over; gives those that are left."""
@@ -111,8 +111,13 @@ class Crew:
             end = time.monotonic() + PATIENCE
             for worker in workers:
                 worker.process.join(max(0.0, end - time.monotonic()))
-        self.stuck = [worker.process.pid for worker in workers if worker.process.is_alive()]
+        self.ends = {worker.process.pid: worker.process.exitcode for worker in workers}
         self._idle, self._busy = [], {}
+
+    @property
+    def stuck(self) -> list[int]:
+        """Workers that did not end when they were asked to."""
+        return [pid for pid, code in self.ends.items() if code is None]
 
 
 def _serve(

@@ -5,11 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,7 +27,6 @@ sys.path.append(str(PROGRAMS))
 
 from budgets import CELLS, FEWER_CELLS, TOKENS, batches  # noqa: E402
 from elsewhere import jobs_of  # noqa: E402
-from workers import TRIES, Crew  # noqa: E402
 
 SMALL = {"architecture": "neural-model1", "tokenizer": "package:x", "settings": {"dims": 8, "widths": [4, 4, 4]}}
 LARGE = {"architecture": "vanilla", "encoder": "package:x", "settings": {"max_query": 8, "max_doc": 6, "chunks": 2}}
@@ -154,69 +150,36 @@ def test_batches_hold_every_pair_once_and_stay_within_the_budget(sizes, kind, sh
         assert len(rows) == 1 or (tokens <= TOKENS * share and cells <= most)
 
 
-def crew(do, leave=lambda: None) -> Crew:
-    return Crew(do, lambda job: job, leave)
+def told_by(story: str, folder: Path) -> dict:
+    """What a crew of `crew_stories.py` tells."""
+    line = [sys.executable, str(Path(__file__).with_name("crew_stories.py")), story, str(folder)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout) | {"said": done.stderr}
 
 
 def test_a_job_that_fails_is_tried_again_and_no_other_suffers(tmp_path):
-    def do(job: str) -> str:
-        with open(tmp_path / job, "a") as file:
-            file.write("x")
-        if job == "raises":
-            raise ValueError("no")
-        if job == "dies":
-            os._exit(9)
-        if job == "dies once" and len((tmp_path / job).read_text()) == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return "well"
-
-    told = []
-    left = crew(do).run(
-        ["raises", "dies", "a", "dies once", "b"], 2, 30, lambda job, text: told.append((job, text.split(":")[0]))
-    )
-    assert sorted(left) == ["dies", "raises"]
-    assert {job for job, text in told if text == "well"} == {"a", "b", "dies once"}
-    assert len((tmp_path / "raises").read_text()) == len((tmp_path / "dies").read_text()) == TRIES
+    found = told_by("tried_again", tmp_path)
+    assert sorted(found["left"]) == ["dies", "raises"]
+    assert {job for job, text in found["told"] if text == "well"} == {"a", "b", "dies once"}
+    assert found["tried"]["raises"] == found["tried"]["dies"] == found["tries"]
 
 
 def test_at_the_end_of_the_time_workers_are_asked_to_leave_and_do(tmp_path):
-    def do(job: int) -> str:
-        if job:
-            time.sleep(60)
-        return "well"
-
-    def leave() -> None:
-        (tmp_path / str(os.getpid())).write_text("left")
-
-    begin, told, workers = time.monotonic(), [], crew(do, leave)
-    left = workers.run([0, 1, 2, 3], 2, 1.5, lambda job, text: told.append((job, text)))
-    assert told == [(0, "well")]
-    assert left == [1, 2, 3]
-    assert time.monotonic() - begin < 15
-    assert len(list(tmp_path.iterdir())) == 2
-    assert not workers.stuck
+    found = told_by("asked_to_leave", tmp_path)
+    assert found["told"] == [[0, "well"]]
+    assert found["left"] == [1, 2, 3]
+    assert found["seconds"] < 15
+    assert sorted(found["ends"].values()) == [0, 0], found
+    assert {file.name for file in tmp_path.iterdir()} == set(found["ends"]), found
 
 
-def test_a_worker_that_is_asked_to_leave_before_it_is_ready_still_does(tmp_path, monkeypatch):
-    def leave() -> None:
-        (tmp_path / str(os.getpid())).write_text("left")
-
-    hired, hire = [], Crew._hired
-    monkeypatch.setattr(Crew, "_hired", lambda self: hired.append(hire(self)) or hired[-1])
-    for _ in range(5):  # where the time is over before anybody is hired, nobody has to leave
-        workers = crew(lambda job: time.sleep(60), leave)
-        assert workers.run([1], 1, 1e-3, lambda job, text: None) == [1]
-        assert not workers.stuck
-    assert {file.name for file in tmp_path.iterdir()} == {str(worker.process.pid) for worker in hired}
+def test_a_worker_that_is_asked_to_leave_before_it_is_ready_still_does(tmp_path):
+    found = told_by("asked_at_once", tmp_path)
+    assert set(found["ends"].values()) <= {0}, found
+    assert {file.name for file in tmp_path.iterdir()} == set(found["ends"]), found
 
 
-def test_no_job_begins_that_would_not_end_in_time():
-    def do(job: str) -> str:
-        time.sleep(1.0)
-        return "well"
-
-    done = []
-    left = Crew(do, lambda job: job[0], lambda: None).run(
-        ["a1", "a2", "a3"], 1, 2.6, lambda job, text: done.append(job)
-    )
-    assert (done, left) == (["a1", "a2"], ["a3"])
+def test_no_job_begins_that_would_not_end_in_time(tmp_path):
+    found = told_by("in_time", tmp_path)
+    assert (found["done"], found["left"]) == (["a1", "a2"], ["a3"])
