@@ -20,7 +20,7 @@ from whyrank.core.errors import BadInput, UnknownName, WhyrankError
 from whyrank.networks.network import load, save
 from whyrank.networks.term_pairs import how_of, score_folder
 from whyrank.networks.term_pairs_results import Part, Results, joined, united
-from whyrank.networks.term_pairs_running import How, run
+from whyrank.networks.term_pairs_running import Clock, How, run
 from whyrank.networks.term_pairs_scorer import WAYS
 from whyrank.networks.term_pairs_task import Settings, Task, load_task, save_task
 from whyrank.networks.term_pairs_terms import distinct, side_of
@@ -50,10 +50,13 @@ def test_a_grid_has_every_pair_once(tmp_path):
     network = parm(tmp_path)
     made, (queries, docs) = scorer(network, tokens=100)
     found = np.full((len(queries.sequences), len(docs.sequences)), np.nan, np.float32)
-    for grid in made.grids(np.arange(len(queries.sequences))):
+    counted = []
+    for grid in made.grids(np.arange(len(queries.sequences)), counted.append):
         where = np.ix_(grid.queries, grid.docs)
         assert np.isnan(found[where]).all()
         found[where] = grid.weights.numpy()
+    assert sum(counted) == found.size
+    assert max(counted) <= 100 // 5  # of every batch, whose pairs have five pieces or more
     expanded = found[queries.of_term][:, docs.of_term]
     np.testing.assert_allclose(expanded, by_the_network(network), atol=1e-5, rtol=0)
 
@@ -187,12 +190,12 @@ def test_a_stopped_run_goes_on_and_a_finished_one_rests(tmp_path, monkeypatch):
 
     real = running.scored
 
-    def interrupted(task_, scorer_, queries):
+    def interrupted(task_, scorer_, queries, told):
         if len(scored_queries) == 3:
             scored_queries.append(None)
             raise KeyboardInterrupt
         scored_queries.extend(queries.tolist())
-        return real(task_, scorer_, queries)
+        return real(task_, scorer_, queries, told)
 
     monkeypatch.setattr(running, "scored", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -212,6 +215,15 @@ def test_time_that_is_up_ends_between_blocks(tmp_path):
     assert not run(task, network, results, How(seconds=0.0, block=1), said.append)
     assert "goes on" in said[-1]
     assert not results.finished
+
+
+def test_all_pairs_are_counted_once_and_a_block_is_what_has_to_fit(tmp_path, monkeypatch):
+    network, said = parm(tmp_path), []
+    task, laps = task_of(network), []
+    monkeypatch.setattr(Clock, "lap", lambda clock: laps.append(clock.progress.done))
+    assert run(task, network, Results(tmp_path / "results", "mine"), How(block=1), said.append)
+    assert laps == [len(task.docs.sequences) * (i + 1) for i in range(len(task.queries.sequences))]
+    assert f"{task.pairs:,} pairs in" in said[-1]
 
 
 entries = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2**31 - 1)), max_size=60, unique=True)

@@ -15,7 +15,7 @@ from whyrank.core.progress import Progress
 from whyrank.core.protocols import Codes
 from whyrank.networks.network import Network
 from whyrank.networks.term_pairs_results import Part, Results
-from whyrank.networks.term_pairs_scorer import PairScorer
+from whyrank.networks.term_pairs_scorer import PairScorer, Told
 from whyrank.networks.term_pairs_task import Settings, Task
 from whyrank.networks.term_pairs_terms import side_of
 
@@ -52,10 +52,19 @@ class Clock:
         self._seconds, self._say, self._longest = seconds, say, 0.0
 
     def step(self, pairs: int) -> None:
-        """So many more pairs are scored."""
-        self.progress.step(pairs)
+        """A block with so many more pairs is done."""
+        self.count(pairs)
+        self.lap()
+
+    def lap(self) -> None:
+        """A block is done, whose pairs were counted as they came."""
         now = time.monotonic()
         self._longest, self._last = max(self._longest, now - self._last), now
+
+    def count(self, pairs: int) -> None:
+        """So many more pairs are scored, maybe in the middle of a block."""
+        self.progress.step(pairs)
+        now = time.monotonic()
         if not sys.stderr.isatty() and now - self._told > _QUIET:
             self._told = now
             self._say(self.progress.line(now - self._start))
@@ -106,8 +115,8 @@ def _exhaustive(task: Task, scorer: PairScorer, results: Results, how: How, say:
             if clock.over:
                 say(f"time is up after {clock.progress.done:,} pairs; the same command goes on")
                 return False
-            results.add(scored(task, scorer, block).best(task.settings.most))
-            clock.step(len(block) * docs)
+            results.add(scored(task, scorer, block, clock.count).best(task.settings.most))
+            clock.lap()
     say(f"{clock.progress.done:,} pairs in {clock.elapsed:.1f} s ({clock.rate:,.0f} pairs/s)")
     results.log(facts(scorer, task, clock.progress.done, clock.elapsed))
     return True
@@ -144,13 +153,13 @@ def paced(numbers: Codes, docs: int, clock: Clock, how: How) -> Iterator[Codes]:
         pairs = how.block or min(most, int(clock.rate * _PACE))
 
 
-def scored(task: Task, scorer: PairScorer, queries: Codes) -> Part:
-    """The entries of some queries with all documents."""
+def scored(task: Task, scorer: PairScorer, queries: Codes, told: Told | None = None) -> Part:
+    """The entries of some queries with all documents; `told` hears of pairs as they are scored."""
     kind = STORED[scorer.precision]
     audited = np.intersect1d(queries, audits(task)).astype(np.int32)
     slices = np.zeros((len(audited), len(task.docs.sequences)), torch.empty(0, dtype=kind).numpy().dtype)
     found = []
-    for grid in scorer.grids(queries):
+    for grid in scorer.grids(queries, told):
         weights = grid.weights.to(kind)
         row, column = (weights.float() >= _least(weights, task.settings)).nonzero(as_tuple=True)
         found.append((grid.queries[row.cpu().numpy()], grid.docs[column.cpu().numpy()], _numpy(weights[row, column])))

@@ -40,6 +40,7 @@ TOKENS = {"cpu": 1 << 11, "cuda": 1 << 17}  # pieces of a batch
 _GRAPHS = ("graph", *KERNELS)
 _LONGEST = 32  # pieces of a pair up to which kernels of our own are used
 Numbers = npt.NDArray[np.integer[Any]]
+Told = Callable[[int], None]  # that so many more pairs are scored
 
 
 class Grid(NamedTuple):
@@ -85,8 +86,8 @@ class PairScorer:
 
             self.way = fastest(self)
 
-    def grids(self, queries: Numbers) -> Iterator[Grid]:
-        """The weights of some queries with all documents, in parts of equal lengths."""
+    def grids(self, queries: Numbers, told: Told | None = None) -> Iterator[Grid]:
+        """The weights of some queries with all documents, in parts of equal lengths; `told` hears of every batch."""
         for length, (members, inside) in _by_length(self.queries, queries).items():
             for other, group in self.docs.groups.items():
                 with torch.inference_mode():
@@ -97,6 +98,8 @@ class PairScorer:
                     for at in _batches(len(found), run.size):
                         pair = torch.arange(at.start, at.stop, device=self.device)
                         found[at] = run(rows[pair // columns], pair % columns)
+                        if told is not None:
+                            told(len(pair))
                 yield Grid(members, group.members, found.view(len(members), columns))
 
     def pairs(self, queries: Numbers, docs: Numbers) -> Tensor:
