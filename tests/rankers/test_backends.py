@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
@@ -300,6 +301,27 @@ def test_what_is_pickled_has_no_compiled_model(models, openvino):
     ranker.score(["q"], ["d"])
     assert len(pickle.dumps(ranker)) < 1000
     assert "_scorer" not in vars(pickle.loads(pickle.dumps(ranker)))
+
+
+def test_ctrl_c_is_heard_after_rankers_were_let_go(models, openvino):
+    """The first before the second: each runtime of the package would bring a stack for signals of its own."""
+    code = (
+        "import gc, os, signal, sys, time; from whyrank.rankers import open_ranker\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "rankers = [open_ranker(spec) for spec in sys.argv[1:]]\n"
+        "print(*(ranker.score(['who'], ['berlin']).size for ranker in rankers))\n"
+        "while rankers:\n"
+        "    del rankers[0]\n"
+        "    gc.collect()\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(20)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('heard')\n"
+    )
+    specs = [with_arguments(spec_of(models, kind), backend="openvino") for kind in ("cross", "two outputs")]
+    found = subprocess.run([sys.executable, "-c", code, *specs], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout.split()) == (0, ["1", "1", "heard"]), found.stderr
 
 
 def test_nothing_is_told_to_the_makers_of_a_back_end(models, openvino):

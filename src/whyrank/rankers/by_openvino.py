@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +40,20 @@ def compile_model(
         "INFERENCE_NUM_THREADS": threads,
         "ENABLE_CPU_PINNING": False,  # several processes would all be put on the first cores
     }
-    compiled = openvino.Core().compile_model(model, "CPU", wanted)
+    compiled = _core().compile_model(model, "CPU", wanted)
     return _Requests(compiled, compiled.get_property("INFERENCE_PRECISION_HINT") == openvino.Type.bf16, threads)
+
+
+@cache
+def _core() -> Any:
+    """The package's runtime, one for as long as the process lives.
+
+    Each one gives the thread that first compiles with it a stack for signals, and takes it away at its end, whoever
+    has come since: after two of them, Ctrl-C would be handled on memory that is no longer there.
+    """
+    import openvino
+
+    return openvino.Core()
 
 
 class _Requests:
