@@ -303,6 +303,12 @@ def test_what_is_pickled_has_no_compiled_model(models, openvino):
     assert "_scorer" not in vars(pickle.loads(pickle.dumps(ranker)))
 
 
+def test_what_a_tracer_reads_is_not_warned_of(models, openvino, caplog):
+    with caplog.at_level(logging.WARNING):
+        open_ranker(with_arguments(spec_of(models, "bi"), backend="openvino")).score(QUERIES[:1], DOCS[:1])
+    assert not [record for record in caplog.records if record.name.startswith("sentence_transformers")]
+
+
 def test_ctrl_c_is_heard_after_rankers_were_let_go(models, openvino):
     """The first before the second: each runtime of the package would bring a stack for signals of its own."""
     code = (

@@ -110,13 +110,26 @@ def _compiled(model: Traceable, computing: Computing) -> Compiled:
     names, threads = tuple(model.example), torch.get_num_threads()
     compile_model = import_module(_MODULES[computing.backend]).compile_model
     example = [torch.from_numpy(np.ascontiguousarray(array)) for array in model.example.values()]
-    with torch.inference_mode(), warnings.catch_warnings(), _exact_heads(model.module if computing.half else None):
+    exact = _exact_heads(model.module if computing.half else None)
+    with torch.inference_mode(), warnings.catch_warnings(), _unheard("sentence_transformers"), exact:
         warnings.simplefilter("ignore")  # tracers warn of every branch that they do not follow; scores are checked
         program = compile_model(_traced(model, names), example, names, computing.half, threads)
     found = Compiled(program, names, threads)
     for test in model.tests:
         _check(found, test)
     return found
+
+
+@contextmanager
+def _unheard(package: str) -> Iterator[None]:
+    """Keep a package's warnings back: a tracer reads every property of a model, also those that say they are old."""
+    logger = logging.getLogger(package)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _check(found: Compiled, test: Test) -> None:
