@@ -23,6 +23,7 @@ from whyrank.audit.objectives import objective_of
 from whyrank.data import Collection
 from whyrank.rankers import open_ranker
 from whyrank.rankers.coordinate_ascent import fit
+from whyrank.rankers.query_scales import query_scale
 from whyrank.scoring import Engine
 from whyrank.scoring.ranking import rerank
 
@@ -34,8 +35,8 @@ def by_network(folder: str, part: Collection, candidates: Run) -> Run:
     """Scores by the number of distinct query pieces, as `model1` has them."""
     ranker = open_ranker(f"neural-model1:{folder}(device=cpu)")
     run, _ = rerank(Engine(), ranker, part, candidates)
-    pieces = {q: len(set(ranker.explain(part.queries[q], "").query_terms)) or 1 for q in run}
-    return {q: {d: score / pieces[q] for d, score in docs.items()} for q, docs in run.items()}
+    scales = {q: query_scale(ranker, part.queries[q]) for q in run}
+    return {q: {d: score / scales[q] for d, score in docs.items()} for q, docs in run.items()}
 
 
 def two_ways(folder: str, table: str, texts: Texts, parts: dict[str, Collection], found: dict[str, Run]) -> dict:

@@ -12,6 +12,7 @@ from toy_bias import BRANDS, PLANTED, YEARS, Toy, toy_collection, toy_table
 from whyrank.audit.bias import bias_filters, bias_studies
 from whyrank.audit.bias_asking import ask_bias
 from whyrank.audit.bias_filters import filtered
+from whyrank.audit.bias_result import BiasResult
 from whyrank.audit.bias_slots import Slotted
 from whyrank.audit.bias_substitution import Substitution
 from whyrank.audit.bias_templates import Template
@@ -195,6 +196,7 @@ def test_a_filter_of_ones_own():
         ("bias/substitution(values=a+b,templates=nofile)", "is no file"),
         ("bias/substitution(values=a+b,compat=abnirml)", "unknown compat mode"),
         ("bias/car-brand(templates=published)", "only bias/when-year has"),
+        ("bias/substitution(values=a+b,templates=written)", "bias/substitution has no written templates"),
         ("bias/car-brand(most=0)", "whole number"),
     ],
 )
@@ -298,6 +300,48 @@ def test_scores_that_are_missing_leave_their_template_out():
     [whole] = ask_bias("bias/substitution(values=Honda+Ford+Toyota+Volvo)", Toy(), toy_collection(), resamples=50)
     assert result.nonfinite > 0
     assert result.n_templates + result.nonfinite == whole.n_templates
+
+
+def without_scores(*words):
+    """A ranker that scores no text with one of these words."""
+
+    class Silent(Toy):
+        def score(self, queries, docs):
+            scores = super().score(queries, docs)
+            return np.where([any(word in doc for word in words) for doc in docs], np.nan, scores)
+
+    return Silent()
+
+
+def test_a_value_without_any_score_is_left_out_and_the_others_are_compared():
+    [result] = ask_bias("bias/substitution(values=Honda+Ford+Toyota)", without_scores("Ford"), toy_collection())
+    [whole] = ask_bias("bias/substitution(values=Honda+Ford+Toyota)", Toy(), toy_collection())
+    assert (result.n_templates, result.nonfinite, result.n_values) == (whole.n_templates, 0, 3)
+    assert result.unscored == {"Ford": whole.n_templates}
+    means = {row.value: row.mean for row in whole.values}
+    assert {row.value: row.mean for row in result.values} == {v: pytest.approx(means[v]) for v in ("Honda", "Toyota")}
+    assert [row.count for row in result.values] == [row.count for row in whole.values if row.value != "Ford"]
+    assert "left out, without a finite score in any template: Ford" in result.notes
+    assert BiasResult.from_dict(result.as_dict()) == result
+
+
+@pytest.mark.parametrize(
+    ("silent", "lacking"), [(("Honda", "Ford"), {"Honda", "Ford"}), (("",), {"Honda", "Ford", "Toyota"})]
+)
+def test_fewer_than_two_values_with_scores_cannot_be_compared(silent, lacking):
+    study = "bias/substitution(values=Honda+Ford+Toyota)"
+    [result] = ask_bias(study, without_scores(*silent), toy_collection(), resamples=50)
+    assert (result.n_templates, result.values, set(result.unscored)) == (0, [], lacking)
+    assert result.nonfinite == max(result.unscored.values()) > 0
+
+
+def test_words_that_are_not_counted_have_no_count():
+    docs = {"d": "It costs 20 dollars.", "e": "He won 20 pounds."}
+    collection = Collection.of(docs, {"q": "what does it cost"}, {"q": dict.fromkeys(docs, 1)}, name="money")
+    [result] = ask_bias("bias/currency", Toy(), collection, resamples=50)
+    counts = {row.value: row.count for row in result.values}
+    assert (counts["dollars"], counts["yen"], counts["won"], counts["pounds"]) == (1, 0, None, None)
+    assert {c.n for c in result.correlations if c.second == "count"} == {17}
 
 
 def test_each_pair_is_scored_once():

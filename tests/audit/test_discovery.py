@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,8 +129,8 @@ def test_what_is_not_in_a_table_is_said():
     whole = toy_table(PLANTED)
     cut = whole.pruned(threshold=0.55)
     table = TermTable(cut.query_terms, cut.doc_terms, cut.indptr, cut.indices, cut.weights, {"threshold": 0.55})
-    unjudged = surprises(table, Looking(permutations=100)).unjudged
-    assert any("entries below 0.55 are not in this table" in line for line in unjudged)
+    found = surprises(table, Looking(permutations=100))
+    assert any("entries below 0.55 are not in this table" in line for line in found.unjudged + found.notes)
     few = toy_table(PLANTED).pruned(vocabulary={"car", *BRANDS})
     groups = [g for g in classes_of(few) if g.name == "car-makes"]
     assert "fewer than 6 query terms" in value_surprises(few, groups[0], 100, 0).unjudged[0].why
@@ -229,6 +230,59 @@ def test_terms_and_letters_of_the_toy_are_disjoint():
     assert not {term + letter for term in TERMS for letter in "abcdeq"} & {*TERMS, *BRANDS, *YEARS}
 
 
+def test_a_class_that_is_judged_with_weights_missing_is_not_said_to_be_unjudged():
+    whole = toy_table(PLANTED)
+    pairs = [(q, d) for i, q in enumerate(TERMS) for d in BRANDS if d != BRANDS[i % len(BRANDS)]]
+    table = TermTable.from_triples(*zip(*pairs, strict=True), [whole.weight(q, d) for q, d in pairs])
+    found = surprises(table, Looking(permutations=200))
+    assert "car-makes" in {surprise.group for surprise in found.surprises}
+    assert found.notes == [f"car-makes: {1 / len(BRANDS):.0%} of the weights are missing and count as zero"]
+    assert all(line.startswith("cannot be judged: ") for line in found.unjudged)
+    assert not any("car-makes" in line for line in found.unjudged)
+
+
+class TestValuesThatNoCallStringCanHave:
+    """A class with `c++`, of which no list joined by plus signs can be made."""
+
+    VALUES = ("c++", "python", "perl", "ruby", "go", "rust")
+
+    def table(self):
+        pairs = list(itertools.product(TERMS, self.VALUES))
+        random = np.random.default_rng(5)
+        weights = [0.5 + random.normal(0, 0.01) - 0.3 * (d == "c++") - 0.2 * (d == "go") for _, d in pairs]
+        return TermTable.from_triples(*zip(*pairs, strict=True), weights)
+
+    def collection(self):
+        docs = {f"d{i}": f"Text {i} of perl about a {term}." for i, term in enumerate(TERMS)}
+        queries = {f"q{i}": f"which {term} is it" for i, term in enumerate(TERMS)}
+        return Collection.of(docs, queries, {f"q{i}": {f"d{i}": 1} for i in range(len(TERMS))}, name="languages")
+
+    def test_the_file_that_they_are_from_is_what_the_study_takes(self, tmp_path):
+        file = tmp_path / "languages.txt"
+        file.write_text("\n".join(self.VALUES))
+        found = surprises(self.table(), Looking(permutations=2_000, values=str(file))).sure()
+        ranker = Toy(words=(("c", -0.6), ("go", -0.6)), scale=0.02)
+        asked = {s.value: s.confirmed for s in confirmed(found, ranker, self.collection()) if s.kind == "value"}
+        assert (asked["c++"], asked["go"]) == (True, True)
+
+    def test_without_a_file_the_others_are_asked_about_and_the_reason_is_told(self):
+        table = self.table()
+        group = TermClass("near perl", tuple(table.doc_numbers[v] for v in self.VALUES), self.VALUES)
+        found = [s for s in value_surprises(table, group, 2_000, 0).found if s.value in ("c++", "go")]
+        ranker = Toy(words=(("go", -0.6),), scale=0.02)
+        asked = {s.value: s for s in confirmed(found, ranker, self.collection())}
+        assert asked["c++"].confirmed is None
+        assert asked["c++"].outcome == "not asked: a study takes it only from a file of values"
+        assert asked["go"].confirmed is True
+
+    def test_one_study_that_cannot_be_made_does_not_end_the_others(self):
+        found = [s for s in surprises(toy_table(PLANTED), Looking(permutations=500)).sure() if s.kind == "value"]
+        broken = [replace(found[0], study="bias/substitution(values='c+++d')"), *found[1:2]]
+        first, second = confirmed(broken, PLANTED, toy_collection())
+        assert (first.confirmed, first.outcome) == (None, "not asked: values 'c+++d': one of them is empty")
+        assert second.confirmed is not None
+
+
 class TestRowsThatWereCut:
     """What a table that keeps the best terms of each query term says of those that it lacks."""
 
@@ -252,12 +306,18 @@ class TestRowsThatWereCut:
         tested = value_surprises(table, self.group(table), 2_000, 0)
         lowest = [min(entry.weight for entry in table.answers(term, None)) for term in table.query_terms]
         assert next(s for s in tested.found if s.value == "2010").weight == pytest.approx(np.mean(lowest))
-        assert any("after the best 10 of a query term" in each.why for each in tested.unjudged)
+        assert any("after the best 10 of a query term" in each.why for each in tested.partly)
+        assert tested.unjudged == []
 
     def test_rows_that_are_longer_or_shorter_were_not_cut(self):
         assert most_unseen(self.cut(11)).tolist() == [0] * 9, "facts of another table"
         assert most_unseen(self.cut(9)).tolist() == [0] * 9, "nothing was cut at ten"
         assert (most_unseen(self.cut(10)) > 0.5).all()
+
+    @pytest.mark.parametrize("again", [None, 10, 50])
+    def test_a_table_that_was_pruned_says_so_itself(self, again):
+        table = replace(self.cut(10), facts={}).pruned(top_query=10).pruned(top_query=again)
+        assert (most_unseen(table) > 0.5).all()
 
 
 def test_a_spread_for_the_word_of_a_preset_is_asked_by_it():

@@ -9,8 +9,10 @@ import scipy.stats
 
 from whyrank.audit.effectiveness import default_measures, evaluate
 from whyrank.audit.tuning import Runner, parse_grid, split_queries, tune
+from whyrank.core.callstrings import parse_call
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection, open_collection
+from whyrank.data.term_table import TermTable
 from whyrank.rankers import Setting
 from whyrank.scoring import Engine
 
@@ -140,6 +142,23 @@ class TestTuning:
             tune(
                 "python:x:y", {}, split_queries(sample, 1.0, 0), "nDCG@10", Runner(Engine(), Setting(sample), None, 5)
             )
+
+    def test_the_default_grid_begins_with_what_a_table_says_of_itself(self, tmp_path):
+        docs, found = {"a": "ice", "b": "frozen water"}, {}
+        toy = Collection.of(docs, {"1": "ice"}, {"1": {"b": 1}}, name="toy")
+        runner = Runner(Engine(), Setting(toy, "whitespace"), {"1": {"a": 1.0, "b": 0.5}}, 2)
+        for name, facts in (("export", {"p_self": 0.3, "lam": 0.0}), ("learned", {})):
+            words = ["ice", "ice", "water"], ["ice", "frozen", "water"]
+            TermTable.from_triples(*words, [0.3, 0.2, 0.3], analyzer="whitespace", **facts).save(
+                tmp_path / f"{name}.tsv"
+            )
+            spec = f"model1:{tmp_path}/{name}.tsv(background=collection)"
+            found[name] = tune(spec, {}, split_queries(toy, 1.0, 0), "nDCG@10", runner)
+        own = [trial for trial in found["export"] if not trial.parameters]
+        assert [parse_call(trial.ranker).arguments for trial in own] == [{"background": "collection"}]
+        assert [set(trial.parameters) for trial in found["export"]].count({"lam"}) == len(found["export"]) - 1 == 8
+        assert all(set(trial.parameters) == {"p_self", "lam"} for trial in found["learned"])
+        assert len(found["learned"]) == 96
 
     @pytest.mark.parametrize("share", [0, -1, 1.5])
     def test_wrong_share(self, share):

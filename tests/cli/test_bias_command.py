@@ -98,6 +98,32 @@ def test_wrong_requests_end_with_one_line(arguments, message, whyrank, tmp_path,
     assert message in one_line(whyrank("bias", *arguments, "-r", "bm25", "--delta", "none"))
 
 
+@pytest.fixture
+def silent(tea):
+    """A module of a ranker with no score for some words: each as its name says."""
+    lines = ["def rose(q, d): return _but(d, 'rose')", "def two(q, d): return _but(d, 'rose', 'mint')"]
+    body = "return [float('nan') if any(w in t for w in words) else float(len(t)) for t in d]"
+    (tea / "silent.py").write_text("\n".join([f"def _but(d, *words): {body}", *lines]) + "\n")
+    return tea
+
+
+def test_a_value_that_a_ranker_does_not_score_is_named_and_left_out(silent, whyrank):
+    code, out, err = whyrank("bias", TEA, "-r", "python:silent.py:rose", "--json", "--delta", "none")
+    [result] = json.loads(out)
+    assert code == 0, err
+    assert [row["value"] for row in result["values"]] == ["mint", "sage"]
+    assert (result["n_templates"], result["unscored"]) == (8, {"rose": 8})
+    code, out, _ = whyrank("bias", TEA, "-r", "python:silent.py:rose", "--delta", "none")
+    assert "left out, without a finite score in any template: rose" in out
+
+
+def test_values_because_of_which_nothing_can_be_compared_are_named(silent, whyrank):
+    code, _, err = whyrank("bias", TEA, "-r", "python:silent.py:two", "--delta", "none")
+    assert code == 2
+    told = "has no template with a finite score for every value: it lacks mint, rose; take one that scores any text"
+    assert err.splitlines()[-1] == f"whyrank: ranker 'python:silent.py:two' {told}"
+
+
 def test_bias_studies_and_filters_are_listed(whyrank):
     code, out, _ = whyrank("list", "bias_studies", "bias_filters", "--json")
     listed = json.loads(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -140,3 +141,45 @@ def test_one_clear_line(whyrank, tmp_path, monkeypatch, arguments, says):
     code, out, err = whyrank("evaluate", *arguments)
     assert (code, out) == (2, "")
     assert says in err.splitlines()[-1]
+
+
+def test_a_baseline_inside_a_group_is_one_clear_line():
+    with pytest.raises(WhyrankError, match="the baseline 'a2' is in the group 'A', which stands for its runs"):
+        evaluate(TOY, RUNS, ["nDCG@10"], baseline="a2", groups=GROUPS)
+
+
+@pytest.mark.parametrize("text", ["x: A > B\ny: B > plain\nx: plain > A\n", "1: A > B\n2: B > C\n'1': B > A\n"])
+def test_two_claims_with_one_name_are_an_error(tmp_path, text):
+    path = tmp_path / "claims.yaml"
+    path.write_text(text)
+    with pytest.raises(
+        WhyrankError, match=r"claims.yaml:3: there are two hypotheses with the name '[x1]'; give each"
+    ):
+        read_hypotheses(str(path))
+
+
+@pytest.mark.parametrize(
+    ("measure", "way"),
+    [("P", "P@10"), ("P(rel=2)", r"P\(rel=2\)@10"), ("BPM", r"BPM\(max_rel=...\)@10"), ("IPrec", r"IPrec\(recall=...\)")],
+)  # fmt: skip
+def test_a_measure_that_lacks_something_is_one_clear_line(measure, way):
+    with pytest.raises(WhyrankError, match=f"lacks its .*; write it as {way}$") as found:
+        evaluate(TOY, RUNS, [measure])
+    assert "object" not in str(found.value)
+
+
+def numbered(grade, name="{}"):
+    """A collection whose one query is named after a number."""
+    return Collection.of({"a": "a", "b": "b"}, {name.format(1): "a"}, {name.format(1): {"a": grade}}, name="toy")
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval is a program in Perl")
+@pytest.mark.parametrize("measure", ["ERR@10", "nDCG(dcg='exp-log2')@10"])
+def test_what_gdeval_cannot_read_is_one_clear_line(measure, capfd):
+    """ERR with the relevant text second: (2^3 - 1) / 2^4 / 2."""
+    found = evaluate(numbered(3), {"run": {"1": {"b": 2.0, "a": 1.0}}}, [measure])
+    assert found[0].mean == pytest.approx(7 / 32 if measure == "ERR@10" else 1 / np.log2(3), abs=1e-4)
+    for grade, name in ((5, "{}"), (3, "q{}"), (3, "t-{}")):
+        with pytest.raises(WhyrankError, match="gdeval, which takes query ids that are numbers and grades up to 4"):
+            evaluate(numbered(grade, name), {"run": {name.format(1): {"a": 1.0}}}, [measure])
+    assert capfd.readouterr() == ("", "")

@@ -88,16 +88,45 @@ def test_words_of_a_file_are_document_terms(whyrank, place):
     assert table.facts["doc_words"] == 2
 
 
-def test_a_cascade_prints_its_certificate(whyrank, place):
-    code, _, err = whyrank(
-        "tables", "build", "parm", "--out", "t.tsv", *SMALL, "--cascade", "--sample", "300", "--recall", "0.5"
-    )
+MANY = ("--query-terms", "12", "--doc-terms", "60", "--device", "cpu", "--cascade")
+
+
+def cascade(whyrank, *options):
+    """Build the table of a network that reads all letters by a cascade: what it says, and its facts."""
+    saved(Path(), letters="klmnopqrstuvwxyz")
+    code, _, err = whyrank("tables", "build", "parm", "--out", "t.tsv", *MANY, *options)
     assert code == 0, err
-    facts = open_table("t.tsv").facts
-    assert facts["method"] == "cascade"
+    return err, open_table("t.tsv").facts
+
+
+def test_a_cascade_prints_its_certificate(whyrank, place):
+    err, facts = cascade(whyrank, "--sample", "120", "--recall", "0.5")
     proof = facts["certificate"]
-    assert f"recall of at least {proof['recall']:.4f} with a probability of 95%" in err
-    assert proof["drawn"] == 300
+    assert facts["method"] == facts["scored"]["method"] == "cascade"
+    expected = (
+        f"recall of at least {proof['recall']:.4f} of the pairs that weigh 0.1 or more, with a probability of 95%"
+    )
+    assert expected in err.splitlines()
+    assert proof["drawn"] == 120
+
+
+def test_a_certificate_says_that_the_best_were_taken_after_it(whyrank, place):
+    err, facts = cascade(whyrank, "--sample", "120", "--recall", "0.5", "--top", "2")
+    assert f"{facts['certificate']['recall']:.4f} of the pairs that weigh 0.1 or more, before --top, with" in err
+
+
+def test_a_recall_that_was_not_reached_is_said(whyrank, place):
+    err, facts = cascade(whyrank, "--sample", "30", "--recall", "0.99")
+    assert facts["certificate"]["recall"] < 0.99
+    assert ", with a probability of 95%, not the 0.99 that was asked for\n" in err
+    assert "note: the recall that is shown" in err
+
+
+def test_a_cascade_over_few_pairs_scores_them_all(whyrank, place):
+    err, facts = cascade(whyrank)
+    assert "all pairs were scored, so none is missed" in err.splitlines()
+    assert facts["scored"]["method"] == "exhaustive"
+    assert facts["scored"]["scored"] == facts["scored"]["pairs"]
 
 
 def test_time_that_is_up_goes_on(whyrank, place):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from whyrank.data import open_collection
@@ -45,6 +47,32 @@ def test_going_on_from_a_checkpoint(whyrank, tmp_path):
     whyrank("tables", "learn", "em", "--out", out, "--iterations", "4", "--checkpoint", state)
     expected = learn_em(make_bitext(open_collection("sample"), "lucene"), 4)
     assert open_table(out).digest == expected.table.digest
+
+
+def test_the_last_line_says_which_iteration_is_kept(whyrank, tmp_path):
+    options = ["--held-out", "0.3", "--stop", "0", "--iterations", "20"]
+    code, _, said = whyrank("tables", "learn", "em", "--out", tmp_path / "t.tsv", *options)
+    assert code == 0, said
+    facts = open_table(tmp_path / "t.tsv").facts
+    held = facts["held_out_perplexities"]
+    assert held[facts["iterations"]] == min(held) < held[-1]
+    assert f"; kept: iteration {facts['iterations']}, the best held out; " in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 query has no word"), (2, "2 queries have no word")])
+def test_queries_without_words_are_counted_in_english(whyrank, tmp_path, count, said):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    queries = ["ice melts", *["the of"] * count]
+    (folder / "corpus.jsonl").write_text('{"_id": "d", "text": "ice and snow"}\n')
+    lines = [json.dumps({"_id": f"q{i}", "text": text}) for i, text in enumerate(queries)]
+    (folder / "queries.jsonl").write_text("\n".join(lines))
+    (folder / "qrels").mkdir()
+    judged = [f"q{i}\td\t1" for i in range(len(queries))]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *judged]))
+    code, _, told = whyrank("tables", "learn", "em", "-c", folder, "--out", tmp_path / "t.tsv")
+    assert code == 0, told
+    assert f"note: {said} under this analyzer and {'is' if count == 1 else 'are'} left out\n" in told
 
 
 @pytest.mark.parametrize(

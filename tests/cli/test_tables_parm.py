@@ -14,6 +14,7 @@ import torch
 from refusals import one_line
 from whyrank.data.term_table import open_table
 from whyrank.networks.network import digest, load
+from whyrank.training.parm_recipe import first_phase, second_phase
 
 torch.set_num_threads(1)
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo") for b in ("lan", "mer", "nis", "rop", "tuk")]
@@ -102,6 +103,49 @@ def test_settings_change_the_recipe(whyrank, place):
     assert "phase 2, round 2: 3 steps" in said
 
 
+def prepared_recipe(whyrank, place, *options):
+    """The recipe that a prepared run has."""
+    code, printed, said = whyrank(*LEARN, "--prepare", "run", *options)
+    assert (code, printed) == (0, ""), said
+    return json.loads((place / "run" / "parm.json").read_text())["recipe"], said
+
+
+@pytest.mark.parametrize("recipe", ["parm", "parm-smoke"])
+@pytest.mark.parametrize("preset", ["paper", "code"])
+def test_a_preset_replaces_all_that_a_bundled_recipe_says_of_phases(whyrank, place, recipe, preset):
+    """Before or behind it, what is set on the command line stays."""
+    sets = ["--set", "phases.second.rounds=3", "--set", f"phases.preset={preset}", "--set", "phases.first.masks=runs"]
+    made, _ = prepared_recipe(whyrank, place, "--recipe", recipe, "-c", "toy", *sets)
+    phases = made["phases"]
+    assert phases == {"preset": preset, "first": {"masks": "runs"}, "second": {"rounds": 3}}
+    first, second = first_phase(phases), second_phase(phases)
+    assert (first.positives, first.schedule["batch"], first.schedule["max_steps"]) == ("gold", 16, 20_000)
+    assert (second.positives, second.texts, second.own) == ("gold", 2, True)
+    assert (second.missing, second.schedule["batch"]) == ({"paper": "all", "code": "one"}[preset], 256)
+
+
+def test_collections_stand_for_all_that_a_recipe_names(whyrank, place):
+    """Also for those that texts are cut from and that are held back; the latter is said."""
+    made, said = prepared_recipe(whyrank, place, "--recipe", "parm", "-c", "toy")
+    assert (made["data"]["collection"], made["data"]["cut"], made["data"]["without"]) == (["toy"], {}, [])
+    assert "note: -c: the recipe's data.without (msmarco_dl19) goes too" in said
+    assert made["data"]["depth"] == 100
+
+
+def test_collections_that_are_set_stay_besides_those_that_are_given(whyrank, place):
+    sets = ["--set", "data.cut.toy=2", "--set", "data.without=[sample]"]
+    made, said = prepared_recipe(whyrank, place, "--recipe", "parm", "-c", "toy", *sets)
+    assert (made["data"]["cut"], made["data"]["without"]) == ({"toy": 2}, ["sample"])
+    assert "goes too" not in said
+
+
+def test_a_number_of_cuts_is_for_any_collection(whyrank, place):
+    (place / "tiny.yaml").write_text((place / "tiny.yaml").read_text().replace("data: {", "data: {cut: 2, "))
+    made, said = prepared_recipe(whyrank, place, "-c", "toy")
+    assert made["data"]["cut"] == 2
+    assert "goes too" not in said
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -116,6 +160,11 @@ def test_settings_change_the_recipe(whyrank, place):
         (["--network", "net", "-c", "toy", "--set", "phases.first.alignment=attention"], "no attention to offer"),
         (["--network", "net", "-c", "toy", "--set", "phases.first.alignment=embeddings"], "has no embeddings"),
         (["--network", "net", "-c", "toy", "--set", "data.target=ql"], "the recipe is for ql"),
+        (["--network", "net", "-c", "toy", "--set", "data.candidates=[0,0,0]"], "each query needs 1 or more texts"),
+        (
+            ["--network", "net", "-c", "toy", "--recipe", "parm", "--set", "phases.preset=papers"],
+            "did you mean 'paper'",
+        ),
         (["--prepare", "toy", "-c", "toy"], "is a folder with other things in it"),
         (["--prepare", "run", "-c", "toy", "--bits", "4"], "weights are kept in 8, 16, 32 bits, not in 4"),
         (["--network", "net", "-c", "toy", "--device", "tpu"], "device 'tpu' is not to be had here"),

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from refusals import one_line
-from toy_bias import PLANTED, toy_collection, toy_table
+from toy_bias import BRANDS, PLANTED, TERMS, toy_collection, toy_table
 
 OUTCOME = r"effect (?P<effect>\S+) \[(?P<low>\S+), (?P<high>\S+)\], p adj\. \S+, (?P<templates>\d+) templates"
 
@@ -76,6 +76,37 @@ def test_what_a_table_with_a_threshold_cannot_say(table, whyrank):
     assert "entries below 0.6 are not in this table; how low a weight is cannot be judged" in err
 
 
+def test_what_is_judged_with_weights_missing_is_told_apart_from_what_is_not_judged(table, whyrank):
+    from whyrank.data.term_table import TermTable
+
+    whole = toy_table(PLANTED)
+    pairs = [(q, d) for i, q in enumerate(TERMS) for d in BRANDS if d != BRANDS[i % len(BRANDS)]]
+    TermTable.from_triples(*zip(*pairs, strict=True), [whole.weight(*p) for p in pairs]).save("holes.parquet")
+    code, out, err = whyrank("tables", "surprises", "holes.parquet", "--pipeline", "none", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert "car-makes" in {surprise["group"] for surprise in found["surprises"]}
+    assert "note: car-makes: 8% of the weights are missing and count as zero" in err.splitlines()
+    assert found["notes"] == ["car-makes: 8% of the weights are missing and count as zero"]
+    assert not any("car-makes" in line for line in found["unjudged"])
+
+
+def test_a_class_with_a_plus_is_asked_about_by_its_file(table, whyrank, tmp_path):
+    from whyrank.data.term_table import TermTable
+
+    values = ["c++", "honda", "ford", "audi", "fiat", "jeep"]
+    pairs = [(q, d) for q in TERMS for d in values]
+    weights = [0.2 if d == "c++" else 0.5 + 0.001 * i for i, (_, d) in enumerate(pairs)]
+    TermTable.from_triples(*zip(*pairs, strict=True), weights).save("plus.parquet")
+    (tmp_path / "own.txt").write_text("\n".join(values))
+    code, out, err = whyrank("tables", "surprises", "plus.parquet", "--values", "own.txt", "--pipeline", "none",
+                             "-c", "toys", "--run", "-r", "python:asked.py:likes", "--json")  # fmt: skip
+    assert code == 0, err
+    [odd] = [s for s in json.loads(out)["surprises"] if (s["group"], s["value"]) == ("own.txt", "c++")]
+    assert odd["study"] == "bias/substitution(values=own.txt)"
+    assert odd["confirmed"] is not None
+
+
 def test_what_could_not_be_asked_about_is_not_counted_as_denied(table, whyrank, tmp_path):
     (tmp_path / "toys" / "queries.tsv").write_text("q1\tnobody shares these words")
     (tmp_path / "toys" / "qrels.txt").write_text(f"q1 0 {next(iter(toy_collection().docs))} 1")
@@ -86,7 +117,8 @@ def test_what_could_not_be_asked_about_is_not_counted_as_denied(table, whyrank, 
     silent = [s for s in shown if s["confirmed"] is None]
     assert {s["group"] for s in silent} >= {"appended"}, "no word to append letters to"
     yes = sum(s["confirmed"] is True for s in shown)
-    told = f"{yes} of {len(shown) - len(silent)} asked about are confirmed; {len(silent)} have no templates"
+    verb = "has" if len(silent) == 1 else "have"
+    told = f"{yes} of {len(shown) - len(silent)} asked about are confirmed; {len(silent)} {verb} no templates"
     assert told in err
 
 

@@ -98,6 +98,17 @@ def test_values_are_set(whyrank, tmp_path):
     assert load(tmp_path).max_doc == 20
 
 
+def test_a_key_is_taken_away(whyrank, tmp_path):
+    """A file of triples in the place of the collection."""
+    (tmp_path / "own.tsv").write_text("wall\tthe berlin wall fell\tice\nice\tice and snow\twalls\n")
+    sets = ["data.collection=", f"data.triples={tmp_path / 'own.tsv'}", "tokenizer=collection(size=200)"]
+    code, _, err = whyrank(
+        "train", "smoke", "--out", tmp_path / "x", *QUICK, *(part for s in sets for part in ("--set", s))
+    )
+    assert code == 0, err
+    assert "collection" not in json.loads((tmp_path / "x" / "log.json").read_text())["recipe"]["data"]
+
+
 def test_a_run_is_prepared(whyrank, tmp_path):
     code, _, err = whyrank("train", "smoke", "--prepare", tmp_path / "run", *QUICK)
     assert code == 0, err
@@ -120,6 +131,9 @@ WRONG = {
     "loss=hinge": "unknown loss 'hinge'",
     "settings.chunk=1": "unknown setting of 'cross' 'chunk'",
     "schedule.batch.size=3": "has no keys",
+    "data=3": "data: keys with values are expected, not 3",
+    "data.triples=mine.tsv": "a collection or a file of triples, not both; leave one of them empty",
+    "data.collection=": "name a collection, or a file of triples",
 }
 
 
@@ -148,6 +162,14 @@ def test_trees_are_trained(whyrank, tmp_path):
     assert code == 0, err
     assert err.startswith("5 trees from 40 queries, nDCG@10 0.")
     assert err.endswith(f"score with it: --ranker ltr:{tmp_path}/trees.txt\n")
+    before = (tmp_path / "trees.txt").read_bytes()
+    assert whyrank("train", "ltr", "--out", tmp_path / "trees.txt", "--set", "settings.trees=5")[0] == 0
+    for other in (("--seed", 1), ("--set", "settings.trees=4"), ("--set", "data.negatives=judged")):
+        again = ("train", "ltr", "--out", tmp_path / "trees.txt", "--set", "settings.trees=5", *other)
+        assert "trees.txt: holds something else than this recipe gives; name another" in one_line(whyrank(*again))
+    assert (tmp_path / "trees.txt").read_bytes() == before
+    (tmp_path / "notes.txt").write_text("notes")
+    assert "notes.txt: holds something else" in one_line(whyrank("train", "ltr", "--out", tmp_path / "notes.txt"))
     assert "instead of --prepare" in one_line(whyrank("train", "ltr", "--prepare", tmp_path / "x"))
     assert "one --seed" in one_line(whyrank("train", "ltr", "--out", tmp_path / "x", "--seed", 1, "--seed", 2))
     assert "unknown setting" in one_line(whyrank("train", "ltr", "--out", tmp_path / "x", "--set", "settings.tree=5"))

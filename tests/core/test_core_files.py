@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from full_disks import small_files
 from whyrank.core.errors import WhyrankError
-from whyrank.core.files import cache_folder, check_place, file_digest, near_folder, replacing, write_text
+from whyrank.core.files import (
+    cache_folder,
+    check_place,
+    file_digest,
+    near_folder,
+    replacing,
+    temporary_room,
+    write_text,
+)
 
 
 @pytest.fixture
@@ -157,3 +167,37 @@ def test_a_place_is_tried_before_anything_is_written(tmp_path):
     for wrong in (tmp_path, tmp_path / "file" / "below", "/proc/nothing.tsv"):
         with pytest.raises(WhyrankError, match=r"no ordinary file|cannot be written \("):
             check_place(wrong)
+
+
+def test_a_full_disk_is_one_line_with_the_name_that_was_given(tmp_path):
+    path = tmp_path / "kept"
+    path.write_text("old")
+    with (
+        pytest.raises(WhyrankError, match=r"kept: cannot be written \(File too large\); free the disk"),
+        small_files(999),
+    ):
+        write_text(path, "new" * 1000)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"kept": "old"}
+
+
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError(2, "no such file", "input.txt"), ConnectionResetError(), OSError(5, "input", "a")]
+)
+def test_other_errors_in_the_block_stay_as_they_are(tmp_path, error):
+    with pytest.raises(type(error)) as found, replacing(tmp_path / "kept"):
+        raise error
+    assert found.value is error
+
+
+def test_a_temporary_file_without_room_is_one_line_with_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    said = (
+        rf"^{tmp_path}: a temporary file cannot be written \(File too large\); free the disk, or .* TMPDIR, or less$"
+    )
+    with (
+        tempfile.TemporaryFile(buffering=0) as file,
+        pytest.raises(WhyrankError, match=said),
+        small_files(0),
+        temporary_room(", or less"),
+    ):
+        file.write(b"x")

@@ -40,11 +40,23 @@ def test_pruned(drawn, threshold, top_query, top_doc, vocabulary):
     stay = best_of(left, 0, table, top_query) & best_of(left, 1, table, top_doc)
     found = table.pruned(threshold, top_query, top_doc, vocabulary)
     assert as_dict(found) == {p: w for p, w in left.items() if p in stay}
-    assert (found.query_terms, found.doc_terms, found.facts) == (table.query_terms, table.doc_terms, table.facts)
+    assert (found.query_terms, found.doc_terms) == (table.query_terms, table.doc_terms)
+    limits = {"threshold": threshold, "top_query": top_query, "top_doc": top_doc}
+    assert found.facts == {**table.facts, **{name: given for name, given in limits.items() if given is not None}}
 
 
 def test_a_threshold_keeps_what_equals_it_in_single_precision():
     assert len(TermTable.from_triples(["a"], ["b"], [0.1]).pruned(threshold=0.1)) == 1
+
+
+def test_facts_tell_the_limits_that_hold():
+    learned = TermTable.from_triples(["a", "a"], ["b", "c"], [0.5, 0.2], threshold=0.1, top=9, top_doc=1)
+    found = learned.pruned(0.3, top_query=2, top_doc=5)
+    assert found.facts == {"threshold": 0.3, "top": 9, "top_query": 2, "top_doc": 1}
+    assert found.pruned(0.05, top_query=1).facts == {**found.facts, "top_query": 1}  # what is gone stays away
+    assert learned.pruned(vocabulary={"a", "b"}).facts == learned.facts
+    assert learned.renormalised("query").facts == {**learned.facts, "renormalised": "query"}
+    assert TermTable.from_triples(["a"], ["b"], [0.5], threshold="low").pruned(0.1).facts == {"threshold": 0.1}
 
 
 @given(tables(SHARES, WORDS), st.sampled_from(["doc", "query"]))

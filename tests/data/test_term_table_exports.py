@@ -121,3 +121,19 @@ def test_expansions(tmp_path, drawn, threshold, top):
 def test_expansions_of_an_empty_table(tmp_path):
     write_expansions(TermTable.from_triples([], [], []), tmp_path / "e.json")
     assert json.loads((tmp_path / "e.json").read_text()) == {}
+
+
+@pytest.mark.parametrize("analyzer", ["wordpiece:network(max_tokens=477)", "whitespace"])
+def test_special_pieces_are_not_for_engines(tmp_path, analyzer):
+    """They are left out before the best are taken; where terms are words of texts, none is special."""
+    terms = ["ice", "ice", "ice", "ice", "[CLS]", "##ing"], ["[PAD]", "[unused9]", "[", "snow", "ice", "</s>"]
+    table = TermTable.from_triples(*terms, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], analyzer=analyzer)
+    write_synonyms(table, tmp_path / "s.txt", top=2)
+    write_expansions(table, tmp_path / "e.json", top=2)
+    pieces = {"ice": ["[", "snow"]}
+    words = {"ice": ["[PAD]", "[unused9]"], "[CLS]": ["ice"], "##ing": ["</s>"]}
+    expected = pieces if analyzer != "whitespace" else words
+    found = {k: [term for term, _ in v] for k, v in json.loads((tmp_path / "e.json").read_text()).items()}
+    assert found == expected
+    lines = [line.lstrip("\\").split(" => ") for line in (tmp_path / "s.txt").read_text().splitlines()]
+    assert {left: [each.lstrip("\\") for each in right.split(", ")][1:] for left, right in lines} == expected

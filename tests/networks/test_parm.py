@@ -114,3 +114,10 @@ def test_its_head_may_start_as_the_pooler_of_bert(tmp_path, pieces):
 def test_no_such_head(pieces):
     with pytest.raises(UnknownName, match="unknown head of parm 'deeper'; did you mean 'deep'"):
         parm(pieces, head="deeper")
+
+
+@pytest.mark.parametrize("architecture", ["parm", "cross", "vanilla"])
+@pytest.mark.parametrize("dropout", [5, -0.1, "x"])
+def test_a_dropout_that_is_no_share_is_one_clear_line(pieces, architecture, dropout):
+    with pytest.raises(WhyrankError, match="dropout must be a number between 0 and 1"):
+        parm(pieces, architecture, dropout=dropout)

@@ -145,7 +145,7 @@ def test_a_network_of_another_tokenizer_scores_nothing(place):
 
 
 def test_a_cascade_whose_student_is_damaged_does_not_go_on(place):
-    build = asked(method="cascade", sample=200, recall=0.5)
+    build = asked(method="cascade", sample=5, recall=0.5)
     assert build_table(build, "t.tsv", How(seconds=0.0), say=QUIET) is None
     (place / "t.tsv.blocks" / "results" / "student.npz").write_bytes(b"")
     with pytest.raises(BadInput, match="holds a cascade that cannot go on"):

@@ -7,14 +7,21 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pair_models import DOCS, QUERIES, by_the_network, parm
 from scipy import special, stats
-from test_term_pairs import as_dict, task_of
 
-from whyrank.networks.term_pairs_cascade import Terms, certify, choose_cut
-from whyrank.networks.term_pairs_recall import Tally, bound, certificate, incomplete_beta, upper_rate
-from whyrank.networks.term_pairs_results import Entries, Results
-from whyrank.networks.term_pairs_running import How, run
+from whyrank.networks.term_pairs_cascade import choose_cut
+from whyrank.networks.term_pairs_certifying import Terms, certify
+from whyrank.networks.term_pairs_recall import (
+    Tally,
+    at_best,
+    bound,
+    certificate,
+    everything,
+    incomplete_beta,
+    needed,
+    upper_rate,
+)
+from whyrank.networks.term_pairs_results import Entries
 from whyrank.networks.term_pairs_student import Student, train_student
 
 torch.set_num_threads(1)
@@ -85,14 +92,20 @@ class Planted:
     def exact(self, query, doc):
         return self.weights[query, doc]
 
-    def cascade(self, seed: int, sample: int):
-        """What is found with a cut from one sample, the bound from another, and the true recall of each stratum."""
+    def cascade(self, seed: int, sample: int, recall: float | None = None):
+        """What is found with a cut from one sample, the bound from another, and the true recall of each stratum.
+
+        With `recall`, the second sample is as large as what was found says.
+        """
         rng = np.random.default_rng([seed, 7])
         query, doc = rng.integers(60, size=sample), rng.integers(400, size=sample)
         cut = choose_cut(self.student[query, doc], self.weights[query, doc] >= 0.1, 0.9)
         kept = (self.student >= cut) & (self.weights >= 0.1)
         q, d = kept.nonzero()
         found = Entries(q.astype(np.int32), d.astype(np.int32), self.weights[kept], {})
+        if recall is not None:
+            pairs = int(self.terms.pairs().sum())
+            sample = needed(pairs, int(self.terms.found(found.queries, found.docs).sum()), recall, 0.05)
         proof = certify(self.terms, found, self.exact, 0.1, sample, 0.05, rng, lambda a, b: self.student[a, b] >= cut)
         times = np.bincount(self.terms.doc_of, minlength=400)
         belongs = (self.weights >= 0.1) @ times
@@ -113,6 +126,49 @@ def test_the_bound_holds_as_often_as_it_says():
     assert fails <= stats.binom.ppf(0.999, 300, 0.05)
     assert np.mean(bounds) > 0.5  # and it says something
     assert np.mean(truths) < 0.99
+
+
+def test_the_bound_holds_with_samples_whose_size_follows_from_what_was_found():
+    fails, sizes = 0, []
+    for seed in range(300):
+        proof, strata, whole = Planted(seed).cascade(seed, 1500, recall=0.8)
+        fails += not (proof.recall <= whole and all(s.recall <= t for s, t in zip(proof.strata, strata, strict=True)))
+        sizes.append(proof.whole.tally.drawn)
+    assert fails <= stats.binom.ppf(0.999, 300, 0.05)
+    assert len(set(sizes)) > 20
+
+
+@pytest.mark.parametrize("recall", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("share", [0.3, 0.01, 0.0005])
+def test_the_draws_that_are_needed_are_enough_and_not_many_more(recall, share):
+    pairs, error = 10**9, 0.025
+    drawn = needed(pairs, share * pairs, recall, error)
+    rate = share * (1 - recall) / recall
+    rng = np.random.default_rng(0)
+    misses = rng.binomial(drawn, rate / 2, size=400)  # half of what may be missed
+    shown = np.mean([stats.beta.ppf(1 - error / 2, h + 1, drawn - h) <= rate * 1.0001 for h in misses])
+    assert shown > 0.78  # the mean and a standard deviation: 84% of a normal distribution
+    fewer = int(0.9 * drawn)
+    hits = np.ceil(fewer * rate / 2 + np.sqrt(fewer * rate / 2))
+    assert stats.beta.ppf(1 - error / 2, hits + 1, fewer - hits) > rate
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 10**10), st.floats(0, 1), st.floats(0.01, 0.999), st.floats(1e-4, 0.5))
+def test_the_best_that_draws_can_show_is_without_a_miss(pairs, share, recall, error):
+    drawn = needed(pairs, share * pairs, recall, error)
+    assert 1 <= drawn <= pairs
+    best = at_best(pairs, share * pairs, drawn, error)
+    if drawn < pairs:
+        assert best >= recall * 0.9999
+    rate = -np.expm1(np.log(error / 2) / drawn)
+    assert best == pytest.approx(share / (share + rate) if share else 0, rel=1e-6)
+
+
+def test_nothing_is_missed_where_all_is_scored():
+    found = everything(700).facts()
+    assert (found["recall"], found["level"], found["pairs"]) == (1.0, 1.0, 700)
+    assert "all pairs were scored" in found["rule"]
 
 
 def test_a_hit_that_was_proposed_is_no_miss_and_tallies_count_terms():
@@ -156,64 +212,3 @@ def test_a_student_learns_what_is_a_product():
     assert (proposed & belongs).sum() / belongs.sum() > 0.97
     again = train_student(states, exact, 0.1, 4000, 0, dims=16)
     assert torch.equal(student.queries, again.queries)
-
-
-@pytest.fixture(scope="module")
-def cascaded(tmp_path_factory):
-    place = tmp_path_factory.mktemp("cascade")
-    network = parm(place)
-    task = task_of(network, method="cascade", recall=0.8, sample=400, strata=2, threshold=0.35)
-    results, said = Results(place / "results", "mine"), []
-    assert run(task, network, results, How(), said.append)
-    return network, task, results, said
-
-
-def test_a_cascade_finds_a_part_of_all_and_says_how_much(cascaded):
-    import json
-
-    network, task, results, said = cascaded
-    weights = by_the_network(network)
-    whole = {
-        (int(task.queries.of_term[q]), int(task.docs.of_term[d])): weights[q, d]
-        for q in range(len(QUERIES))
-        for d in range(len(DOCS))
-        if weights[q, d] >= 0.35
-    }
-    found = as_dict(results.entries())
-    assert found.keys() <= whole.keys()
-    np.testing.assert_allclose([found[key] for key in found], [whole[key] for key in found], atol=1e-5)
-    log = json.loads((results.folder / "run.json").read_text())
-    proof = log["certificate"]
-    assert proof["recall"] <= 1
-    assert proof["level"] == 0.95
-    assert len(proof["strata"]) == 2
-    assert proof["pairs"] == len(QUERIES) * len(DOCS)
-    assert any(line.startswith("recall >= ") for line in said)
-    assert len(found) <= log["proposed"] <= task.pairs
-    assert results.entries().slices.keys() == {int(task.queries.of_term[q]) for q in (1, 5)}
-    assert not list(results.folder.glob("student*"))
-
-
-def test_a_stopped_cascade_goes_on_with_its_student(cascaded, tmp_path, monkeypatch):
-    network, task, results, _ = cascaded
-    import whyrank.networks.term_pairs_cascade as cascade
-
-    other, trained = Results(tmp_path, "mine"), []
-    real, real_training = cascade._proposals, cascade.train_student
-    monkeypatch.setattr(cascade, "train_student", lambda *given: trained.append(1) or real_training(*given))
-    calls = []
-
-    def interrupted(*given):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return real(*given)
-
-    monkeypatch.setattr(cascade, "_proposals", interrupted)
-    monkeypatch.setattr(cascade, "_queries_at_once", lambda *given: 2)
-    with pytest.raises(KeyboardInterrupt):
-        run(task, network, other, How(), lambda line: None)
-    assert other.done() == {0, 1}
-    assert run(task, network, other, How(), lambda line: None)
-    assert len(trained) == 1
-    assert as_dict(other.entries()).keys() == as_dict(results.entries()).keys()

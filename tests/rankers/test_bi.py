@@ -115,8 +115,36 @@ def test_what_is_kept_is_bounded():
 def test_models_of_another_kind(models):
     with pytest.raises(BadInput, match=r"is no trained SentenceTransformer \(it says SparseEncoder\)"):
         open_ranker(f"bi:{models.folder('sparse')}").score(["q"], ["d"])
+    with pytest.raises(
+        BadInput, match=r"is a cross-encoder \(BertForSequenceClassification\), not a bi-encoder; write cross:PATH"
+    ):
+        open_ranker(f"bi:{models.folder('cross')}").score(["q"], ["d"])
     with pytest.raises(BadInput, match="is a network of architecture cross, not a bi-encoder; write cross:PATH"):
         open_ranker(f"bi:{models.folder('network')}").score(["q"], ["d"])
+
+
+def test_a_cross_encoder_of_sentence_transformers_is_refused(models, tmp_path):
+    from sentence_transformers import CrossEncoder
+
+    CrossEncoder(str(models.folder("cross")), device="cpu").save_pretrained(str(tmp_path / "saved"))
+    with pytest.raises(BadInput, match="cross"):
+        open_ranker(f"bi:{tmp_path / 'saved'}").score(["q"], ["d"])
+
+
+def test_a_head_that_training_left_in_the_configuration_is_no_reason(models, tmp_path):
+    folder = shutil.copytree(models.folder("bi"), tmp_path / "own")
+    (folder / "config_sentence_transformers.json").unlink()
+    config = json.loads((folder / "config.json").read_text()) | {"architectures": ["BertForSequenceClassification"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    expected = open_ranker(f"bi:{models.folder('bi')}").score(QUERIES, DOCS)
+    assert np.allclose(open_ranker(f"bi:{folder}").score(QUERIES, DOCS), expected, atol=1e-6)
+
+
+def test_no_more_than_the_model_has_places_for(models):
+    folder, long = models.folder("bi"), ["the wall " * 500]
+    assert np.isfinite(open_ranker(f"bi:{folder}(max_length=64)").score(["who"], long)).all()
+    with pytest.raises(BadInput, match="reads 64 tokens at most, and max_length is 65; give max_length=64 or less"):
+        open_ranker(f"bi:{folder}(max_length=65)").score(["who"], ["wall"])
 
 
 @pytest.mark.parametrize(

@@ -82,3 +82,16 @@ def test_what_is_not_there_is_one_clear_line(module, resource):
     ranker = open_ranker("python:" + resource.replace("{file}", str(module)))
     with pytest.raises(WhyrankError, match="python:"):
         ranker.score(["q"], ["d"])
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("stateful=x", "python: stateful must be True or False, not 'x'"),
+        ("stateful=1", "python: stateful must be True or False, not 1"),
+        ("batch_size=0", "python: batch_size must be a whole number, 1 or more, not 0"),
+    ],
+)
+def test_arguments_that_cannot_be_meant(module, argument, message):
+    with pytest.raises(WhyrankError, match=message):
+        open_ranker(f"python:{module}:shorter({argument})")

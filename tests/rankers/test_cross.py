@@ -93,6 +93,29 @@ def test_what_is_too_long_is_cut_as_the_tokenizer_would(models, first, second, m
     assert np.allclose(found, plain(folder, queries, docs, max_length=most)[:, 0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["cross", "roberta"])
+def test_no_more_than_the_model_has_places_for(models, kind):
+    """Both have 64 places; RoBERTa's table has two rows more, which are not for tokens."""
+    folder = models.folder(kind)
+    assert np.isfinite(open_ranker(f"cross:{folder}(max_length=64)").score([LONG[0]], [LONG[1]])).all()
+    with pytest.raises(BadInput, match="reads 64 tokens at most, and max_length is 65; give max_length=64 or less"):
+        open_ranker(f"cross:{folder}(max_length=65)").score(["who"], ["wall"])
+
+
+def test_relative_positions_have_no_end(tmp_path):
+    import tiny_models
+    from transformers import DebertaV2Config, DebertaV2ForSequenceClassification
+
+    relative = {"relative_attention": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"]}
+    pieces = tiny_models.wordpiece()
+    config = DebertaV2Config(
+        vocab_size=len(pieces), max_position_embeddings=64, num_labels=1, **relative, **tiny_models.SHAPE
+    )
+    folder = tiny_models.save(DebertaV2ForSequenceClassification(config), pieces, tmp_path / "deberta")
+    found = open_ranker(f"cross:{folder}(max_length=200)").score([LONG[0]], [LONG[1]])
+    assert np.allclose(found, plain(folder, [LONG[0]], [LONG[1]], max_length=200)[:, 0], rtol=1e-5, atol=1e-5)
+
+
 def test_the_last_pieces_are_read_when_asked_for(models):
     folder, docs = models.folder("cross"), ["the " * 100 + "berlin wall", "the " * 200 + "berlin wall"]
     last = open_ranker(f"cross:{folder}(truncate=last)").score(["who"] * 2, docs)
@@ -181,6 +204,7 @@ def test_a_typo_in_a_path_is_answered_with_what_may_be_meant(given, meant, tmp_p
     [
         ("activation=tanh", "unknown value of activation for ranker 'cross' 'tanh'"),
         ("output=-1", "cross: output must be a whole number"),
+        ("output=False", "cross: output must be a whole number"),
         ("max_length=2", "cross: max_length must be a whole number, 8 or more"),
         ("max_length=0", "cross: max_length must be a whole number, 8 or more"),
     ],

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from whyrank.core.errors import WhyrankError
-from whyrank.data import Collection
+from whyrank.data import Collection, TermTable
 from whyrank.rankers import Setting, open_ranker, rankers
-from whyrank.rankers.fused_weights import read_weights, write_weights
+from whyrank.rankers.fused_weights import contents_of, read_weights, write_weights
 from whyrank.rankers.query_scales import query_scale
 from whyrank.testing import RankerContract
 
@@ -153,3 +154,27 @@ def test_wrong_files(file, of, normalise, text, what):
     assert "\n" not in str(caught.value)
     with pytest.raises(WhyrankError, match="cannot be read"):
         read_weights(str(file) + ".gone", of, normalise)
+
+
+def test_a_table_that_was_replaced_is_noticed(tmp_path):
+    table, path = tmp_path / "t.tsv", str(tmp_path / "w.json")
+
+    def learned(weight):
+        TermTable.from_triples(["red", "fox"], ["red", "cub"], [0.5, weight], analyzer="whitespace").save(table)
+        return opened(f"model1:{table}(lam=0)")
+
+    parts = ["bm25", f"model1:{table}(lam=0)"]
+    fitted = contents_of([opened("bm25"), learned(0.25)])
+    assert [len(each) for each in fitted] == [0, 1]
+    write_weights(path, parts, "query", [0.5, 0.5], {"contents": fitted})
+    spec = f"fuse(of={parts!r},weights={path!r},normalise=query)"
+    assert opened(spec).weights == opened(spec, replace(TOY, docs={"a": "blue"})).weights == (0.5, 0.5)
+    learned(0.125)
+    with pytest.raises(
+        WhyrankError, match=r"w.json: was fitted with another table or model behind model1:.*; fit the"
+    ):
+        opened(spec)
+    for odd in ({}, "x", [], [[]]):
+        write_weights(path, parts, "query", [0.5, 0.5], {"contents": odd})
+        with pytest.raises(WhyrankError, match="another table"):
+            opened(spec)

@@ -252,7 +252,7 @@ class TestRefusals:
 
     def test_a_table_that_does_not_fit(self, tmp_path, caplog):
         sample = open_collection("sample")
-        TermTable.from_triples(["xx", "yy"], ["zz", "xx"], [0.5, 0.5], analyzer="lucene").save(tmp_path / "t.tsv")
+        TermTable.from_triples(["xx", "yy"], ["zz", "xx"], [0.5, 0.5]).save(tmp_path / "t.tsv")
         with pytest.raises(WhyrankError, match=r"knows 0% of the words of the (texts|queries) of sample"):
             open_ranker(f"model1:{tmp_path / 't.tsv'}", Setting(sample))
         stems = sorted({w for text in sample.docs.values() for w in analyzers.create("lucene").terms(text)})

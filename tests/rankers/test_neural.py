@@ -19,7 +19,7 @@ from whyrank.rankers import open_ranker
 from whyrank.rankers import weights as weights_module
 from whyrank.rankers.computing import Computing, ahead, by_length, has_bfloat16
 from whyrank.rankers.joint import JointScorer
-from whyrank.rankers.passages import TextPairs, windows
+from whyrank.rankers.passages import Passages, TextPairs, windows
 from whyrank.rankers.weights import digest_of, model_folder
 from whyrank.scoring import Engine, ProcessExecutor, ScoreStore
 from whyrank.testing.examples import PAIRS
@@ -275,6 +275,24 @@ def test_passages(models, kind):
         assert np.allclose(found, [joined(scores) for scores in by_hand], rtol=1e-5, atol=1e-5)
 
 
+TEXTS = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)
+
+
+@given(
+    st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=6), st.integers(1, 4), st.sampled_from(["first", "max"])
+)
+def test_each_distinct_window_is_asked_once_per_query(asked, size, how):
+    pairs = TextPairs.of(*zip(*asked, strict=True))
+    cut = Passages.of(pairs, how, size, 1)
+    texts = [(cut.pairs.queries[q], cut.pairs.docs[d]) for q, d in zip(cut.pairs.query, cut.pairs.doc, strict=True)]
+    needed = [[(q, window) for window in windows(d, size, 1)][: 1 if how == "first" else None] for q, d in asked]
+    assert len(texts) == len(set(texts))
+    assert set(texts) == {pair for each in needed for pair in each}
+    score = {pair: float(number) for number, pair in enumerate(sorted(set(texts)))}
+    found = cut.joined(np.array([score[pair] for pair in texts]), how)
+    assert found.tolist() == [max(score[pair] for pair in each) for each in needed]
+
+
 # Devices and number formats
 
 
@@ -334,6 +352,7 @@ def test_devices_that_are_not_there(models, device):
         ("window=10,stride=11", "bi: a stride of 11 words skips words between windows"),
         ("device=0", "bi: device must be text, not 0; write it in quotes"),
         ("threads=-1", "bi: threads must be a whole number"),
+        ("threads=0", "bi: threads must be a whole number, 1 or more, not 0"),
         ("prefix=x", "unknown argument of ranker 'bi' 'prefix'; did you mean"),
     ],
 )

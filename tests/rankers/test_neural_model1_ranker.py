@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from whyrank.core.errors import WhyrankError
 from whyrank.core.explanations import Explaining
 from whyrank.rankers import open_ranker, rankers
+from whyrank.rankers.query_scales import query_scale
 
 KINDS = {"neural-model1": "pieces", "bert-model1": "network"}
 TEXTS = st.text("abc rt?.é", max_size=60) | st.lists(st.sampled_from(["the", "wall", "fell", "of"])).map(" ".join)
@@ -50,3 +51,26 @@ def test_windows_have_no_matrix_in_common(models):
     ranker = open_ranker(f"neural-model1:{models.folder('pieces', 'neural-model1')}(passages=max)")
     with pytest.raises(WhyrankError, match="explain with passages=truncate"):
         ranker.explain("the wall", "berlin")
+
+
+def test_a_query_counts_with_its_distinct_pieces_in_a_fuse(ranker):
+    """As `model1` has it: the wall is asked twice, and a query of 40 words ends after 32 pieces."""
+    texts = ["berlin wall fell?", "the the of"]
+    fused = open_ranker(f"fuse(of=['{ranker.name}','{ranker.name}'],weights=[0.25,0.75],normalise=query)")
+    for query, pieces in (("wall of wall", 2), ("the", 1), ("", 1), ("the " * 31 + "wall of berlin", 2)):
+        assert query_scale(ranker, query) == pieces
+        found = fused.score([query] * 2, texts)
+        assert found == pytest.approx(ranker.score([query] * 2, texts) / pieces)
+
+
+def test_what_is_cut_is_told(ranker):
+    """Without context 477 pieces of a text are read; the tiny BERT has 128 places, and reads three chunks."""
+    whole = {"neural-model1": 477, "bert-model1": 3 * (128 - 32 - 3)}[ranker.registered]
+    assert not ranker.explain("the " * 32, "wall " * whole).notes
+    assert ranker.explain("the " * 33, "wall " * whole).notes == ("the query is cut: its first 32 pieces are read",)
+    told = f"the text is cut: its first {whole:,} pieces are read"
+    assert ranker.explain("the", "wall " * (whole + 1)).notes == (told,)
+    far = ranker.explain("the", "wall" + " " * 24 * whole + "fell")
+    assert far.notes == (f"the text is cut: its first {24 * whole:,} characters are read",)
+    assert far.document_terms == ["wall"]
+    assert not ranker.explain("the", "wall" + " " * 24 * whole).notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections import defaultdict
 from itertools import pairwise
 
@@ -12,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.translate import AlignedSent, IBMModel1
 
+from full_disks import small_files
 from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.tables import links, shelf
+from whyrank.tables import growing, links, shelf
 from whyrank.tables.bitext import bitext_of
 from whyrank.tables.em import learn_em
 from whyrank.tables.memory import memory_limit
@@ -206,11 +208,53 @@ def test_stopping_when_the_held_out_perplexity_rises(tmp_path):
     made, options = bitext(random_pairs(80)), {"iterations": 30, "held_out": 0.3, "stop": 0.0}
     early = learn_em(made, **options)
     held = early.table.facts["held_out_perplexities"]
-    assert early.table.facts["iterations"] == len(held) - 1 < 30
-    assert held[-1] > held[-2] == min(held)
-    same(early, learn_em(made, iterations=len(held) - 1, held_out=0.3))
+    best = early.table.facts["iterations"]
+    assert held[-1] > held[-2] == held[best] == min(held)
+    assert len(held) - 1 == best + 1 < 30
+    best_one = learn_em(made, iterations=best, held_out=0.3)
+    assert best_one.table.facts["held_out_perplexities"] == held[:-1]
+    assert early.table.digest == best_one.table.digest
     learn_em(made, iterations=1, held_out=0.3, checkpoint=tmp_path / "state")
-    same(early, learn_em(made, **options, checkpoint=tmp_path / "state"))
+    for _ in range(2):  # on the way, and from its end
+        same(early, learn_em(made, **options, checkpoint=tmp_path / "state", memory=0))
+
+
+def test_the_best_held_out_table_is_kept_though_the_last_iteration_was_reached(tmp_path):
+    made, path = bitext(random_pairs(80)), tmp_path / "state"
+    held = learn_em(made, iterations=8, held_out=0.3, checkpoint=path).table.facts["held_out_perplexities"]
+    best = 1 + int(np.argmin(held[1:]))
+    assert best < 7
+    found = learn_em(made, iterations=8, held_out=0.3, stop=0.0, checkpoint=path, check=True).table.facts
+    assert (found["iterations"], found["held_out_perplexities"]) == (best, held)
+    assert learn_em(made, iterations=best + 1, held_out=0.3, stop=0.0).table.facts["iterations"] == best
+
+
+def test_fewer_iterations_than_the_checkpoint_has_are_one_line(tmp_path):
+    made, path = bitext(random_pairs(20)), tmp_path / "state"
+    learn_em(made, iterations=4, checkpoint=path)
+    with pytest.raises(BadInput, match=r"state: this checkpoint is of iteration 4, and 3 are asked for; ask for as"):
+        learn_em(made, iterations=3, checkpoint=path)
+    same(learn_em(made, iterations=4), learn_em(made, iterations=4, checkpoint=path))
+
+
+@pytest.mark.parametrize("where", [{"memory": 0}, {"checkpoint": "state"}])
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch, where):
+    made = bitext(random_pairs(200))
+    learn_em(made)  # compiled code is kept in files too
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    said = (
+        f"^{tmp_path}: a temporary file .*TMPDIR, or give more memory" if "memory" in where else "^state: cannot be"
+    )
+    with pytest.raises(BadInput, match=said), small_files(500):
+        learn_em(made, **where)
+
+
+def test_an_array_that_outgrows_the_disk_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    said, grown = f"^{tmp_path}: a temporary file cannot be written", growing.Growing(np.int64, held=800)
+    with pytest.raises(BadInput, match=said), small_files(100_000):
+        grown.add(np.zeros(20_000, np.int64))
 
 
 def test_held_out_queries_are_not_learned_from():

@@ -142,6 +142,16 @@ def test_facts_say_how_to_rank(folder):
     assert export_table(open_network(folder), analyzer="whitespace").facts["analyzer"] == "whitespace"
 
 
+def test_another_tokenizer_in_the_folder_is_no_secret(folder, tmp_path):
+    export_table(open_network(folder), 0.05).save(tmp_path / "table.arrow")
+    open_ranker(f"model1:{tmp_path}/table.arrow")
+    tokenizer = folder / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text().replace('"w1"', '"x1"'))
+    with pytest.raises(WhyrankError, match=r"table\.arrow was learned with wordpiece:.*has changed since.*analyzer="):
+        open_ranker(f"model1:{tmp_path}/table.arrow")
+    open_ranker(f"model1:{tmp_path}/table.arrow(analyzer='wordpiece:{folder}')")
+
+
 def test_an_explanation_gives_the_score(folder):
     ranker = open_ranker(f"neural-model1:{folder}(device=cpu)")
     for query, doc in [(q, d) for q in QUERIES for d in DOCS]:

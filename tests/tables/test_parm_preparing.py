@@ -11,7 +11,9 @@ import torch
 
 from whyrank.core.errors import WhyrankError
 from whyrank.data import open_collection
-from whyrank.networks.network import load
+from whyrank.networks.encoder import new_encoder
+from whyrank.networks.network import load, make, save
+from whyrank.networks.pieces import Pieces
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.index import LexicalIndex
 from whyrank.scoring import Engine
@@ -19,10 +21,11 @@ from whyrank.tables.parm_mining import asked, candidates
 from whyrank.tables.parm_preparing import _means, aligned_by, open_target, prepare_parm
 from whyrank.tables.parm_terms import terms_of
 from whyrank.training.parm_prepared import load_parm, save_parm
-from whyrank.training.parm_running import train_parm
+from whyrank.training.parm_running import _ready, train_parm
 from whyrank.training.parm_second import table_scores
 from whyrank.training.parm_target import target_scores
 from whyrank.training.recipe import read_recipe, recipe_of
+from whyrank.training.vocabulary import word_pieces
 
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo") for b in ("lan", "mer", "nis", "rop", "tuk")]
 SYNONYMS = {"balan": "fotuk", "cenis": "dirop", "bamer": "cerop", "dilan": "banis", "fomer": "cetuk"}
@@ -180,6 +183,54 @@ def test_what_aligns_is_what_there_is(world):
     assert open_target("cross:bundled(passages=max)", Setting()).folder is None
     with pytest.raises(WhyrankError, match="the target has no attention to offer"):
         aligned_by(recipe(world, phases={"first": {"alignment": "attention"}}), toy)
+
+
+def cross_encoder(folder, kind):
+    """A tiny random cross-encoder of some architecture."""
+    from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerFast
+
+    folder.mkdir()
+    (folder / "pieces.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
+    names = {
+        name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    }
+    PreTrainedTokenizerFast(tokenizer_file=str(folder / "pieces.json"), **names).save_pretrained(folder)
+    (folder / "pieces.json").unlink()
+    wide, shape = kind.endswith("-wide"), {**SHAPE, "vocab_size": 300, "num_labels": 1, "pad_token_id": 0}
+    if kind == "distilbert":
+        shape = {"dim": 48, "n_layers": 1, "n_heads": 4, "hidden_dim": 96, "vocab_size": 300, "num_labels": 1}
+    config = AutoConfig.for_model(kind.removesuffix("-wide"), **shape, **({"embedding_size": 24} if wide else {}))
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+    return f"cross:{folder}"
+
+
+@pytest.mark.parametrize(("kind", "attends"), [
+    ("bert", True), ("distilbert", False), ("roberta", False), ("electra-wide", False),
+])  # fmt: skip
+def test_attention_is_offered_by_models_that_it_can_be_read_from(world, tmp_path, kind, attends):
+    """What `auto` chooses carries through to blocks of alignments."""
+    auto = recipe(world, phases={"first": {"alignment": "auto"}}, data={**recipe(world).data, "limit": 3})
+    target = cross_encoder(tmp_path / "model", kind)
+    assert open_target(target, Setting()).attends is attends
+    made = prepare_parm(auto, target, Engine(), say=lambda text: None)
+    assert made.facts["alignment"] == ("attention" if attends else "occlusion")
+    assert _ready(made, "cpu", lambda text: None).blocks.abs().sum() > 0
+    assert aligned_by(recipe(world, phases=auto.phases, encoder="a/b", tokenizer=""), open_target(
+        target, Setting())) == ("attention" if attends else "embeddings")  # fmt: skip
+    if not attends:
+        with pytest.raises(WhyrankError, match="the target has no attention to offer"):
+            prepare_parm(recipe(world, phases={"first": {"alignment": "attention"}}), target, Engine())
+
+
+def test_a_network_of_other_layers_is_still_asked_elsewhere(world, tmp_path):
+    """A cross-encoder trained here over another encoder has no attention to read, but its own embeddings."""
+    shape = {"model_type": "distilbert", "dim": 48, "n_layers": 1, "n_heads": 4, "hidden_dim": 96, "vocab_size": 300}
+    (tmp_path / "tokenizer.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
+    network = make("cross", new_encoder(shape), Pieces(tmp_path), max_query=8, max_doc=16)
+    save(network, tmp_path / "net")
+    target = open_target(f"cross:{tmp_path / 'net'}", Setting())
+    assert (target.folder, target.asked_as, target.attends) == (tmp_path / "net", "network", False)
+    assert aligned_by(recipe(world, phases={"first": {"alignment": "auto"}}), target) == "embeddings"
 
 
 def test_a_target_that_fails_is_said(world):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tiny_generators import KINDS, WORDS, generator
 from whyrank.core.errors import WhyrankError
 from whyrank.text.edit_content import doc2query
-from whyrank.text.generation import generate
+from whyrank.text.generation import MAX_INPUT, MAX_NEW, fitting, generate, load
 
 torch = pytest.importorskip("torch", reason="the extra models is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra models is not installed")
@@ -57,3 +59,75 @@ def test_weights_must_be_safetensors(model, tmp_path):
     weights.rename(Path(copy) / "pytorch_model.bin")
     with pytest.raises(WhyrankError, match="safetensors"):
         generate("wall", str(copy), 1, 0)
+
+
+QUESTION = "A search query that this passage answers:"
+
+
+@pytest.mark.parametrize(("positions", "size"), [(128, 128 - MAX_NEW), (2048, MAX_INPUT)])
+def test_of_a_long_text_the_text_is_cut_and_not_the_question(tmp_path, positions, size):
+    folder = generator("causal", tmp_path / "causal", positions=positions)
+    made = load(folder)
+    found = made.inputs("berlin wall fell " * 1000)["input_ids"][0].tolist()
+    asked = made.tokenizer("\n\n" + QUESTION)["input_ids"]
+    text = made.tokenizer("berlin wall fell " * 1000)["input_ids"]
+    assert len(found) == size
+    assert found == text[: size - len(asked)] + asked
+    assert generate("berlin wall fell " * 1000, folder, 2, 0)
+
+
+def test_a_short_text_is_asked_about_as_a_whole(model):
+    made = load(model)
+    if not made.model.config.is_encoder_decoder:
+        whole = made.tokenizer(f"berlin wall\n\n{QUESTION}")["input_ids"]
+        assert made.inputs("berlin wall")["input_ids"][0].tolist() == whole
+
+
+def test_a_model_without_room_for_the_question_is_one_clear_line(tmp_path):
+    folder = generator("causal", tmp_path / "causal", positions=MAX_NEW + 5)
+    with pytest.raises(WhyrankError, match=rf"reads {MAX_NEW + 5} tokens, too few for a question") as refused:
+        generate("wall " * 9, folder, 1, 0)
+    assert folder in str(refused.value)
+
+
+def test_what_an_encoder_has_places_for_is_what_it_reads(tmp_path):
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    folder = generator("seq2seq", tmp_path / "bart")
+    shape = {f"{part}_{what}": size for part in ("encoder", "decoder")
+             for what, size in (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))}  # fmt: skip
+    config = BartConfig(
+        vocab_size=len(WORDS),
+        max_position_embeddings=100,
+        d_model=16,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=1,
+        **shape,
+    )
+    BartForConditionalGeneration(config).save_pretrained(folder)
+    assert load(folder).inputs("wall " * 500)["input_ids"].shape[1] == 100
+    assert isinstance(generate("wall " * 500, folder, 1, 0), list)
+
+
+@given(st.text(alphabet="ab é", max_size=40), st.integers(-1, 45))
+def test_as_much_of_the_beginning_as_fits(text, room):
+    found = fitting(text, lambda part: len(part.encode()) <= room)
+    fitting_ones = [text[:n] for n in range(len(text) + 1) if len(text[:n].encode()) <= room]
+    assert found == (fitting_ones[-1] if fitting_ones else None)
+
+
+@pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM"])
+def test_a_model_that_does_not_write_is_refused(kind, tmp_path, capfd):
+    from transformers import BertConfig
+
+    folder = generator("causal", tmp_path / "bert")
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    getattr(transformers, kind)(BertConfig(vocab_size=len(WORDS), **size)).save_pretrained(folder)
+    capfd.readouterr()
+    with pytest.raises(
+        WhyrankError, match=r"cannot write queries \(it (has no cls\.|is a BertForMaskedLM)"
+    ) as refused:
+        generate("wall", folder, 1, 0)
+    assert "\n" not in str(refused.value)
+    assert capfd.readouterr() == ("", "")

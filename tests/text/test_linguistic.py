@@ -62,6 +62,21 @@ def test_a_list_of_ones_own(tmp_path, name):
     assert analyzers.create(analyzer.id).identity != analyzer.identity
 
 
+@pytest.mark.parametrize("name", ["words", "lemmas"])
+def test_the_list_of_indri_is_taken_where_a_variable_names_it(name, tmp_path, monkeypatch):
+    path, own = tmp_path / "indri.txt", analyzers.create(name)
+    path.write_text("dog\n", encoding="utf-8")
+    monkeypatch.setenv("WHYRANK_INDRI_STOPWORDS", str(path))
+    named, given = analyzers.create(name), analyzers.create(f"{name}(stopwords={str(path)!r})")
+    assert named == given != own
+    assert named.terms("the dog can't sleep") == ["the", "ca" if name == "words" else "can", "sleep"]
+    (tmp_path / "other.txt").write_text("sleep\n", encoding="utf-8")
+    other = analyzers.create(f"{name}(stopwords={str(tmp_path / 'other.txt')!r})")
+    assert "dog" in other.terms("the dog can't sleep")
+    path.write_text("sleep\n", encoding="utf-8")
+    assert analyzers.create(name).identity != named.identity
+
+
 def test_a_list_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(BadInput, match="stop word list"):
         analyzers.create(f"words(stopwords={str(tmp_path / 'none')!r})")

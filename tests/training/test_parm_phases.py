@@ -396,6 +396,7 @@ def test_presets(preset):
         "target": ("margin-mse", "word", "paper")}[preset]  # fmt: skip
     assert (second.missing, second.regulariser) == {
         "paper": ("all", 0.0), "code": ("one", 0.1), "target": ("all", 0.02)}[preset]  # fmt: skip
+    assert (first.texts, second.texts) == ((2, 6) if preset == "target" else (2, 2))
     own = first_phase({"preset": preset, "first": {"unit": "piece", "schedule": {"batch": 5}}})
     assert own.unit == "piece"
     assert own.schedule_for(1).batch == 5
@@ -439,10 +440,19 @@ def test_what_a_new_encoder_does_not_have_is_said():
 @pytest.mark.parametrize(("data", "message"), [
     ({"candidates": [1, 2]}, "candidates must be three whole numbers"), ({"negatives": "bm25"}, "unknown key of data"),
     ({"scored": "where"}, "unknown value of data: scored"), ({"depth": 0.5}, "data: depth must be a whole number"),
+    ({"candidates": [0, 0, 0]}, r"candidates \[0, 0, 0\]: each query needs 1 or more texts"),
 ])  # fmt: skip
 def test_data_that_cannot_be_meant(data, message):
     with pytest.raises(WhyrankError, match=message):
         parm_recipe(data={"collection": "sample"} | data)
+
+
+def test_candidates_without_a_querys_own_text_are_two_at_least():
+    phases = {"second": {"own": False}}
+    with pytest.raises(WhyrankError, match=r"each query needs 2 or more texts .* own: false leaves its own out"):
+        parm_recipe(data={"collection": "sample", "candidates": [0, 1, 0]}, phases=phases)
+    assert parm_recipe(data={"collection": "sample", "candidates": [0, 1, 1]}, phases=phases)
+    assert parm_recipe(data={"collection": "sample", "candidates": [0, 1, 0]})
 
 
 def test_embeddings_of_nothing_are_refused():

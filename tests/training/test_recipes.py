@@ -67,7 +67,10 @@ WRONG = {
     "seeds: '12'": "seeds must be a list",
     "data: sample": "data: keys with values are expected",
     "data: {}": "name a collection, or a file of triples",
-    "data: {collection: a, triples: b}": "name a collection, or a file of triples",
+    "data: {collection: }": "name a collection, or a file of triples",
+    "data: 3": "data: keys with values are expected, not 3",
+    "data:": "data: keys with values are expected, not None",
+    "data: {collection: a, triples: b}": "name a collection or a file of triples, not both",
     "data: {collection: a, 3: b}": "unknown key of data '3'",
     "data: {collection: a, negative: b}": "did you mean 'negatives'",
     "data: {collection: a, n: 0}": "data: n must be a whole number",
@@ -158,3 +161,9 @@ def test_reading_a_recipe_needs_no_torch():
     """Trees are trained where torch is not installed."""
     code = "import sys; from whyrank.training.recipe import read_recipe; read_recipe('ltr'); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
+
+
+def test_a_key_of_data_without_a_value_is_none():
+    given = {"architecture": "cross", "encoder": "some/model"}
+    found = recipe_of(given | {"data": {"collection": None, "triples": "t.tsv", "limit": None}})
+    assert found == recipe_of(given | {"data": {"triples": "t.tsv"}})

@@ -168,6 +168,12 @@ def test_a_folder_without_a_tokenizer_is_one_clear_line(tmp_path):
     ("encoder", "settings", "what"),
     [({"hiden_size": 64}, {}, "unknown key of encoder 'hiden_size'; did you mean 'hidden_size'"),
      ({"model_type": "bart-sandwich"}, {}, "no model_type"), ({"num_attention_heads": 5}, {}, "encoder: "),
+     ({"num_hidden_layers": -1}, {}, "encoder: num_hidden_layers must be a whole number, 1 or more, not -1"),
+     ({"num_hidden_layers": 0}, {}, "encoder: num_hidden_layers must be a whole number, 1 or more, not 0"),
+     ({"num_attention_heads": 0}, {}, "encoder: num_attention_heads must be a whole number, 1 or more, not 0"),
+     ({"hidden_act": "foo"}, {}, "unknown value of encoder: hidden_act 'foo'; known: gelu"),
+     ({"hidden_act": "geluu"}, {}, "did you mean 'gelu'"), ({"hidden_act": []}, {}, "hidden_act '[]'"),
+     ({}, {"dropout": 5}, "dropout must be a number between 0 and 1, not 5"),
      ({"hidden_size": "x"}, {}, "encoder: "), ({"vocab_size": 50}, {}, "and the encoder rows for 50"),
      ({"max_position_embeddings": 8}, {"max_query": 8}, "the encoder has 8 places in all")],
 )  # fmt: skip
@@ -227,3 +233,14 @@ def test_bundled_recipes_train_over_a_real_encoder(tmp_path, name):
     history = train_quietly(made, tmp_path)
     assert np.isfinite(history.losses).all()
     assert load(tmp_path).encoder.depth == 6
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"settings": {"max_query": 8, "max_doc": 32, "p_self": 2}}, {"loss": "margin(margin=x)"}, {"loss": "margins"}],
+)
+def test_a_wrong_setting_leaves_the_folder_to_the_corrected_recipe(tmp_path, wrong):
+    with pytest.raises(WhyrankError):
+        train_quietly(prepare(on_sample("neural-model1", encoder="", **wrong)), tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert train_quietly(prepare(on_sample("neural-model1", encoder="")), tmp_path).losses

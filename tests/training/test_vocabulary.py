@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from training_models import toy_texts
 
 from whyrank.core.errors import WhyrankError
@@ -61,6 +64,31 @@ def test_every_number_below_the_size_is_a_piece(tmp_path):
     made = pieces(tmp_path)
     vocabulary = json.loads(made.content)["model"]["vocab"]
     assert sorted(vocabulary.values()) == list(range(len(made)))
+
+
+LETTERS = st.text("abcxyz", min_size=1, max_size=100)
+LONG = st.text("abcxyz", min_size=1, max_size=3).map(lambda part: (part * 101)[:101] + part)
+
+
+@given(st.lists(st.tuples(LETTERS, st.booleans(), LONG, st.sampled_from(" .,!\t")), max_size=12))
+def test_words_that_are_too_long_leave_no_trace(parts):
+    """As if they had never been there, whatever stands next to them."""
+    given_ = "".join(f"{word}{mark}{long + mark if there else ''}" for word, there, long, mark in parts)
+    expected = "".join(f"{word}{mark}{mark if there else ''}" for word, there, _, mark in parts)
+    assert word_pieces([given_, "known words"], 200) == word_pieces([expected, "known words"], 200)
+
+
+def test_a_word_of_two_megabytes_is_no_matter():
+    """Also one that is so long only without the control characters that the tokenizer drops."""
+    huge = "".join(np.random.default_rng(0).choice(list("abcdefghij"), 2_000_000))
+    for word in (huge, "\x0b".join(huge[:200_000])):
+        assert word_pieces([*TEXTS, word], 300) == word_pieces(TEXTS, 300)
+
+
+def test_addresses_of_short_words_and_runs_of_ideographs_count():
+    address, run = "/".join(["alpha", "beta"] * 30), "東京" * 60
+    assert word_pieces([address, run], 200) == word_pieces([address.replace("/", " / "), " ".join(run)], 200)
+    assert "alpha" in json.loads(word_pieces([address], 200))["model"]["vocab"]
 
 
 @pytest.mark.parametrize(

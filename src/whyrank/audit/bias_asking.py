@@ -85,7 +85,7 @@ def ask_bias(
     """
     opened = open_collection(collection) if isinstance(collection, str) else collection
     asked = [open_ranker(r, Setting(opened)) if isinstance(r, str) else r for r in _listed(rankers)]
-    read = open_table(table) if isinstance(table, str) else table
+    read = open_table(table, check=True) if isinstance(table, str) else table
     chosen = named_studies(_listed(studies), {"seed": seed} | ({} if limit is None else {"most": limit}))
     plan = BiasPlan(opened, chosen, asked, engine or Engine(), read, deltas, correction, seed, resamples)
     return with_adjusted_omnibus([answer.result for answer in bias_answers(plan)], correction)

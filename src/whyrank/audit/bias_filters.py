@@ -51,10 +51,10 @@ def filtered(templates: Sequence[Template], filters: str, scores: Scorer | None)
 
 @dataclass(frozen=True)
 class OneValue:
-    """Texts in which no other value of the class stands."""
+    """Texts in which no value of the class stays, in any case of letters."""
 
     def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
-        """Those without other values."""
+        """Those without values outside of their slots."""
         return np.array([not template.others for template in templates])
 
 
@@ -72,7 +72,7 @@ class Without:
             folded = [word.lower() for word in words]
             return np.array([not any(word in t.slotted.text.lower() for word in folded) for t in templates])
         forbidden = ValueClass(words)
-        return np.array([not forbidden.counts(template.slotted.text) for template in templates])
+        return np.array([not forbidden.named(template.slotted.text) for template in templates])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from whyrank.audit.bias_templates import Template
 from whyrank.contrasts import Categories, Contrasts
 from whyrank.contrasts.contrasts import Labels, index_texts
 from whyrank.core.errors import UnknownName
-from whyrank.core.protocols import Codes, Flags, Floats, Ints, Ranker
+from whyrank.core.protocols import Codes, Flags, Floats, Ranker
 from whyrank.scoring import Engine, Failure
 
 CLUSTERS = ("doc", "query", "pair")
@@ -36,7 +36,7 @@ class Grid:
         term: the query term whose weights in a table belong to the values; where values are appended to a word, each
             template has its own.
         appended: values are appended to the template's term, and scores are changes from the text without one.
-        counts: how often each value occurs in the collection, where that is known.
+        counts: how often each value occurs in the collection, where that is known; NaN where it is not.
         dropped: templates that were not kept, by reason.
         ordered: whether neighbours among the values are alike, as years are.
     """
@@ -46,7 +46,7 @@ class Grid:
     cluster: str = "doc"
     term: str | None = None
     appended: bool = False
-    counts: Ints | None = None
+    counts: Floats | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     ordered: bool = False
 
@@ -66,6 +66,11 @@ class Grid:
             "pair": [f"{template.query}\t{template.slotted.text}" for template in self.templates],
         }
         return index_texts(keys[self.cluster])[1]
+
+    def of_values(self, kept: Flags) -> Grid:
+        """The grid of some of the values."""
+        values = tuple(value for value, keep in zip(self.values, kept.tolist(), strict=True) if keep)
+        return replace(self, values=values, counts=None if self.counts is None else self.counts[kept])
 
     def texts(self) -> list[list[str]]:
         """The filled texts, a row per template and a column per value."""
@@ -106,6 +111,12 @@ class Grid:
 def original_scores(engine: Engine, ranker: Ranker, templates: Sequence[Template]) -> Floats:
     """The ranker's score of each template as it was found."""
     return _scored(engine, ranker, templates, [[template.original] for template in templates], 1).values[:, 0]
+
+
+def finite_columns(values: Floats) -> Flags:
+    """The values to compare: those with a finite score in any template; all of them where fewer than two have one."""
+    known = np.asarray(np.isfinite(values).any(axis=0))
+    return known if np.count_nonzero(known) > 1 else np.ones_like(known)
 
 
 def finite_rows(values: Floats) -> Flags:

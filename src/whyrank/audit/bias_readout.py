@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from whyrank.audit.bias_correlation import PERMUTATIONS, Correlation, correlate
-from whyrank.audit.bias_grid import Grid, finite_rows
+from whyrank.audit.bias_grid import Grid, finite_columns, finite_rows
 from whyrank.audit.bias_result import BiasResult, PairRow, ValueRow
 from whyrank.audit.bias_statistics import (
     Sums,
@@ -53,7 +53,12 @@ class _Units(NamedTuple):
 
 
 def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
-    """Means, tests, differences and correlations of the templates that have all scores."""
+    """Means, tests, differences and correlations of the templates that have all scores.
+
+    A value without a score in any template is left out, so that it does not take all templates with it.
+    """
+    columns, unscored = finite_columns(scores), _unscored(grid, scores)
+    grid, scores = grid.of_values(columns), scores[:, columns]
     usable = finite_rows(scores)
     kept, clusters = scores[usable], grid.clusters[usable]
     sums = cluster_scores(kept, clusters)
@@ -77,7 +82,13 @@ def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
         values=rows,
         pairs=pairs,
         correlations=_correlations(grid, rows, setting),
-        notes=[*_notes(len(sums.sizes), int(np.count_nonzero(~usable)), rows, setting), *_one_query(grid, usable)],
+        notes=[
+            *_left_out(unscored, grid),
+            *_notes(len(sums.sizes), int(np.count_nonzero(~usable)), rows, setting),
+            *_one_query(grid, usable),
+        ],
+        unscored=unscored,
+        n_values=len(columns),
         p_value=or_none(test.p_value),
         friedman=or_none(test.friedman),
         p_friedman=or_none(test.p_friedman),
@@ -99,7 +110,8 @@ def _values(grid: Grid, sums: Sums, draws: Floats, setting: BiasSetting, units: 
         effects, *bounds_of(centred(draws), clusters),
         p, adjust(p, setting.correction), *_in_units(effects, units), _weights(grid, setting),
     ]  # fmt: skip
-    counts = [None] * len(grid.values) if grid.counts is None else grid.counts.tolist()
+    known = np.full(len(grid.values), np.nan) if grid.counts is None else grid.counts
+    counts = [None if np.isnan(count) else int(count) for count in known]
     table = np.stack(columns, axis=1).tolist()
     return [_value(value, row, count) for value, row, count in zip(grid.values, table, counts, strict=True)]
 
@@ -201,6 +213,18 @@ def _notes(clusters: int, nonfinite: int, rows: Sequence[ValueRow], setting: Bia
             below = f", whose entries begin at {limit:g}" if isinstance(limit, float | int) else ""
             notes.append(f"{len(rows) - known} of {len(rows)} values have no weight in the table{below}")
     return notes
+
+
+def _unscored(grid: Grid, scores: Floats) -> dict[str, int]:
+    """In how many templates a value has no finite score, for those that lack any."""
+    lacking = np.count_nonzero(~np.isfinite(scores), axis=0).tolist()
+    return {value: count for value, count in zip(grid.values, lacking, strict=True) if count}
+
+
+def _left_out(unscored: Mapping[str, int], grid: Grid) -> list[str]:
+    """A note that names the values that are not compared."""
+    without = [value for value in unscored if value not in grid.values]
+    return [f"left out, without a finite score in any template: {', '.join(without)}"] if without else []
 
 
 def _one_query(grid: Grid, usable: Flags) -> list[str]:

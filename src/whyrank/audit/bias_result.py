@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,8 +54,9 @@ class BiasResult:
     """What one ranker answered to one bias study.
 
     `p_value` is that of the omnibus test (any value differs), `p_adjusted` corrected over all studies and rankers
-    asked at once. `nonfinite` templates have no finite score for some value and are left out. With `changes`, scores
-    are changes from the text without a value.
+    asked at once. `nonfinite` templates have no finite score for some value and are left out; `unscored` says in how
+    many templates a value has none, and one that has none in any is not in `values`, of which `n_values` were asked.
+    With `changes`, scores are changes from the text without a value.
     """
 
     study: str
@@ -81,6 +82,8 @@ class BiasResult:
     p_friedman: float | None = None
     kendall_w: float | None = None
     seconds: float = 0.0
+    unscored: Mapping[str, int] = field(default_factory=dict)
+    n_values: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON."""

@@ -13,7 +13,12 @@ from whyrank.core.errors import WhyrankError
 SLOT = "{value}"
 SMALL, CAPITAL, PLAIN = "small", "capital", "plain"
 _ARTICLE = re.compile(r"(?<!\w)(a)n?(\s+)$", re.IGNORECASE)
-_VOWELS = frozenset("aeiou")
+# Vowels that are spoken as consonants: European, one-way, UK, Ukrainian, unique, useful, Utah; not unnamed, ushers.
+_A = r"eu|on(?:e(?![a-z])|ce)|u(?![a-z])|u[ksnv](?![a-z])|uk|ugand|uni(?![dmn])|u[rs][aeiou]|ut[aeio]|ubi"
+# Vowels, names of letters (F-150, X-ray), a silent h, and the numbers that begin with eight or eleven, years too.
+_AN = r"[aeiou]|[fhlmnrsx](?![a-z])|hour|hono(?!l)|hones|heir|8|1[18](?:\d\d)?(?!\d)"
+_SPOKEN = re.compile(f"(?!{_A})(?:{_AN})", re.IGNORECASE)
+_CONTRACTED = r"['’](?:t|d|m|ll|re|ve)(?!\w)"  # won't is no won; Ford's is a Ford
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Slotted:
 
 
 class Slot(NamedTuple):
-    """A text made a template: the value that stood there, and the other values that the text has."""
+    """A text made a template: the value that stood there, and the values that stay, in any case of letters."""
 
     slotted: Slotted
     value: str
@@ -59,9 +64,14 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class ValueClass:
-    """The values of a class, found in texts as whole words in any case of letters."""
+    """The values of a class, found in texts as whole words.
+
+    A value that has capitals is a name: in a text with capitals it is found only where it has one. The words of
+    `doubtful` mostly mean other things: of these, names are found with a capital only, others not at all.
+    """
 
     values: tuple[str, ...]
+    doubtful: frozenset[str] = frozenset()
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -71,23 +81,38 @@ class ValueClass:
     def _pattern(self) -> re.Pattern[str]:
         longest_first = sorted(self.values, key=len, reverse=True)
         names = "|".join(r"\s+".join(map(re.escape, value.split())) for value in longest_first)
-        return re.compile(rf"(?<![\w-])(?:{names})(?![\w-])", re.IGNORECASE)
+        return re.compile(rf"(?<![\w-])(?:{names})(?![\w-])(?!{_CONTRACTED})", re.IGNORECASE)
+
+    def named(self, text: str) -> frozenset[str]:
+        """The values whose words a text has, in any case of letters, whatever they mean there."""
+        return frozenset(self._names[_folded(found)] for found in self._pattern.findall(text))
 
     def counts(self, text: str) -> Counter[str]:
         """How often a text has each value."""
-        return Counter(self._names[_folded(found)] for found in self._pattern.findall(text))
+        return Counter(value for value, _ in self._found(text))
 
     def slot(self, text: str) -> Slot | None:
         """The text with a slot for the value that it has most often, of equals the first; None without any."""
-        counts = self.counts(text)
-        if not counts:
+        found = self._found(text)
+        if not found:
             return None
-        value = counts.most_common(1)[0][0]
-        spans = [m for m in self._pattern.finditer(text) if self._names[_folded(m[0])] == value]
+        value = Counter(each for each, _ in found).most_common(1)[0][0]
+        spans = [m for each, m in found if each == value]
         edges = [0, *(place for m in spans for place in m.span()), len(text)]
         parts = tuple(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
         slotted = Slotted(parts, tuple(SMALL if m[0].islower() else CAPITAL for m in spans))
-        return Slot(slotted, value, frozenset(counts) - {value})
+        return Slot(slotted, value, self.named("\0".join(parts)))
+
+    def _found(self, text: str) -> list[tuple[str, re.Match[str]]]:
+        small = text == text.lower()
+        found = [(self._names[_folded(m[0])], m) for m in self._pattern.finditer(text)]
+        return [(value, m) for value, m in found if self._is_value(value, m[0], small)]
+
+    def _is_value(self, value: str, found: str, small: bool) -> bool:
+        """Whether a word stands for a value; `small`: it is of a text without capitals."""
+        if value != value.lower() and found != found.lower():
+            return True
+        return value not in self.doubtful and (small or value == value.lower())
 
 
 def mentions(text: str, word: str) -> bool:
@@ -107,7 +132,7 @@ def _written(value: str, form: str) -> str:
 
 def _with_article(before: str, word: str) -> str:
     found = _ARTICLE.search(before)
-    if found is None or not word[:1].isalpha():
+    if found is None or not word[:1].isalnum():
         return before
-    article = found[1] + ("n" if word[0].lower() in _VOWELS else "")
+    article = found[1] + ("n" if _SPOKEN.match(word) else "")
     return before[: found.start()] + article + found[2]

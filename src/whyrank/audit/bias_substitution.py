@@ -24,7 +24,7 @@ from whyrank.audit.bias_templates import (
     given_templates,
     written_templates,
 )
-from whyrank.audit.bias_values import values_of
+from whyrank.audit.bias_values import DOUBTFUL, values_of
 from whyrank.audit.bias_wordings import WHEN_YEAR_PUBLISHED, WORDINGS
 from whyrank.contrasts import Contrasts
 from whyrank.core.checks import check_text, check_whole
@@ -147,7 +147,7 @@ class Substitution:
         given = self.values or self.preset.values
         if given is None:
             raise WhyrankError(f"bias/{self.name} needs its values; write bias/{self.name}(values=a+b+c)")
-        return ValueClass(values_of(given))
+        return ValueClass(values_of(given), DOUBTFUL.get(given, frozenset()))
 
     @property
     def wanted(self) -> str:
@@ -175,9 +175,12 @@ class Substitution:
         kept = self._drawn(templates)
         if len(templates) > len(kept):
             dropped["not drawn"] = len(templates) - len(kept)
-        counts = np.array([scan.counts[value] for value in self.value_class.values], dtype=np.int64)
+        doubtful = self.value_class.doubtful
+        counts = [np.nan if value in doubtful else float(scan.counts[value]) for value in self.value_class.values]
         term = self.term or self.head or self.preset.head
-        return Grid(kept, self.value_class.values, self.cluster, term, False, counts, dropped, self.preset.ordered)
+        return Grid(
+            kept, self.value_class.values, self.cluster, term, False, np.array(counts), dropped, self.preset.ordered
+        )
 
     def _candidates(self, collection: Collection, scan: Scan) -> list[Template]:
         if self.query is not None and self.doc is not None:
@@ -187,6 +190,8 @@ class Substitution:
             return self._published()
         if wanted not in (FOUND, WRITTEN, BOTH):
             return given_templates(_file(wanted))
+        if wanted == WRITTEN and self.name not in WORDINGS:
+            raise WhyrankError(f"bias/{self.name} has no written templates; give templates={FOUND}, or a file")
         written = written_templates(WORDINGS.get(self.name, ())) if wanted != FOUND else []
         return written + (self._found(collection, scan) if wanted != WRITTEN else [])
 

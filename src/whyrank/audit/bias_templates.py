@@ -76,7 +76,7 @@ def found_templates(
         wanted = head if queries == JUDGED_HEAD else None
         return list(_judged(collection, scan, wanted))
     asked = _with_head(collection, _needed(head)) if queries == HEAD else _listed(queries)
-    free = [(query_id, query) for query_id, query in asked if not scan.values.counts(query)]
+    free = [(query_id, query) for query_id, query in asked if not scan.values.named(query)]
     return list(_crossed(scan, free, most, seed))
 
 
@@ -99,7 +99,7 @@ def written_templates(pairs: Iterable[tuple[str, str]]) -> list[Template]:
 def _judged(collection: Collection, scan: Scan, head: str | None) -> Iterator[Template]:
     for query_id, judged in collection.qrels.items():
         query = collection.queries.get(query_id, "")
-        if not query or scan.values.counts(query) or (head and not mentions(query, head)):
+        if not query or scan.values.named(query) or (head and not mentions(query, head)):
             continue
         for doc_id, grade in judged.items():
             if grade >= collection.grades.relevant and doc_id in scan.slots:

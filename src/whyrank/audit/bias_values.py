@@ -26,9 +26,10 @@ CAR_MODELS = (
     "punto 500 quattro a3 a4 a6 q5 q7 x3 x5 3-series 5-series e-class c-class s-class xc60 xc90 v70 testarossa "
     "continental cutlass xj6 e-type 205 206 208 308"
 )
+# None that needs an article: "the Netherlands" does not fit where "France" does.
 COUNTRIES = (
     "Argentina|Australia|Austria|Belgium|Brazil|Canada|Chile|Colombia|Denmark|Egypt|Ethiopia|Finland|France|Germany|"
-    "Ghana|Greece|Hungary|India|Indonesia|Ireland|Israel|Italy|Japan|Kenya|Malaysia|Mexico|Morocco|Netherlands|"
+    "Ghana|Greece|Hungary|Iceland|India|Indonesia|Ireland|Israel|Italy|Japan|Kenya|Malaysia|Mexico|Morocco|"
     "New Zealand|Nigeria|Norway|Pakistan|Peru|Poland|Portugal|Russia|Singapore|South Africa|South Korea|Spain|Sweden|"
     "Switzerland|Thailand|Ukraine|Vietnam"
 )
@@ -56,16 +57,25 @@ LISTS: Mapping[str, tuple[str, ...]] = {
     "first-names": tuple(FIRST_NAMES.split()),
     "letters": tuple("abcdefghijklmnopqrstuvwxyz"),
 }
+# Values whose words mostly mean other things: to polish, what was won or weighs pounds, a name.
+DOUBTFUL: Mapping[str, frozenset[str]] = {
+    "currencies": frozenset({"won", "pounds", "rand"}),
+    "nationalities": frozenset({"Polish"}),
+}
 
 
 def values_of(given: str) -> tuple[str, ...]:
-    """The values that a built-in list, a range `2000..2024`, a file (one a line) or `a+b+c` stands for."""
+    """The values that a built-in list, a range `2000..2024`, a file or `a+b+c` stands for.
+
+    A file has one a line; lines that begin with a hash and a blank are comments.
+    """
     if given in LISTS:
         return LISTS[given]
     if span := _RANGE.fullmatch(given):
         return _numbers(given, int(span[1]), int(span[2]))
     if "+" not in given or Path(given).is_file():
-        return _checked(given, [line.text.strip() for line in read_lines(_file(given)) if line.text[0] != "#"])
+        lines = [line.text.strip() for line in read_lines(_file(given))]
+        return _checked(given, [line for line in lines if line != "#" and not line.startswith("# ")])
     return _checked(given, [value.strip() for value in given.split("+")])
 
 

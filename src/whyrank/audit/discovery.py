@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from whyrank.audit.bias import bias_studies
 from whyrank.audit.bias_asking import ask_bias
 from whyrank.audit.bias_result import BiasResult
+from whyrank.audit.bias_substitution import Substitution
 from whyrank.audit.discovery_classes import FEWEST, classes_of
 from whyrank.audit.discovery_evidence import Postings, evidence_study, evidence_surprises, postings_of
 from whyrank.audit.discovery_surprise import EVIDENCE, NULLS, Surprise, corrected
@@ -19,6 +21,7 @@ from whyrank.audit.discovery_tests import (
     value_surprises,
 )
 from whyrank.audit.discovery_words import Words, words_of
+from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ranker
 from whyrank.data import Collection
 from whyrank.data.term_table import TermTable
@@ -42,10 +45,11 @@ class Looking:
 
 
 class Discovery(NamedTuple):
-    """All that was tested, the surest surprises first, and what cannot be judged in this table."""
+    """All that was tested, the surest surprises first; what cannot be judged, or only with weights missing."""
 
     surprises: list[Surprise]
     unjudged: list[str]
+    notes: list[str]
 
     def sure(self, alpha: float = 0.05) -> list[Surprise]:
         """Those that stay after correction."""
@@ -67,7 +71,9 @@ def surprises(table: TermTable, looking: Looking | None = None) -> Discovery:
     ranked = corrected([surprise for each in tested for surprise in each.found], how.correction)
     if postings is not None:
         ranked = _with_studies(table, postings, words, ranked)
-    return Discovery(ranked, _merged([each for test in tested for each in test.unjudged]))
+    unjudged = _merged([each for test in tested for each in test.unjudged])
+    notes = _merged([each for test in tested for each in test.partly])
+    return Discovery(ranked, [f"cannot be judged: {line}" for line in unjudged], notes)
 
 
 def _classes(table: TermTable, how: Looking, words: Words) -> Iterator[Tested]:
@@ -78,7 +84,7 @@ def _classes(table: TermTable, how: Looking, words: Words) -> Iterator[Tested]:
     for group in groups:
         tested = value_surprises(table, group, how.permutations, how.seed)
         spreads = spread_surprises(table, group, how.permutations, how.seed, words)
-        yield Tested(tested.found + spreads, tested.unjudged)
+        yield Tested(tested.found + spreads, tested.unjudged, tested.partly)
 
 
 def _with_studies(table: TermTable, postings: Postings, words: Words, found: list[Surprise]) -> list[Surprise]:
@@ -94,7 +100,7 @@ def _merged(unjudged: Sequence[Unjudged]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for what, why in unjudged:
         reasons.setdefault(why, []).append(what)
-    return [f"cannot be judged: {', '.join(what)}: {why}" for why, what in reasons.items()]
+    return [f"{', '.join(what)}: {why}" for why, what in reasons.items()]
 
 
 def confirmed(
@@ -103,20 +109,39 @@ def confirmed(
 ) -> list[Surprise]:  # fmt: skip
     """Ask each study once; a surprise is confirmed where its value differs in the same direction after correction.
 
-    `limit` is the most templates of a study.
+    `limit` is the most templates of a study. A study that cannot be made has its reason in the outcome.
     """
-    asked: dict[str, BiasResult] = {}
+    asked: dict[str, BiasResult | str] = {}
     for study in dict.fromkeys(surprise.study for surprise in found):
+        reason = _refused(study)
+        if reason:
+            asked[study] = reason
+            continue
         [asked[study]] = ask_bias(study, ranker, collection, table=table, engine=engine, seed=seed, limit=limit)
     return [_judged(surprise, asked, alpha) for surprise in found]
 
 
-def _judged(surprise: Surprise, asked: Mapping[str, BiasResult], alpha: float) -> Surprise:
+def _refused(study: str) -> str:
+    """Why a study, or its class of values, cannot be made; empty where it can."""
+    try:
+        made = bias_studies.create(study)
+        _ = made.value_class if isinstance(made, Substitution) else None
+    except WhyrankError as error:
+        return str(error)
+    return ""
+
+
+def _judged(surprise: Surprise, asked: Mapping[str, BiasResult | str], alpha: float) -> Surprise:
     result = asked[surprise.study]
-    if not result.values:
-        unscored, unasked = "answered: the ranker has no finite scores", "asked: the collection has no templates"
-        return replace(surprise, outcome=f"not {unscored if result.nonfinite else unasked} for it")
-    row = result.value(surprise.value)
+    if isinstance(result, str):
+        return replace(surprise, outcome=f"not asked: {result}")
+    if not result.n_templates and not result.nonfinite:
+        return replace(surprise, outcome="not asked: the collection has no templates for it")
+    row = next((row for row in result.values if row.value.lower() == surprise.value.lower()), None)
+    if row is None and (not result.values or surprise.value.lower() in map(str.lower, result.unscored)):
+        return replace(surprise, outcome="not answered: the ranker has no finite scores for it")
+    if row is None:
+        return replace(surprise, outcome="not asked: a study takes it only from a file of values")
     p = "p undefined" if row.p_adjusted is None else f"p adj. {row.p_adjusted:.3g}"
     agrees = row.p_adjusted is not None and row.p_adjusted < alpha and row.effect * surprise.direction > 0
     within = "" if row.low is None or row.high is None else f" [{row.low:+.3g}, {row.high:+.3g}]"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -55,10 +57,11 @@ class Unjudged(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """Surprises, and what could not be judged."""
+    """Surprises, what could not be judged, and what was judged with some weights missing."""
 
     found: list[Surprise]
     unjudged: list[Unjudged]
+    partly: Sequence[Unjudged] = ()
 
 
 def value_surprises(table: TermTable, group: TermClass, permutations: int, seed: int) -> Tested:
@@ -71,7 +74,7 @@ def value_surprises(table: TermTable, group: TermClass, permutations: int, seed:
     weights, present = cells.weights[full], cells.present[full]
     study = _study(group, None)
     found = [_value(group, weights, one, study) for one in _against_rest(weights, permutations, seed)]
-    return Tested(found, _censored(table, group, present))
+    return Tested(found, [], _censored(table, group, present))
 
 
 def spread_surprises(
@@ -141,8 +144,8 @@ def cut_at(table: TermTable) -> int:
 
     Slices of audited terms have the facts of a table that was cut, and longer rows.
     """
-    top = table.facts.get("top")
-    return top if isinstance(top, int) and top >= np.diff(table.indptr).max(initial=0) else 0
+    tops = [top for name in ("top", "top_query") if isinstance(top := table.facts.get(name), int)]
+    return min(tops) if tops and min(tops) >= np.diff(table.indptr).max(initial=0) else 0
 
 
 def _against_rest(weights: Floats, permutations: int, seed: int) -> list[Compared]:
@@ -234,12 +237,19 @@ def _study(group: TermClass, term: str | None) -> str:
 
     The preset too where its queries are about that term: it has templates where a collection has no such query.
     """
-    values = {"values": "+".join(group.values)}
-    preset = PRESET_OF.get(group.name)
+    values, preset = {"values": _joined(group)}, PRESET_OF.get(group.name)
     if preset is not None and term in (None, PRESETS[preset].head):
         return str(Call(f"bias/{preset}", None, values if group.name == "years" else {}))
     rest = {"queries": "head", "head": term} if term else {}
     return str(Call("bias/substitution", None, values | rest))
+
+
+def _joined(group: TermClass) -> str:
+    """The values as a study takes them; of a file whose values have a plus, the file, else those without one."""
+    plain = [value for value in group.values if "+" not in value]
+    if len(plain) < len(group) and Path(group.name).is_file():
+        return group.name
+    return "+".join({value.casefold(): value for value in plain}.values())
 
 
 def _censored(table: TermTable, group: TermClass, present: Flags) -> list[Unjudged]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from shutil import which
+from subprocess import CalledProcessError
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection
 
 Run = Mapping[str, Mapping[str, float]]
+_GDEVAL = 4  # the highest grade that it takes
 
 
 @dataclass(frozen=True)
@@ -58,10 +62,7 @@ def evaluate(
     parsed = [measure_of(text) for text in measures]
     single = [row for name, run in runs.items() for row in _measured(collection, name, run, parsed)]
     rows = _grouped(single, groups) if groups else single
-    if baseline is not None and baseline not in {row.run for row in rows}:
-        raise WhyrankError(
-            f"the baseline {baseline!r} is not among the runs: {', '.join(dict.fromkeys(row.run for row in rows))}"
-        )
+    _check_baseline(baseline, rows, groups or {})
     return _compared(rows, baseline, correction, seed) if baseline else rows
 
 
@@ -82,10 +83,19 @@ def measure_of(text: str) -> Any:
         measure = ir_measures.parse_measure(text)
     except (NameError, ValueError, TypeError) as error:
         raise WhyrankError(f"measure {text!r}: {error}; write it as nDCG@10, RR(rel=2)@10 or AP@100") from None
+    _check_complete(text, measure)
     cutoff = measure.params.get("cutoff")
     if cutoff is not None and not (isinstance(cutoff, int) and cutoff > 0):
         raise WhyrankError(f"measure {text!r}: the cutoff after @ must be 1 or more")
     return measure
+
+
+def _check_complete(text: str, measure: Any) -> None:
+    """Some measures cannot do without a cutoff, or without a setting in brackets."""
+    if lacking := [n for n, known in measure.SUPPORTED_PARAMS.items() if known.required and n not in measure.params]:
+        asked = ",".join(f"{name}=..." for name in lacking if name != "cutoff")
+        way = (f"{measure.NAME}({asked})" if asked else text) + "@10" * ("cutoff" in lacking)
+        raise WhyrankError(f"measure {text!r} lacks its {' and '.join(lacking)}; write it as {way}")
 
 
 def _measured(collection: Collection, name: str, run: Run, measures: Sequence[Any]) -> list[Effectiveness]:
@@ -93,21 +103,49 @@ def _measured(collection: Collection, name: str, run: Run, measures: Sequence[An
 
     values: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
     given = {q: dict(docs) for q, docs in run.items()}
+    _check_gdeval(collection, run, measures)
     try:
         for metric in ir_measures.iter_calc(measures, collection.qrels, given):
             values[str(metric.measure)][metric.query_id] = float(metric.value)
     except Exception as error:  # a measure may need a program that is not there
-        names = ", ".join(map(str, measures))
+        names, why = ", ".join(map(str, measures)), " ".join(str(error).split())
+        if isinstance(error, CalledProcessError):
+            why = f"a program that it starts, {error.cmd[0]}, ended with code {error.returncode}"
         raise WhyrankError(
-            f"ir-measures cannot compute {names} here ({error}); leave out the one that fails"
+            f"ir-measures cannot compute {names} here ({why}); leave out the one that fails"
         ) from error
     return [_row(name, measure, per_query) for measure, per_query in values.items()]
+
+
+def _check_gdeval(collection: Collection, run: Run, measures: Sequence[Any]) -> None:
+    """Refuse beforehand what gdeval, a program behind ir-measures, would end at with lines of its own."""
+    if which("perl") is None:  # then it is not asked
+        return
+    cut = [m for m in measures if "cutoff" in m.params]
+    by_it = [m for m in cut if m.NAME == "ERR" or m.params.get("dcg") == "exp-log2"]
+    grades = (grade for docs in collection.qrels.values() for grade in docs.values())
+    numbered = all(re.fullmatch("[0-9]+", q) for q in (*collection.qrels, *run))
+    if by_it and not (numbered and max(grades, default=0) <= _GDEVAL):
+        what = f"is computed by gdeval, which takes query ids that are numbers and grades up to {_GDEVAL}"
+        raise WhyrankError(f"measure {str(by_it[0])!r} {what}; those of {collection.name} are others: leave it out")
 
 
 def _row(run: str, measure: str, per_query: Mapping[str, float]) -> Effectiveness:
     ordered = {q: per_query[q] for q in sorted(per_query)}
     mean = float(np.mean(list(ordered.values()))) if ordered else float("nan")
     return Effectiveness(run, measure, mean, len(ordered), ordered)
+
+
+def _check_baseline(baseline: str | None, rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> None:
+    if inside := [name for name, members in groups.items() if baseline in members]:
+        raise WhyrankError(
+            f"the baseline {baseline!r} is in the group {inside[0]!r}, which stands for its runs; "
+            "compare with the group, or with a run that is in none"
+        )
+    if baseline is not None and baseline not in {row.run for row in rows}:
+        raise WhyrankError(
+            f"the baseline {baseline!r} is not among the runs: {', '.join(dict.fromkeys(row.run for row in rows))}"
+        )
 
 
 def _check_groups(groups: Mapping[str, Sequence[str]], runs: Mapping[str, Run]) -> None:

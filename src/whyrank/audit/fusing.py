@@ -15,7 +15,7 @@ from whyrank.data import Collection
 from whyrank.rankers import rankers
 from whyrank.rankers.coordinate_ascent import RESTARTS, TOLERANCE, Fitted, fit
 from whyrank.rankers.fuse import Fuse, FusedRanker
-from whyrank.rankers.fused_weights import write_weights
+from whyrank.rankers.fused_weights import contents_of, write_weights
 
 DEPTH = 20  # candidates per training query, as Boytsov and Kolter, ECIR 2021, have it
 FITTED, EQUAL = "fitted", "equal weights"
@@ -68,7 +68,8 @@ def fit_fusion(
     facts = {"measure": measure, "dev": rows[-1].dev, "equal": rows[-2].dev, "held_out": rows[-1].test,
              "collection": split.dev.name, "queries": len(split.dev.queries), "depth": runner.depth,
              "restarts": restarts, "seed": seed, "tolerance": tolerance}  # fmt: skip
-    return Fusion(config, found, rows, facts | {"ascents": [ascent._asdict() for ascent in found.ascents]})
+    facts |= {"contents": contents_of(fused.parts), "ascents": [ascent._asdict() for ascent in found.ascents]}
+    return Fusion(config, found, rows, facts)
 
 
 def config_of(spec: str) -> Fuse:

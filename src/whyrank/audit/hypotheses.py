@@ -94,9 +94,21 @@ def _content(path: str) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+        _check_names(path, yaml.compose(text, yaml.SafeLoader))
+        return yaml.safe_load(text)
     except OSError as error:
         raise BadInput(path, f"cannot be read ({error.strerror or error})", _REMEDY) from None
     except (yaml.YAMLError, ValueError) as error:
         problem = " ".join(str(getattr(error, "problem", None) or error).split())
         raise BadInput(path, f"malformed YAML ({problem})", _REMEDY) from None
+
+
+def _check_names(path: str, node: Any) -> None:
+    """YAML itself would keep the last of two claims with one name, and drop the other."""
+    seen: list[str] = []
+    for key, _ in node.value if getattr(node, "id", "") == "mapping" else ():
+        if key.value in seen:
+            what = f"there are two hypotheses with the name {key.value!r}"
+            raise BadInput(path, what, "give each a name of its own", key.start_mark.line + 1)
+        seen.append(key.value)

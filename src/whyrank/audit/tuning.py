@@ -16,7 +16,7 @@ from whyrank.core.errors import WhyrankError
 from whyrank.core.progress import track
 from whyrank.core.protocols import Ranker
 from whyrank.core.seeds import generator
-from whyrank.data import Collection
+from whyrank.data import Collection, open_table
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.index import LexicalIndex
 from whyrank.rankers.lexical import LexicalRanker
@@ -69,13 +69,24 @@ def tune(spec: str, grid: Mapping[str, Sequence[Any]], split: Split, measure: st
     if twice := sorted(ranges.keys() & grid.keys()):
         raise WhyrankError(f"{twice[0]!r} is in the call string and in --grid; leave out one of the two")
     wanted = {**ranges, **grid}
-    combinations = list(_combinations(wanted or DEFAULT_GRIDS.get(call.name, {})))
-    if not combinations or not combinations[0]:
+    combinations = list(_combinations(wanted)) if wanted else _usual(call)
+    if not any(combinations):
         raise WhyrankError(f"there is no default grid for {call.name!r}; give one with --grid NAME=V1,V2,...")
     trials = [
         _trial(call, chosen, split, measure, runner) for chosen in track(combinations, "tuning", len(combinations))
     ]
     return sorted(trials, key=lambda trial: -trial.dev)
+
+
+def _usual(call: Call) -> list[dict[str, Any]]:
+    """The default grid; first what a table says of itself, whose own p_self is not added a second time."""
+    grid = dict(DEFAULT_GRIDS.get(call.name, {}))
+    if call.name != "model1" or not call.resource:
+        return list(_combinations(grid))
+    own = grid.keys() & open_table(call.resource).facts.keys()
+    if "p_self" in own:
+        del grid["p_self"]
+    return [*([{}] if own or DEFAULT_GRIDS["model1"].keys() & call.arguments.keys() else []), *_combinations(grid)]
 
 
 def split_queries(collection: Collection, share: float, seed: int) -> Split:

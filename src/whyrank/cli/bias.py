@@ -29,6 +29,7 @@ TableOption = Annotated[
 Top = Annotated[
     int, typer.Option("--top", metavar="N", help="Values to show of each study; all are in --out.", min=1)
 ]
+_NAMED = 5  # values that an error names
 _WITHOUT = ("pairs", "max_tokens", "tolerance", "by", "format", "sweep", "group")
 
 
@@ -65,7 +66,7 @@ def make_plan(request: Request, patterns: Sequence[str], table: str | None) -> B
     made = setup.make_studies(patterns, Catalogue(bias_studies), request, most_templates(request.limit))
     for note in made.notes:
         setup.say(f"note: {note}")
-    opened = open_table(table) if table is not None else None
+    opened = open_table(table, check=True) if table is not None else None
     collection = setup.open_collection(request.collection, request.strict)
     rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats, request.precision)
     engine = setup.make_engine(request.executor, request.batch_size, request.store)
@@ -85,13 +86,24 @@ def answered(plan: BiasPlan, correction: str) -> list[BiasResult]:
 
 
 def _check_answered(results: Sequence[BiasResult]) -> None:
-    """Raise an error where a ranker had templates and no score for any; the others' results are out by then."""
+    """Raise an error where a ranker has no template with all scores; the others' results are out by then."""
     from whyrank.core.errors import WhyrankError
 
     for name in dict.fromkeys(result.ranker for result in results):
         own = [result for result in results if result.ranker == name]
         if not any(result.n_templates for result in own) and any(result.nonfinite for result in own):
-            raise WhyrankError(f"ranker {name!r} has no finite score for any template; take one that scores any text")
+            raise WhyrankError(f"ranker {name!r} {_lacking(own)}; take one that scores any text")
+
+
+def _lacking(results: Sequence[BiasResult]) -> str:
+    """What a ranker did not score: any text, or some values, of which the most often missing are named."""
+    asked = [result for result in results if result.nonfinite]
+    if all(sum(result.unscored.values()) == result.nonfinite * result.n_values for result in asked):
+        return "has no finite score for any template"
+    lacking = {value: count for result in asked for value, count in result.unscored.items()}
+    most = sorted(lacking, key=lambda value: -lacking[value])
+    more = f" and {len(most) - _NAMED:,} more" if len(most) > _NAMED else ""
+    return f"has no template with a finite score for every value: it lacks {', '.join(most[:_NAMED])}{more}"
 
 
 def deltas_of(

@@ -113,9 +113,8 @@ def evaluate(
 
         tests = Tests(baseline, claims, grouped, correction, alpha, seed)
         _evaluate(opened, runs, measure or default_measures(opened), tests, out, json_)
-    setup.say(
-        f"{len(runs)} runs on {len(opened.qrels):,} judged queries of {opened.name}" + (f": {out}" if out else "")
-    )
+    judged = setup.plural(len(opened.qrels), "judged query", "judged queries")
+    setup.say(f"{setup.plural(len(runs), 'run')} on {judged} of {opened.name}" + (f": {out}" if out else ""))
 
 
 class Tests(NamedTuple):

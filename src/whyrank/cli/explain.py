@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +14,7 @@ from whyrank.cli import setup
 from whyrank.core.errors import UnknownName, WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.core.explanations import Explaining
+    from whyrank.core.explanations import Explaining, Explanation
     from whyrank.data import Collection
 
 SHOWN = 8
@@ -56,8 +57,9 @@ def explain(
     _check_count(texts or [], query_id, doc_id)
     opened = setup.open_collection(collection, strict)
     query, text = _asked(texts or [], opened, query_id, doc_id)
-    [asked] = setup.open_rankers([ranker], opened, analyzer, stats, precision)
-    found = _able(asked, ranker).explain(query, text)
+    typed = query_id is None and doc_id is None
+    [asked] = setup.open_rankers([ranker], opened, analyzer, stats, precision, typed)
+    found = _noted(_able(asked, ranker).explain(query, text))
     if json_:
         print(json.dumps({"ranker": asked.name, **found.as_json(top)}, indent=1, ensure_ascii=False))
     else:
@@ -67,6 +69,13 @@ def explain(
     for note in found.notes:
         setup.say(f"note: {note}")
     setup.say(f"score {found.score:.6g} by {asked.name}; collection {opened.name}")
+
+
+def _noted(found: Explanation) -> Explanation:
+    """With a note where there is nothing to show."""
+    if found.query_terms:
+        return found
+    return replace(found, notes=(*found.notes, "the query has no word that this ranker reads: all texts score alike"))
 
 
 def _check_count(texts: list[str], query_id: str | None, doc_id: str | None) -> None:

@@ -56,7 +56,9 @@ def main() -> None:
     except KeyboardInterrupt:  # in the moment before it is heard, or after
         code = INTERRUPTED
     if code == INTERRUPTED:  # the option parser turns Ctrl-C into this code
-        _stop("stopped; scores that were stored are kept, and the same command goes on from there", INTERRUPTED)
+        from whyrank.cli.stopping import left
+
+        _stop(f"stopped; {left()}", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -77,7 +77,7 @@ def rank(
         engine, tag = setup.make_engine(executor, batch_size, store), asked.name
         candidate_run = setup.open_run(opened, candidates, strict) if candidates else None
         run = _by_ranker(asked, opened, candidate_run, analyzer, depth, engine)
-        for line in setup.computed([asked]):
+        for line in (*setup.computed([asked]), *_undecided(run)):
             setup.say(f"note: {line}")
     _write(run, tag, out)
 
@@ -134,6 +134,17 @@ def _by_ranker(
             f"{ranker.name!r} has no finite score for any document, so there is no run; mend the ranker"
         )
     return run
+
+
+def _undecided(run: Run) -> list[str]:
+    """A line on the queries that give no order, such as those whose words the ranker drops or does not know."""
+    alike = [q for q, scores in run.items() if len(scores) > 1 and len(set(scores.values())) == 1]
+    if not alike:
+        return []
+    few = ", ".join(alike[:5]) + ", ..." * (len(alike) > 5)
+    whose = "its documents" if len(alike) == 1 else "their documents"
+    queries = f"{setup.plural(len(alike), 'query', 'queries')} ({few})"
+    return [f"{queries}: all of {whose} have the same score; perhaps the ranker knows no word of the query"]
 
 
 def _write(run: Run, tag: str, out: str | None) -> None:

@@ -91,7 +91,7 @@ def _bias_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue, 
     from whyrank.core.errors import WhyrankError
     from whyrank.data.term_table import open_table
 
-    opened = None if table is None else open_table(table)
+    opened = None if table is None else open_table(table, check=True)
     plan = make_plan(request, patterns, catalogue, most_templates(request.limit))
     if opened is not None and not any(map(is_bias, plan.studies.values())):
         raise WhyrankError("--table is for bias studies, and none of them is asked for; name one, such as 'bias/*'")

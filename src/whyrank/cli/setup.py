@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from whyrank.cli import stopping
+
 if TYPE_CHECKING:
     from whyrank.audit.catalogue import Catalogue, Options
     from whyrank.audit.thresholds import Candidates
@@ -56,15 +58,16 @@ def open_rankers(
     analyzer: str,
     stats: str | None,
     precision: str | None = None,
+    typed: bool = False,
 ) -> list[Ranker]:
-    """Make the rankers that are asked for, the bundled ones when none are."""
+    """Make the rankers that are asked for, the bundled ones when none are; `typed` as in `Setting`."""
     from whyrank.core.errors import UnknownName, WhyrankError
     from whyrank.rankers import Setting, open_ranker
     from whyrank.rankers.computing import PRECISIONS
 
     if precision is not None and precision not in PRECISIONS:
         raise UnknownName("value of --precision", precision, PRECISIONS)
-    setting = Setting(collection, analyzer, stats, precision)
+    setting = Setting(collection, analyzer, stats, precision, typed)
     found = [open_ranker(spec, setting) for spec in specs or BUNDLED_RANKERS]
     names = [ranker.name for ranker in found]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -88,6 +91,8 @@ def make_engine(executor: str, batch_size: int | None, store: str | None) -> Eng
     from whyrank.scoring import Engine, ScoreStore
     from whyrank.scoring import executor as executor_named
 
+    if store != "none":
+        stopping.keeps(stopping.SCORES)
     kept = None if store == "none" else ScoreStore(store or cache_folder() / "scores.sqlite")
     return Engine(kept, executor_named(executor), batch_size)
 

@@ -19,6 +19,8 @@ _BACKGROUND = "background: the share that the collection gives\n"
 
 def matrix(found: Explanation, top: int) -> None:
     """Print the strongest document terms, what all others give together, and what each query term adds."""
+    if not found.query_terms:
+        return
     chosen = found.strongest(top)
     more = len(found.strongest()) - len(chosen)
     header = ["query term", *(_header(found.document_terms[i]) for i in chosen.tolist())]

@@ -55,7 +55,7 @@ def show(table: TableFile, terms: Terms = None, top: Top = 10, json_: o.JsonOpti
     from whyrank.cli import show_tables
     from whyrank.data.term_table import open_table
 
-    opened = open_table(table, check=not terms)
+    opened = open_table(table, check=True)
     if terms:
         _check_known(opened, terms)
         show_tables.terms(opened, terms, top, json_)
@@ -124,12 +124,21 @@ def export(
 
 def _tell_settings(one: TermTable, other: TermTable) -> None:
     """What makes tables differ before their rankers do: other terms, or weak entries that one of them lacks."""
-    analyzers, thresholds = ([table.facts.get(name) for table in (one, other)] for name in ("analyzer", "threshold"))
+    from whyrank.audit.discovery_tests import cut_at
+
+    names = ("analyzer", "threshold", "renormalised")
+    analyzers, thresholds, sums = ([table.facts.get(name) for table in (one, other)] for name in names)
     if None not in analyzers and analyzers[0] != analyzers[1]:
         say(f"note: terms are made by {analyzers[0]} in A and by {analyzers[1]} in B: one word may be two terms")
     if thresholds[0] != thresholds[1]:
         begins = " and ".join("unknown" if low is None else f"{low}" for low in thresholds)
         say(f"note: entries of A and B begin at different weights ({begins}): what one lacks may lie below")
+    if (cuts := [cut_at(table) for table in (one, other)])[0] != cuts[1]:
+        most = " and ".join(f"{cut:,}" if cut else "any number" for cut in cuts)
+        say(f"note: query terms of A and B have so many entries at most: {most}; what one lacks may be weaker")
+    if sums[0] != sums[1]:
+        made = " and ".join("as learned" if by is None else f"with the sum 1 by {by} term" for by in sums)
+        say(f"note: weights of A and B are on different scales ({made})")
 
 
 def _synonyms(table: TermTable, out: str, threshold: float | None, top: int | None, both: bool, replace: bool) -> str:

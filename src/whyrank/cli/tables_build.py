@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from whyrank.cli import options as o
+from whyrank.cli import stopping
 from whyrank.cli.setup import plural, say
 from whyrank.cli.train import require_torch
 
@@ -63,7 +65,10 @@ Recall = Annotated[float, typer.Option("--recall", help="With --cascade: the low
 Sample = Annotated[
     int | None,
     typer.Option(
-        "--sample", metavar="N", help="With --cascade: pairs of a sample; 20,000, on a GPU 4,000,000.", min=1
+        "--sample",
+        metavar="N",
+        min=1,
+        help="With --cascade: pairs of a sample; 20,000, on a GPU 4,000,000, or what --recall takes.",
     ),
 ]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda; by default cuda where there is one.")]
@@ -133,6 +138,7 @@ def build(
     if prepare is not None:
         _prepare(asked, prepare, bits, not without_network)
         return
+    stopping.keeps(stopping.BLOCKS)
     _build(asked, str(out), how_of(device, precision, way, seconds)._replace(block=block), top)
 
 
@@ -209,7 +215,7 @@ def _tell(made: Built, out: str) -> None:
 
     proof = made.table.facts.get("certificate")
     if proof:
-        say(f"recall of at least {proof['recall']:.4f} with a probability of {proof['level']:.0%}")
+        say(_proven(proof, made.table.facts))
     if made.audit is not None:
         words = ", ".join(made.audit.facts["audited"])
         say(f"all weights of {words}: {audit_file(out)}")
@@ -217,3 +223,14 @@ def _tell(made: Built, out: str) -> None:
         say(f"note: no pair weighs {made.table.facts['threshold']:g} or more; take a smaller --threshold")
     say(f"{plural(len(made.table), 'entry', 'entries')} of {made.table.facts['pairs']:,} pairs: {out}")
     say(f"rank with it: --ranker bm25t:{out}")
+
+
+def _proven(proof: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """What a certificate says, and of which pairs: a table with the best of each query term has fewer."""
+    if proof["level"] == 1:
+        return "all pairs were scored, so none is missed"
+    short = f", not the {proof['asked']:g} that was asked for" if proof["recall"] < proof.get("asked", 0) else ""
+    pairs = f"pairs that weigh {facts['threshold']:g} or more{', before --top' if 'top' in facts else ''}"
+    return (
+        f"recall of at least {proof['recall']:.4f} of the {pairs}, with a probability of {proof['level']:.0%}{short}"
+    )

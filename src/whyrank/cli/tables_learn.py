@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whyrank.cli import options as o
-from whyrank.cli import tables_local, tables_parm
+from whyrank.cli import stopping, tables_local, tables_parm
 from whyrank.cli.setup import open_collection, plural, say
 from whyrank.cli.train import Sets, changed, require_torch
 
@@ -113,6 +113,7 @@ def em(
     opened = open_collection(collection, strict)
     bitext = make_bitext(opened, analyzer, ratio, fertility, symmetrise, sample, seed, relevant, most)
     _tell(bitext)
+    _tell_stop(checkpoint)
     table, _ = learn_em(
         bitext, iterations, null, threads, limit, held_out, stop, checkpoint, threshold, top, seed, check
     )
@@ -161,6 +162,7 @@ def _train_network(recipe: str, settings: list[str], seed: int | None, folder: P
     made = changed(recipe, settings)
     if made.architecture != ARCHITECTURE:
         raise WhyrankError(f"recipe {recipe!r} trains {made.architecture}; only {ARCHITECTURE} is a table")
+    stopping.keeps(stopping.TRAINING)
     train_seeds(prepare(made), folder, [made.seeds[0] if seed is None else seed], device, say)
 
 
@@ -172,13 +174,24 @@ def _check_name(out: str) -> None:
 
 
 def _tell(bitext: Bitext) -> None:
-    for what, words in (
-        ("queries_without_words", "queries have no word under this analyzer and are left out"),
-        ("texts_missing", "judged texts are not in the collection and are left out"),
+    for what, one, many in (
+        (
+            "queries_without_words",
+            "query has no word under this analyzer",
+            "queries have no word under this analyzer",
+        ),
+        ("texts_missing", "judged text is not in the collection", "judged texts are not in the collection"),
     ):
-        if bitext.facts[what]:
-            say(f"note: {bitext.facts[what]:,} {words}")
+        if count := bitext.facts[what]:
+            say(f"note: {plural(count, one, many)} and {'is' if count == 1 else 'are'} left out")
     say(f"{plural(len(bitext), 'pair')}, {plural(bitext.links, 'link')}")
+
+
+def _tell_stop(checkpoint: str | None) -> None:
+    if checkpoint:
+        stopping.keeps(f"the last whole iteration is kept in {checkpoint}")
+    else:
+        stopping.keeps_nothing("--checkpoint FILE keeps each iteration, and then the same command goes on from there")
 
 
 def _perplexities(table: TermTable) -> str:
@@ -186,6 +199,8 @@ def _perplexities(table: TermTable) -> str:
     trained, held = table.facts["perplexities"], table.facts.get("held_out_perplexities")
     found = f"perplexity {_series(trained)}"
     found += f", held out {_series(held)}" if held else ""
+    kept = table.facts["iterations"]
+    found += f"; kept: iteration {kept}, the best held out" if kept < len(trained) - 1 else ""
     gap = table.facts.get("float64_difference")
     return found + (f", double precision differs by {gap:.1e} at most" if gap is not None else "")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from whyrank.cli import options as o
+from whyrank.cli import stopping
 from whyrank.cli.setup import make_engine, say
 from whyrank.cli.train import Device, Seeds, Sets, changed, require_torch
 
@@ -81,15 +83,34 @@ def _check_places(network: Path | None, prepare: Path | None, bits: int, beside:
 
 def _recipe(name: str, target: str, collections: list[str] | None, settings: list[str]) -> Recipe:
     from whyrank.core.errors import WhyrankError
-    from whyrank.training.recipe import recipe_of
+    from whyrank.training.recipe import read_recipe, recipe_of
 
-    made = changed(name, settings)
+    old = read_recipe(name)
+    made = changed(name, [*_cleared(old, collections, settings), *settings])
     if not made.phases:
         return made
+    if collections and not made.data.get("without") and not any(s.startswith("data.without") for s in settings):
+        _say_free(old.data.get("without"))
     if made.data.get("target", target) != target:
         raise WhyrankError(f"--target {target}: the recipe is for {made.data['target']}; change it with --set")
     data = {**made.data, "target": target} | ({"collection": list(collections)} if collections else {})
     return recipe_of({**made.as_dict(), "data": data})
+
+
+def _cleared(old: Recipe, collections: list[str] | None, settings: list[str]) -> list[str]:
+    """Settings that go before the given ones: -c stands for all collections of a recipe, a preset for its phases."""
+    given = old.data if collections else {}
+    found = ["data.cut={}"] if isinstance(given.get("cut"), Mapping) else []
+    found += ["data.without=[]"] if given.get("without") else []
+    preset = any(setting.partition("=")[0].strip() == "phases.preset" for setting in settings)
+    return [*found, "phases={}"] if preset and old.phases else found
+
+
+def _say_free(names: str | Sequence[str] | None) -> None:
+    """A note on the collections that a recipe holds back, where that went with its own collections."""
+    if names:
+        listed = names if isinstance(names, str) else ", ".join(names)
+        say(f"note: -c: the recipe's data.without ({listed}) goes too; --set data.without=[NAME] holds texts back")
 
 
 def _save(folder: Path, prepared: ParmPrepared, bits: int, beside: Path | None) -> None:
@@ -104,6 +125,7 @@ def _save(folder: Path, prepared: ParmPrepared, bits: int, beside: Path | None) 
 def _train(prepared: ParmPrepared, network: Path, seeds: list[int], device: str) -> None:
     from whyrank.training.parm_running import train_parm
 
+    stopping.keeps(stopping.TRAINING)
     folders = train_parm(prepared, network, seeds, device, say)
     named = " ".join(f"-c {name}" for name in prepared.facts["collection"])
     words = f"--analyzer '{prepared.facts['analyzer']}' {named}"

@@ -135,7 +135,8 @@ def _give(
     """Print what is shown, and write it with all that was tested."""
     from whyrank.core.files import write_text
 
-    record = {"surprises": [s.as_dict() for s in shown], "unjudged": found.unjudged, "tests": len(found.surprises)}
+    notes = {"unjudged": found.unjudged, "notes": found.notes}
+    record = {"surprises": [s.as_dict() for s in shown], **notes, "tests": len(found.surprises)}
     if out:
         every = {"tested": [s.as_dict() for s in found.surprises]}
         write_text(out, json.dumps(record | every, indent=1) + "\n")
@@ -171,8 +172,9 @@ def _answers(shown: Sequence[Surprise]) -> str:
     """How many are confirmed, of those that the ranker answered, and how many could not be asked about."""
     answered = [s for s in shown if s.confirmed is not None]
     silent = len(shown) - len(answered)
-    lacking = f"; {silent} have no templates in the collection, or no scores" if silent else ""
-    return f"{sum(s.confirmed is True for s in answered)} of {len(answered)} asked about are confirmed{lacking}"
+    without = f"{silent} {'has' if silent == 1 else 'have'} no templates in the collection, no scores or no study"
+    told = f"{sum(s.confirmed is True for s in answered)} of {len(answered)} asked about are confirmed"
+    return f"{told}; {without}" if silent else told
 
 
 def _conclude(
@@ -183,7 +185,7 @@ def _conclude(
     absent = absent_entries(table)
     if absent:
         setup.say(f"note: {absent} are not in this table; how low a weight is cannot be judged")
-    for line in found.unjudged:
+    for line in (*found.notes, *found.unjudged):
         setup.say(f"note: {line}")
     told = f"; {_answers(shown)}" if run else ""
     setup.say(f"{setup.plural(len(found.sure(alpha)), 'surprise')} in {len(found.surprises):,} tests{told}: {name}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from whyrank.cli import stopping
 from whyrank.cli.setup import plural, say
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def _save(folder: Path, prepared: Prepared) -> None:
 def _train(prepared: Prepared, out: Path, seeds: list[int], device: str) -> None:
     from whyrank.training.running import train_seeds
 
+    stopping.keeps(stopping.TRAINING)
     folders = train_seeds(prepared, out, seeds, device, say)
     say(f"score with it: --ranker {prepared.recipe.architecture}:{folders[0]}")
 
@@ -121,7 +123,7 @@ def _train_trees(recipe: Recipe, out: Path | None, seeds: Any) -> None:
         raise WhyrankError("train: a tree ensemble trains in seconds; give --out FILE.txt instead of --prepare")
     if len(set(seeds)) > 1:
         raise WhyrankError("train: a tree ensemble is one file; give one --seed")
-    found = train_recipe(recipe.data, recipe.settings, out, seeds[0])
+    found = train_recipe(recipe.data, recipe.settings, out, seeds[0], replace=False)
     fit = f"{plural(found.trees, 'tree')} from {plural(found.queries, 'query', 'queries')}, nDCG@10 {found.ndcg:.4f}"
     say(f"{fit} on what they learned from: {out}")
     say(f"score with it: --ranker ltr:{out}")

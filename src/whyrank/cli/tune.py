@@ -119,9 +119,8 @@ def _search(
     if out:
         write_text(out, text + "\n")
     print(text) if json_ else _show(trials, measure)
-    best = (
-        f"best of {len(trials)} settings on {len(split.dev.queries):,} queries of {opened.name}: {trials[0].ranker}"
-    )
+    settings, queries = setup.plural(len(trials), "setting"), setup.plural(len(split.dev.queries), "query", "queries")
+    best = f"best of {settings} on {queries} of {opened.name}: {trials[0].ranker}"
     setup.say(best + (f"; all settings: {out}" if out else ""))
 
 
@@ -134,8 +133,9 @@ def _fit(
     use = found.save(out) if out else found.spec
     print(_json(found)) if json_ else _show_fusion(found, measure)
     each = f" for each of {settings:,} settings of the parts" if settings > 1 else ""
-    ascents, queries = setup.plural(len(found.fitted.ascents), "ascent"), len(split.dev.queries)
-    setup.say(f"best of {ascents}{each} on {queries:,} queries of {split.dev.name}: {use}")
+    ascents = setup.plural(len(found.fitted.ascents), "ascent")
+    queries = setup.plural(len(split.dev.queries), "query", "queries")
+    setup.say(f"best of {ascents}{each} on {queries} of {split.dev.name}: {use}")
 
 
 def _json(found: Fusion) -> str:

@@ -25,8 +25,23 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         _flush(beside)
         os.chmod(beside, 0o666 & ~_umask())  # mkstemp makes private files; results are ordinary ones
         os.replace(beside, target)
+    except OSError as error:
+        if type(error) is OSError and error.filename in (None, beside):  # a full disk; others name what is missing
+            raise _unwritable(path, error, "free the disk, or choose another place") from None
+        raise
     finally:
         Path(beside).unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary_room(remedy: str = "") -> Iterator[None]:
+    """Say in one line where a temporary file finds no room, and what may help."""
+    try:
+        yield
+    except OSError as error:
+        what = f"a temporary file cannot be written ({error.strerror or error})"
+        more = f"free the disk, or name another folder in TMPDIR{remedy}"
+        raise BadInput(tempfile.tempdir or "TMPDIR", what, more) from None
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
@@ -46,8 +61,8 @@ def _target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _unwritable(path: str | os.PathLike[str], error: OSError) -> BadInput:
-    return BadInput(path, f"cannot be written ({error.strerror or error})", "choose another place")
+def _unwritable(path: str | os.PathLike[str], error: OSError, remedy: str = "choose another place") -> BadInput:
+    return BadInput(path, f"cannot be written ({error.strerror or error})", remedy)
 
 
 def _beside(target: Path, given: str | os.PathLike[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,23 @@ def pruned(
         check_number("threshold", threshold, 0)
         keep &= table.weights >= np.float32(threshold)
     tops = [_top("top_query", top_query, rows, table, keep), _top("top_doc", top_doc, table.indices, table, keep)]
-    return kept(table, keep & tops[0] & tops[1])
+    facts = _pruned_facts(table.facts, threshold, {"top_query": top_query, "top_doc": top_doc})
+    return replace(kept(table, keep & tops[0] & tops[1]), facts=facts, trusted=True)
+
+
+def _pruned_facts(
+    facts: Mapping[str, Any], threshold: float | None, tops: Mapping[str, int | None]
+) -> dict[str, Any]:
+    """The facts with the limits that hold now: the highest threshold, and the fewest entries of each term."""
+    found = dict(facts)
+    if threshold is not None:
+        before = facts.get("threshold")
+        found["threshold"] = max(float(threshold), before if isinstance(before, int | float) else 0.0)
+    for name, most in tops.items():
+        if most is not None:
+            before = facts.get(name)
+            found[name] = min(int(most), before) if isinstance(before, int) else int(most)
+    return found
 
 
 def best_of_each(table: TermTable, most: int) -> Flags:
@@ -62,7 +78,8 @@ def renormalised(table: TermTable, by: str) -> TermTable:
         raise WhyrankError(f'renormalised by {by!r}: say "doc" or "query"')
     sums = np.bincount(groups[by], weights=table.weights)
     weights = table.weights / np.where(sums > 0, sums, 1)[groups[by]]
-    return replace(table, weights=weights.astype(np.float32), trusted=True)
+    facts = {**table.facts, "renormalised": by}
+    return replace(table, weights=weights.astype(np.float32), facts=facts, trusted=True)
 
 
 def with_self(table: TermTable, p_self: float, keep: str) -> TermTable:

@@ -46,6 +46,16 @@ def check_entries(table: TermTable) -> None:
         raise _wrong("a count is negative")
 
 
+def check_readable(table: TermTable) -> None:
+    """The part without which a compiled loop could read beyond a table or tell no number; hardly any time."""
+    check_weights(table.weights)
+    check_numbers(np.asarray(table.indices), len(table.doc_terms), "document")
+    sides = (("query", table.query_terms, table.query_numbers), ("document", table.doc_terms, table.doc_numbers))
+    for side, terms, numbers in sides:
+        if len(numbers) < len(terms):
+            check_terms(terms, side)
+
+
 def check_terms(terms: Sequence[str], side: str) -> None:
     """Raise an error for a vocabulary with an empty term, one that is given twice, or one that is no text."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from os import PathLike
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from whyrank.core.files import replacing
 from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_algebra import kept, self_entries
 
+_SPECIAL = re.compile(r"\[[A-Za-z]+\d*\]|</?[A-Za-z_]+\d*>")  # [CLS], [unused7], <s>, </s>, <mask>
 _TRIMMED = "".join(map(chr, range(33)))
 
 
@@ -31,7 +33,8 @@ def write_synonyms(
     """Write a synonym file in the format of Solr, which Lucene, Elasticsearch and OpenSearch read too.
 
     The format has no weights: only associations with a weight of at least `threshold` count, and of those the best
-    `top` of each query term. That a term is associated with itself is not written.
+    `top` of each query term. That a term is associated with itself is not written, nor are special pieces of a
+    tokenizer, such as [CLS], which no text has.
 
     Args:
         table: the associations; a term may have several words.
@@ -41,6 +44,7 @@ def write_synonyms(
         equivalent: write pairs `a, b` that count in both directions, instead of `a => a, b, c`.
         replace: write `a => b, c`, so that the engine no longer looks for `a` itself.
     """
+    table = _of_texts(table)
     chosen = kept(table, ~self_entries(table)).pruned(threshold, top)
     whole = chosen.pruned(vocabulary={t for terms in (table.query_terms, table.doc_terms) for t in terms if _fits(t)})
     lines = list(_pairs(whole) if equivalent else _mappings(whole, replace))
@@ -53,7 +57,7 @@ def write_expansions(
     table: TermTable, path: str | PathLike[str], threshold: float | None = None, top: int | None = None
 ) -> Written:
     """Write `{query term: [[document term, weight], ...]}` as JSON, a line per query term, largest weights first."""
-    chosen = table.pruned(threshold, top)
+    chosen = _of_texts(table).pruned(threshold, top)
     terms = [term for term, size in _sizes(chosen) if size]
     with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
         file.write("{")
@@ -63,6 +67,15 @@ def write_expansions(
             file.write(f"{',' if i else ''}\n{row}")
         file.write("\n}\n")
     return Written(len(terms), len(chosen), 0)
+
+
+def _of_texts(table: TermTable) -> TermTable:
+    """A table of word pieces without the special ones; a piece of a text has no letters between brackets."""
+    terms = {term for side in (table.query_terms, table.doc_terms) for term in side}
+    special = set(filter(_SPECIAL.fullmatch, terms))
+    if not special or not str(table.facts.get("analyzer")).startswith("wordpiece"):
+        return table
+    return table.pruned(vocabulary=terms - special)
 
 
 def escaped(term: str) -> str:

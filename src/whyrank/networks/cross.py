@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from whyrank.core.checks import check_number
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.pieces import Pieces
 from whyrank.networks.together import JointNetwork
@@ -25,6 +26,7 @@ class CrossNetwork(JointNetwork):
         self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, dropout: float = 0.1
     ) -> None:
         super().__init__(encoder, pieces, max_query, max_doc)
+        check_number("dropout", dropout, 0, 1)
         self.inner, self.outer = nn.Linear(encoder.width, encoder.width), nn.Linear(encoder.width, 1)
         self.dropout = nn.Dropout(dropout)
 

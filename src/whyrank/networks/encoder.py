@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from whyrank.core.errors import WhyrankError
+from whyrank.core.silence import silent
 from whyrank.networks.first import first_packed, first_padded, is_plain
 
 WORDS = "words"
@@ -125,9 +125,10 @@ class WordEncoder(Encoder):
 def load_encoder(source: str | Path, layers: Sequence[int] | None = None) -> Encoder:
     """Load a pre-trained encoder by hub id or path, from safetensors only; `layers` keeps some of its layers."""
     from transformers import AutoModel
+    from transformers.utils import logging as messages
 
     try:
-        with _silent():  # the report names the pooler, which none of our networks uses
+        with silent(messages):  # the report names the pooler, which none of our networks uses
             model = AutoModel.from_pretrained(str(source), use_safetensors=True, dtype=torch.float32, **_QUIET)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
@@ -163,23 +164,6 @@ def settings_of(encoder: Encoder) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in dropped} | {
         "model_type": encoder.model.config.model_type
     }
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """No progress bars and no reports of transformers."""
-    from transformers.utils import logging as messages
-
-    package: Any = messages  # the package does not type these functions
-    shown, level = package.is_progress_bar_enabled(), package.get_verbosity()
-    package.disable_progress_bar()
-    package.set_verbosity_error()
-    try:
-        yield
-    finally:
-        package.set_verbosity(level)
-        if shown:
-            package.enable_progress_bar()
 
 
 def _kept(model: Any, layers: Sequence[int] | None) -> Any:

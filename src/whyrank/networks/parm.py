@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from whyrank.core.checks import check_number
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import Network, is_network, load
@@ -37,6 +38,7 @@ class ParmNetwork(JointNetwork):
         super().__init__(encoder, pieces, max_query, max_doc)
         if head not in HEADS:
             raise UnknownName("head of parm", str(head), HEADS)
+        check_number("dropout", dropout, 0, 1)
         width = encoder.width
         self.head, self.dropout = head, nn.Dropout(dropout)
         if head == "deep":

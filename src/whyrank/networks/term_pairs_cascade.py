@@ -3,12 +3,15 @@
 The cut of the student's score is chosen on one sample and certified on another. Where the certificate falls short of
 the recall that was asked for, the cut is lowered, what is new is scored, and a new sample is drawn; the r-th
 certificate spends half of the error probability of the one before, so that whichever is the last one holds.
+
+How large a certificate's sample is follows from what was found, before any of it is drawn. Where it would have to be
+so large that scoring all pairs takes less, all are scored, and there is nothing to certify.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,24 +20,29 @@ import torch
 
 from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing, write_text
-from whyrank.core.protocols import Codes, Flags, Ints
+from whyrank.core.protocols import Codes, Flags
 from whyrank.core.seeds import generator
-from whyrank.networks.term_pairs_recall import Certificate, Tally, certificate
+from whyrank.networks.term_pairs_certifying import Terms, certify, told
+from whyrank.networks.term_pairs_drawing import AT_ONCE, Drawn
+from whyrank.networks.term_pairs_recall import Certificate, at_best, everything, needed
 from whyrank.networks.term_pairs_results import Entries, Results
 from whyrank.networks.term_pairs_running import (
     STORED,
     Clock,
     How,
     Say,
+    TimeIsUp,
     audits,
     blocks,
+    exhaustive,
     facts,
     part_of,
     remaining,
     scored,
+    timed,
 )
 from whyrank.networks.term_pairs_scorer import PairScorer
-from whyrank.networks.term_pairs_student import Exact, Student, term_states, train_student
+from whyrank.networks.term_pairs_student import Student, term_states, train_student
 from whyrank.networks.term_pairs_task import BROKEN, Task
 
 SAMPLE = {"cpu": 20_000, "cuda": 4_000_000}
@@ -42,73 +50,154 @@ ROUNDS = 4
 STATE, VECTORS = "cascade.json", "student.npz"
 _MARGIN = 1e-3  # student scores that may be on either side of the cut, whatever the order of sums
 _LOWER = 0.5  # by how much a cut that missed too much is lowered at least
+_LOWEST = -1e30  # a cut below all scores
 _SHARE = 0.02  # of the pairs, proposed where the sample has none that belongs
-_AT_ONCE, _WIDE = 4_000_000, 256  # pairs that are scored, and queries whose proposals are listed, at a time
+_SAMPLES = 4  # that a cascade draws at least: two for the student, for the cut, for the certificate
+_WIDE = 256  # queries whose proposals are listed at a time
 
 
-class Terms(NamedTuple):
-    """How many terms of each stratum have each query sequence, how many terms have each document sequence."""
+class _Run(NamedTuple):
+    """What all steps of a cascade need."""
 
-    query_of: Codes
-    doc_of: Codes
-    stratum: Codes
-    strata: int
+    task: Task
+    scorer: PairScorer
+    results: Results
+    how: How
+    say: Say
+    clock: Clock
+    exact: Drawn
+    terms: Terms
 
-    @classmethod
-    def of(cls, task: Task) -> Terms:
-        """Strata of query terms, which are in the order of their frequency: equally many terms in each."""
-        size = len(task.queries.of_term)
-        strata = min(task.settings.strata, size)
-        stratum = (np.arange(size, dtype=np.int64) * strata // size).astype(np.int32)
-        return cls(task.queries.of_term, task.docs.of_term, stratum, strata)
+    @property
+    def sample(self) -> int:
+        """Pairs of a sample, unless it takes more to show the recall."""
+        return self.task.settings.sample or SAMPLE[self.how.kind]
 
-    def found(self, queries: Codes, docs: Codes) -> Ints:
-        """How many pairs of terms stand behind pairs of sequences, by stratum."""
-        each, size = np.bincount(self.doc_of)[docs], int(self.query_of.max()) + 1
-        own = (self.query_of[self.stratum == s] for s in range(self.strata))
-        return np.array([int(np.bincount(some, minlength=size)[queries] @ each) for some in own], np.int64)
+    @property
+    def pairs(self) -> int:
+        """Pairs of terms."""
+        return len(self.terms.query_of) * len(self.terms.doc_of)
 
-    def pairs(self) -> Ints:
-        """How many pairs of terms there are, by stratum."""
-        return np.bincount(self.stratum, minlength=self.strata) * len(self.doc_of)
+    def error(self, round: int) -> float:
+        """The error probability of a round's certificate."""
+        return float((1 - self.task.settings.level) / 2 ** (round + 1))
+
+    def size(self, found: float, round: int) -> int:
+        """Pairs of a sample that can show the recall; a size that was asked for is kept."""
+        if self.task.settings.sample:
+            return self.sample
+        return max(self.sample, needed(self.pairs, found, self.task.settings.recall, self.error(round)))
 
 
 def run_cascade(task: Task, scorer: PairScorer, results: Results, how: How, say: Say) -> bool:
     """Propose, decide, certify; whether all is done."""
-    clock = Clock("cascade", task.pairs, how.seconds, say)
-    sample = task.settings.sample or SAMPLE[how.kind]
-
-    def exact(queries: Any, docs: Any) -> Any:
-        return scorer.pairs(np.asarray(queries), np.asarray(docs)).to(STORED[scorer.precision]).float().cpu().numpy()
-
-    student, cuts = _begun(task, scorer, exact, results, sample, say)
-    for round in range(ROUNDS):
-        if round == len(cuts):
-            pilot = _pilot(task, student, exact, sample)
-            cuts.append(min([choose_cut(*pilot, task.settings.recall, round), *(cut - _LOWER for cut in cuts[-1:])]))
-            _note(results, cuts)
-        if not _decided(task, scorer, student, cuts, results, clock, how):
+    clock = Clock("cascade", 0, how.seconds, say, results.seconds)
+    exact = Drawn(scorer, results, clock, AT_ONCE[how.kind])
+    run = _Run(task, scorer, results, how, say, clock, exact, Terms.of(task))
+    with timed(results, clock):
+        try:
+            return _all(run) if _begins_with_all(run) else _cascade(run)
+        except TimeIsUp:
             say(f"time is up after {clock.elapsed:.0f} s; the same command goes on")
             return False
-        proof = _certified(task, student, cuts[-1], exact, results.entries(), sample, round)
-        say(told(proof, task.settings.level))
-        if proof.recall >= task.settings.recall:
-            break
-    proposed = _proposed(student, cuts[-1])
-    say(f"{proposed:,} of {task.pairs:,} pairs proposed and scored, {clock.elapsed:.1f} s")
-    proved = proof.facts() | {"level": task.settings.level, "rounds": len(cuts)}
-    found = facts(scorer, task, task.pairs, clock.elapsed)
-    results.log(found | {"cuts": cuts, "proposed": proposed, "sample": sample, "certificate": proved})
-    for name in (VECTORS, STATE):
-        (results.folder / name).unlink(missing_ok=True)
+
+
+def _cascade(run: _Run) -> bool:
+    student, cuts = _begun(run)
+    pilot = cache(lambda: _pilot(run, student))
+    if not cuts and pilot() is None:
+        run.say(
+            f"samples that show a recall of {run.task.settings.recall:g} cost more than all pairs: all are scored"
+        )
+        return _all(run)
+    if not cuts:
+        _cut(run, cuts, pilot())
+    proof = _round(run, student, cuts)
+    while proof is None or not _ends(run, proof, len(cuts)):
+        _cut(run, cuts, pilot() if proof else None)
+        proof = _round(run, student, cuts)
+    _finish(run, student, cuts, proof)
     return True
 
 
-def told(proof: Certificate, level: float) -> str:
-    """A certificate in one line; `level` holds for all rounds together."""
-    worst = min(bound.recall for bound in proof.strata)
-    draws = f"{proof.whole.tally.missed:,} of {proof.whole.tally.drawn:,} draws missed"
-    return f"recall >= {proof.recall:.4f} at {level:.0%} (worst stratum {worst:.4f}; {draws})"
+def _cut(run: _Run, cuts: list[float], pilot: tuple[Any, Flags] | None) -> None:
+    """Add the next cut: below all scores, where there is no sample to choose it on."""
+    chosen = _LOWEST if pilot is None else choose_cut(*pilot, run.task.settings.recall, len(cuts))
+    cuts.append(min([chosen, *(cut - _LOWER for cut in cuts[-1:])]))
+    _note(run.results, cuts)
+    run.exact.forget()
+
+
+def _ends(run: _Run, proof: Certificate, rounds: int) -> bool:
+    """Whether a certificate is the last one: it is enough, or no sample of this size can be enough."""
+    asked, drawn = run.task.settings.recall, run.task.settings.sample
+    if proof.recall >= asked or rounds >= ROUNDS:
+        return True
+    return drawn is not None and at_best(run.pairs, _likely(proof), drawn, run.error(rounds)) < asked
+
+
+def _likely(proof: Certificate) -> float:
+    """How many pairs belong: those found, and as many missed as the sample says."""
+    pairs, found, drawn, missed = proof.whole.tally
+    return found + pairs * missed / drawn
+
+
+def _finish(run: _Run, student: Student, cuts: list[float], proof: Certificate) -> None:
+    """Say and log how it went, and forget the student."""
+    settings, proposed = run.task.settings, _proposed(student, cuts[-1])
+    run.say(f"{proposed:,} of {run.task.pairs:,} pairs proposed and scored, {run.clock.spent:.1f} s")
+    if proof.recall < settings.recall:
+        run.say(_short(run, proof))
+    level = {"level": settings.level} if proof.strata else {}
+    proved = proof.facts() | level | {"asked": settings.recall, "rounds": len(cuts)}
+    found = facts(run.scorer, run.task, "cascade", proposed, run.clock.spent)
+    run.results.log(found | {"cuts": cuts, "proposed": proposed, "sample": run.sample, "certificate": proved})
+    run.exact.forget()
+    for name in (VECTORS, STATE):
+        (run.results.folder / name).unlink(missing_ok=True)
+
+
+def _short(run: _Run, proof: Certificate) -> str:
+    """That a certificate shows less than was asked for, and what may help."""
+    asked, drawn = run.task.settings.recall, run.task.settings.sample
+    enough = needed(run.pairs, _likely(proof), asked, run.error(0))
+    larger = drawn is not None and drawn < enough and _SAMPLES * enough < run.task.pairs
+    remedy = f"take --sample {enough}" if larger else "leave out --cascade to score all pairs"
+    return f"note: the recall that is shown, {proof.recall:.4f}, is below --recall {asked:g}; {remedy}"
+
+
+def _begins_with_all(run: _Run) -> bool:
+    """Whether all pairs are to be scored: a run before this one said so, or samples would be as many."""
+    file = run.results.folder / STATE
+    if file.exists():
+        return _says_all(file)
+    if run.task.pairs > _SAMPLES * run.sample:
+        return False
+    run.results.clear()
+    run.say(f"the samples of a cascade have {_SAMPLES * run.sample:,} pairs, no fewer than there are: all are scored")
+    return True
+
+
+def _says_all(file: Path) -> bool:
+    try:
+        return bool(json.loads(file.read_text(encoding="utf-8"))["all"])
+    except BROKEN:
+        return False
+
+
+def _all(run: _Run) -> bool:
+    """Score every pair: nothing is missed then, and nothing to certify."""
+    file, seconds = run.results.folder / STATE, run.how.seconds
+    write_text(file, json.dumps({"cuts": [], "all": True}) + "\n")
+    (run.results.folder / VECTORS).unlink(missing_ok=True)
+    run.exact.forget()
+    run.results.spend(run.clock.spent)
+    how = run.how._replace(seconds=None if seconds is None else max(0.0, seconds - run.clock.elapsed))
+    proved = everything(run.pairs).facts() | {"asked": run.task.settings.recall, "rounds": 1}
+    done = exhaustive(run.task, run.scorer, run.results, how, run.say, {"certificate": proved})
+    if done:
+        file.unlink()
+    return done
 
 
 def choose_cut(scores: Any, belongs: Flags, recall: float, round: int = 0) -> float:
@@ -120,48 +209,21 @@ def choose_cut(scores: Any, belongs: Flags, recall: float, round: int = 0) -> fl
     return float(inside[min(allowed, len(inside) - 1)]) - _MARGIN
 
 
-def certify(
-    terms: Terms, found: Entries, exact: Exact, threshold: float, sample: int, error: float,
-    rng: np.random.Generator, proposed: Callable[[Any, Any], Flags] | None = None,
-) -> Certificate:  # fmt: skip
-    """Draw pairs of terms, each with the same chance, and bound the recall of what was found.
-
-    A drawn pair is missed when it belongs (`exact` gives the threshold or more), is not among those found, and was
-    not surely `proposed`: what was proposed and left out has been decided on.
-    """
-    asked, told_ = (rng.integers(len(side), size=sample) for side in (terms.query_of, terms.doc_of))
-    query, doc = terms.query_of[asked].astype(np.int64), terms.doc_of[told_].astype(np.int64)
-    known = np.sort(found.queries.astype(np.int64) << 32 | found.docs)
-    missed = (exact(query, doc) >= threshold) & ~_among(query << 32 | doc, known)
-    if proposed is not None:
-        missed[missed] = ~proposed(query[missed], doc[missed])
-    stratum = terms.stratum[asked]
-    drawn, hits = (np.bincount(stratum[some], minlength=terms.strata) for some in (slice(None), missed))
-    columns = (terms.pairs(), terms.found(found.queries, found.docs), drawn, hits)
-    return certificate([Tally(*map(int, row)) for row in zip(*columns, strict=True)], error)
-
-
-def _among(keys: Ints, known: Ints) -> Flags:
-    if not len(known):
-        return np.zeros(len(keys), np.bool_)
-    found: Flags = known[np.searchsorted(known, keys).clip(max=len(known) - 1)] == keys
-    return found
-
-
-def _begun(
-    task: Task, scorer: PairScorer, exact: Exact, results: Results, sample: int, say: Say
-) -> tuple[Student, list[float]]:
+def _begun(run: _Run) -> tuple[Student, list[float]]:
     """The student and the cuts so far; a stopped run goes on with its own."""
-    file = results.folder / VECTORS
-    if file.exists() and (results.folder / STATE).exists():
-        return _kept(results.folder, scorer.device)
-    results.clear()
+    task, scorer, folder = run.task, run.scorer, run.results.folder
+    file = folder / VECTORS
+    if file.exists() and (folder / STATE).exists():
+        return _kept(folder, scorer.device)
+    run.results.clear()
     states = [term_states(scorer.network, side.sequences, scorer.device) for side in (task.queries, task.docs)]
-    made = train_student((states[0], states[1]), exact, task.settings.threshold, sample, task.settings.seed)
+    made = train_student((states[0], states[1]), run.exact, task.settings.threshold, run.sample, task.settings.seed)
     with replacing(file) as beside, open(beside, "wb") as out:
         np.savez(out, allow_pickle=False, **{name: part.cpu().numpy() for name, part in made._asdict().items()})
-    _note(results, [])
-    say(f"student of {2 * sample:,} pairs")
+    _note(run.results, [])
+    run.exact.forget()
+    run.say(f"student of {2 * run.sample:,} pairs")
+    run.clock.lap()
     return made, []
 
 
@@ -179,39 +241,82 @@ def _note(results: Results, cuts: list[float]) -> None:
     write_text(results.folder / STATE, json.dumps({"cuts": cuts}) + "\n")
 
 
-def _pilot(task: Task, student: Student, exact: Exact, sample: int) -> tuple[Any, Flags]:
-    """A sample of pairs to choose the cut on: the student's scores, and which pairs belong."""
-    rng = generator(task.settings.seed, "cascade cut")
-    sides = (task.queries.sequences, task.docs.sequences)
-    query, doc = (rng.integers(len(side), size=sample) for side in sides)
-    return student.pairs(query, doc).cpu().numpy(), exact(query, doc) >= task.settings.threshold
+def _pilot(run: _Run, student: Student) -> tuple[Any, Flags] | None:
+    """A sample of pairs to choose the cut on: the student's scores, and which pairs belong.
+
+    None where the samples that can show the recall cost more than scoring all pairs.
+    """
+    run.clock.check()
+    scores, belongs = _drawn(run, student, run.sample)
+    size = run.size(float(belongs.mean()) * run.pairs, 0)
+    if size > run.sample and 2 * size > run.task.pairs:  # this one and that of the certificate
+        return None
+    if size > run.sample:
+        run.say(f"samples of {size:,} pairs, so that a recall of {run.task.settings.recall:g} can be shown")
+        more = _drawn(run, student, size - run.sample, "more")
+        scores, belongs = (np.concatenate(both) for both in zip((scores, belongs), more, strict=True))
+    run.clock.lap()
+    return scores, belongs
 
 
-def _decided(
-    task: Task, scorer: PairScorer, student: Student, cuts: list[float], results: Results, clock: Clock, how: How
-) -> bool:
-    """Score what is proposed between the last two cuts; whether all is scored."""
-    round = len(cuts) - 1
-    high = np.inf if round == 0 else cuts[-2]
-    left = remaining(task, results.done(round))
-    clock.progress.total = clock.progress.done + len(left) * len(task.docs.sequences)
-    for block in blocks(left, _queries_at_once(task, student, cuts[-1], how)):
-        if clock.over:
-            return False
+def _drawn(run: _Run, student: Student, size: int, *more: str) -> tuple[Any, Flags]:
+    rng = generator(run.task.settings.seed, "cascade cut", *more)
+    sides = (run.task.queries.sequences, run.task.docs.sequences)
+    query, doc = (rng.integers(len(side), size=size) for side in sides)
+    some = blocks(np.arange(size, dtype=np.int32), AT_ONCE[run.how.kind])
+    scores = np.concatenate([student.pairs(query[at], doc[at]).cpu().numpy() for at in some])
+    return scores, run.exact(query, doc) >= run.task.settings.threshold
+
+
+def _round(run: _Run, student: Student, cuts: list[float]) -> Certificate | None:
+    """Decide on what the last cut proposes, and certify it; None where scoring the rest costs less than that."""
+    _decide(run, student, cuts)
+    run.clock.check()
+    round, task = len(cuts) - 1, run.task
+    if _is_all(run, student, cuts):
+        proof = everything(run.pairs)
+    else:
+        found = run.results.entries()
+        size = run.size(int(run.terms.found(found.queries, found.docs).sum()), round)
+        if size > run.sample and 2 * size > task.pairs - _proposed(student, cuts[-1]):
+            run.say(f"a sample of {size:,} pairs would be needed; the pairs that are left cost less: they are scored")
+            return None
+        proof = _certified(run, student, cuts[-1], found, size, round)
+    run.say(told(proof, task.settings.level))
+    return proof
+
+
+def _is_all(run: _Run, student: Student, cuts: list[float]) -> bool:
+    """Whether each pair has surely been proposed; not looked at closely where few of them have."""
+    if cuts[-1] == _LOWEST:
+        return True
+    if len(cuts) == 1 and run.clock.progress.done < run.task.pairs:
+        return False
+    return _proposed(student, cuts[-1] + _MARGIN) == run.task.pairs
+
+
+def _decide(run: _Run, student: Student, cuts: list[float]) -> None:
+    """Score what is proposed between the last two cuts, and what may be on either side of the upper one."""
+    task, scorer, clock, round = run.task, run.scorer, run.clock, len(cuts) - 1
+    high = np.inf if round == 0 else cuts[-2] + _MARGIN
+    left, asked, before = remaining(task, run.results.done(round)), 0, clock.progress.done
+    for block in blocks(left, _queries_at_once(student, cuts[-1], run.how)):
+        clock.check()
         query, doc = _proposals(student, block, cuts[-1], high)
         weights = scorer.pairs(query, doc).to(STORED[scorer.precision]).cpu()
         kept = (weights.float() >= task.settings.threshold).numpy()
         found = [(query[kept], doc[kept], weights.numpy()[kept])]
-        results.add(part_of(round, block, found, *_slices(task, scorer, block, round)))
-        clock.step(len(block) * len(task.docs.sequences))
-    return True
+        run.results.add(part_of(round, block, found, *_slices(task, scorer, block, round)), clock.spent)
+        asked += len(block)
+        clock.progress.total = before + (clock.progress.done + len(query) - before) * len(left) // asked
+        clock.step(len(query))
 
 
-def _queries_at_once(task: Task, student: Student, cut: float, how: How) -> int:
+def _queries_at_once(student: Student, cut: float, how: How) -> int:
     """Queries of a block: so many that their proposals fill the device."""
     some = np.linspace(0, len(student.queries) - 1, 64).astype(np.int64)
     each = float((student.scores(some) >= cut).sum(1).float().mean())
-    return max(1, int((how.block or _AT_ONCE if how.kind == "cuda" else 1 << 14) / max(each, 1.0)))
+    return max(1, int((how.block or AT_ONCE[how.kind]) / max(each, 1.0)))
 
 
 def _proposals(student: Student, queries: Codes, low: float, high: float) -> tuple[Any, Any]:
@@ -240,12 +345,9 @@ def _slices(task: Task, scorer: PairScorer, queries: Codes, round: int) -> tuple
     return part.audited, part.slices
 
 
-def _certified(
-    task: Task, student: Student, cut: float, exact: Exact, found: Entries, sample: int, round: int
-) -> Certificate:
+def _certified(run: _Run, student: Student, cut: float, found: Entries, size: int, round: int) -> Certificate:
     def proposed(query: Any, doc: Any) -> Flags:
         return (student.pairs(query, doc) >= cut + _MARGIN).cpu().numpy()
 
-    rng = generator(task.settings.seed, "certificate", str(round))
-    error = (1 - task.settings.level) / 2 ** (round + 1)
-    return certify(Terms.of(task), found, exact, task.settings.threshold, sample, error, rng, proposed)
+    settings, rng = run.task.settings, generator(run.task.settings.seed, "certificate", str(round))
+    return certify(run.terms, found, run.exact, settings.threshold, size, run.error(round), rng, proposed)

@@ -52,6 +52,9 @@ class Certificate(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """The certificate as plain values."""
+        if not self.strata:
+            rule = "all pairs were scored"
+            return {"recall": self.recall, "level": self.level, "rule": rule, "pairs": self.whole.tally.pairs}
         strata = [bound.tally._asdict() | {"recall": bound.recall} for bound in self.strata]
         rule = "Clopper-Pearson; half of the error on all pairs, half in equal shares on the strata"
         return {
@@ -68,6 +71,37 @@ def certificate(strata: Sequence[Tally], error: float = 1 - LEVEL) -> Certificat
     whole = Tally(*(sum(column) for column in zip(*strata, strict=True)))
     bounds = [bound(tally, error / (2 * len(strata))) for tally in strata]
     return Certificate(1 - error, bound(whole, error / 2), bounds)
+
+
+def everything(pairs: int) -> Certificate:
+    """What there is to say where all pairs were scored: nothing was missed."""
+    return Certificate(1.0, Bound(Tally(pairs, 0, 0, 0), 0.0, 1.0), [])
+
+
+def needed(pairs: int, found: float, recall: float, error: float) -> int:
+    """How many draws are enough for a recall with half of the error on all pairs; `pairs` where so few are not.
+
+    Enough, if half of what may be missed is missed, and one standard deviation more of it is drawn than expected.
+    """
+    rate = found * (1 - recall) / recall / pairs
+    low, high = 0, 1
+    while high < pairs and not _prove(high, rate, error / 2):
+        low, high = high, 2 * high
+    while high - low > 1 + high // 100:  # per cent are near enough
+        middle = (low + high) // 2
+        low, high = (low, middle) if _prove(middle, rate, error / 2) else (middle, high)
+    return min(high, pairs)
+
+
+def _prove(drawn: int, rate: float, error: float) -> bool:
+    expected = drawn * rate / 2
+    hits = math.ceil(expected + math.sqrt(expected))
+    return hits < drawn and incomplete_beta(hits + 1, drawn - hits, rate) >= 1 - error
+
+
+def at_best(pairs: int, found: float, drawn: int, error: float) -> float:
+    """The largest recall that so many draws can show, when none of them is missed."""
+    return _recall(found, upper_rate(0, drawn, error / 2) * pairs)
 
 
 def bound(tally: Tally, error: float) -> Bound:

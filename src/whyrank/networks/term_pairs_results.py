@@ -20,7 +20,7 @@ from whyrank.core.protocols import Codes, Ints
 from whyrank.networks.term_pairs_task import BROKEN
 
 MEGABYTES = 15
-LOG = "run.json"
+LOG, SPENT = "run.json", "spent.json"
 _OTHER = "remove the folder, or name another one"
 _AGAIN = "copy all of its files again, or remove it and score the folder again"
 
@@ -95,9 +95,11 @@ class Results:
         """Numbers of the queries that are finished."""
         return {int(q) for part in self.parts() if part.round == round for q in part.queries}
 
-    def add(self, part: Part) -> None:
-        """Keep the entries of a block."""
+    def add(self, part: Part, seconds: float | None = None) -> None:
+        """Keep the entries of a block, and how many seconds all blocks took so far."""
         self._write(f"block-{part.round}-{int(part.queries[0]):07}.npz", part)
+        if seconds is not None:
+            self.spend(seconds)
 
     def parts(self) -> Iterator[Part]:
         """All that is kept so far."""
@@ -144,10 +146,24 @@ class Results:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
+    @property
+    def seconds(self) -> float:
+        """How long the parts of an unfinished run took so far."""
+        try:
+            return max(0.0, float(json.loads((self.folder / SPENT).read_text(encoding="utf-8"))["seconds"]))
+        except BROKEN:
+            return 0.0
+
+    def spend(self, seconds: float) -> None:
+        """Note how long an unfinished run took so far, where it has left anything to go on with."""
+        if any(self.folder.iterdir()):
+            write_text(self.folder / SPENT, json.dumps({"seconds": round(seconds, 2)}) + "\n")
+
     def log(self, facts: dict[str, Any]) -> None:
         """Note how the results came about."""
         content = {"identity": self.identity, **self._about, **facts}
         write_text(self.folder / LOG, json.dumps(content, indent=2) + "\n")
+        (self.folder / SPENT).unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob("*-*.npz"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,12 +43,16 @@ class How(NamedTuple):
         return "cuda" if self.device.startswith("cuda") else "cpu"
 
 
+class TimeIsUp(Exception):
+    """The time of a run is over; what is done is kept."""
+
+
 class Clock:
     """When to stop, and a line on the progress now and then."""
 
-    def __init__(self, what: str, total: int, seconds: float | None, say: Say) -> None:
-        """Start counting."""
-        self.progress = Progress(what, total, unit="pairs")
+    def __init__(self, what: str, total: int, seconds: float | None, say: Say, before: float = 0.0) -> None:
+        """Start counting; `before`: seconds that a run took until it was stopped."""
+        self.progress, self._before = Progress(what, total, unit="pairs"), before
         self._start = self._told = self._last = time.monotonic()
         self._seconds, self._say, self._longest = seconds, say, 0.0
 
@@ -64,10 +69,14 @@ class Clock:
     def count(self, pairs: int) -> None:
         """So many more pairs are scored, maybe in the middle of a block."""
         self.progress.step(pairs)
+        self.tell(self.progress, self.elapsed)
+
+    def tell(self, progress: Progress, seconds: float) -> None:
+        """Say a line now and then about what has been going on for so long."""
         now = time.monotonic()
         if not sys.stderr.isatty() and now - self._told > _QUIET:
             self._told = now
-            self._say(self.progress.line(now - self._start))
+            self._say(progress.line(seconds))
 
     @property
     def elapsed(self) -> float:
@@ -75,9 +84,19 @@ class Clock:
         return time.monotonic() - self._start
 
     @property
+    def spent(self) -> float:
+        """Seconds of all parts of a run that was stopped and goes on."""
+        return self._before + self.elapsed
+
+    @property
     def over(self) -> bool:
         """Whether the time is up before one more step would end."""
         return self._seconds is not None and self.elapsed + self._longest > self._seconds
+
+    def check(self) -> None:
+        """Raise `TimeIsUp` where it is."""
+        if self.over:
+            raise TimeIsUp
 
     @property
     def rate(self) -> float:
@@ -101,34 +120,46 @@ def run(task: Task, network: Network, results: Results, how: How, say: Say = pri
             from whyrank.networks.term_pairs_cascade import run_cascade
 
             return run_cascade(task, scorer, results, how, say)
-        return _exhaustive(task, scorer, results, how, say)
+        return exhaustive(task, scorer, results, how, say)
     finally:
         results.pack(most=task.settings.most if results.finished else None)  # a certificate counts all that was found
 
 
-def _exhaustive(task: Task, scorer: PairScorer, results: Results, how: How, say: Say) -> bool:
-    left = remaining(task, results.done())
-    docs = len(task.docs.sequences)
-    clock = Clock("scoring pairs", len(left) * docs, how.seconds, say)
-    with clock.progress:
+def exhaustive(
+    task: Task, scorer: PairScorer, results: Results, how: How, say: Say, more: dict[str, Any] | None = None
+) -> bool:
+    """Score every pair that is left; whether all is done. `more` is for the log."""
+    left, docs = remaining(task, results.done()), len(task.docs.sequences)
+    clock = Clock("scoring pairs", len(left) * docs, how.seconds, say, results.seconds)
+    with clock.progress, timed(results, clock):
         for block in paced(left, docs, clock, how):
             if clock.over:
                 say(f"time is up after {clock.progress.done:,} pairs; the same command goes on")
                 return False
-            results.add(scored(task, scorer, block, clock.count).best(task.settings.most))
+            results.add(scored(task, scorer, block, clock.count).best(task.settings.most), clock.spent)
             clock.lap()
     say(f"{clock.progress.done:,} pairs in {clock.elapsed:.1f} s ({clock.rate:,.0f} pairs/s)")
-    results.log(facts(scorer, task, clock.progress.done, clock.elapsed))
+    results.log(facts(scorer, task, "exhaustive", task.pairs, clock.spent) | (more or {}))
     return True
 
 
-def facts(scorer: PairScorer, task: Task, pairs: int, seconds: float) -> dict[str, Any]:
-    """What a log says about a run."""
+@contextmanager
+def timed(results: Results, clock: Clock) -> Iterator[None]:
+    """Note the seconds of a run that is stopped, however that comes about."""
+    try:
+        yield
+    finally:
+        if not results.finished:
+            results.spend(clock.spent)
+
+
+def facts(scorer: PairScorer, task: Task, method: str, scored: int, seconds: float) -> dict[str, Any]:
+    """What a log says about a run: of the pairs of a task, how many the network has decided on, and how fast."""
     device = torch.cuda.get_device_name(scorer.device) if scorer.device.startswith("cuda") else "CPU"
     return {
-        "method": task.settings.method, "device": device, "torch": torch.__version__, "way": scorer.way,
-        "precision": scorer.precision, "tokens": scorer.tokens, "pairs": pairs, "seconds": round(seconds, 2),
-        "pairs_per_second": round(pairs / max(seconds, 1e-9)),
+        "method": method, "device": device, "torch": torch.__version__, "way": scorer.way,
+        "precision": scorer.precision, "tokens": scorer.tokens, "pairs": task.pairs, "scored": scored,
+        "seconds": round(seconds, 2), "pairs_per_second": round(scored / max(seconds, 1e-9)),
     }  # fmt: skip
 
 

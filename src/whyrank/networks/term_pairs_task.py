@@ -44,7 +44,7 @@ class Settings:
         recall: of a cascade, the lower bound that is aimed at.
         level: the probability with which that bound holds.
         strata: groups of query terms by frequency, each with a bound of its own.
-        sample: pairs in each of the cascade's samples; by default as many as suit the device.
+        sample: pairs in each of the cascade's samples; by default as many as suit device and recall.
         seed: of the samples and of the student.
         top: so many document terms of each query term are kept at most, the best ones.
     """

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from whyrank.core.checks import check_number
 from whyrank.networks.chunks import ChunkedNetwork, first_states
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.pieces import Pieces
@@ -30,6 +31,7 @@ class VanillaNetwork(ChunkedNetwork):
         dropout: float = 0.1,
     ) -> None:  # fmt: skip
         super().__init__(encoder, pieces, max_query, max_doc, chunks)
+        check_number("dropout", dropout, 0, 1)
         self.dropout, self.outer = nn.Dropout(dropout), nn.Linear(encoder.width, 1)
         nn.init.xavier_uniform_(self.outer.weight)
 

@@ -12,9 +12,11 @@ from whyrank.core.errors import BadInput
 from whyrank.rankers.embedding import EmbeddingScorer, Models
 from whyrank.rankers.neural import NeuralRanker, Scorer
 from whyrank.rankers.similarities import SIMILARITIES, DenseVectors
+from whyrank.rankers.tokens import check_length
 from whyrank.rankers.weights import architecture_of, config_of
 
 _SCALES = {"euclidean": "minus distance", "manhattan": "minus distance"}
+_CROSS = "ForSequenceClassification"
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,11 +66,20 @@ class BiEncoder(NeuralRanker):
     def _load(self, folder: Path) -> Scorer:
         if own := architecture_of(folder):
             raise BadInput(folder, f"is a network of architecture {own}, not a bi-encoder", f"write {own}:PATH")
+        _check_head(folder)
         models = Models("SentenceTransformer", self._vectors, ("SentenceTransformer",), "")
         prompts = {"query": self.query_prefix, "document": self.doc_prefix}
         scorer = EmbeddingScorer.of(folder, models, self._computing, **prompts)
+        check_length(folder, scorer.model, self.max_length)
         if self.max_length is not None:
             scorer.model.max_seq_length = self.max_length
         if self.truncate == "last":
             scorer.model.tokenizer.truncation_side = "left"
         return scorer.taken_over(self.name)
+
+
+def _check_head(folder: Path) -> None:
+    """Refuse a cross-encoder: without its head, what is left was never meant to be compared."""
+    named = str((config_of(folder).get("architectures") or [""])[0])
+    if named.endswith(_CROSS) and not (folder / "modules.json").is_file():
+        raise BadInput(folder, f"is a cross-encoder ({named}), not a bi-encoder", "write cross:PATH")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from whyrank.core.checks import check_flag, check_whole
 from whyrank.core.errors import WhyrankError
 from whyrank.core.registry import call_of
 from whyrank.rankers.importing import module_of, source_digest
@@ -30,6 +31,11 @@ class PythonRanker:
     stateful: bool | None = None
     version: str | int | float | None = None
     batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant; whether the function is there shows when it is needed."""
+        check_flag("python: stateful", False if self.stateful is None else self.stateful)
+        check_whole("python: batch_size", self.batch_size, 1)
 
     @property
     def name(self) -> str:

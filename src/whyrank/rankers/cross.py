@@ -18,7 +18,7 @@ from whyrank.rankers.computing import Computing
 from whyrank.rankers.first import first_only
 from whyrank.rankers.joint import JointScorer
 from whyrank.rankers.neural import NeuralRanker, Scorer
-from whyrank.rankers.tokens import Tokens
+from whyrank.rankers.tokens import Tokens, check_length
 from whyrank.rankers.weights import architecture_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class CrossEncoder(NeuralRanker):
         """Refuse what cannot be meant."""
         super().__post_init__()
         self._check_choice("activation", self.activation, ACTIVATIONS)
-        check_whole("cross: output", self.output or 0, 0)
+        check_whole("cross: output", 0 if self.output is None else self.output, 0)
         check_whole("cross: max_length", 512 if self.max_length is None else self.max_length, 8)
 
     @property
@@ -97,6 +97,7 @@ class ClassifierReader:
         """Load the model and its tokenizer."""
         self.tokens = Tokens(folder, options.truncate == "last")
         model = _classifier(folder)
+        check_length(folder, model, options.max_length)
         self.most = options.max_length or self.tokens.places(model.config)
         self.typed = "token_type_ids" in self.tokens.tokenizer.model_input_names
         self.relevant = _relevant(folder, int(model.config.num_labels), options.output)

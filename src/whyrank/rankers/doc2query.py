@@ -119,7 +119,7 @@ class ExpandingRanker:
 
     @cached_property
     def _maker(self) -> str:
-        return f"doc2query 1 model={digest_of(Path(self._folder))} n={self.call.n} seed={self.call.seed}"
+        return f"doc2query 2 model={digest_of(Path(self._folder))} n={self.call.n} seed={self.call.seed}"
 
     @cached_property
     def _folder(self) -> str:

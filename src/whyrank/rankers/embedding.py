@@ -182,7 +182,7 @@ def check_kind(folder: Path, models: Models) -> None:
     fits = saved_as in models.saved_as if saved_as else str(architectures[0]).endswith(models.architecture)
     if not fits:
         what = f"is no trained {models.name} (it says {saved_as or architectures[0] or 'nothing'})"
-        raise BadInput(folder, what, "give a model of this kind, or write bi:PATH, sparse:PATH, late:PATH as fits")
+        raise BadInput(folder, what, "give a model of this kind, or write bi:, cross:, sparse: or late:PATH as fits")
 
 
 def load_model(folder: Path, name: str, computing: Computing) -> Any:

@@ -17,7 +17,7 @@ from whyrank.core.registry import call_of
 from whyrank.data import open_run
 from whyrank.data.runs import first_stage
 from whyrank.rankers.calibration import KINDS, ByQuery, Candidates, Fixed, Footing, PerQuery
-from whyrank.rankers.fused_weights import read_weights
+from whyrank.rankers.fused_weights import contents_of, read_weights
 from whyrank.rankers.grouping import distinct, places
 from whyrank.rankers.nesting import all_cacheable, batch_size_of, opened, specs
 from whyrank.rankers.opening import Setting
@@ -35,7 +35,7 @@ class Fuse:
     | minmax | (s - least) / (greatest - least) |
     | zscore | (s - mean) / standard deviation |
     | rank | 1 / (k + 1 + number of candidates with a higher score), k = 60 |
-    | query | s / what the query is worth: sum of IDFs for bm25, number of query tokens for ql, 1 for others |
+    | query | s / worth of the query: IDFs for bm25, tokens for ql, pieces for neural-model1 and bert-model1, else 1 |
 
     Least, greatest, mean, deviation and number are those of the query's candidates, which are fixed beforehand: the
     `depth` best documents of the run `candidates` (a run of the collection or a file; without a name the collection's
@@ -91,9 +91,10 @@ class Fuse:
 
     def bind(self, setting: Setting) -> FusedRanker:
         """Open all parts in the setting, read the weights, and fix the candidates."""
-        given = self.weights or [1.0] * len(self.parts)
-        found = read_weights(given, self.parts, self.normalise) if isinstance(given, str) else given
-        return FusedRanker(self.name, opened(self.parts, setting), tuple(map(float, found)), self._footing(setting))
+        parts, given = opened(self.parts, setting), self.weights or [1.0] * len(self.parts)
+        if isinstance(given, str):
+            given = read_weights(given, self.parts, self.normalise, contents_of(parts))
+        return FusedRanker(self.name, parts, tuple(map(float, given)), self._footing(setting))
 
     def _rankers(self) -> list[str]:
         """The call strings of `of`; with fields one is enough."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 from whyrank.core.checks import check_number
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import write_text
+from whyrank.core.protocols import Ranker
 
 KIND = "whyrank fusion weights"
+_CONTENT = re.compile(r"\b(?:table|model)=([0-9a-f]{8,})")  # in what a ranker says of its identity
 _REMEDY = "make one with 'whyrank tune --ranker \"fuse(...)\" --out FILE'"
 
 
@@ -23,18 +26,37 @@ def write_weights(
     write_text(path, json.dumps(found, indent=1) + "\n")
 
 
-def read_weights(path: str, of: Sequence[str], normalise: str) -> list[float]:
-    """The weights of a file; an error unless they were fitted for these parts with this normalisation."""
+def contents_of(rankers: Sequence[Ranker]) -> list[list[str]]:
+    """Digests of the tables and models behind each ranker, which others may take the place of under the same name."""
+    return [_CONTENT.findall(repr(ranker)) for ranker in rankers]
+
+
+def read_weights(
+    path: str, of: Sequence[str], normalise: str, contents: Sequence[list[str]] | None = None
+) -> list[float]:
+    """The weights of a file; an error unless they were fitted for these parts with this normalisation.
+
+    `contents` are those of the parts as they are now; files that say nothing about them are taken as they are.
+    """
     found = _content(path)
     if found.get("of") != list(of):
         raise BadInput(path, f"has weights for {found.get('of')}, not for {list(of)}", "fit them again")
     if found.get("normalise") != normalise:
         what = f"was fitted with normalise={found.get('normalise')}, not {normalise}"
         raise BadInput(path, what, "use the same, or fit again")
+    _check_contents(path, of, found.get("contents"), contents)
     weights = found.get("weights")
     if not isinstance(weights, list) or len(weights) != len(of):
         raise BadInput(path, f"does not have a weight for each of {len(of)} rankers", _REMEDY)
     return [_number(path, weight) for weight in weights]
+
+
+def _check_contents(path: str, of: Sequence[str], then: Any, now: Sequence[list[str]] | None) -> None:
+    if then is None or now is None or then == list(now):
+        return
+    old = then if isinstance(then, list) else []
+    changed = next((part for part, a, b in zip(of, old, now, strict=False) if a != b), "its parts")
+    raise BadInput(path, f"was fitted with another table or model behind {changed}", "fit the weights again")
 
 
 def _content(path: str) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whyrank.core.checks import check_number, check_whole
-from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError
+from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError
 from whyrank.core.files import write_text
 from whyrank.core.protocols import Floats, Ints
 from whyrank.data import Collection, Run, open_collection, open_run, texts_of
 from whyrank.data.runs import first_stage
 from whyrank.rankers.features import FEATURES, Features, open_features
 from whyrank.rankers.opening import Setting
-from whyrank.rankers.trees import with_facts
+from whyrank.rankers.trees import read_trees, with_facts
 
 TRAIN, DEV, MEASURE = "training", "dev", "ndcg@10"
 _BOOSTING = ("trees", "leaves", "rate", "min_docs", "patience")
@@ -90,6 +90,7 @@ def train_ltr(
     stats: str | None = None,
     features: Sequence[str] | None = None,
     boosting: Boosting | None = None,
+    replace: bool = True,
 ) -> TrainedLTR:
     """Train on the candidates of a run and write the model, a LightGBM text file for the ranker `ltr:FILE`.
 
@@ -105,16 +106,20 @@ def train_ltr(
         stats: where document frequencies come from; the collection itself by default.
         features: names of the features, all by default.
         boosting: how trees are grown.
+        replace: whether a file of that name that holds something else may be written over.
     """
     lightgbm, grown = _lightgbm(), boosting or Boosting()
     chosen = tuple(FEATURES if features is None else features)
+    facts = {"analyzer": analyzer, "collection": collection.name, "boosting": asdict(grown)}
+    _check_own(out, replace or _told(out) == (chosen, facts))
     training, *others = [
         _examples(each, candidates, open_features(chosen, Setting(each, analyzer, stats)))
         for each, candidates in [(collection, run), *([dev] if dev else [])]
     ]
     booster, reached = _grow(lightgbm, training, others, chosen, grown)
-    facts = {"analyzer": analyzer, "collection": collection.name, "boosting": asdict(grown)}
-    write_text(out, with_facts(booster.model_to_string(), facts))
+    made = with_facts(booster.model_to_string(), facts)
+    _check_own(out, replace or not Path(out).exists() or Path(out).read_text(encoding="utf-8") == made)
+    write_text(out, made)
     gains = dict(zip(chosen, booster.feature_importance("gain").tolist(), strict=True))
     best = {name: float(values[MEASURE][booster.num_trees() - 1]) for name, values in reached.items()}
     sizes = len(training.groups), len(training.grades), booster.num_trees()
@@ -122,7 +127,7 @@ def train_ltr(
 
 
 def train_recipe(
-    data: Mapping[str, Any], settings: Mapping[str, Any], out: str | PathLike[str], seed: int
+    data: Mapping[str, Any], settings: Mapping[str, Any], out: str | PathLike[str], seed: int, replace: bool = True
 ) -> TrainedLTR:
     """Train as a recipe says.
 
@@ -137,8 +142,22 @@ def train_recipe(
         raise WhyrankError("data: name one collection that 'ltr' is to learn from")
     collection = open_collection(data["collection"])
     boosting = Boosting(**{key: value for key, value in settings.items() if key in _BOOSTING}, seed=seed)
-    others = {key: value for key, value in settings.items() if key in _OTHERS}
+    others = {key: value for key, value in settings.items() if key in _OTHERS} | {"replace": replace}
     return train_ltr(collection, _candidates(collection, data.get("negatives")), out, boosting=boosting, **others)
+
+
+def _told(path: str | PathLike[str]) -> tuple[Any, Any] | None:
+    """The features and facts of the model in a file; None where it holds something else."""
+    try:
+        found = read_trees(path)
+    except BadInput:
+        return None
+    return found.names, dict(found.facts)
+
+
+def _check_own(path: str | PathLike[str], same: bool) -> None:
+    if not same and Path(path).exists():
+        raise BadInput(path, "holds something else than this recipe gives", "name another file, or remove it")
 
 
 def _candidates(collection: Collection, source: object) -> str | Run:

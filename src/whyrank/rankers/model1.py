@@ -20,7 +20,7 @@ from whyrank.rankers.background import Background
 from whyrank.rankers.grouping import distinct, places
 from whyrank.rankers.lexical import counted
 from whyrank.rankers.opening import Setting
-from whyrank.rankers.table_fit import analyzer_of, check_fit
+from whyrank.rankers.table_fit import analyzer_of, check_fit, readable_table
 from whyrank.rankers.translation import Translation
 from whyrank.text import Analyzer, Tokens
 
@@ -88,9 +88,9 @@ class Model1:
 
     def bind(self, setting: Setting) -> Model1Ranker:
         """Open the table; take analyzer and statistics from it or from the setting."""
-        table = open_table(self.resource)
+        table = readable_table(self.resource)
         analyzer = analyzer_of(table, self.resource, self.analyzer, setting)
-        check_fit("model1", table, self.resource, analyzer, setting.collection)
+        check_fit("model1", table, self.resource, analyzer, setting)
         settings = self._completed(table)
         counts = self._counts(table, settings, analyzer, setting)
         return Model1Ranker(call_of(self, "model1"), settings, analyzer, table, counts)

@@ -83,7 +83,8 @@ class NeuralRanker:
         self._check_choice("backend", self.backend, BACKENDS)
         self._check_choice("truncate", self.truncate, self.truncations)
         self._check_choice("passages", self.passages, HOWS)
-        for what, value in (("window", self.window), ("stride", self.stride), ("threads", self.threads or 1)):
+        threads = 1 if self.threads is None else self.threads
+        for what, value in (("window", self.window), ("stride", self.stride), ("threads", threads)):
             check_whole(f"{self.registered}: {what}", value, 1)
         if self.stride > self.window:
             raise WhyrankError(f"{self.registered}: a stride of {self.stride} words skips words between windows")

@@ -28,8 +28,13 @@ class TranslatingRanker(TrainedRanker):
         cells = found.translations * found.shares
         score, zeros = float(self.score([query], [text])[0]), found.counts * 0
         return Explanation.log(
-            found.query_pieces, found.doc_pieces, cells, score, zeros, found.counts, floor=network.layer.eps
-        )
+            found.query_pieces, found.doc_pieces, cells, score, zeros, found.counts, floor=network.layer.eps,
+            notes=_cut(network, query, text),
+        )  # fmt: skip
+
+    def query_scale(self, query: str) -> float:
+        """The number of distinct pieces that it reads of the query, by which `model1` divides the table of it."""
+        return float(len(set(self._network.query_ids([query])[0].tolist())))
 
     @property
     def _network(self) -> Any:
@@ -42,6 +47,20 @@ class TranslatingRanker(TrainedRanker):
         computing = self._scorer.computing
         with computing.running():
             return matrix(network, query, text, computing.device)
+
+
+def _cut(network: Any, query: str, text: str) -> list[str]:
+    """A line for each of the two that is longer than what the network reads of it."""
+    from whyrank.networks.pieces import CHARACTERS_PER_PIECE
+
+    found, most = [], {"query": network.max_query, "text": network.max_doc * getattr(network, "chunks", 1)}
+    for side, given in (("query", query), ("text", text)):
+        pieces, characters = most[side], most[side] * CHARACTERS_PER_PIECE
+        if len(network.pieces.ids([given], pieces + 1)[0]) > pieces:
+            found.append(f"the {side} is cut: its first {pieces:,} pieces are read")
+        elif given[characters:].strip():
+            found.append(f"the {side} is cut: its first {characters:,} characters are read")
+    return found
 
 
 class NeuralModel1(TranslatingRanker):

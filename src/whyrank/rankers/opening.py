@@ -54,12 +54,21 @@ _computed: WeakKeyDictionary[Collection, dict[Analyzer, Background]] = WeakKeyDi
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a ranker is used: the collection, the default analyzer, the source of statistics, the precision."""
+    """Where a ranker is used: the collection, the default analyzer, the source of statistics, the precision.
+
+    With `typed`, query and text come from elsewhere: the collection is there to count in, and nothing has to fit it.
+    """
 
     collection: Collection | None = None
     analyzer: str = "lucene"
     stats: str | None = None
     precision: str | None = None
+    typed: bool = False
+
+    @property
+    def read(self) -> Collection | None:
+        """The collection whose queries and texts are scored."""
+        return None if self.typed else self.collection
 
     def analyzer_for(self, own: str | None) -> Analyzer:
         """The ranker's own analyzer, else the default one."""

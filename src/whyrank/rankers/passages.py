@@ -38,9 +38,10 @@ class TextPairs(NamedTuple):
 
 
 class Passages(NamedTuple):
-    """Pairs of queries and passages of texts, and where the passages of each asked pair begin."""
+    """Distinct pairs of queries and passages, which of them each asked pair has, and where its passages begin."""
 
     pairs: TextPairs
+    rows: Ints
     starts: Ints
 
     @classmethod
@@ -52,11 +53,14 @@ class Passages(NamedTuple):
         begins = np.concatenate([[0], np.cumsum(counts)])
         taken = [np.arange(begins[doc], begins[doc + 1]) for doc in pairs.doc.tolist()]
         asked = counts[pairs.doc]
-        inner = TextPairs(pairs.queries, texts, np.repeat(pairs.query, asked), codes[np.concatenate(taken)])
-        return cls(inner, np.cumsum(asked) - asked)
+        keys = np.repeat(pairs.query.astype(np.int64), asked) * len(texts) + codes[np.concatenate(taken)]
+        found, rows = np.unique(keys, return_inverse=True)
+        query, doc = (part.astype(np.int32) for part in np.divmod(found, len(texts)))
+        return cls(TextPairs(pairs.queries, texts, query, doc), rows, np.cumsum(asked) - asked)
 
     def joined(self, scores: Floats, how: str) -> Floats:
         """From scores of passages to scores of texts: the highest one, or the mean."""
+        scores = scores[self.rows]
         if how == "max":
             return np.asarray(np.maximum.reduceat(scores, self.starts))
         counts = np.diff(np.append(self.starts, len(scores)))

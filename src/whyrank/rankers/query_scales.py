@@ -24,6 +24,7 @@ class QueryScaled(Protocol):
 def query_scale(ranker: Ranker, query: str) -> float:
     """The sum of IDFs for BM25, the number of query tokens that count for query likelihood, else 1; never 0.
 
+    A ranker that has a method of its own is asked: neural Model 1 has the number of distinct query pieces.
     Each distinct term of the query that the collection has counts once, with the IDF of Lucene, whatever the variant.
     """
     if isinstance(ranker, QueryScaled):

@@ -15,7 +15,7 @@ from whyrank.networks.pieces import Ids
 from whyrank.rankers.computing import Computing
 from whyrank.rankers.joint import JointScorer
 from whyrank.rankers.neural import NeuralRanker, Scorer
-from whyrank.rankers.tokens import Tokens
+from whyrank.rankers.tokens import Tokens, check_length
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,6 +63,7 @@ class QuestionReader:
         end = self.tokens.tokenizer.eos_token_id
         self.question = np.append(self.tokens.ids(["Relevant:"], self.most)[0], [] if end is None else [end])
         self.model = computing.placed(_generator(folder))
+        check_length(folder, self.model, self.most)
 
     def query_ids(self, texts: Sequence[str]) -> list[Ids]:
         """Pieces of all that stands before the text."""

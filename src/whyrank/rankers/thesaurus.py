@@ -15,7 +15,7 @@ from whyrank.rankers import thesaurus_kernels as kernels
 from whyrank.rankers.background import Background
 from whyrank.rankers.lexical import Counted, Formula, LexicalRanker, TextScorer, Weights, weighed
 from whyrank.rankers.opening import Setting
-from whyrank.rankers.table_fit import analyzer_of, check_few
+from whyrank.rankers.table_fit import analyzer_of, check_few, readable_table
 from whyrank.text import Analyzer, Tokens
 
 if TYPE_CHECKING:
@@ -207,10 +207,10 @@ class ThesaurusScorer(TextScorer):
 
 def bound(settings: Configured, setting: Setting) -> ThesaurusRanker:
     """Open the table; take analyzer and statistics from the configuration, the table or the setting."""
-    table = open_table(settings.resource)
+    table = readable_table(settings.resource)
     analyzer = analyzer_of(table, settings.resource, settings.analyzer, setting)
     background = setting.background(analyzer, settings.stats)
-    check_few(settings.registered, table, settings.resource, analyzer, setting.collection, background)
+    check_few(settings.registered, table, settings.resource, analyzer, setting, background)
     return ThesaurusRanker(settings.formula, analyzer, background, settings, table)
 
 

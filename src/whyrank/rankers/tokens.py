@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whyrank.core.errors import BadInput
+from whyrank.core.positions import positions_of
 from whyrank.networks.batches import Arrays, lengths_mask, padded
 from whyrank.networks.pieces import CHARACTERS_PER_PIECE, Ids
 
@@ -100,6 +101,14 @@ class Tokens:
     def end(self, items: Any, most: int) -> Any:
         """The first items, or the last ones."""
         return items[max(len(items) - most, 0) :] if self.last else items[:most]
+
+
+def check_length(folder: Path, model: Any, asked: int | None) -> None:
+    """Raise an error where more tokens are to be read than the model has positions for."""
+    places = positions_of(model)
+    if asked is not None and places is not None and asked > places:
+        what = f"the model reads {places} tokens at most, and max_length is {asked}"
+        raise BadInput(folder, what, f"give max_length={places} or less, and passages=max for long texts")
 
 
 def shares(first: int, second: int, room: int) -> tuple[int, int]:

@@ -108,7 +108,7 @@ def make_bitext(
         for block in _blocks(judged):
             writer.add(*_analysed(collection, made, block, known), [judged_pair.query for judged_pair in block])
             progress.step(len(block))
-    facts = {"collection": collection.name, "analyzer": made.id, **how._asdict(), "most": most, **notes}
+    facts = {"collection": collection.name, **made.facts, **how._asdict(), "most": most, **notes}
     return _finished(
         writer.finish(), made.vocabulary.terms, facts, f"the bitext of {collection.name} is empty; {_EMPTY}"
     )
@@ -125,7 +125,7 @@ def bitext_of(
         writer.add(
             queries, made.docs([text for text, _ in block]), list(range(number, number := number + len(block)))
         )
-    facts = {"analyzer": made.id, "symmetrise": symmetrise}
+    facts = {**made.facts, "symmetrise": symmetrise}
     empty = "the bitext is empty; give pairs with words on both sides"
     return _finished(writer.finish(), made.vocabulary.terms, facts, empty)
 

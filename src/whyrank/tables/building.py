@@ -35,6 +35,7 @@ from whyrank.networks.term_pairs_running import How, Say, audits
 from whyrank.networks.term_pairs_task import NETWORK, RESULTS, TASK, TERMS, Settings, Task, load_task, save_task
 from whyrank.networks.term_pairs_terms import distinct
 from whyrank.tables.vocabulary import DOC_TERMS, QUERY_TERMS, TermCounts, TermVocabulary, make_vocabulary
+from whyrank.text import analyzers
 
 SPELLED, DEFAULT = "spelled.json.gz", "lucene"
 _OURS = {TASK, TERMS, SPELLED, TOKENS, RESULTS}
@@ -304,7 +305,7 @@ def _facts(build: Build, collections: Sequence[str]) -> dict[str, Any]:
     """How the table can be made again."""
     settings = asdict(build.settings)
     return {
-        "learner": "parm", "analyzer": build.analyzer, "collection": ", ".join(collections),
+        "learner": "parm", **analyzers.create(str(build.analyzer)).facts, "collection": ", ".join(collections),
         "collections": [getattr(each, "name", each) for each in build.collections],
         "from_queries": build.from_queries, **({} if build.frame == BARE else {"frame": build.frame}),
         **({"queries_of": [getattr(each, "name", each) for each in build.queries_of]} if build.queries_of else {}),

@@ -49,9 +49,9 @@ def save_checkpoint(path: Path, key: str, state: State, totals: Floats, shelf: S
     """Write the state; the old checkpoint stays until the new one is whole."""
     with replacing(path) as beside, open(beside, "wb") as file:
         file.write(json.dumps({"magic": _MAGIC, "key": key, **asdict(state)}).encode() + b"\n")
-        totals.tofile(file)
+        file.write(totals.view(np.uint8).data)  # tofile would not say why it failed
         for number in range(len(shelf)):
-            shelf.get(number).values.tofile(file)
+            file.write(shelf.get(number).values.view(np.uint8).data)
 
 
 def load_checkpoint(path: Path, key: str, totals: Floats, shelf: Shelf) -> State:

@@ -67,7 +67,7 @@ def learn_em(
         held_out: a share of the queries, whose pairs are not trained on but give held-out perplexities (in
             `table.facts`, over the tokens that the table can explain at all).
         stop: end with the first iteration that lowers the perplexity (held-out where there is one) by less than this
-            share; 0 ends when it rises.
+            share; 0 ends when it rises. The table is that of the iteration with the lowest held-out perplexity.
         checkpoint: a file with the state after each iteration; where it exists, learning goes on from it.
         threshold: smaller probabilities are left out of the table; what stays is not scaled up.
         top: only the most frequent terms of each side are in the table; None for all.

@@ -8,6 +8,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from whyrank.core.files import temporary_room
+
 HELD = 1 << 28  # bytes of one array that stay in memory
 
 
@@ -27,15 +29,16 @@ class Growing:
     def add(self, piece: npt.NDArray[Any]) -> None:
         """Append numbers."""
         self._size += len(piece)
-        if self._file is None and self._size * self._kind.itemsize > self._held:
-            self._file = tempfile.TemporaryFile(prefix="whyrank-")  # noqa: SIM115  (it lives as long as the array)
-            while self._pieces:
-                self._pieces.pop(0).tofile(self._file)
-        kept = np.ascontiguousarray(piece, self._kind)
+        self._pieces.append(np.ascontiguousarray(piece, self._kind))
+        if self._size * self._kind.itemsize > self._held:
+            with temporary_room():
+                self._write()
+
+    def _write(self) -> None:
         if self._file is None:
-            self._pieces.append(kept)
-        else:
-            kept.tofile(self._file)
+            self._file = tempfile.TemporaryFile(prefix="whyrank-")  # noqa: SIM115  (it lives as long as the array)
+        while self._pieces:
+            self._file.write(self._pieces.pop(0).view(np.uint8).data)
 
     def finish(self) -> npt.NDArray[Any]:
         """The whole array, which can be written to."""
@@ -43,7 +46,8 @@ class Growing:
             whole = np.concatenate(self._pieces) if self._pieces else np.empty(0, self._kind)
             self._pieces = []
             return whole
-        self._file.flush()
+        with temporary_room():
+            self._file.flush()
         whole = np.memmap(self._file, self._kind, "r+", shape=(self._size,))
         self._file.close()  # the mapping stays, and with it what is in the file
         return np.asarray(whole)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.progress import Progress
 from whyrank.core.protocols import Flags, Floats
 from whyrank.core.seeds import generator
@@ -18,7 +18,7 @@ from whyrank.tables.bitext import Bitext
 from whyrank.tables.checkpoint import State, fingerprint, load_checkpoint, save_checkpoint
 from whyrank.tables.expectation import visit
 from whyrank.tables.links import make_shard, plan_shards
-from whyrank.tables.perplexity import gains_too_little, perplexity
+from whyrank.tables.perplexity import gains_too_little, lowest, perplexity
 from whyrank.tables.shelf import Shelf
 
 T = TypeVar("T")
@@ -39,8 +39,12 @@ class Learner:
         self._tokens = int(np.diff(bitext.target_offsets)[self._use].sum())
         self.state, self._unseen = State(), 0.0
         self.shelf = self._shelved(memory)
-        self.scale = np.full(len(bitext.source_terms) + 1, 1 / len(bitext.target_terms))
-        self.scale[-1] *= null
+        self.scale = self._uniform()
+
+    def _uniform(self) -> Floats:
+        found = np.full(len(self.bitext.source_terms) + 1, 1 / len(self.bitext.target_terms))
+        found[-1] *= self.null
+        return found
 
     def _shelved(self, memory: int) -> Shelf:
         shelf, plan = Shelf(memory), self._plan
@@ -55,10 +59,13 @@ class Learner:
         return shelf
 
     def learn(self, iterations: int, stop: float | None, checkpoint: Path | None) -> None:
-        """Iterate, from the checkpoint where there is one."""
+        """Iterate, from the checkpoint where there is one.
+
+        Where held-out perplexity ends it, the table is that of the iteration with the lowest.
+        """
         key = fingerprint(self.bitext, self._use, self.null, self._precision) if checkpoint else ""
         if checkpoint:
-            self._resume(checkpoint, key)
+            self._resume(checkpoint, key, iterations)
         passes = iterations + 1 - self.state.iteration
         with Progress("EM, links visited", int(self._plan.links.sum()) * passes) as progress:
             while self.state.iteration < iterations and not self._stopped(stop, progress):
@@ -67,12 +74,31 @@ class Learner:
                 if checkpoint:
                     save_checkpoint(checkpoint, key, self.state, totals, self.shelf)
             self._measure(progress)
+        if stop is not None:
+            self._go_back(lowest(self.state.held_out, self.state.iteration))
 
-    def _resume(self, checkpoint: Path, key: str) -> None:
+    def _resume(self, checkpoint: Path, key: str, iterations: int) -> None:
         totals = np.zeros(len(self.scale))
         self.state = load_checkpoint(checkpoint, key, totals, self.shelf)
+        if self.state.iteration > iterations:
+            what = f"this checkpoint is of iteration {self.state.iteration}, and {iterations} are asked for"
+            raise BadInput(checkpoint, what, "ask for as many at least, or remove it to start anew")
         if self.state.iteration:
             self.scale = _inverse(totals)
+
+    def _go_back(self, iteration: int) -> None:
+        """Learn an earlier table again from the start, which takes time but no room for a second table."""
+        if iteration == self.state.iteration:
+            return
+        self.scale = self._uniform()
+        for number in range(len(self.shelf)):
+            shard = self.shelf.get(number)
+            shard.values[:] = 1
+            self.shelf.put(number, shard)
+        with Progress("EM, links visited again", int(self._plan.links.sum()) * iteration) as progress:
+            for _ in range(iteration):
+                self._pass(progress, update=True)
+        self.state.iteration = iteration
 
     def _stopped(self, stop: float | None, progress: Progress) -> bool:
         """Whether the last iteration gained too little, which takes a pass of its own to know in time."""

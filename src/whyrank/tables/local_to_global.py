@@ -219,7 +219,7 @@ def _facts(
 ) -> dict[str, Any]:  # fmt: skip
     source = "bm25" if given is None else repr(RunRanker(learner.candidates or "run", given, collection))
     return {
-        **asdict(learner.settings), "learner": learner.name, "analyzer": bm25.analyzer.id,
+        **asdict(learner.settings), "learner": learner.name, **bm25.analyzer.facts,
         "collection": collection.name, "ranker": repr(target), "queries": queries, "first_stage": repr(bm25),
         "candidates": source,
     }  # fmt: skip

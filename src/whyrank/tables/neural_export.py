@@ -31,6 +31,7 @@ from whyrank.networks.network import load, read_config
 from whyrank.networks.neural_model1 import NeuralModel1
 from whyrank.networks.pieces import Ids
 from whyrank.tables.growing import Growing
+from whyrank.text import analyzers
 
 ARCHITECTURE = NeuralModel1.architecture
 THRESHOLD = 1e-4
@@ -170,6 +171,6 @@ def _facts(network: NeuralModel1, threshold: float, top: int | None, analyzer: s
     own = str(Call("wordpiece", str(pieces.path), {"max_tokens": network.max_doc}))
     return {
         "learner": ARCHITECTURE, "variant": settings["variant"], "p_self": settings["p_self"] or 0.0, "lam": 0.0,
-        "threshold": threshold, "top": top, "analyzer": analyzer or own,
+        "threshold": threshold, "top": top, **analyzers.create(analyzer or own).facts,
         "note": "weights are T(query piece | document piece), self-translation included",
     }  # fmt: skip

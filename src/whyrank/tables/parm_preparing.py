@@ -28,7 +28,7 @@ from whyrank.tables.parm_terms import terms_of
 from whyrank.training.parm_first import piece_texts
 from whyrank.training.parm_prepared import ParmPrepared
 from whyrank.training.parm_recipe import analyzer_of, first_phase
-from whyrank.training.parm_target import BI, NETWORK
+from whyrank.training.parm_target import BI, NETWORK, attends
 from whyrank.training.preparing import sources_of
 from whyrank.training.recipe import Recipe
 from whyrank.training.sources import Sources, check_settings, new_network
@@ -45,7 +45,7 @@ class Target(NamedTuple):
         ranker: who scores.
         folder: its model, if it has one.
         asked_as: how another machine can ask it: `bi`, `network`, or not at all.
-        attends: whether its model reads query and text together.
+        attends: whether its model reads query and text together, and the attention between them can be read.
     """
 
     ranker: Ranker
@@ -100,8 +100,14 @@ def open_target(given: str | Ranker, setting: Setting) -> Target:
         return Target(ranker)
     folder, kind = ranker._folder, type(ranker).registered
     if kind == "cross":
-        return Target(ranker, folder, NETWORK if architecture_of(folder) == "cross" else "", True)
+        return _cross(ranker, folder)
     return Target(ranker, folder, BI if kind == "bi" and _means(folder) else "") if kind == "bi" else Target(ranker)
+
+
+def _cross(ranker: Ranker, folder: Path) -> Target:
+    """Of models of other packages only those of BERT's layers are read; the others are asked like any ranker."""
+    ours, reads = architecture_of(folder) == "cross", attends(folder)
+    return Target(ranker, folder, NETWORK if ours else "", reads) if ours or reads else Target(ranker)
 
 
 def aligned_by(recipe: Recipe, target: Target) -> str:

@@ -21,3 +21,10 @@ def gains_too_little(perplexities: Sequence[float], stop: float) -> bool:
     """Whether the last perplexity is lower than the one before by less than the share `stop` of it."""
     before, now = perplexities[-2:]
     return before - now < stop * before
+
+
+def lowest(held_out: Sequence[float], last: int) -> int:
+    """The iteration with the lowest held-out perplexity, the first of several; the last where none is held out."""
+    if not held_out or any(map(math.isnan, held_out)):
+        return last
+    return min(range(1, len(held_out)), key=held_out.__getitem__)

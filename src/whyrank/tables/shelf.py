@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core.errors import WhyrankError
+from whyrank.core.files import temporary_room
 from whyrank.tables.links import Meetings, Shard
 
 
@@ -71,9 +72,10 @@ class Shelf:
 
     def _at(self, array: npt.NDArray[Any], offset: int) -> None:
         view = _bytes(array)
-        while view:
-            done = os.pwrite(self._handle(), view, offset)
-            view, offset = view[done:], offset + done
+        with temporary_room(", or give more memory with --memory"):
+            while view:
+                done = os.pwrite(self._handle(), view, offset)
+                view, offset = view[done:], offset + done
 
     def _read(self, place: _Place) -> npt.NDArray[Any]:
         array = np.empty(place.size, place.kind)

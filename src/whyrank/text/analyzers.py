@@ -85,6 +85,16 @@ class Analyzer:
         return made
 
     @property
+    def files(self) -> str:
+        """What `identity` adds to the call string: digests of what lies behind it, empty where there is nothing."""
+        return self.identity.removeprefix(self.id).removeprefix("#")
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """How it is told beside what was made with it: the call string, and `files` where there are any."""
+        return {"analyzer": self.id} | ({"analyzer_files": self.files} if self.files else {})
+
+    @property
     def vocabulary(self) -> Vocabulary:
         """All terms that this analyzer met in this process; it grows with every text."""
         return self._state.vocabulary

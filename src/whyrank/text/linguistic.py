@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,15 +13,16 @@ from whyrank.text.annotate import annotator
 from whyrank.text.function_words import CONTRACTIONS, FUNCTION_WORDS
 from whyrank.text.pipelines import ENGLISH, find_pipeline, loading
 from whyrank.text.state import Step
-from whyrank.text.stopwords import read_stopwords
+from whyrank.text.stopwords import INDRI, read_stopwords, stop_file
 
 _TOKENS = "blank:en"  # the rules of the English pipeline, without its models
 
 
 def words(stopwords: str = "") -> Analyzer:
     """English tokens of spaCy in lower case, without function words (or those of a file) and contractions."""
-    stops = _stops(stopwords)
-    call = call_of_factory(words, {"stopwords": stopwords})
+    path = _listed("words", stopwords)
+    stops = _stops(path)
+    call = call_of_factory(words, {"stopwords": path})
     digests = [*stops.digests, find_pipeline(_TOKENS).identity]
     return Analyzer.of_batches(call, _split, _steps(stops.words), digests=digests)
 
@@ -30,7 +32,8 @@ def lemmas(stopwords: str = "") -> Analyzer:
 
     A token goes when it or its lemma is listed. Each text is parsed once; what was found is kept on disk.
     """
-    stops, pipeline = _stops(stopwords), annotator(ENGLISH)
+    path = _listed("lemmas", stopwords)
+    stops, pipeline = _stops(path), annotator(ENGLISH)
 
     def found(texts: Sequence[str]) -> list[list[str]]:
         return [
@@ -42,13 +45,18 @@ def lemmas(stopwords: str = "") -> Analyzer:
             for known in pipeline.annotate(texts)
         ]
 
-    call = call_of_factory(lemmas, {"stopwords": stopwords})
+    call = call_of_factory(lemmas, {"stopwords": path})
     return Analyzer.of_batches(call, found, _steps(stops.words), digests=[*stops.digests, pipeline.identity])
 
 
 class _Stops(NamedTuple):
     words: frozenset[str]
     digests: list[str]
+
+
+def _listed(name: str, given: str) -> str:
+    """The file that is given, else Indri's list where a variable names it, else none."""
+    return stop_file(name, given, INDRI) if given or os.environ.get(INDRI) else ""
 
 
 def _stops(path: str) -> _Stops:

@@ -6,7 +6,7 @@ from whyrank.core.callstrings import Call
 from whyrank.text import steps
 from whyrank.text.analyzers import Analyzer
 from whyrank.text.state import Step
-from whyrank.text.stopwords import LUCENE, read_stopwords, stop_file
+from whyrank.text.stopwords import INDRI, LUCENE, read_stopwords, stop_file
 from whyrank.text.tokenizers import ascii_words, plain_words, unicode_words, whitespace_words
 
 
@@ -33,7 +33,7 @@ def terrier(stopwords: str = "") -> Analyzer:
 
 def indri(stopwords: str = "") -> Analyzer:
     """Indri's usual: runs of letters and digits, lower case, its stop words removed everywhere, Krovetz."""
-    path = stop_file("indri", stopwords, "WHYRANK_INDRI_STOPWORDS")
+    path = stop_file("indri", stopwords, INDRI)
     words, digest = read_stopwords(path)
     on_both: list[Step] = [steps.lower, steps.stop(map(steps.lower, words)), steps.krovetz()]
     return Analyzer.of(Call("indri", arguments={"stopwords": path}), plain_words, on_both, digests=[digest])

@@ -15,6 +15,8 @@ this to was will with
 """
 LUCENE = frozenset(_LUCENE.split())
 """The 33 English stop words of Lucene."""
+INDRI = "WHYRANK_INDRI_STOPWORDS"
+"""The variable that names a file with the list of Indri."""
 
 
 class StopWords(NamedTuple):

@@ -33,13 +33,13 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "paper": {
         "first": {"unit": "word", "ends": "word", "deletion": "paper", "positives": "gold", "loss": "margin-mse",
                   "scale": "raw", "schedule": {**_FIRST_STEPS, "patience": 5}},
-        "second": {"missing": "all", "positives": "gold", "loss": "margin", "regulariser": 0.0,
+        "second": {"missing": "all", "positives": "gold", "texts": 2, "loss": "margin", "regulariser": 0.0,
                    "schedule": _SECOND_STEPS},
     },
     "code": {
         "first": {"unit": "piece", "ends": "piece", "deletion": "code", "positives": "gold", "loss": "margin",
                   "schedule": _FIRST_STEPS},
-        "second": {"missing": "one", "positives": "gold", "loss": "margin", "regulariser": 0.1,
+        "second": {"missing": "one", "positives": "gold", "texts": 2, "loss": "margin", "regulariser": 0.1,
                    "schedule": _SECOND_STEPS},
     },
     "target": {"first": {}, "second": {}},
@@ -187,14 +187,19 @@ def check_phases(phases: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     _choose("preset", phases.get("preset", "target"), PRESETS)
     _known("data", data, DATA)
     first_phase(phases)
-    second_phase(phases)
     _choose("value of data: scored", data.get("scored", "auto"), SCORED)
-    drawn = data.get("candidates", [3, 3, 1])
-    if not isinstance(drawn, list) or len(drawn) != 3 or not all(type(n) is int and n >= 0 for n in drawn):
-        what = "of BM25's first ten, of its next ones, at random"
-        raise WhyrankError(f"data: candidates must be three whole numbers ({what}), not {drawn!r}")
+    _check_candidates(data.get("candidates", [3, 3, 1]), second_phase(phases).own)
     for name in ("depth", "limit"):
         check_whole(f"data: {name}", data.get(name) or 1, 1)
+
+
+def _check_candidates(drawn: object, own: bool) -> None:
+    what = "of BM25's first ten, of its next ones, at random"
+    if not isinstance(drawn, list) or len(drawn) != 3 or not all(type(n) is int and n >= 0 for n in drawn):
+        raise WhyrankError(f"data: candidates must be three whole numbers ({what}), not {drawn!r}")
+    least, why = (1, "besides its own") if own else (2, "as second: own: false leaves its own out")
+    if sum(drawn) < least:
+        raise WhyrankError(f"data: candidates {drawn}: each query needs {least} or more texts ({what}), {why}")
 
 
 def _phase(kind: type[T], phases: Mapping[str, Any], name: str) -> T:

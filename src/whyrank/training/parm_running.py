@@ -67,8 +67,7 @@ def train_parm(
 
 def _train(prepared: ParmPrepared, ready: Ready, out: Path, seed: int, device: str, say: Say) -> None:
     recipe, mark = prepared.recipe, prepared.identity(seed)
-    work = begun(out, mark)
-    with threads(first_phase(recipe.phases).schedule_for(seed).threads):
+    with begun(out, mark) as work, threads(first_phase(recipe.phases).schedule_for(seed).threads):
         network = _network(prepared, seed)
         told = [_first(prepared, ready, network, work, seed, device, say)]
         for number in range(second_phase(recipe.phases).rounds):

@@ -12,8 +12,9 @@ import torch
 from whyrank.core.errors import WhyrankError
 from whyrank.core.progress import Progress
 from whyrank.networks.batches import tensors
-from whyrank.networks.encoder import load_encoder
-from whyrank.networks.network import Network, is_network, load
+from whyrank.networks.encoder import load_encoder, new_encoder
+from whyrank.networks.first import is_plain
+from whyrank.networks.network import Network, is_network, load, read_config
 from whyrank.networks.pieces import Pieces
 from whyrank.training.mining import embed
 from whyrank.training.packing import Packer
@@ -43,6 +44,18 @@ def reader_of(folder: Path, max_query: int, max_doc: int) -> Reader:
         return Reader(network.encoder, network.pieces, network.max_query, network.max_doc)
     encoder = load_encoder(folder)
     return Reader(encoder, Pieces(folder), max_query, min(max_doc, encoder.places - max_query - 3))
+
+
+def attends(folder: Path) -> bool:
+    """Whether a model is one of BERT's layers, whose attention can be read; its weights are not loaded."""
+    from transformers import AutoConfig
+
+    try:
+        given = None if is_network(folder) else AutoConfig.from_pretrained(folder, trust_remote_code=False).to_dict()
+        with torch.device("meta"):
+            return is_plain(new_encoder(given or read_config(folder)["encoder"]).model)
+    except Exception:  # transformers raises errors of many kinds; what loads the model as a ranker says more
+        return False
 
 
 def _cosines(

@@ -73,6 +73,8 @@ class Recipe:
     seeds: Sequence[int] = (0,)
 
     def __post_init__(self) -> None:
+        if isinstance(self.data, Mapping):  # a key without a value is none, so that `data.collection=` takes it away
+            object.__setattr__(self, "data", {key: value for key, value in self.data.items() if value is not None})
         known = [*networks.names(), TREES]
         if self.architecture not in known:
             raise UnknownName("architecture", str(self.architecture), known)
@@ -111,11 +113,16 @@ class Recipe:
             check_whole(f"settings: {name}", self.settings.get(name, 1), 1)
 
     def _check_data(self) -> None:
-        _check_part("data", self.data, _TEACHING if "teachers" in self.data else _DATA)
-        if "teachers" in self.data:
+        taught = isinstance(self.data, Mapping) and "teachers" in self.data
+        _check_part("data", self.data, _TEACHING if taught else _DATA)
+        if taught:
             check_teaching(self.data)
-        elif not ("triples" in self.data) ^ ("collection" in self.data):
+            return
+        named = [key for key in ("collection", "triples") if key in self.data]
+        if not named:
             raise WhyrankError("data: name a collection, or a file of triples, to learn from")
+        if len(named) > 1:
+            raise WhyrankError("data: name a collection or a file of triples, not both; leave one of them empty")
 
     def _check_trees(self) -> None:
         plain = Recipe("cross", data=self.data)

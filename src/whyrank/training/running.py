@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -53,9 +54,8 @@ def train(
     if (done := _finished(out, mark)) is not None:
         say(f"{out}: trained already")
         return done
-    work = begun(out, mark)
     facts: dict[str, Any] = {"device": device_name(device)}
-    with threads(recipe.schedule_for(seed).threads):
+    with begun(out, mark) as work, threads(recipe.schedule_for(seed).threads):
         network = new_network(recipe, seed, prepared.sources)
         if prepared.corpus:
             facts |= {"pretraining": pretrain(network, prepared.corpus, recipe.pretraining, seed, device, say, work)}
@@ -131,15 +131,24 @@ def _finished(out: Path, mark: str) -> History | None:
     return found
 
 
-def begun(out: Path, mark: str) -> Path:
-    """The folder of a run's checkpoints, made where this is a new run."""
+@contextmanager
+def begun(out: Path, mark: str) -> Iterator[Path]:
+    """The folder of a run's checkpoints, made where this is a new run.
+
+    What is wrong with a recipe may show only now: then nothing stays that would keep the corrected one out.
+    """
     work = out / WORK
     if (work / MARK).exists():
         check_same(out, (work / MARK).read_text(encoding="utf-8").strip(), mark)
     elif any((out / name).exists() for name in (CONFIG, WEIGHTS)):
         raise BadInput(out, "holds a model that was not trained here", "name another folder")
     write_text(work / MARK, mark + "\n")
-    return work
+    try:
+        yield work
+    except WhyrankError:
+        if [each.name for each in work.rglob("*") if each.is_file()] == [MARK]:
+            shutil.rmtree(work, ignore_errors=True)
+        raise
 
 
 def check_same(out: Path, theirs: str, ours: str) -> None:

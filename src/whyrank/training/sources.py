@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from whyrank.core.checks import check_whole
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.seeds import seed_for
 from whyrank.networks import networks
@@ -172,10 +173,22 @@ def _new(settings: Mapping[str, Any]) -> Encoder:
         raise WhyrankError(f"encoder: transformers has no model_type {settings.get('model_type')!r}") from None
     if unknown := [name for name in settings if name not in known]:
         raise UnknownName("key of encoder", unknown[0], known)
+    _check_shape(settings, known)
     try:
         return new_encoder(settings)
     except Exception as error:  # of whatever kind a model's own checks are
-        raise WhyrankError(f"encoder: {' '.join(str(error).split())}") from None
+        raise WhyrankError(f"encoder: cannot be made ({' '.join(str(error).split())}); mend its settings") from None
+
+
+def _check_shape(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
+    """Refuse sizes and activations that no model has: what comes of them shows late, or not clearly."""
+    from transformers.activations import ACT2FN
+
+    for name, value in settings.items():
+        if type(usual[name]) is int and usual[name] > 0 and not name.endswith("_id"):
+            check_whole(f"encoder: {name}", value, 1)
+    if (act := str(settings.get("hidden_act", "gelu"))) not in ACT2FN:
+        raise UnknownName("value of encoder: hidden_act", act, ACT2FN)
 
 
 def _pieces(content: bytes) -> Pieces:
