@@ -226,6 +226,19 @@ def test_all_pairs_are_counted_once_and_a_block_is_what_has_to_fit(tmp_path, mon
     assert f"{task.pairs:,} pairs in" in said[-1]
 
 
+def test_what_was_no_block_does_not_shorten_the_time(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("whyrank.networks.term_pairs_running.time.monotonic", lambda: now[0])
+    clock = Clock("cascade", 10, 100.0, lambda line: None)
+    now[0] = 60.0  # a student was trained
+    clock.begin()
+    now[0] = 65.0
+    clock.step(1)
+    assert not clock.over
+    now[0] = 96.0
+    assert clock.over  # one more block of five seconds would not end in time
+
+
 entries = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2**31 - 1)), max_size=60, unique=True)
 
 

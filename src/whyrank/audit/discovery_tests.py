@@ -17,6 +17,7 @@ from whyrank.core.callstrings import Call
 from whyrank.core.protocols import Flags, Floats, Ints
 from whyrank.core.seeds import generator
 from whyrank.data.term_table import TermTable
+from whyrank.data.term_table_algebra import cut_at
 
 MOST_ROWS, MOST_SPREADS = 200, 50  # query terms with most entries of a class: over all of them, and one by one
 FIRST_DRAWS, MORE_DRAWS = 200, 2_000
@@ -137,15 +138,6 @@ def most_unseen(table: TermTable) -> Floats:
     for row in np.flatnonzero(np.diff(table.indptr) == (cut_at(table) or -1)).tolist():
         lowest[row] = table.weights[table.indptr[row] : table.indptr[row + 1]].min()
     return lowest
-
-
-def cut_at(table: TermTable) -> int:
-    """How many document terms a query term has at most, if the table was cut so; else 0.
-
-    Slices of audited terms have the facts of a table that was cut, and longer rows.
-    """
-    tops = [top for name in ("top", "top_query") if isinstance(top := table.facts.get(name), int)]
-    return min(tops) if tops and min(tops) >= np.diff(table.indptr).max(initial=0) else 0
 
 
 def _against_rest(weights: Floats, permutations: int, seed: int) -> list[Compared]:

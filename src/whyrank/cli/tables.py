@@ -124,7 +124,7 @@ def export(
 
 def _tell_settings(one: TermTable, other: TermTable) -> None:
     """What makes tables differ before their rankers do: other terms, or weak entries that one of them lacks."""
-    from whyrank.audit.discovery_tests import cut_at
+    from whyrank.data.term_table_algebra import cut_at
 
     names = ("analyzer", "threshold", "renormalised")
     analyzers, thresholds, sums = ([table.facts.get(name) for table in (one, other)] for name in names)

@@ -47,6 +47,15 @@ def _pruned_facts(
     return found
 
 
+def cut_at(table: TermTable) -> int:
+    """How many document terms a query term has at most, if the table was cut so; else 0.
+
+    Slices of audited terms have the facts of a table that was cut, and longer rows.
+    """
+    tops = [top for name in ("top", "top_query") if isinstance(top := table.facts.get(name), int)]
+    return min(tops) if tops and min(tops) >= np.diff(table.indptr).max(initial=0) else 0
+
+
 def best_of_each(table: TermTable, most: int) -> Flags:
     """Which entries are among the best `most` of their query term; of equal ones the first."""
     everything = np.ones(len(table), dtype=np.bool_)

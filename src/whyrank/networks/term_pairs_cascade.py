@@ -223,7 +223,7 @@ def _begun(run: _Run) -> tuple[Student, list[float]]:
     _note(run.results, [])
     run.exact.forget()
     run.say(f"student of {2 * run.sample:,} pairs")
-    run.clock.lap()
+    run.clock.begin()
     return made, []
 
 

@@ -66,6 +66,10 @@ class Clock:
         now = time.monotonic()
         self._longest, self._last = max(self._longest, now - self._last), now
 
+    def begin(self) -> None:
+        """What took time so far was no block, and says nothing of how long one takes."""
+        self._last = time.monotonic()
+
     def count(self, pairs: int) -> None:
         """So many more pairs are scored, maybe in the middle of a block."""
         self.progress.step(pairs)
