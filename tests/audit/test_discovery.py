@@ -119,6 +119,17 @@ def test_appended_characters_against_all_orders():
         assert surprise.p_value == pytest.approx(exact, abs=0.02)
 
 
+def test_appended_characters_are_compared_with_other_forms_of_the_same_words():
+    words = {"abc": 0.9, "bcd": 0.8, "cde": 0.9, "def": 0.2, "efg": 0.1, "fgh": 0.2, "ghi": 0.1}
+    lower = {"x": -0.05, "y": 0.0, "z": 0.0}  # x is the lowest form of each of its words, which weigh much
+    longer = [(w, w + c, weight + lower[c]) for w, weight in words.items() for c in ("xyz" if weight > 0.5 else "yz")]
+    found = appended_surprises(TermTable.from_triples(*zip(*longer, strict=True)), 2_000, 0).found
+    [x] = [each for each in found if each.value == "x"]
+    assert x.direction == -1
+    assert (x.weight, x.others, x.n) == (pytest.approx(0.85 - 0.1 / 3), pytest.approx(0.8 + 0.2 / 3), 3)
+    assert [each.direction for each in found if each.value != "x"] == [1, 1]
+
+
 def test_entries_of_other_words_than_queries_are_no_appended_characters():
     found = appended_surprises(TermTable.from_triples(["car", "bus"], ["cart", "cars"], [0.5, 0.5]), 100, 0)
     assert found.found == []

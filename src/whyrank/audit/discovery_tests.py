@@ -95,17 +95,17 @@ def spread_surprises(
 
 
 def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested:
-    """For each character, whether words that have it appended weigh more, or less, than other longer forms do."""
+    """For each character, whether words that have it appended weigh more, or less, than their other longer forms do."""
     forms = _forms(table)
     counts = np.bincount(forms.characters, minlength=len(CHARACTERS))
     known = np.flatnonzero(counts >= 3)
     if len(known) < 2:
         return Tested([], [Unjudged("appended", "fewer than two characters end three longer forms of query terms")])
-    p = _label_p(forms, min(permutations, 5_000), generator(seed, "surprises", "appended"))
-    sums = np.bincount(forms.characters, weights=forms.weights, minlength=len(CHARACTERS))
-    means = sums / np.maximum(counts, 1)
-    rest = (sums.sum() - sums) / np.maximum(len(forms.weights) - counts, 1)
-    return Tested([_letter(i, means[i], rest[i], int(counts[i]), p[i]) for i in known.tolist()], [])
+    gaps = _gaps(forms)
+    p = _label_p(forms, gaps, min(permutations, 5_000), generator(seed, "surprises", "appended"))
+    sums = [np.bincount(forms.characters, weights=each, minlength=len(CHARACTERS)) for each in (forms.weights, gaps)]
+    means, over = (each / np.maximum(counts, 1) for each in sums)
+    return Tested([_letter(i, means[i], over[i], int(counts[i]), p[i]) for i in known.tolist()], [])
 
 
 def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
@@ -202,26 +202,32 @@ def _forms(table: TermTable) -> Forms:
     return Forms(np.array(words, np.int64), np.array(characters, np.int64), np.array(weights, np.float64))
 
 
-def _label_p(forms: Forms, draws: int, random: np.random.Generator) -> Floats:
-    """Two-sided, for each character, when the weights of each word's forms are shuffled among them."""
+def _gaps(forms: Forms) -> Floats:
+    """How much more a form weighs than the other longer forms of its word do on average."""
     _, words = np.unique(forms.words, return_inverse=True)
-    centred = forms.weights - (np.bincount(words, weights=forms.weights) / np.bincount(words))[words]
-    shown = np.zeros((len(centred), len(CHARACTERS)))
-    shown[np.arange(len(centred)), forms.characters] = 1.0
-    least, hits = np.abs(centred @ shown) * (1 - 1e-10), np.zeros(len(CHARACTERS))
-    most = max(1, 2_000_000 // len(centred))
+    size = np.bincount(words)[words]
+    others = (np.bincount(words, weights=forms.weights)[words] - forms.weights) / (size - 1)
+    return forms.weights - others
+
+
+def _label_p(forms: Forms, gaps: Floats, draws: int, random: np.random.Generator) -> Floats:
+    """Two-sided, for each character, when the weights of each word's forms are shuffled among them."""
+    shown = np.zeros((len(gaps), len(CHARACTERS)))
+    shown[np.arange(len(gaps)), forms.characters] = 1.0
+    least, hits = np.abs(gaps @ shown) * (1 - 1e-10), np.zeros(len(CHARACTERS))
+    most = max(1, 2_000_000 // len(gaps))
     for start in range(0, draws, most):
-        order = np.argsort(random.random((min(most, draws - start), len(centred))) + words, axis=1)
-        hits += np.count_nonzero(np.abs(centred[order] @ shown) >= least, axis=0)
+        order = np.argsort(random.random((min(most, draws - start), len(gaps))) + forms.words, axis=1)
+        hits += np.count_nonzero(np.abs(gaps[order] @ shown) >= least, axis=0)
     p: Floats = (1 + hits) / (1 + draws)
     return p
 
 
-def _letter(i: int, mean: float, rest: float, n: int, p: float) -> Surprise:
-    direction = 1 if mean >= rest else -1
+def _letter(i: int, mean: float, over: float, n: int, p: float) -> Surprise:
+    direction = 1 if over >= 0 else -1
     values = {} if i < 26 else {"values": "+".join(CHARACTERS)}
-    study = str(Call("bias/postfix-letter", None, values))
-    return Surprise(APPENDED, "appended", "", CHARACTERS[i], float(mean), float(rest), n, direction, float(p), study)
+    study, others = str(Call("bias/postfix-letter", None, values)), float(mean - over)
+    return Surprise(APPENDED, "appended", "", CHARACTERS[i], float(mean), others, n, direction, float(p), study)
 
 
 def _study(group: TermClass, term: str | None) -> str:
