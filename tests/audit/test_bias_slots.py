@@ -173,3 +173,10 @@ def test_lists_have_no_value_twice_and_find_each_of_their_values(name):
     values = LISTS[name]
     assert len({value.lower() for value in values}) == len(values) >= 20
     assert ValueClass(values).counts(", ".join(values)) == dict.fromkeys(values, 1)
+
+
+@pytest.mark.parametrize("text", ["Bir FİAT aldım.", "Bir Fıat aldım.", "Bir Fiat aldım."])
+def test_letters_that_have_several_cases(text):
+    slot = ValueClass(("Ford", "Fiat")).slot(text)
+    assert (slot.value, slot.slotted.filled("Ford")) == ("Fiat", "Bir Ford aldım.")
+    assert ValueClass(("Ford", "Fiat")).named(text) == {"Fiat"}

@@ -113,6 +113,59 @@ def test_correlations_that_are_undefined():
     assert math.isnan(pearson(np.zeros(3), np.arange(3.0)))
 
 
+def freed(column, given):
+    """What is left of a column by least squares, by numpy's own solver."""
+    known = np.stack([np.ones(len(given)), given], axis=1)
+    return column - known @ np.linalg.lstsq(known, column, rcond=None)[0]
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_the_partial_permutation_test_is_that_of_freedman_and_lane(seed):
+    """Permuted residuals are freed of what is given again, as the statistic is."""
+    random = np.random.default_rng(seed)
+    x, y, z = random.normal(size=(3, 5))
+    a, b = freed(x, z), freed(y, z)
+    every = [abs(np.corrcoef(a, freed(np.array(order), z))[0, 1]) for order in itertools.permutations(b)]
+    exact = np.mean(np.array(every) >= abs(np.corrcoef(a, b)[0, 1]) - 1e-9)
+    assert correlate(x, y, z, permutations=20_000).p_value == pytest.approx(exact, abs=0.02)
+
+
+def test_shifts_of_a_partial_correlation_are_freed_of_what_is_given_too():
+    x, y, z = np.random.default_rng(23).normal(size=(3, 9))
+    a, b = freed(x, z), freed(y, z)
+    shifted = [abs(np.corrcoef(a, freed(np.roll(b, step), z))[0, 1]) for step in range(9)]
+    expected = np.mean(np.array(shifted) >= shifted[0] - 1e-9)
+    assert correlate(x, y, z, ordered=True, permutations=10).p_shift == pytest.approx(expected)
+
+
+def test_partial_correlations_of_noise_are_significant_as_often_as_stated():
+    """Six values that both follow the third figure, and share nothing else: 300 times."""
+    random, hits = np.random.default_rng(1), 0
+    for trial in range(300):
+        z = random.lognormal(0, 2, size=6)
+        hits += correlate(*(z + random.normal(size=(2, 6))), z, permutations=199, seed=trial).p_value <= 0.05
+    assert hits <= stats.binom.ppf(0.99, 300, 0.05), hits
+
+
+def test_every_draw_of_a_partial_correlation_is_freed_of_what_is_given():
+    random = np.random.default_rng(11)
+    z = random.lognormal(0, 2, size=8)
+    x, y = z + random.normal(size=(2, 8))
+    drawn = []
+    for rows in random.integers(0, 8, size=(4_000, 8)):
+        a, b = freed(x[rows], z[rows]), freed(y[rows], z[rows])
+        drawn += [np.corrcoef(a, b)[0, 1]] if min(np.abs(a).max(), np.abs(b).max()) > 1e-9 else []
+    found = correlate(x, y, z, permutations=10)
+    np.testing.assert_allclose([found.low, found.high], np.quantile(drawn, [0.025, 0.975]), atol=0.03)
+
+
+def test_what_is_given_takes_a_value_more():
+    x, y, z = np.random.default_rng(2).normal(size=(3, 5))
+    assert correlate(x[:4], y[:4], z[:4]).pearson is None, "as three values without"
+    assert correlate(x, y, z).pearson is not None
+
+
 @given(grids())
 def test_sums_are_those_of_a_loop(grid):
     scores, clusters = grid

@@ -16,9 +16,11 @@ from whyrank.audit.bias_result import BiasResult
 from whyrank.audit.bias_slots import Slotted
 from whyrank.audit.bias_substitution import Substitution
 from whyrank.audit.bias_templates import Template
+from whyrank.audit.bias_weights import appended_weights
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Study
 from whyrank.data import Collection, open_collection
+from whyrank.data.term_table import TermTable
 from whyrank.scoring import Engine
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS)})"
@@ -367,3 +369,77 @@ def test_an_unbiased_ranker_is_significant_no_more_often_than_stated():
             counts[i] += [result.p_value < 0.05, bool(result.significant()), pairs]
     assert (counts <= binom.ppf(0.999, 200, 0.05)).all(), counts
     assert (counts[:, 0] >= binom.ppf(0.001, 200, 0.05)).all(), "a test that never rejects tests nothing"
+
+
+def test_the_word_value_is_a_word_like_others():
+    """The mark of a slot has it in it, the text around the slot has not."""
+    assert kept("without(words=value+price)") == ["d0", "d1", "d2"]
+    assert kept("without(words=alu+price,parts=True)") == ["d0", "d1", "d2"]
+
+
+def test_written_templates_whose_query_names_a_value_are_left_out_and_counted():
+    grid = bias_studies.create("bias/currency(values=money+shells+beads,templates=written)").grid(toy_collection())
+    assert (len(grid), grid.dropped) == (7, {"by a value in the query": 1})
+    assert not any("money" in template.query for template in grid.templates)
+    grid = bias_studies.create("bias/currency(values=bicycle+shells,templates=written)").grid(toy_collection())
+    assert (len(grid), grid.dropped) == (7, {"by a value in the query": 1})
+    grid = bias_studies.create("bias/currency(values=counter+shells,templates=written)").grid(toy_collection())
+    assert (len(grid), grid.dropped) == (7, {"by one-value": 1}), "a text has the value besides"
+
+
+def test_a_limit_does_not_change_what_the_best_texts_of_a_query_are():
+    docs = {f"d{i}": f"Text {i} on a Ford of type {i * 7}." for i in range(150)}
+    queries = {f"q{i}": f"which car has number {i}" for i in range(100)}
+    collection, asked = Collection.of(docs, queries, name="crossed"), []
+
+    def scores(given):
+        asked.append(len(given))
+        return np.array([float(template.doc_id[1:]) for template in given])
+
+    for most in (500, 3):
+        call = f"bias/car-brand(templates=found,filters='relevant(rank=6)',most={most})"
+        grid = bias_studies.create(call).grid(collection, scores)
+        best = [int(template.doc_id[1:]) for template in grid.templates]
+        assert np.mean(best) > 135, "of two thirds of the texts, which are looked at, the best six of each query"
+        assert grid.dropped["not looked at"] == 150 * 100 - 10_000
+        assert grid.dropped["not drawn"] + len(grid) == 600
+    assert asked == [10_000, 10_000]
+
+
+def test_years_in_another_order_than_their_own_have_no_shifts():
+    for values, ordered in (("2000..2004", True), ("2004+2000+2001+2003+2002", False)):
+        assert bias_studies.create(f"bias/when-year(values={values})").grid(toy_collection()).ordered is ordered
+
+
+def test_that_the_draws_are_too_few_for_so_many_values_is_told():
+    values = "+".join(f"value{chr(97 + i)}" for i in range(10))
+    docs = {f"d{i}": f"Number {i} is a valuea." for i in range(20)}
+    collection = Collection.of(docs, {"q": "question"}, {"q": dict.fromkeys(docs, 1)}, name="few")
+    for resamples, told in ((99, True), (999, False)):
+        [result] = ask_bias(f"bias/substitution(values={values})", Toy(), collection, resamples=resamples)
+        note = (
+            "99 draws of signs: the p-value of a value cannot be below 0.01, nor 0.1 after correction over 10 values"
+        )
+        assert (note in result.notes) is told
+        assert any("cannot be below" in each for each in result.notes) is told
+
+
+def test_a_weight_of_zero_is_a_weight():
+    pairs = [("car", brand) for brand in BRANDS]
+    table = TermTable.from_triples(*zip(*pairs, strict=True), [0.0, *np.linspace(0.1, 0.9, len(BRANDS) - 1)])
+    [result] = ask_bias(f"{CARS[:-1]},head=car)", Toy(), toy_collection(), table=table, resamples=50)
+    assert result.values[0].weight == 0
+    assert not any("no weight" in note for note in result.notes)
+    [result] = ask_bias(CARS, Toy(), toy_collection(), table=table, resamples=50)
+    assert "no weights of the table: give head=WORD, the query term that they are of" in result.notes
+
+
+def test_weights_of_letters_are_compared_within_words():
+    """The letter b is there only for words whose forms all weigh much, and weighs less than the others there."""
+    found = np.array([[0.9, 0.8, 0.9], [0.8, 0.7, 0.8], [0.1, np.nan, 0.1], [np.nan, 0.9, np.nan]])
+    weights = appended_weights(found)
+    assert weights[1] < weights[0]
+    assert weights[0] == weights[2]
+    whole = found[:2]
+    np.testing.assert_allclose(appended_weights(whole), whole.mean(axis=0))
+    assert np.isnan(appended_weights(np.array([[0.5, np.nan, np.nan]]))).all()

@@ -12,15 +12,18 @@ from scipy.stats import binom, hypergeom
 
 from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_table
 from whyrank.audit.bias import bias_studies
+from whyrank.audit.bias_asking import BiasPlan, bias_answers
 from whyrank.audit.discovery import Looking, confirmed, surprises
 from whyrank.audit.discovery_classes import TermClass, classes_of
 from whyrank.audit.discovery_evidence import evidence_surprises, postings_of
+from whyrank.audit.discovery_standing import standings
 from whyrank.audit.discovery_tests import appended_surprises, most_unseen, spread_surprises, value_surprises
 from whyrank.audit.discovery_words import words_of
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection
 from whyrank.data.term_table import TermTable
 from whyrank.probes.availability import missing
+from whyrank.scoring import Engine
 from whyrank.text.vectors import Vectors
 
 EXPECTED = {("value", "car-makes", 1): "Honda", ("value", "years", -1): "2007", ("appended", "appended", 1): "q"}
@@ -103,6 +106,17 @@ def test_the_spread_of_a_class_for_one_query_term():
     assert (study.head or study.preset.head) == "when"
 
 
+def test_the_p_value_of_a_spread_hardly_depends_on_the_seed():
+    weights = np.random.default_rng(4).uniform(0.1, 0.12, 2_012)
+    weights[-1] = 0.9
+    years = [str(year) for year in range(1990, 2002)]
+    table = TermTable.from_triples(["when"] * 2_012, [*(f"word{i}" for i in range(2_000)), *years], weights)
+    [group] = [each for each in classes_of(table) if each.name == "years"]
+    found = [spread_surprises(table, group, 10_000, seed)[0].p_value for seed in range(10)]
+    np.testing.assert_allclose(found, 12 / 2_012, atol=0.0045)
+    assert np.std(found) < 0.002
+
+
 def test_appended_characters_against_all_orders():
     words = ["abc", "bcd", "cde"]
     longer = [(w, w + c) for w, c in itertools.product(words, "xy")]
@@ -128,6 +142,18 @@ def test_appended_characters_are_compared_with_other_forms_of_the_same_words():
     assert x.direction == -1
     assert (x.weight, x.others, x.n) == (pytest.approx(0.85 - 0.1 / 3), pytest.approx(0.8 + 0.2 / 3), 3)
     assert [each.direction for each in found if each.value != "x"] == [1, 1]
+
+
+def test_one_character_that_stands_out_does_not_make_all_others_odd():
+    random, below = np.random.default_rng(0), []
+    words = ["".join(letters) for letters in itertools.product("bcdfg", "aei", "klm")][:30]
+    for seed in range(20):
+        longer = [(w, w + c, random.normal(0.8 if c == "s" else 0.3, 0.05)) for w in words for c in "stxyzq"]
+        found = appended_surprises(TermTable.from_triples(*zip(*longer, strict=True)), 500, seed).found
+        assert {s.value for s in found} == set("stxyzq")
+        below += [s.p_value < 0.05 for s in found if s.value != "s"]
+        assert next(s for s in found if s.value == "s").p_value < 0.01
+    assert sum(below) <= binom.ppf(0.999, len(below), 0.05)
 
 
 def test_entries_of_other_words_than_queries_are_no_appended_characters():
@@ -341,3 +367,93 @@ def test_a_spread_for_the_word_of_a_preset_is_asked_by_it():
     studies = {s.query_term: s.study for s in spread_surprises(table, group, 200, 0)}
     assert studies["car"] == "bias/car-brand"
     assert bias_studies.create(studies["lorry"]).head == "lorry"
+
+
+def test_only_weak_entries_are_tested_as_weak():
+    """One whole row among many short ones: 5% of all entries are more than the whole row has."""
+    terms = [f"d{i}" for i in range(20)]
+    entries = [("alpha", term, 0.9 - i / 25) for i, term in enumerate(terms)]
+    entries += [(f"q{i}", terms[(i + j) % 20], 0.5) for i in range(200) for j in range(5)]
+    table = TermTable.from_triples(*zip(*entries, strict=True), analyzer="whitespace")
+    docs = {f"t{i}": f"alpha {terms[i % 20]} {terms[i % 7]}" for i in range(200)}
+    found = evidence_surprises(table, postings_of(Collection.of(docs, {}, name="weak"), table)).found
+    assert [s.value for s in found if s.direction == -1] == ["d19"], "5% of the twenty entries of that row"
+
+
+def selves(weight):
+    """A table of makes: half of them are query terms too, and tied to themselves with a weight or not at all."""
+    random = np.random.default_rng(6)
+    pairs = [(q, d) for q in BRANDS[:6] for d in BRANDS if weight or q != d]
+    weights = [weight if q == d else random.uniform(0.2, 0.3) for q, d in pairs]
+    return TermTable.from_triples(*zip(*pairs, strict=True), weights, analyzer="whitespace")
+
+
+@pytest.mark.parametrize("weight", [1.0, None])
+def test_what_a_term_weighs_for_itself_says_nothing_of_its_class(weight):
+    table = selves(weight)
+    group = TermClass("makes", tuple(table.doc_numbers[brand] for brand in BRANDS), BRANDS)
+    tested = value_surprises(table, group, 2_000, 0)
+    rows = [[table.weight(q, d) for d in BRANDS] for q in BRANDS[:6]]
+    plain = [np.mean([row[i] for q, row in zip(BRANDS, rows, strict=False) if q != d]) for i, d in enumerate(BRANDS)]
+    for i, brand in enumerate(BRANDS):
+        [found] = [s for s in tested.found if s.value == brand]
+        assert found.weight == pytest.approx(plain[i], abs=0.01)
+    assert tested.partly == [], "nothing is missing"
+    assert sum(s.p_value < 0.05 for s in tested.found) <= 2
+    texts = {f"t{i}": " ".join(BRANDS) for i in range(9)}
+    strong = evidence_surprises(table, postings_of(Collection.of(texts, {}, name="all"), table))
+    assert all(s.query_term != s.value for s in strong.found)
+    assert strong.unjudged == []
+    assert any(s.direction == 1 for s in strong.found)
+
+
+def test_a_class_is_not_spread_because_the_query_term_is_one_of_it():
+    random = np.random.default_rng(4)
+    makes, fillers = ["ford", "buick", "audi", "fiat", "honda"], [f"filler{i}" for i in range(400)]
+    alike = [*random.uniform(0.25, 0.3, 4), *random.uniform(0.1, 0.5, 400)]
+    table = TermTable.from_triples(["ford"] * 405, [*makes, *fillers], [1.0, *alike])
+    [group] = [each for each in classes_of(table) if each.name == "car-makes"]
+    [found] = spread_surprises(table, group, 5_000, 0)
+    assert (found.n, found.value != "Ford") == (4, True)
+    assert found.p_value > 0.5
+
+
+def test_what_one_template_says_is_no_denial():
+    found = [s for s in surprises(toy_table(PLANTED), Looking(permutations=500)).sure() if s.value == "2007"][:1]
+    study = "bias/when-year(values=2000+2003+2007,query='when was it',doc='In {value} it was.')"
+    [asked] = confirmed([replace(found[0], study=study)], PLANTED, toy_collection())
+    assert asked.confirmed is None
+    assert asked.outcome.startswith("not tested: effect -0.")
+
+
+def test_that_longer_forms_are_missing_is_said():
+    longer = [(w, w + c, 0.5 + 0.1 * (c == "x")) for w in ("abc", "bcd", "cde", "def") for c in "xyz"]
+    table = TermTable.from_triples(*zip(*longer, strict=True))
+    assert appended_surprises(table, 100, 0).partly == []
+    [note] = appended_surprises(table.pruned(threshold=0.55), 100, 0).partly
+    assert (note.what, note.why.startswith("67% of the weights are missing and count as zero")) == ("appended", True)
+
+
+def test_one_value_that_a_ranker_likes_does_not_confirm_that_it_dislikes_all_others():
+    """The liked one moves the mean of its class; the others do not differ from each other."""
+    odd = surprises(toy_table(PLANTED), Looking(permutations=200)).surprises[0]
+    study, yes = f"bias/substitution(values={'+'.join(BRANDS)})", 0
+    asked = [replace(odd, value=brand, direction=1 if brand == "honda" else -1, study=study) for brand in BRANDS]
+    for seed in range(20):
+        answers = confirmed(asked, Toy(seed, words=(("honda", 1.0),)), toy_collection())
+        assert {s.value: s.confirmed for s in answers}["honda"] is True
+        yes += any(s.confirmed for s in answers if s.value != "honda")
+    assert yes <= binom.ppf(0.99, 20, 0.05), yes
+
+
+def test_where_values_stand_without_outliers_is_what_the_study_says():
+    """No value stands out, so each is compared with all others: k / (k - 1) times its effect, and as the study tests."""
+    study = bias_studies.create(f"bias/substitution(values={'+'.join(BRANDS[:5])})")
+    plan = BiasPlan(toy_collection(), {"own": study}, [Toy(3)], Engine())
+    [answer] = bias_answers(plan)
+    found = standings(answer)
+    for row in answer.result.values:
+        assert found[row.value].effect == pytest.approx(row.effect * 5 / 4)
+        assert found[row.value].low == pytest.approx(row.low * 5 / 4)
+        assert found[row.value].high == pytest.approx(row.high * 5 / 4)
+        assert found[row.value].p_adjusted == pytest.approx(row.p_adjusted)

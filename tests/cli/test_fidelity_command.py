@@ -122,6 +122,29 @@ def test_a_run_file_as_target(whyrank, tmp_path, runs):
     assert "has scores below 0" in err
 
 
+def test_a_surrogate_that_lacks_documents_differs_from_the_baseline_over_those_of_both(whyrank, tmp_path, runs):
+    rng = np.random.default_rng(0)
+    part = {q: {d: docs[d] for d in rng.permutation(list(docs))[:6]} for q, docs in runs["bm25"].items()}
+    write_run(tmp_path / "same.txt", part)  # the baseline's own scores
+    write_run(tmp_path / "other.txt", {q: {d: runs["bm25(k1=2)"][q][d] for d in docs} for q, docs in part.items()})
+    some = [option for name in ("same", "other") for option in ("-s", f"run:{tmp_path}/{name}.txt")]
+    asked = ["fidelity", "-t", "ql", "-s", "bm25", *some, "--candidates", "bm25", "--store", "none"]
+    code, out, err = whyrank(*asked, "--json", "-m", "pearson")
+    assert code == 0, err
+    found = json.loads(out)
+    means = [row["mean"] for row in found["fidelity"]]
+    assert means[0] != pytest.approx(means[1], abs=1e-3)
+    same, other = found["differences"]
+    assert (same["difference"], same["p_value"]) == (0.0, 1.0)
+    expected = []
+    for q, docs in part.items():
+        target, base, score = ([runs[name][q][d] for d in docs] for name in ("ql", "bm25", "bm25(k1=2)"))
+        if min(map(np.ptp, (target, base, score))) > 0:
+            pair = (scipy.stats.pearsonr(target, each).statistic for each in (score, base))
+            expected.append(next(pair) - next(pair))
+    assert (other["n_queries"], other["difference"]) == (len(expected), pytest.approx(np.mean(expected)))
+
+
 def test_several_collections_are_averaged(whyrank, tmp_path, sample):
     folder = tmp_path / "small"
     folder.mkdir()
@@ -136,8 +159,10 @@ def test_several_collections_are_averaged(whyrank, tmp_path, sample):
     assert list(rows) == ["sample", "small", "average"]
     assert rows["average"]["mean"] == pytest.approx((rows["sample"]["mean"] + rows["small"]["mean"]) / 2)
     assert {row["collection"] for row in found["effectiveness"]} == {"sample"}
-    code, out, _ = whyrank(*asked)
+    code, out, _ = whyrank(*asked, "--k", "2", "--k", "10")
     assert "average over 2 collections" in out
+    assert "average over 1 of 2 collections alone: top10 of ql with bm25" in " ".join(out.split())
+    assert "alone: top2" not in out
 
 
 @pytest.mark.parametrize(("options", "expected"), [
@@ -180,6 +205,9 @@ def test_candidates_that_the_collection_lacks_do_not_count(whyrank, tmp_path, sa
     assert code == 0, err
     assert "documents that the collection does not have: 1 (nowhere)" in err
     assert "on 1 query with 5 candidates" in err
+    lacking = len(sample.qrels.keys() - {"q01"})
+    assert f"note: sample: {lacking} judged queries without candidates, counted as zero in the effectiveness" in err
+    assert "without candidates" not in whyrank(*ARGUMENTS)[2]
 
 
 def test_published_runs_of_dl19(whyrank, data_folder):

@@ -108,6 +108,16 @@ def test_a_cascade_prints_its_certificate(whyrank, place):
     )
     assert expected in err.splitlines()
     assert proof["drawn"] == 120
+    assert proof["found"] == len(open_table("t.tsv"))
+    assert facts["self_pairs"] > 0
+
+
+def test_a_certificate_is_not_that_of_audited_terms_whose_weights_are_all_there(whyrank, place):
+    _, facts = cascade(whyrank, "--sample", "120", "--recall", "0.5", "--audit", "cab")
+    audit = open_table("t.audit.tsv")
+    assert facts["certificate"]["recall"] < 1
+    assert "certificate" not in audit.facts
+    assert audit.facts["pairs"] == len(audit) == len(audit.doc_terms)
 
 
 def test_a_certificate_says_that_the_best_were_taken_after_it(whyrank, place):

@@ -128,7 +128,7 @@ def test_export_of_terms_that_a_synonym_file_cannot_hold(whyrank, tmp_path):
 def test_export_of_expansions(whyrank, files, tmp_path):
     out = tmp_path / "e.json"
     done = whyrank("tables", "export", files[0], "--out", out, "--format", "expansion", "--top", "2")
-    assert done == (0, "", f"2 query terms with 3 document terms of {files[0]}: {out}\n")
+    assert done == (0, "", f"2 query terms with 3 associations of {files[0]}: {out}\n")
     assert json.loads(out.read_text()) == {"car": [["car", 0.9], ["auto", 0.5]], "cat": [["kitten", 0.125]]}
 
 

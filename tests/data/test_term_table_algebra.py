@@ -10,7 +10,7 @@ from term_table_samples import TERMS, as_dict, tables
 
 from whyrank.core.errors import WhyrankError
 from whyrank.data.term_table import TermTable
-from whyrank.data.term_table_algebra import self_entries, strongest
+from whyrank.data.term_table_algebra import cut_at, self_entries, strongest
 from whyrank.data.term_table_difference import change_columns, change_lines
 from whyrank.data.term_table_summary import summary
 
@@ -57,6 +57,17 @@ def test_facts_tell_the_limits_that_hold():
     assert learned.pruned(vocabulary={"a", "b"}).facts == learned.facts
     assert learned.renormalised("query").facts == {**learned.facts, "renormalised": "query"}
     assert TermTable.from_triples(["a"], ["b"], [0.5], threshold="low").pruned(0.1).facts == {"threshold": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("learner", "limit"),
+    [("parm", 9), ("neural-model1", 9), ("emil", 9), ("em", 0), ("em(iterations=2)", 0),
+     ("local-to-global(target=bm25)", 0)],
+)  # fmt: skip
+def test_the_top_of_a_learner_may_be_no_limit_of_entries(learner, limit):
+    learned = TermTable.from_triples(["a", "a"], ["b", "c"], [0.5, 0.2], learner=learner, top=9)
+    assert cut_at(learned) == limit
+    assert cut_at(learned.pruned(top_query=2)) == 2
 
 
 @given(tables(SHARES, WORDS), st.sampled_from(["doc", "query"]))

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
+from whyrank.networks.frames import FRAMES, around
 from whyrank.networks.term_pairs_cascade import choose_cut
 from whyrank.networks.term_pairs_certifying import Terms, certify
 from whyrank.networks.term_pairs_recall import (
@@ -23,6 +24,8 @@ from whyrank.networks.term_pairs_recall import (
 )
 from whyrank.networks.term_pairs_results import Entries
 from whyrank.networks.term_pairs_student import Student, train_student
+from whyrank.networks.term_pairs_task import Settings, Task
+from whyrank.networks.term_pairs_terms import distinct
 
 torch.set_num_threads(1)
 
@@ -87,7 +90,8 @@ class Planted:
         self.student = (self.weights >= 0.1) * 3.0 + noise
         query_of, doc_of = np.arange(queries), np.r_[np.arange(docs), np.zeros(50, int), np.full(30, docs - 1)]
         stratum = (np.arange(queries) * 3 // queries).astype(np.int32)
-        self.terms = Terms(query_of.astype(np.int32), doc_of.astype(np.int32), stratum, 3)
+        nothing = np.full(queries, -1, np.int32)
+        self.terms = Terms(query_of.astype(np.int32), doc_of.astype(np.int32), stratum, 3, nothing)
 
     def exact(self, query, doc):
         return self.weights[query, doc]
@@ -136,6 +140,34 @@ def test_the_bound_holds_with_samples_whose_size_follows_from_what_was_found():
         sizes.append(proof.whole.tally.drawn)
     assert fails <= stats.binom.ppf(0.999, 300, 0.05)
     assert len(set(sizes)) > 20
+
+
+def test_the_bound_is_of_pairs_of_two_terms():
+    """A table ties no term to itself: such pairs are found easily, and prove nothing of the others."""
+    fails, others, each = 0, ~np.eye(200, dtype=bool), np.arange(200, dtype=np.int32)
+    terms = Terms(each, each, np.zeros(200, np.int32), 1, each)
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        weights = np.where((rng.random((200, 200)) < 0.004) | ~others, 0.5, 0.05)
+        kept = (weights >= 0.1) & ((rng.random((200, 200)) < 0.7) | ~others)
+        q, d = (side.astype(np.int32) for side in kept.nonzero())
+        proof = certify(
+            terms, Entries(q, d, weights[kept], {}), lambda a, b, w=weights: w[a, b], 0.1, 4000, 0.05, rng
+        )
+        assert proof.whole.tally.found == (kept & others).sum()
+        fails += proof.recall > (kept & others).sum() / ((weights >= 0.1) & others).sum()
+    assert fails <= stats.binom.ppf(0.999, 200, 0.05)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_term_is_known_on_the_other_side_whatever_stands_around_it(frame):
+    """By its pieces; the third query term has lost its end."""
+    queries, docs = [[5], [5, 6], [7, 8, 9], [4], [5]], [[7, 8, 9, 3], [5, 6], [5], [11], [6, 5], [5]]
+    sides = zip((queries, docs), FRAMES[frame], strict=True)
+    asked, told = (distinct(around([np.array(row, np.int32) for row in rows], masks, 103)) for rows, masks in sides)
+    terms = Terms.of(Task(asked, told, Settings(strata=2)), 103)
+    assert terms.own.tolist() == [2, 1, 0, -1, 2]
+    assert terms.found(np.array([0, 0], np.int32), np.array([2, 4], np.int32)).tolist() == [3 - 1, 3 - 1]
 
 
 @pytest.mark.parametrize("recall", [0.5, 0.9, 0.99])

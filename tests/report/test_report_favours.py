@@ -53,7 +53,8 @@ def result(effects: dict[str, float], ranker: str = "bm25", study: str = STUDY, 
 
 
 TEAS = result({"mint": 0.1, "rose": 0.3, "sage": -0.4})
-FLAT = result({"mint": 0.0, "rose": 0.0, "sage": 0.0}, "ql", p_value=1.0, p_adjusted=1.0)
+EQUAL = result({"mint": 0.0, "rose": 0.0, "sage": 0.0}, "ql", p_value=1.0, p_adjusted=1.0)
+FLAT = replace(EQUAL, values=[replace(row, low=0.0, high=0.0) for row in EQUAL.values])
 NONE = replace(TEAS, values=[], pairs=[], correlations=[], n_templates=0, p_value=None, p_adjusted=None)
 
 
@@ -143,6 +144,11 @@ class TestReport:
         assert "All 3 values score the same, to the last digit." in page.text()
         assert not page.all("svg", **{"class": "bias"})
         assert "ql shows no significant preference" in page.text()
+
+    def test_values_of_equal_means_alone_do_not_score_the_same(self):
+        page = page_of(EQUAL)
+        assert "score the same" not in page.text()
+        assert len(page.all("svg", **{"class": "bias"})) == 1
 
     def test_a_study_without_templates(self):
         page = page_of(NONE)

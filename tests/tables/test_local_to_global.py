@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection
+from whyrank.data.term_table_algebra import cut_at
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore
 from whyrank.tables import table_learners
@@ -141,6 +142,27 @@ def test_facts_repeat_the_table():
     assert (facts["seed"], facts["threshold"], facts["queries"], facts["pool"]) == (5, 0.1, 4, 20)
     assert min(entry.weight for entry in table.rows()) >= 0.1
     assert max(entry.weight for entry in table.rows()) <= 1.0
+
+
+def test_the_documents_explained_are_no_limit_of_entries():
+    settings = LocalSettings(depth=50, top=20, words=3)
+    table = learn_local(COLLECTION, Planted(0.05), Engine(), settings, "whitespace").table
+    assert 0 < np.diff(table.indptr).max() <= 20
+    assert (cut_at(table), table.facts["top"]) == (0, 20)
+    assert cut_at(table.pruned(top_query=2)) == 2
+
+
+@pytest.mark.parametrize("method", ["occlusion", "lime"])
+def test_a_word_has_no_credit_for_the_query_term_that_it_is_joined_to(method):
+    class Counting(Planted):
+        def _one(self, query, doc):
+            words = " ".join(doc).replace("-", " ").split()
+            return float(sum(words.count(q) for q in query))
+
+    docs = {"1": "the landlord-tenant act", "2": "landlord law of tenant"}
+    bm25 = first_ranker(given := Collection.of(docs, {"q": "landlord"}), "lucene")
+    lists = [RankedList("q", given.queries["q"], ["landlord"], list(docs.values()), np.array([2.0, 1.0]))]
+    assert explain_lists(lists, Counting(), Engine(), bm25, LocalSettings(method)).words == [[]]
 
 
 EXPLAINED = [

@@ -264,7 +264,9 @@ def test_a_planted_synonym_is_found(prepared, tmp_path):
     ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, True),
     ("1_Pooling/config.json", {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, False),
     ("1_Pooling/config.json", {"pooling_mode": "mean"}, True), ("1_Pooling/config.json", {"pooling_mode": "cls"}, False),
-    ("sentence_bert_config.json", {"max_seq_length": 128}, False),
+    ("sentence_bert_config.json", {"max_seq_length": 128}, True),
+    ("sentence_bert_config.json", {"max_seq_length": 8192}, False),
+    ("tokenizer_config.json", {"model_max_length": 8192}, False),
     ("config_sentence_transformers.json", {"similarity_fn_name": "dot"}, False),
     ("config_sentence_transformers.json", {"prompts": {"query": "query: "}}, False),
     ("config_sentence_transformers.json", {"prompts": {"query": ""}, "similarity_fn_name": None}, True),
@@ -282,9 +284,12 @@ def test_minilm_scores_elsewhere_as_it_does_here():
     target = open_target(f"bi:{folder}", Setting())
     assert (target.asked_as, target.attends) == ("bi", False)
     collection = open_collection("sample")
-    queries, docs = list(collection.queries.values())[:6], list(collection.docs.values())[:20]
+    texts = list(collection.docs.values())
+    queries = [*list(collection.queries.values())[:4], " ".join(texts[20:22]), " ".join(texts[22:30])]
+    docs = [*texts[:14], *(" ".join(texts[i : i + 8]) for i in range(30, 78, 8))]  # the last ones are too long
     doc = np.random.default_rng(0).integers(0, 20, (6, 5)).astype(np.int32)
-    found = target_scores("bi", target.folder, queries, docs, doc, "cpu")
+    assert target.reads == 256
+    found = target_scores("bi", target.folder, queries, docs, doc, "cpu", target.reads)
     pairs = [(query, docs[d]) for query, row in zip(queries, doc, strict=True) for d in row]
     expected = target.ranker.score([q for q, _ in pairs], [d for _, d in pairs])
     np.testing.assert_allclose(found.ravel(), expected, atol=1e-4)

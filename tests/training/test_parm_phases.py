@@ -137,10 +137,18 @@ def test_pearson_is_numpys(seed):
     assert Pearson()(torch.from_numpy(scores), torch.from_numpy(targets)).item() == pytest.approx(expected, abs=1e-3)
 
 
+@given(st.integers(0, 1000), st.floats(-12, 12), st.floats(-100, 100))
+def test_pearson_is_the_same_in_every_unit_of_the_targets(seed, unit, zero):
+    scores, targets = torch.from_numpy(np.random.default_rng(seed).standard_normal((2, 5, 4)))
+    expected = Pearson()(scores, targets).item()
+    assert Pearson()(scores, (targets + zero) * 10**unit).item() == pytest.approx(expected, abs=1e-6)
+
+
 def test_pearson_of_equal_scores_is_no_correlation_and_has_a_gradient():
     scores = torch.zeros(2, 3, requires_grad=True)
     loss = Pearson()(scores, torch.tensor([[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]))
     assert loss.item() == 1
+    assert Pearson()(torch.tensor([[1.0, 2.0, 4.0]]), torch.full((1, 3), 0.1)).item() == 1
     loss.backward()
     assert torch.isfinite(scores.grad).all()
 
@@ -310,6 +318,20 @@ def test_the_validation_of_phase_two_is_the_correlation_with_the_target():
         found = trainer._correlation(network)
     expected = [np.corrcoef(row, scores[q])[0, 1] for row, q in zip(ours, held, strict=True)]
     assert found == pytest.approx(np.mean(expected), abs=1e-3)
+
+
+def test_phase_two_is_validated_on_queries_of_all_collections(monkeypatch):
+    """Queries come one collection after the other: the first of those held out are of the first ones alone."""
+    monkeypatch.setattr(parm_running, "_HELD", 8)
+    made = toy_prepared(phases={"first": {"held_out": 0.5}})
+    held = split_queries(40, 0.5)[1]
+    kept, some = parm_running._chosen(made, None, 0)
+    assert set(some) < set(held)
+    assert (len(some), len(kept)) == (8, 20)
+    assert some.max() > np.sort(held)[8:].min()
+    assert np.array_equal(some, parm_running._chosen(made, 5, 1)[1])
+    monkeypatch.setattr(parm_running, "_HELD", 100)
+    assert np.array_equal(parm_running._chosen(made, None, 0)[1], held)
 
 
 def test_a_prepared_folder_gives_back_what_was_saved(tmp_path):
@@ -535,5 +557,29 @@ def test_a_run_beside_another_one(tmp_path):
     again = load_parm(tmp_path / "two")
     assert again.facts["target"] == "other"
     assert np.array_equal(again.doc, made.doc)
-    with pytest.raises(BadInput, match="has other texts, or scores of another target"):
+    with pytest.raises(BadInput, match="has other texts, another encoder, or scores of another target"):
         save_parm(tmp_path / "three", made._replace(queries=["else"]), beside=tmp_path / "one")
+
+
+def test_a_run_beside_another_one_starts_and_asks_as_it_says(tmp_path):
+    one, two = (tmp_path / name for name in ("one", "two"))
+    for seed, folder in enumerate((one, two)):
+        save(parm_network(seed), folder)
+
+    def made(encoder, *teachers):
+        return toy_prepared(encoder=str(encoder), tokenizer="")._replace(sources=Sources(encoder, teachers=teachers))
+
+    save_parm(tmp_path / "first", made(one, BUNDLED))
+    save_parm(tmp_path / "other", made(BUNDLED), beside=tmp_path / "first")
+    found = load_parm(tmp_path / "other").sources
+    assert (found.encoder, found.teachers) == (BUNDLED, [BUNDLED])
+    save_parm(tmp_path / "same", made(one), beside=tmp_path / "first")
+    assert load_parm(tmp_path / "same").sources.encoder.resolve() == tmp_path / "first" / "encoder"
+    save_parm(tmp_path / "taught", made(one, two))
+    save_parm(tmp_path / "self", made(one), beside=tmp_path / "taught")
+    assert load_parm(tmp_path / "self").sources.teachers == []
+    with pytest.raises(BadInput, match="another encoder"):
+        save_parm(tmp_path / "else", made(two), beside=tmp_path / "first")
+    tokenized = made(one)._replace(sources=Sources(one, tokenizer=b"{}"))
+    with pytest.raises(BadInput, match="another encoder"):
+        save_parm(tmp_path / "else", tokenized, beside=tmp_path / "first")

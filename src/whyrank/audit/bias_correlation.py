@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.contrasts.finding import or_none
-from whyrank.core.protocols import Floats
+from whyrank.core.protocols import Floats, Ints
 from whyrank.core.seeds import generator
 
 PERMUTATIONS, DRAWS = 100_000, 10_000
@@ -47,30 +47,32 @@ def correlate(
     """Pearson's r with its tests, over the positions at which all figures are finite.
 
     The p-value is (1 + hits) / (1 + permutations), a hit being a permutation of the second figure with |r| at least
-    as large; with `given`, both are first freed of it by least squares, and the residuals are permuted. Freedman and
-    Lane, A nonstochastic interpretation of reported significance levels, JBES 1 (1983).
+    as large; with `given`, both are first freed of it by least squares, the residuals are permuted, and freed of it
+    again. Freedman and Lane, A nonstochastic interpretation of reported significance levels, JBES 1 (1983).
     """
     columns = [np.asarray(c, dtype=np.float64) for c in (first, second, given) if c is not None]
     known = np.isfinite(columns).all(axis=0)
     x, y, *rest = (column[known] for column in columns)
-    if rest:
-        x, y = _residuals(x, rest[0]), _residuals(y, rest[0])
-    figures = _figures(x, y, ordered, permutations, seed) if len(x) >= FEWEST else {}
+    enough = len(x) >= FEWEST + len(rest)  # what is given takes a degree of freedom
+    figures = _figures(x, y, rest[0] if rest else None, ordered, permutations, seed) if enough else {}
     return Correlation(names[0], names[1], names[2] if rest else "", len(x), **figures)
 
 
-def _figures(x: Floats, y: Floats, ordered: bool, permutations: int, seed: int) -> dict[str, float | None]:
+def _figures(
+    first: Floats, second: Floats, given: Floats | None, ordered: bool, permutations: int, seed: int
+) -> dict[str, float | None]:
     """What is known of two columns; nothing where one of them does not vary."""
-    a, b, r = _unit(x), _unit(y), pearson(x, y)
+    x, y = (column if given is None else _residuals(column, given) for column in (first, second))
+    a, b, c, r = _unit(x), _unit(y), None if given is None else _unit(given), pearson(x, y)
     if a is None or b is None:
         return {}
-    low, high = _interval(x, y, seed)
+    low, high = _interval(first, second, given, seed)
     return {
         "pearson": r,
         "low": low,
         "high": high,
-        "p_value": _permutation_p(a, b, r, permutations, seed),
-        "p_shift": _shift_p(a, b, r) if ordered else None,
+        "p_value": _permutation_p(a, b, c, r, permutations, seed),
+        "p_shift": _shift_p(a, b, c, r) if ordered else None,
         "spearman": or_none(pearson(_ranks(x), _ranks(y))),
     }
 
@@ -100,30 +102,50 @@ def _residuals(x: Floats, given: Floats) -> Floats:
     return found
 
 
-def _permutation_p(a: Floats, b: Floats, r: float, permutations: int, seed: int) -> float:
+def _correlations(a: Floats, rows: Floats, given: Floats | None) -> Floats:
+    """The correlation of a column with each of several rows, which are freed of what is given; all are units."""
+    found: Floats = rows @ a
+    if given is None:
+        return found
+    left = 1 - (rows @ given) ** 2
+    return np.divide(found, np.sqrt(np.abs(left)), out=np.zeros_like(found), where=left > _TIE)
+
+
+def _permutation_p(a: Floats, b: Floats, given: Floats | None, r: float, permutations: int, seed: int) -> float:
     random = generator(seed, "bias", "correlation")
     hits, most = 0, max(1, _BLOCK // len(a))
     for start in range(0, permutations, most):
-        rows = min(most, permutations - start)
-        drawn = random.permuted(np.broadcast_to(b, (rows, len(b))), axis=1) @ a
-        hits += int(np.count_nonzero(np.abs(drawn) >= abs(r) - _TIE))
+        rows = random.permuted(np.broadcast_to(b, (min(most, permutations - start), len(b))), axis=1)
+        hits += int(np.count_nonzero(np.abs(_correlations(a, rows, given)) >= abs(r) - _TIE))
     return (1 + hits) / (1 + permutations)
 
 
-def _shift_p(x: Floats, y: Floats, r: float) -> float:
+def _shift_p(a: Floats, b: Floats, given: Floats | None, r: float) -> float:
     """The share of circular shifts, none included, with |r| at least as large."""
-    shifted = [pearson(x, np.roll(y, step)) for step in range(len(y))]
-    return float(np.mean(np.abs(shifted) >= abs(r) - _TIE))
+    rows = np.stack([np.roll(b, step) for step in range(len(b))])
+    return float(np.mean(np.abs(_correlations(a, rows, given)) >= abs(r) - _TIE))
 
 
-def _interval(x: Floats, y: Floats, seed: int) -> tuple[float | None, float | None]:
-    """The middle 95% of r when values are drawn with replacement."""
+def _interval(x: Floats, y: Floats, given: Floats | None, seed: int) -> tuple[float | None, float | None]:
+    """The middle 95% of r when values are drawn with replacement; every draw is freed of what is given by itself."""
     rows = generator(seed, "bias", "values").integers(0, len(x), size=(DRAWS, len(x)))
-    a, b = (column[rows] - column[rows].mean(axis=1, keepdims=True) for column in (x, y))
+    third = None if given is None else _drawn(given, rows, None)
+    a, b = (_drawn(column, rows, third) for column in (x, y))
     scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     drawn = np.divide((a * b).sum(axis=1), scale, out=np.full(DRAWS, np.nan), where=scale > 0)
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return or_none(float(low)), or_none(float(high))
+
+
+def _drawn(column: Floats, rows: Ints, given: Floats | None) -> Floats:
+    """Draws of a column, centred and freed of draws of another one; zero where only rounding is left."""
+    found: Floats = column[rows] - column[rows].mean(axis=1, keepdims=True)
+    if given is not None:
+        square = (given**2).sum(axis=1)
+        slope = np.divide((found * given).sum(axis=1), square, out=np.zeros(len(rows)), where=square > 0)
+        found = found - slope[:, None] * given
+    found[np.linalg.norm(found, axis=1) <= _TIE * np.linalg.norm(column - column.mean())] = 0.0
+    return found
 
 
 def _ranks(x: Floats) -> Floats:

@@ -67,12 +67,12 @@ class Without:
 
     def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those that have none of the words outside of their slots."""
-        words = values_of(self.words)
+        words, texts = values_of(self.words), [template.slotted.around for template in templates]
         if self.parts:
             folded = [word.lower() for word in words]
-            return np.array([not any(word in t.slotted.text.lower() for word in folded) for t in templates])
+            return np.array([not any(word in text.lower() for word in folded) for text in texts])
         forbidden = ValueClass(words)
-        return np.array([not forbidden.named(template.slotted.text) for template in templates])
+        return np.array([not forbidden.named(text) for text in texts])
 
 
 @dataclass(frozen=True)

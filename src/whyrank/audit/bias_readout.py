@@ -23,6 +23,7 @@ from whyrank.audit.bias_statistics import (
     value_p,
 )
 from whyrank.audit.bias_weights import table_weights
+from whyrank.contrasts.bootstrap import EXACT_CLUSTERS
 from whyrank.contrasts.correction import adjust
 from whyrank.contrasts.finding import or_none
 from whyrank.core.protocols import Flags, Floats
@@ -85,6 +86,7 @@ def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
         notes=[
             *_left_out(unscored, grid),
             *_notes(len(sums.sizes), int(np.count_nonzero(~usable)), rows, setting),
+            *_unweighted(grid, rows, setting.table),
             *_one_query(grid, usable),
         ],
         unscored=unscored,
@@ -205,14 +207,20 @@ def _notes(clusters: int, nonfinite: int, rows: Sequence[ValueRow], setting: Bia
     elif clusters == 1:
         notes.append("1 independent template: figures of these texts alone, without tests")
     else:
-        notes += _too_few(clusters, len(rows), setting.correction)
-    if setting.table is not None and rows:
-        known = sum(row.weight is not None for row in rows)
-        if known < len(rows):
-            limit = setting.table.facts.get("threshold")
-            below = f", whose entries begin at {limit:g}" if isinstance(limit, float | int) else ""
-            notes.append(f"{len(rows) - known} of {len(rows)} values have no weight in the table{below}")
+        notes += _too_few(clusters, len(rows), setting)
     return notes
+
+
+def _unweighted(grid: Grid, rows: Sequence[ValueRow], table: TermTable | None) -> list[str]:
+    """A note that tells how many values have no weight in the table, or that nobody said for which query term."""
+    lacking = sum(row.weight is None for row in rows)
+    if table is None or not lacking:
+        return []
+    if not grid.term and not grid.appended:
+        return ["no weights of the table: give head=WORD, the query term that they are of"]
+    limit = table.facts.get("threshold")
+    below = f", whose entries begin at {limit:g}" if isinstance(limit, float | int) else ""
+    return [f"{lacking} of {len(rows)} values have no weight in the table{below}"]
 
 
 def _unscored(grid: Grid, scores: Floats) -> dict[str, int]:
@@ -237,11 +245,13 @@ def _one_query(grid: Grid, usable: Flags) -> list[str]:
     return [advice] if most > asked.total() / 2 else []
 
 
-def _too_few(clusters: int, values: int, correction: str) -> list[str]:
+def _too_few(clusters: int, values: int, setting: BiasSetting) -> list[str]:
     """A note where not even equal signs of all templates make a value significant at 5%."""
-    least = 2.0 ** (1 - clusters)
-    bound = float(adjust(np.full(max(values, 1), least), correction)[0])
+    exact = clusters <= EXACT_CLUSTERS
+    least = 2.0 ** (1 - clusters) if exact else 1 / (1 + setting.permutations)
+    bound = float(adjust(np.full(max(values, 1), least), setting.correction)[0])
     if bound < _SURE:
         return []
     more = f", nor {bound:.2g} after correction over {values} values" if bound > least else ""
-    return [f"{clusters} independent templates: the p-value of a value cannot be below {least:g}{more}"]
+    few = f"{clusters} independent templates" if exact else f"{setting.permutations:,} draws of signs"
+    return [f"{few}: the p-value of a value cannot be below {least:g}{more}"]

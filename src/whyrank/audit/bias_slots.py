@@ -44,6 +44,11 @@ class Slotted:
         """The text with `{value}` in its slots."""
         return SLOT.join(self.parts)
 
+    @property
+    def around(self) -> str:
+        """What stands outside of the slots; a word never reaches over one."""
+        return "\0".join(self.parts)
+
     def filled(self, value: str) -> str:
         """The text with a value in its slots, and the right `a` or `an` before it."""
         found = [self.parts[0]]
@@ -74,18 +79,21 @@ class ValueClass:
     doubtful: frozenset[str] = frozenset()
 
     @cached_property
-    def _names(self) -> dict[str, str]:
-        return {_folded(value): value for value in self.values}
+    def _longest_first(self) -> list[str]:
+        return sorted(self.values, key=len, reverse=True)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        longest_first = sorted(self.values, key=len, reverse=True)
-        names = "|".join(r"\s+".join(map(re.escape, value.split())) for value in longest_first)
+        """A group per value: which one a match is cannot be told by its small letters, as of an i without its dot."""
+        names = "|".join(r"\s+".join(map(re.escape, value.split())).join("()") for value in self._longest_first)
         return re.compile(rf"(?<![\w-])(?:{names})(?![\w-])(?!{_CONTRACTED})", re.IGNORECASE)
+
+    def _matches(self, text: str) -> list[tuple[str, re.Match[str]]]:
+        return [(self._longest_first[(m.lastindex or 0) - 1], m) for m in self._pattern.finditer(text)]
 
     def named(self, text: str) -> frozenset[str]:
         """The values whose words a text has, in any case of letters, whatever they mean there."""
-        return frozenset(self._names[_folded(found)] for found in self._pattern.findall(text))
+        return frozenset(value for value, _ in self._matches(text))
 
     def counts(self, text: str) -> Counter[str]:
         """How often a text has each value."""
@@ -101,12 +109,11 @@ class ValueClass:
         edges = [0, *(place for m in spans for place in m.span()), len(text)]
         parts = tuple(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
         slotted = Slotted(parts, tuple(SMALL if m[0].islower() else CAPITAL for m in spans))
-        return Slot(slotted, value, self.named("\0".join(parts)))
+        return Slot(slotted, value, self.named(slotted.around))
 
     def _found(self, text: str) -> list[tuple[str, re.Match[str]]]:
         small = text == text.lower()
-        found = [(self._names[_folded(m[0])], m) for m in self._pattern.finditer(text)]
-        return [(value, m) for value, m in found if self._is_value(value, m[0], small)]
+        return [(value, m) for value, m in self._matches(text) if self._is_value(value, m[0], small)]
 
     def _is_value(self, value: str, found: str, small: bool) -> bool:
         """Whether a word stands for a value; `small`: it is of a text without capitals."""
@@ -118,10 +125,6 @@ class ValueClass:
 def mentions(text: str, word: str) -> bool:
     """Whether a text has a word, in any case of letters."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
-
-
-def _folded(value: str) -> str:
-    return " ".join(value.lower().split())
 
 
 def _written(value: str, form: str) -> str:

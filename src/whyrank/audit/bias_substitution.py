@@ -18,6 +18,7 @@ from whyrank.audit.bias_templates import (
     HEAD,
     JUDGED,
     JUDGED_HEAD,
+    Found,
     Scan,
     Template,
     found_templates,
@@ -35,7 +36,8 @@ from whyrank.data import Collection
 
 FOUND, WRITTEN, BOTH, PUBLISHED = "found", "written", "both", "published"
 COMPAT = "relevance-thesaurus"
-POOL = 20  # pairs that are looked at for every template that is kept at most
+_NAMED, _UNSEEN = "by a value in the query", "not looked at"
+POOL, MOST = 20, 500  # pairs that are looked at for every template that is kept at most, or for so many
 _scans: WeakKeyDictionary[Collection, dict[ValueClass, Scan]] = WeakKeyDictionary()
 
 
@@ -94,7 +96,7 @@ class Substitution:
     doc: str | None = None
     filters: str | None = None
     cluster: str = "doc"
-    most: int = 500
+    most: int = MOST
     compat: str | None = None
     seed: int = 0
 
@@ -171,38 +173,43 @@ class Substitution:
     def grid(self, collection: Collection, scores: Scorer | None = None) -> Grid:
         """The templates that stay, and the values; `scores` gives a ranker's scores of templates as they are."""
         scan = scan_of(collection, self.value_class)
-        templates, dropped = filtered(list(dict.fromkeys(self._candidates(collection, scan))), self.kept_by, scores)
+        candidates = self._candidates(collection, scan)
+        unique = list(dict.fromkeys(template for found in candidates.values() for template in found.templates))
+        templates, dropped = filtered(unique, self.kept_by, scores)
+        dropped = {why: found.besides for why, found in candidates.items() if found.besides} | dropped
         kept = self._drawn(templates)
         if len(templates) > len(kept):
             dropped["not drawn"] = len(templates) - len(kept)
         doubtful = self.value_class.doubtful
         counts = [np.nan if value in doubtful else float(scan.counts[value]) for value in self.value_class.values]
         term = self.term or self.head or self.preset.head
-        return Grid(
-            kept, self.value_class.values, self.cluster, term, False, np.array(counts), dropped, self.preset.ordered
-        )
+        values = self.value_class.values
+        ordered = self.preset.ordered and list(values) == sorted(values, key=lambda value: (len(value), value))
+        return Grid(kept, values, self.cluster, term, False, np.array(counts), dropped, ordered)
 
-    def _candidates(self, collection: Collection, scan: Scan) -> list[Template]:
+    def _candidates(self, collection: Collection, scan: Scan) -> dict[str, Found]:
+        """Templates, by the reason why others besides them are none."""
         if self.query is not None and self.doc is not None:
-            return [Template(self.query, Slotted.of(self.doc))]
+            return {"": Found([Template(self.query, Slotted.of(self.doc))])}
         wanted = self.wanted
         if wanted == PUBLISHED:
-            return self._published()
+            return {_NAMED: self._published()}
         if wanted not in (FOUND, WRITTEN, BOTH):
-            return given_templates(_file(wanted))
+            return {"": Found(given_templates(_file(wanted)))}
         if wanted == WRITTEN and self.name not in WORDINGS:
             raise WhyrankError(f"bias/{self.name} has no written templates; give templates={FOUND}, or a file")
-        written = written_templates(WORDINGS.get(self.name, ())) if wanted != FOUND else []
-        return written + (self._found(collection, scan) if wanted != WRITTEN else [])
+        written = {_NAMED: written_templates(WORDINGS.get(self.name, ()), self.value_class)}
+        found = {} if wanted == WRITTEN else {_UNSEEN: self._found(collection, scan)}
+        return found if wanted == FOUND else written | found
 
-    def _found(self, collection: Collection, scan: Scan) -> list[Template]:
+    def _found(self, collection: Collection, scan: Scan) -> Found:
         queries, head = self.queries or self.preset.queries, self.head or self.preset.head
-        return found_templates(collection, scan, queries, head, POOL * self.most, self.seed)
+        return found_templates(collection, scan, queries, head, POOL * max(self.most, MOST), self.seed)
 
-    def _published(self) -> list[Template]:
+    def _published(self) -> Found:
         if self.name != "when-year":
             raise WhyrankError(f"bias/{self.name} has no published templates; only bias/when-year has")
-        return written_templates(WHEN_YEAR_PUBLISHED)
+        return written_templates(WHEN_YEAR_PUBLISHED, self.value_class)
 
     def _drawn(self, templates: list[Template]) -> list[Template]:
         if len(templates) <= self.most:

@@ -65,19 +65,26 @@ class Scan:
         return Template(query, slot.slotted, query_id, doc_id, slot.value, slot.others)
 
 
+class Found(NamedTuple):
+    """Templates, and how many there are besides."""
+
+    templates: list[Template]
+    besides: int = 0
+
+
 def found_templates(
     collection: Collection, scan: Scan, queries: str, head: str | None, most: int, seed: int
-) -> list[Template]:
+) -> Found:
     """Templates of queries that name no value: judged for the text, with the head word, or from a file.
 
     Of all queries with the head word and all texts with a value, at most `most` pairs are drawn.
     """
     if queries in (JUDGED, JUDGED_HEAD):
         wanted = head if queries == JUDGED_HEAD else None
-        return list(_judged(collection, scan, wanted))
+        return Found(list(_judged(collection, scan, wanted)))
     asked = _with_head(collection, _needed(head)) if queries == HEAD else _listed(queries)
     free = [(query_id, query) for query_id, query in asked if not scan.values.named(query)]
-    return list(_crossed(scan, free, most, seed))
+    return Found(list(_crossed(scan, free, most, seed)), max(0, len(free) * len(scan.slots) - most))
 
 
 def given_templates(path: str | Path) -> list[Template]:
@@ -91,9 +98,11 @@ def given_templates(path: str | Path) -> list[Template]:
     return found
 
 
-def written_templates(pairs: Iterable[tuple[str, str]]) -> list[Template]:
-    """The templates of pairs of a query and a text with `{value}`."""
-    return [Template(query, Slotted.of(text)) for query, text in pairs]
+def written_templates(pairs: Iterable[tuple[str, str]], values: ValueClass) -> Found:
+    """The templates of pairs of a query and a text with `{value}`; without queries that name a value."""
+    made = [(query, Slotted.of(text)) for query, text in pairs]
+    free = [Template(q, text, others=values.named(text.around)) for q, text in made if not values.named(q)]
+    return Found(free, len(made) - len(free))
 
 
 def _judged(collection: Collection, scan: Scan, head: str | None) -> Iterator[Template]:

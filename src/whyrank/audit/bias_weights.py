@@ -16,17 +16,30 @@ from whyrank.text import Analyzer, analyzers
 def table_weights(table: TermTable, grid: Grid) -> Floats:
     """The weight of each value for the grid's query term; NaN where the table has no entry.
 
-    Where values are appended to words: the mean over templates that have an entry, of the weight of the longer word
-    for the word itself.
+    Where values are appended to words: the weight of the longer word for the word itself, on average over templates.
     """
     if not grid.appended:
         return np.array([_weight(table, grid.term, value) for value in grid.values])
     found = np.array(
         [[_weight(table, t.term, t.term + value) for value in grid.values] for t in grid.templates]
     ).reshape(len(grid), len(grid.values))
-    known = np.isfinite(found).sum(axis=0)
-    means: Floats = np.divide(np.nansum(found, axis=0), known, out=np.full(len(known), np.nan), where=known > 0)
-    return means
+    return appended_weights(found)
+
+
+def appended_weights(found: Floats) -> Floats:
+    """The mean weight of each value (columns) over templates; NaN where none has an entry.
+
+    What templates weigh is out of it where some entries are missing: it is the mean of all, and how much more a value
+    weighs than all values of the same template that have an entry. Templates with one entry tell nothing.
+    """
+    found = found[np.isfinite(found).sum(axis=1) > 1]
+    known = np.isfinite(found)
+    if not known.any():
+        return np.full(known.shape[1], np.nan)
+    gaps = found - np.nanmean(found, axis=1, keepdims=True)
+    count = known.sum(axis=0)
+    means: Floats = np.divide(np.nansum(gaps, axis=0), count, out=np.full(len(count), np.nan), where=count > 0)
+    return means + float(found[known].mean())
 
 
 @lru_cache(maxsize=100_000)
@@ -53,5 +66,15 @@ def _weight(table: TermTable, term: str | None, value: str) -> float:
     if not term:
         return np.nan
     analyzer = str(table.facts.get("analyzer", ""))
-    weight = table.weight(spelled(analyzer, term, True), spelled(analyzer, value, False))
-    return weight if weight > 0 else np.nan
+    asked, found = spelled(analyzer, term, True), spelled(analyzer, value, False)
+    return table.weight(asked, found) if has_entry(table, asked, found) else np.nan
+
+
+def has_entry(table: TermTable, query_term: str, doc_term: str) -> bool:
+    """Whether a table has an entry for a pair; its weight may be zero."""
+    q, d = table.query_numbers.get(query_term), table.doc_numbers.get(doc_term)
+    if q is None or d is None:
+        return False
+    columns = table.indices[table.indptr[q] : table.indptr[q + 1]]
+    place = int(np.searchsorted(columns, d))
+    return place < len(columns) and int(columns[place]) == d

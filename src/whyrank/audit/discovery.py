@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from whyrank.audit.bias import bias_studies
-from whyrank.audit.bias_asking import ask_bias
+from whyrank.audit.bias_asking import BiasPlan, bias_answers, named_studies
 from whyrank.audit.bias_result import BiasResult
 from whyrank.audit.bias_substitution import Substitution
 from whyrank.audit.discovery_classes import FEWEST, classes_of
 from whyrank.audit.discovery_evidence import Postings, evidence_study, evidence_surprises, postings_of
+from whyrank.audit.discovery_standing import Standing, standings
 from whyrank.audit.discovery_surprise import EVIDENCE, NULLS, Surprise, corrected
 from whyrank.audit.discovery_tests import (
     Tested,
@@ -42,6 +43,13 @@ class Looking:
     correction: str = "bh"
     permutations: int = 10_000
     seed: int = 0
+
+
+class _Asked(NamedTuple):
+    """What a study answered: its result, and where its values stand."""
+
+    result: BiasResult
+    standings: dict[str, Standing]
 
 
 class Discovery(NamedTuple):
@@ -109,16 +117,18 @@ def confirmed(
 ) -> list[Surprise]:  # fmt: skip
     """Ask each study once; a surprise is confirmed where its value differs in the same direction after correction.
 
+    As in the table, it is compared with the values of its class that do not stand out themselves.
     `limit` is the most templates of a study. A study that cannot be made has its reason in the outcome.
     """
-    asked: dict[str, BiasResult | str] = {}
+    asked: dict[str, _Asked | str] = {}
     for study in dict.fromkeys(surprise.study for surprise in found):
-        reason = _refused(study)
-        if reason:
-            asked[study] = reason
-            continue
-        [asked[study]] = ask_bias(study, ranker, collection, table=table, engine=engine, seed=seed, limit=limit)
-    return [_judged(surprise, asked, alpha) for surprise in found]
+        asked[study] = _refused(study)
+        if not asked[study]:
+            made = named_studies([study], {"seed": seed} | ({} if limit is None else {"most": limit}))
+            plan = BiasPlan(collection, made, [ranker], engine or Engine(), table, seed=seed)
+            [answer] = bias_answers(plan)
+            asked[study] = _Asked(answer.result, standings(answer, seed))
+    return [_judged(surprise, asked[surprise.study], alpha) for surprise in found]
 
 
 def _refused(study: str) -> str:
@@ -131,19 +141,19 @@ def _refused(study: str) -> str:
     return ""
 
 
-def _judged(surprise: Surprise, asked: Mapping[str, BiasResult | str], alpha: float) -> Surprise:
-    result = asked[surprise.study]
-    if isinstance(result, str):
-        return replace(surprise, outcome=f"not asked: {result}")
+def _judged(surprise: Surprise, asked: _Asked | str, alpha: float) -> Surprise:
+    if isinstance(asked, str):
+        return replace(surprise, outcome=f"not asked: {asked}")
+    result, value = asked.result, surprise.value.lower()
     if not result.n_templates and not result.nonfinite:
         return replace(surprise, outcome="not asked: the collection has no templates for it")
-    row = next((row for row in result.values if row.value.lower() == surprise.value.lower()), None)
-    if row is None and (not result.values or surprise.value.lower() in map(str.lower, result.unscored)):
+    row = next((row for row in result.values if row.value.lower() == value), None)
+    if row is None and (not result.values or value in map(str.lower, result.unscored)):
         return replace(surprise, outcome="not answered: the ranker has no finite scores for it")
     if row is None:
         return replace(surprise, outcome="not asked: a study takes it only from a file of values")
-    p = "p undefined" if row.p_adjusted is None else f"p adj. {row.p_adjusted:.3g}"
-    agrees = row.p_adjusted is not None and row.p_adjusted < alpha and row.effect * surprise.direction > 0
-    within = "" if row.low is None or row.high is None else f" [{row.low:+.3g}, {row.high:+.3g}]"
-    told = f"effect {row.effect:+.4g}{within}, {p}, {result.n_templates:,} templates"
-    return replace(surprise, confirmed=bool(agrees), outcome=told)
+    if row.p_value is None:
+        return replace(surprise, outcome=f"not tested: effect {row.effect:+.4g} in 1 independent template")
+    effect, low, high, p = asked.standings[row.value]
+    told = f"effect {effect:+.4g} [{low:+.3g}, {high:+.3g}], p adj. {p:.3g}, {result.n_templates:,} templates"
+    return replace(surprise, confirmed=p < alpha and effect * surprise.direction > 0, outcome=told)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank.audit.discovery_surprise import EVIDENCE, Surprise
-from whyrank.audit.discovery_tests import Tested, Unjudged
+from whyrank.audit.discovery_tests import Tested, Unjudged, own_numbers
 from whyrank.audit.discovery_words import Words
 from whyrank.core.callstrings import Call
 from whyrank.core.errors import WhyrankError
@@ -48,12 +48,13 @@ def _analyzer(table: TermTable) -> Analyzer:
 
 def evidence_surprises(table: TermTable, postings: Postings) -> Tested:
     """Strong entries that are together in too few documents, and weak ones of whole rows that are in too many."""
-    order = np.argsort(-table.weights, kind="stable")
-    most = min(MOST, max(1, int(SHARE * len(order))))
     rows = table.row_numbers()
+    order = np.argsort(-table.weights, kind="stable")
+    order = order[table.indices[order] != own_numbers(table)[rows[order]]]
     whole = np.diff(table.indptr) >= 0.9 * len(table.doc_terms)
-    weak = order[whole[rows[order]]][::-1][:most]
-    strong = [_entry(table, postings, int(e), int(rows[e]), 1) for e in order[:most]]
+    known = order[whole[rows[order]]][::-1]
+    weak = known[: _tested(len(known))]
+    strong = [_entry(table, postings, int(e), int(rows[e]), 1) for e in order[: _tested(len(order))]]
     found = [each for each in strong if each is not None]
     rare = f"{len(strong) - len(found):,} of {len(strong):,} strong entries have terms that are too rare"
     unjudged = [Unjudged("evidence", rare)] if len(strong) > len(found) else []
@@ -62,6 +63,11 @@ def evidence_surprises(table: TermTable, postings: Postings) -> Tested:
         unjudged += [Unjudged("evidence", why)]
     below = (_entry(table, postings, int(e), int(rows[e]), -1) for e in weak)
     return Tested([*found, *(each for each in below if each is not None)], unjudged)
+
+
+def _tested(entries: int) -> int:
+    """How many of so many entries are strong, or weak."""
+    return min(entries, MOST, max(1, int(SHARE * entries)))
 
 
 def _inverted(tokens: Tokens, terms: Sequence[str], wanted: set[str]) -> dict[str, Ints]:
@@ -77,7 +83,7 @@ def _entry(table: TermTable, postings: Postings, entry: int, row: int, direction
     """The test of one entry; None where chance alone would hardly bring the terms together."""
     term, value = table.query_terms[row], table.doc_terms[table.indices[entry]]
     first, second = postings.docs.get(term), postings.docs.get(value)
-    if first is None or second is None or term == value:
+    if first is None or second is None:
         return None
     expected = len(first) * len(second) / postings.size
     if direction > 0 and expected < LEAST:

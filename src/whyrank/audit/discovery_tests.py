@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.audit.bias_statistics import cluster_scores, value_p
+from whyrank.audit.bias_statistics import Sums, centred, cluster_scores, value_p
 from whyrank.audit.bias_substitution import PRESETS
+from whyrank.audit.bias_weights import has_entry
 from whyrank.audit.discovery_classes import FEWEST, PRESET_OF, TermClass
 from whyrank.audit.discovery_surprise import APPENDED, SPREAD, VALUE, Surprise
 from whyrank.audit.discovery_words import Words
@@ -20,18 +21,22 @@ from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_algebra import cut_at
 
 MOST_ROWS, MOST_SPREADS = 200, 50  # query terms with most entries of a class: over all of them, and one by one
-FIRST_DRAWS, MORE_DRAWS = 200, 2_000
+FIRST_DRAWS, MORE_DRAWS, ENOUGH = 200, 2_000, 10
 STANDS_OUT = 0.05
 FEWEST_ROWS = 6  # fewer cannot be significant at 5%
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Cells(NamedTuple):
-    """The weights of some query terms (rows) and the terms of a class; `most_unseen` where the table has no entry."""
+    """The weights of some query terms (rows) and the terms of a class; `most_unseen` where the table has no entry.
+
+    `own`: where a term meets itself, which says nothing of its class; there stands the mean of the rest of the row.
+    """
 
     rows: Ints
     weights: Floats
     present: Flags
+    own: Flags
 
 
 class Compared(NamedTuple):
@@ -43,11 +48,12 @@ class Compared(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """Longer forms of words: the number of the word, of the character that is appended, and the weight."""
+    """Longer forms: numbers of the word and of the appended character, the weight, and whether there is an entry."""
 
     words: Ints
     characters: Ints
     weights: Floats
+    present: Flags
 
 
 class Unjudged(NamedTuple):
@@ -72,20 +78,22 @@ def value_surprises(table: TermTable, group: TermClass, permutations: int, seed:
     if np.count_nonzero(full) < FEWEST_ROWS:
         why = f"fewer than {FEWEST_ROWS} query terms have entries for half of the class{_below(table)}"
         return Tested([], [Unjudged(group.name, why)])
-    weights, present = cells.weights[full], cells.present[full]
+    weights, known = cells.weights[full], (cells.present | cells.own)[full]
     study = _study(group, None)
-    found = [_value(group, weights, one, study) for one in _against_rest(weights, permutations, seed)]
-    return Tested(found, [], _censored(table, group, present))
+    sums = cluster_scores(weights, np.arange(len(weights), dtype=np.int32))
+    found = [_value(group, weights, one, study) for one in against_rest(sums, permutations, seed)]
+    return Tested(found, [], _censored(table, group.name, known))
 
 
 def spread_surprises(
     table: TermTable, group: TermClass, permutations: int, seed: int, words: Words | None = None
 ) -> list[Surprise]:
     """For each query term, whether the variance within a class is larger than that of random sets of its terms."""
-    cells, found = _cells(table, group, MOST_SPREADS), []
+    cells, own, found = _cells(table, group, MOST_SPREADS), own_numbers(table), []
     for row, weights, present in zip(cells.rows.tolist(), cells.weights, cells.present, strict=True):
         here = np.flatnonzero(present)
-        whole = table.weights[table.indptr[row] : table.indptr[row + 1]].astype(np.float64)
+        entries = slice(table.indptr[row], table.indptr[row + 1])
+        whole = table.weights[entries][table.indices[entries] != own[row]].astype(np.float64)
         if len(here) >= FEWEST and len(whole) >= 2 * len(here):
             p = _spread_p(weights[here], whole, permutations, generator(seed, "surprises", group.name, str(row)))
             term = table.query_terms[row]
@@ -95,17 +103,45 @@ def spread_surprises(
 
 
 def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested:
-    """For each character, whether words that have it appended weigh more, or less, than their other longer forms do."""
-    forms = _forms(table)
-    counts = np.bincount(forms.characters, minlength=len(CHARACTERS))
-    known = np.flatnonzero(counts >= 3)
-    if len(known) < 2:
+    """For each character, whether words that have it appended weigh more, or less, than their other longer forms.
+
+    As among the values of a class, a character that stands out is taken away before the others are compared.
+    """
+    forms, random, found = _forms(table), generator(seed, "surprises", "appended"), list[Surprise]()
+    left = _letters(forms, min(permutations, 5_000), random)
+    if len(left) < 2:
         return Tested([], [Unjudged("appended", "fewer than two characters end three longer forms of query terms")])
+    partly, least = _censored(table, "appended", forms.present), max(2, len(left) / 2)
+    while len(left) > least and (odd := _surest(left)).p_value * len(left) < STANDS_OUT:
+        found.append(odd)
+        forms = _without(forms, odd.value)
+        left = _letters(forms, min(permutations, 5_000), random)
+    return Tested(found + left, [], partly)
+
+
+def _letters(forms: Forms, permutations: int, random: np.random.Generator) -> list[Surprise]:
+    """Every character of three forms or more against the other forms of the same words."""
+    counts = np.bincount(forms.characters, minlength=len(CHARACTERS))
+    known = np.flatnonzero(counts >= 3).tolist()
+    if not known:
+        return []
     gaps = _gaps(forms)
-    p = _label_p(forms, gaps, min(permutations, 5_000), generator(seed, "surprises", "appended"))
+    p = _label_p(forms, gaps, permutations, random)
     sums = [np.bincount(forms.characters, weights=each, minlength=len(CHARACTERS)) for each in (forms.weights, gaps)]
     means, over = (each / np.maximum(counts, 1) for each in sums)
-    return Tested([_letter(i, means[i], over[i], int(counts[i]), p[i]) for i in known.tolist()], [])
+    return [_letter(i, means[i], over[i], int(counts[i]), p[i]) for i in known]
+
+
+def _surest(found: Sequence[Surprise]) -> Surprise:
+    """The least p-value, of equals the largest difference."""
+    return min(found, key=lambda surprise: (surprise.p_value, -abs(surprise.weight - surprise.others)))
+
+
+def _without(forms: Forms, character: str) -> Forms:
+    """The forms without those of one character, of words that still have two or more."""
+    kept = forms.characters != CHARACTERS.index(character)
+    kept &= np.bincount(forms.words[kept], minlength=int(forms.words.max()) + 1)[forms.words] > 1
+    return Forms(*(column[kept] for column in forms))
 
 
 def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
@@ -125,7 +161,14 @@ def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
     weights[where] = table.weights[entries[kept]]
     present = np.zeros(weights.shape, bool)
     present[where] = True
-    return Cells(chosen, weights, present)
+    own = own_numbers(table)[chosen][:, None] == np.array(group.numbers)
+    others = np.where(own, 0.0, weights).sum(axis=1, keepdims=True) / (len(group) - own.sum(axis=1, keepdims=True))
+    return Cells(chosen, np.where(own, others, weights), present & ~own, own)
+
+
+def own_numbers(table: TermTable) -> Ints:
+    """For each query term its number as a document term; -1 where it is none."""
+    return np.array([table.doc_numbers.get(term, -1) for term in table.query_terms], dtype=np.int64)
 
 
 def most_unseen(table: TermTable) -> Floats:
@@ -140,19 +183,20 @@ def most_unseen(table: TermTable) -> Floats:
     return lowest
 
 
-def _against_rest(weights: Floats, permutations: int, seed: int) -> list[Compared]:
+def against_rest(sums: Sums, permutations: int, seed: int) -> list[Compared]:
     """Every value against the others; one that stands out is taken away before the rest are compared.
 
     Else one extreme value moves the mean of the class, and all others differ from it. The most extreme value goes as
     long as its p-value times the number of values is below 5%, up to half of the class.
     """
-    left = list(range(weights.shape[1]))
+    values = sums.effects.shape[1]
+    left = list(range(values))
     found: list[Compared] = []
     while True:
-        sums = cluster_scores(weights[:, left], np.arange(len(weights), dtype=np.int32))
-        p = value_p(sums, permutations, seed)
-        odd = int(np.argmax(np.abs(sums.effects.sum(axis=0))))
-        if p[odd] * len(left) >= STANDS_OUT or len(left) <= max(FEWEST, weights.shape[1] / 2):
+        here = sums._replace(effects=centred(sums.effects[:, left]))
+        p = value_p(here, permutations, seed)
+        odd = int(np.argmax(np.abs(here.effects.sum(axis=0))))
+        if p[odd] * len(left) >= STANDS_OUT or len(left) <= max(FEWEST, values / 2):
             return found + [Compared(i, [j for j in left if j != i], float(p[k])) for k, i in enumerate(left)]
         number = left.pop(odd)
         found.append(Compared(number, list(left), float(p[odd])))
@@ -173,12 +217,13 @@ def _spread(group: TermClass, term: str, here: Ints, weights: Floats, p: float, 
 
 
 def _spread_p(weights: Floats, whole: Floats, permutations: int, random: np.random.Generator) -> float:
-    """Few draws first: only as long as none of them is as wide are more of them worth their time."""
+    """Few draws first; more of them until enough are as wide, else chance decides what a small p-value is."""
     hits, draws, size = 0, 0, FIRST_DRAWS
-    while hits == 0 and draws < permutations:
+    while hits < ENOUGH and draws < permutations:
         size = min(size, permutations - draws)
         drawn = whole[_sets(len(whole), len(weights), size, random)].var(axis=1)
-        hits, draws, size = int(np.count_nonzero(drawn >= weights.var() * (1 - 1e-10))), draws + size, MORE_DRAWS
+        hits += int(np.count_nonzero(drawn >= weights.var() * (1 - 1e-10)))
+        draws, size = draws + size, MORE_DRAWS
     return (1 + hits) / (1 + draws)
 
 
@@ -196,10 +241,14 @@ def _forms(table: TermTable) -> Forms:
     for word, term in enumerate(table.query_terms):
         if len(term) >= 3 and term.isalpha():
             longer = [(i, term + c) for i, c in enumerate(CHARACTERS) if term + c in table.doc_numbers]
-            forms = [(word, i, max(table.weight(term, form), unseen[word])) for i, form in longer]
+            forms = [
+                (word, i, max(table.weight(term, form), unseen[word]), has_entry(table, term, form))
+                for i, form in longer
+            ]
             found += forms if len(forms) > 1 else []
-    words, characters, weights = zip(*found, strict=True) if found else ((), (), ())
-    return Forms(np.array(words, np.int64), np.array(characters, np.int64), np.array(weights, np.float64))
+    words, characters, weights, present = zip(*found, strict=True) if found else ((), (), (), ())
+    numbers, columns = np.array([words, characters], np.int64), np.array([weights, present], np.float64)
+    return Forms(numbers[0], numbers[1], columns[0], columns[1] > 0)
 
 
 def _gaps(forms: Forms) -> Floats:
@@ -250,11 +299,11 @@ def _joined(group: TermClass) -> str:
     return "+".join({value.casefold(): value for value in plain}.values())
 
 
-def _censored(table: TermTable, group: TermClass, present: Flags) -> list[Unjudged]:
-    missing = 1 - float(present.mean())
+def _censored(table: TermTable, name: str, known: Flags) -> list[Unjudged]:
+    missing = 1 - float(known.mean())
     if missing == 0:
         return []
-    return [Unjudged(group.name, f"{missing:.0%} of the weights are missing and count as {_taken_for(table)}")]
+    return [Unjudged(name, f"{missing:.0%} of the weights are missing and count as {_taken_for(table)}")]
 
 
 def _taken_for(table: TermTable) -> str:

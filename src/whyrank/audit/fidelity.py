@@ -10,8 +10,8 @@ from whyrank.core.protocols import Ranker
 from whyrank.data import Collection, Run
 from whyrank.scoring import Engine, Failure
 from whyrank.tables.candidates import scored
-from whyrank.tables.fidelity import KS, PerQuery, compare_runs
-from whyrank.tables.fidelity_rows import Cell
+from whyrank.tables.fidelity import KS, PerQuery, compare_common, compare_runs
+from whyrank.tables.fidelity_rows import Cell, Pair
 
 MEASURE = "nDCG@10"
 
@@ -54,6 +54,19 @@ def compare_rankers(
         for surrogate in surrogates
     }
     return Compared(collection, candidates, runs, cells, failures, {name: repr(r) for name, r in rankers.items()})
+
+
+def common_pairs(found: Compared, baseline: str, ks: Sequence[int] = KS) -> dict[Cell, Pair]:
+    """For surrogates that have scored other documents than the baseline: both, over those that both have scored.
+
+    Over fewer documents a correlation is another one, however faithful the surrogate.
+    """
+    documents = {name: {q: set(docs) for q, docs in run.items()} for name, run in found.runs.items()}
+    other = [cell for cell in found.cells if documents[cell[1]] != documents[baseline]]
+    return {
+        (target, name): compare_common(found.runs[target], found.runs[name], found.runs[baseline], ks)
+        for target, name in other
+    }
 
 
 def effectiveness(

@@ -191,14 +191,16 @@ class Asked:
 
 
 def _found(asked: Asked, engine: Engine) -> Found:
-    from whyrank.audit.fidelity import effectiveness
+    from whyrank.audit.fidelity import common_pairs, effectiveness
     from whyrank.tables.fidelity_rows import differences, summarise
 
     compared, rankers = _compared(asked, engine)
     cells = {each.collection.name: each.cells for each in compared}
     baseline = rankers[asked.baseline]
     rows = summarise(cells, asked.measures, asked.seed)
-    tested = differences(cells, baseline, asked.measures, asked.correction, asked.seed)
+    dropped = compared if asked.missing == "drop" else []
+    common = {each.collection.name: common_pairs(each, baseline, asked.ks) for each in dropped}
+    tested = differences(cells, baseline, asked.measures, asked.correction, asked.seed, common)
     measured = [
         (each.collection.name, row)
         for each in compared
@@ -256,7 +258,7 @@ def _settings(asked: Asked, baseline: str) -> dict[str, Any]:
 
 
 def _notes(asked: Asked, compared: Sequence[Compared]) -> list[str]:
-    """Documents that one side lacks, and what zero means for scores below zero."""
+    """Documents that one side lacks, what zero means for scores below zero, and queries without candidates."""
     notes = [
         note for each in compared for note in _one_sided(each, "left out" if asked.missing == "drop" else "given 0")
     ]
@@ -267,7 +269,15 @@ def _notes(asked: Asked, compared: Sequence[Compared]) -> list[str]:
             for name, run in each.runs.items()
             if any(score < 0 for docs in run.values() for score in docs.values())
         ]
-    return notes
+    return [*notes, *filter(None, map(_unranked, compared))]
+
+
+def _unranked(found: Compared) -> str:
+    """A line on judged queries that no ranker could rank a document for; they pull the effectiveness of all down."""
+    if not (bare := sum(not found.candidates.get(query) for query in found.collection.qrels)):
+        return ""
+    queries = setup.plural(bare, "judged query", "judged queries")
+    return f"{found.collection.name}: {queries} without candidates, counted as zero in the effectiveness"
 
 
 def _one_sided(found: Compared, done: str) -> Iterator[str]:

@@ -22,7 +22,8 @@ def tables(found: Found, alpha: float, correction: str) -> None:
     """Print a matrix of targets and surrogates for each collection, the differences, and the effectiveness."""
     starred = {_key(row) for row in found.differences if _significant(row.p_adjusted, alpha)}
     for name in dict.fromkeys(row.collection for row in found.rows):
-        _matrix([row for row in found.rows if row.collection == name], starred, found.settings["baseline"])
+        rows = [row for row in found.rows if row.collection == name]
+        _matrix(rows, starred, found.settings["baseline"], len(found.compared))
     if found.differences:
         _differences(found.differences, alpha, correction)
     if found.effectiveness:
@@ -73,7 +74,7 @@ def _number(value: float) -> float | None:
     return None if value != value else value  # noqa: PLR0124 - only NaN differs from itself
 
 
-def _matrix(rows: Sequence[FidelityRow], starred: set[tuple[str, ...]], baseline: str) -> None:
+def _matrix(rows: Sequence[FidelityRow], starred: set[tuple[str, ...]], baseline: str, collections: int) -> None:
     surrogates = list(dict.fromkeys(row.surrogate for row in rows))
     places = {(row.measure, row.target, row.surrogate): row for row in rows}
     shown = [
@@ -81,10 +82,11 @@ def _matrix(rows: Sequence[FidelityRow], starred: set[tuple[str, ...]], baseline
         for measure, target in dict.fromkeys((row.measure, row.target) for row in rows)
     ]
     several = rows[0].collection == "average"
-    title = f"average over {max(row.collections for row in rows)} collections" if several else rows[0].collection
+    title = f"average over {collections} collections" if several else rows[0].collection
     caption = "mean over queries, 95% interval (bootstrap over queries)"
     caption += f"; * differs from {baseline}, after correction" if len(surrogates) > 1 else ""
-    table(title, ["measure", "target", *surrogates], shown, 2, "\n".join([caption, *_undefined(rows)]))
+    lines = [*(_fewer(rows, collections) if several else []), *_undefined(rows)]
+    table(title, ["measure", "target", *surrogates], shown, 2, "\n".join([caption, *_shortened(lines)]))
 
 
 def _cell(row: FidelityRow, starred: set[tuple[str, ...]]) -> str:
@@ -103,12 +105,26 @@ def _undefined(rows: Sequence[FidelityRow]) -> list[str]:
     for row in (row for row in rows if row.undefined):
         found.setdefault((row.measure, row.target, row.undefined), []).append(row.surrogate)
     asked = rows[0].n_queries + rows[0].undefined
-    lines = [
+    return [
         f"undefined and left out: {count:,} of {asked:,} queries, {measure} of {target} with {', '.join(surrogates)}"
         for (measure, target, count), surrogates in found.items()
     ]
+
+
+def _fewer(rows: Sequence[FidelityRow], collections: int) -> list[str]:
+    """A line per target and measure that some collections have no value of: the average is that of the others."""
+    found: dict[tuple[str, str, int], list[str]] = {}
+    for row in (row for row in rows if row.collections < collections):
+        found.setdefault((row.measure, row.target, row.collections), []).append(row.surrogate)
+    return [
+        f"average over {count} of {collections} collections alone: {measure} of {target} with {', '.join(surrogates)}"
+        for (measure, target, count), surrogates in found.items()
+    ]
+
+
+def _shortened(lines: Sequence[str]) -> list[str]:
     more = len(lines) - UNDEFINED_SHOWN
-    return [*lines[:UNDEFINED_SHOWN], f"and {more:,} more such lines"] if more > 0 else lines
+    return [*lines[:UNDEFINED_SHOWN], f"and {more:,} more such lines"] if more > 0 else list(lines)
 
 
 def _differences(rows: Sequence[FidelityDifference], alpha: float, correction: str) -> None:

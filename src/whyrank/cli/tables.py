@@ -155,7 +155,7 @@ def _expansions(table: TermTable, out: str, threshold: float | None, top: int | 
     from whyrank.data.term_table_exports import write_expansions
 
     written = write_expansions(table, out, threshold, top)
-    return f"{plural(written.lines, 'query term')} with {plural(written.entries, 'document term')}"
+    return f"{plural(written.lines, 'query term')} with {plural(written.entries, 'association')}"
 
 
 def _page(table: TermTable, out: str, name: str, threshold: float | None, top: int | None) -> str:

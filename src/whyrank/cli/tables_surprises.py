@@ -169,10 +169,11 @@ def _short(study: str, room: int = 70) -> str:
 
 
 def _answers(shown: Sequence[Surprise]) -> str:
-    """How many are confirmed, of those that the ranker answered, and how many could not be asked about."""
+    """How many are confirmed, of those that were tested, and how many could not be."""
     answered = [s for s in shown if s.confirmed is not None]
     silent = len(shown) - len(answered)
-    without = f"{silent} {'has' if silent == 1 else 'have'} no templates in the collection, no scores or no study"
+    lacking = "no templates in the collection, no scores, no test or no study"
+    without = f"{silent} {'has' if silent == 1 else 'have'} {lacking}"
     told = f"{sum(s.confirmed is True for s in answered)} of {len(answered)} asked about are confirmed"
     return f"{told}; {without}" if silent else told
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -50,9 +51,12 @@ def _pruned_facts(
 def cut_at(table: TermTable) -> int:
     """How many document terms a query term has at most, if the table was cut so; else 0.
 
-    Slices of audited terms have the facts of a table that was cut, and longer rows.
+    Slices of audited terms have the facts of a table that was cut, and longer rows. The `top` of some learners is
+    another one: of EM the most frequent terms that are kept, of local-to-global the documents that are explained.
     """
-    tops = [top for name in ("top", "top_query") if isinstance(top := table.facts.get(name), int)]
+    other = re.match(r"(em|local-to-global)\b", str(table.facts.get("learner", "")))
+    names = ("top_query",) if other else ("top", "top_query")
+    tops = [top for name in names if isinstance(top := table.facts.get(name), int)]
     return min(tops) if tops and min(tops) >= np.diff(table.indptr).max(initial=0) else 0
 
 

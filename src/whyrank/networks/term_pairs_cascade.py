@@ -91,15 +91,27 @@ class _Run(NamedTuple):
 
 def run_cascade(task: Task, scorer: PairScorer, results: Results, how: How, say: Say) -> bool:
     """Propose, decide, certify; whether all is done."""
+    _forget_another(results)
     clock = Clock("cascade", 0, how.seconds, say, results.seconds)
     exact = Drawn(scorer, results, clock, AT_ONCE[how.kind])
-    run = _Run(task, scorer, results, how, say, clock, exact, Terms.of(task))
+    terms = Terms.of(task, scorer.network.pieces.special["mask"])
+    run = _Run(task, scorer, results, how, say, clock, exact, terms)
     with timed(results, clock):
         try:
             return _all(run) if _begins_with_all(run) else _cascade(run)
         except TimeIsUp:
             say(f"time is up after {clock.elapsed:.0f} s; the same command goes on")
             return False
+
+
+def _forget_another(results: Results) -> None:
+    """Remove the student and the cuts of another network or task, which was stopped before its first block."""
+    try:
+        theirs = json.loads((results.folder / STATE).read_text(encoding="utf-8"))["identity"]
+    except BROKEN:
+        return
+    for name in (VECTORS, STATE) if theirs != results.identity else ():
+        (results.folder / name).unlink(missing_ok=True)
 
 
 def _cascade(run: _Run) -> bool:
@@ -188,7 +200,7 @@ def _says_all(file: Path) -> bool:
 def _all(run: _Run) -> bool:
     """Score every pair: nothing is missed then, and nothing to certify."""
     file, seconds = run.results.folder / STATE, run.how.seconds
-    write_text(file, json.dumps({"cuts": [], "all": True}) + "\n")
+    _note(run.results, [], True)
     (run.results.folder / VECTORS).unlink(missing_ok=True)
     run.exact.forget()
     run.results.spend(run.clock.spent)
@@ -237,8 +249,9 @@ def _kept(folder: Path, device: str) -> tuple[Student, list[float]]:
         raise BadInput(folder, what, "remove it to start anew") from None
 
 
-def _note(results: Results, cuts: list[float]) -> None:
-    write_text(results.folder / STATE, json.dumps({"cuts": cuts}) + "\n")
+def _note(results: Results, cuts: list[float], whole: bool = False) -> None:
+    state = {"cuts": cuts, "all": whole, "identity": results.identity}
+    write_text(results.folder / STATE, json.dumps(state) + "\n")
 
 
 def _pilot(run: _Run, student: Student) -> tuple[Any, Flags] | None:
@@ -287,12 +300,8 @@ def _round(run: _Run, student: Student, cuts: list[float]) -> Certificate | None
 
 
 def _is_all(run: _Run, student: Student, cuts: list[float]) -> bool:
-    """Whether each pair has surely been proposed; not looked at closely where few of them have."""
-    if cuts[-1] == _LOWEST:
-        return True
-    if len(cuts) == 1 and run.clock.progress.done < run.task.pairs:
-        return False
-    return _proposed(student, cuts[-1] + _MARGIN) == run.task.pairs
+    """Whether each pair has surely been proposed."""
+    return cuts[-1] == _LOWEST or _proposed(student, cuts[-1] + _MARGIN) == run.task.pairs
 
 
 def _decide(run: _Run, student: Student, cuts: list[float]) -> None:

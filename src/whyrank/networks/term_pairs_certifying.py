@@ -12,29 +12,37 @@ from whyrank.networks.term_pairs_recall import Certificate, Tally, certificate
 from whyrank.networks.term_pairs_results import Entries
 from whyrank.networks.term_pairs_student import Exact
 from whyrank.networks.term_pairs_task import Task
+from whyrank.networks.term_pairs_terms import Sequences
 
 
 class Terms(NamedTuple):
-    """How many terms of each stratum have each query sequence, how many terms have each document sequence."""
+    """How many terms of each stratum have each query sequence, how many terms have each document sequence.
+
+    `own` is the document sequence of each query term itself, or -1: a table does not tie a term to itself.
+    """
 
     query_of: Codes
     doc_of: Codes
     stratum: Codes
     strata: int
+    own: Codes
 
     @classmethod
-    def of(cls, task: Task) -> Terms:
+    def of(cls, task: Task, mask: int) -> Terms:
         """Strata of query terms, which are in the order of their frequency: equally many terms in each."""
         size = len(task.queries.of_term)
         strata = min(task.settings.strata, size)
         stratum = (np.arange(size, dtype=np.int64) * strata // size).astype(np.int32)
-        return cls(task.queries.of_term, task.docs.of_term, stratum, strata)
+        own = _own(task.queries.sequences, task.docs.sequences, mask)[task.queries.of_term]
+        return cls(task.queries.of_term, task.docs.of_term, stratum, strata, own)
 
     def found(self, queries: Codes, docs: Codes) -> Ints:
-        """How many pairs of terms stand behind pairs of sequences, by stratum."""
+        """How many pairs of two terms stand behind pairs of sequences, by stratum."""
         each, size = np.bincount(self.doc_of)[docs], int(self.query_of.max()) + 1
-        own = (self.query_of[self.stratum == s] for s in range(self.strata))
-        return np.array([int(np.bincount(some, minlength=size)[queries] @ each) for some in own], np.int64)
+        some = (self.query_of[self.stratum == s] for s in range(self.strata))
+        whole = np.array([int(np.bincount(part, minlength=size)[queries] @ each) for part in some], np.int64)
+        itself = (self.own >= 0) & _among(_keys(self.query_of, self.own), np.sort(_keys(queries, docs)))
+        return whole - np.bincount(self.stratum[itself], minlength=self.strata)
 
     def pairs(self) -> Ints:
         """How many pairs of terms there are, by stratum."""
@@ -52,14 +60,27 @@ def certify(
     """
     asked, told_ = (rng.integers(len(side), size=sample) for side in (terms.query_of, terms.doc_of))
     query, doc = terms.query_of[asked].astype(np.int64), terms.doc_of[told_].astype(np.int64)
-    known = np.sort(found.queries.astype(np.int64) << 32 | found.docs)
-    missed = (exact(query, doc) >= threshold) & ~_among(query << 32 | doc, known)
+    known = np.sort(_keys(found.queries, found.docs))
+    missed = (exact(query, doc) >= threshold) & ~_among(_keys(query, doc), known)
     if proposed is not None:
         missed[missed] = ~proposed(query[missed], doc[missed])
     stratum = terms.stratum[asked]
     drawn, hits = (np.bincount(stratum[some], minlength=terms.strata) for some in (slice(None), missed))
     columns = (terms.pairs(), terms.found(found.queries, found.docs), drawn, hits)
     return certificate([Tally(*map(int, row)) for row in zip(*columns, strict=True)], error)
+
+
+def _own(queries: Sequences, docs: Sequences, mask: int) -> Codes:
+    """For each query sequence the document sequence of the same pieces, whatever [MASK]s stand around; else -1."""
+    asked, told = ([row[row != mask] for row in side.rows()] for side in (queries, docs))
+    longest = max(map(len, asked), default=0)  # a term may have lost its end on the query side
+    numbers = {row[:longest].tobytes(): i for i, row in reversed(list(enumerate(told)))}
+    return np.array([numbers.get(row.tobytes(), -1) for row in asked], np.int32)
+
+
+def _keys(queries: Codes | Ints, docs: Codes | Ints) -> Ints:
+    found: Ints = queries.astype(np.int64) << 32 | docs
+    return found
 
 
 def _among(keys: Ints, known: Ints) -> Flags:

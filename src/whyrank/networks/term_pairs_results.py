@@ -148,16 +148,18 @@ class Results:
 
     @property
     def seconds(self) -> float:
-        """How long the parts of an unfinished run took so far."""
+        """How long the parts of an unfinished run took so far; another run's do not count."""
         try:
-            return max(0.0, float(json.loads((self.folder / SPENT).read_text(encoding="utf-8"))["seconds"]))
-        except BROKEN:
+            told = json.loads((self.folder / SPENT).read_text(encoding="utf-8"))
+            return max(0.0, float(told["seconds"])) if told.get("identity", self.identity) == self.identity else 0.0
+        except (*BROKEN, AttributeError):
             return 0.0
 
     def spend(self, seconds: float) -> None:
         """Note how long an unfinished run took so far, where it has left anything to go on with."""
         if any(self.folder.iterdir()):
-            write_text(self.folder / SPENT, json.dumps({"seconds": round(seconds, 2)}) + "\n")
+            told = {"seconds": round(seconds, 2), "identity": self.identity}
+            write_text(self.folder / SPENT, json.dumps(told) + "\n")
 
     def log(self, facts: dict[str, Any]) -> None:
         """Note how the results came about."""

@@ -31,8 +31,8 @@ def spread_in_deltas(result: BiasResult) -> float | None:
 
 
 def is_flat(result: BiasResult) -> bool:
-    """Whether all values have the same mean score, as for a ranker that does not see them."""
-    return not any(row.effect for row in result.values)
+    """Whether all values score the same, as for a ranker that does not see them; equal means alone are not enough."""
+    return not any(figure for row in result.values for figure in (row.effect, row.low, row.high))
 
 
 def ranked(result: BiasResult) -> list[ValueRow]:

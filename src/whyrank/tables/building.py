@@ -236,9 +236,10 @@ def _audit_table(task: Task, terms: TermVocabulary, entries: Entries, facts: dic
     columns = np.tile(np.arange(len(terms.docs.terms)), len(audited))
     slices = [entries.slices[int(task.queries.of_term[q])][task.docs.of_term] for q in audited]
     names = [terms.queries.terms[q] for q in audited]
-    own = {"threshold": 0.0, "audited": names}
+    own = {"threshold": 0.0, "audited": names, "pairs": len(rows)}
+    of_all = {name: fact for name, fact in facts.items() if name != "certificate"}  # a slice lacks nothing
     return TermTable.from_codes(
-        names, terms.docs.terms, rows, columns, np.concatenate(slices).astype(np.float32), facts | own,
+        names, terms.docs.terms, rows, columns, np.concatenate(slices).astype(np.float32), of_all | own,
         terms.docs.occurrences,
     )  # fmt: skip
 

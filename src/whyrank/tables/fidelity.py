@@ -94,6 +94,18 @@ def compare_runs(target: Run, surrogate: Run, ks: Sequence[int] = KS, missing: s
     return PerQuery(queries, documents, np.array([alone for _, _, alone in lists], np.int64), values)
 
 
+def compare_common(target: Run, one: Run, other: Run, ks: Sequence[int] = KS) -> tuple[PerQuery, PerQuery]:
+    """Compare two surrogates with a target over the documents that both have scored, so that they can be paired."""
+    found = (compare_runs(target, _within(*pair), ks) for pair in ((one, other), (other, one)))
+    return next(found), next(found)
+
+
+def _within(run: Run, other: Run) -> Run:
+    """A run with those documents alone that another one has scored too."""
+    known = {query: _finite(other.get(query, {})) for query in run}
+    return {query: {d: s for d, s in docs.items() if d in known[query]} for query, docs in run.items()}
+
+
 def _aligned(target: Scores, surrogate: Scores, missing: str) -> tuple[Floats, Floats, int]:
     """The two lists of scores of the same documents, and how many documents only one side has."""
     x, y = _finite(target), _finite(surrogate)

@@ -23,6 +23,7 @@ AVERAGE = "average"
 FLIPS = 100_000  # a p-value is never below one over it, and a large table multiplies it by hundreds
 Cell = tuple[str, str]  # target, surrogate
 Cells = Mapping[Cell, PerQuery]
+Pair = tuple[PerQuery, PerQuery]  # of a surrogate and of the baseline
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,9 @@ class FidelityRow:
 class FidelityDifference:
     """How much better one surrogate stands in for a target than the baseline does, paired by query.
 
-    Over the queries for which both are defined. `p_value` is a two-sided randomisation test (signs of the per-query
-    differences), `p_t` the paired t-test, None for an average; `p_adjusted` corrects `p_value` over the whole table.
+    Over the queries for which both are defined, and the documents that both have scored. `p_value` is a two-sided
+    randomisation test (signs of the per-query differences), `p_t` the paired t-test, None for an average;
+    `p_adjusted` corrects `p_value` over the whole table.
     """
 
     collection: str
@@ -86,20 +88,29 @@ def summarise(found: Mapping[str, Cells], measures: Sequence[str], seed: int = 0
 
 
 def differences(
-    found: Mapping[str, Cells], baseline: str, measures: Sequence[str], correction: str = "holm", seed: int = 0
-) -> list[FidelityDifference]:
-    """Every surrogate against the baseline for the same target; p-values are corrected over all of them."""
-    single = {name: [cells] for name, cells in found.items()}
-    whole = {AVERAGE: list(found.values())} if len(found) > 1 else {}
+    found: Mapping[str, Cells], baseline: str, measures: Sequence[str], correction: str = "holm", seed: int = 0,
+    common: Mapping[str, Mapping[Cell, Pair]] | None = None,
+) -> list[FidelityDifference]:  # fmt: skip
+    """Every surrogate against the baseline for the same target; p-values are corrected over all of them.
+
+    `common` has, by collection, what takes the place of cells over different documents (see `compare_common`).
+    """
+    pairs = {name: _pairs(cells, baseline, (common or {}).get(name, {})) for name, cells in found.items()}
+    whole = {AVERAGE: list(pairs.values())} if len(found) > 1 else {}
     rows = [
-        _difference(name, cell, baseline, measure, parts, seed)
-        for name, parts in {**single, **whole}.items()
+        _difference(name, cell, baseline, measure, [part[cell] for part in parts], seed)
+        for name, parts in {**{name: [each] for name, each in pairs.items()}, **whole}.items()
         for cell in parts[0]
-        if cell[1] != baseline
         for measure in measures
     ]
     raw = np.array([np.nan if row.p_value is None else row.p_value for row in rows])
     return [replace(row, p_adjusted=or_none(p)) for row, p in zip(rows, adjust(raw, correction), strict=True)]
+
+
+def _pairs(cells: Cells, baseline: str, common: Mapping[Cell, Pair]) -> dict[Cell, Pair]:
+    """Every surrogate beside the baseline of the same target."""
+    others = (cell for cell in cells if cell[1] != baseline)
+    return {cell: common.get(cell) or (cells[cell], cells[cell[0], baseline]) for cell in others}
 
 
 def _row(name: str, cell: Cell, measure: str, parts: Sequence[Floats], seed: int) -> FidelityRow:
@@ -110,10 +121,10 @@ def _row(name: str, cell: Cell, measure: str, parts: Sequence[Floats], seed: int
 
 
 def _difference(
-    name: str, cell: Cell, baseline: str, measure: str, parts: Sequence[Cells], seed: int
+    name: str, cell: Cell, baseline: str, measure: str, parts: Sequence[Pair], seed: int
 ) -> FidelityDifference:
     target, surrogate = cell
-    kept = _defined([_paired(cells[cell], cells[target, baseline], measure) for cells in parts])
+    kept = _defined([_paired(*pair, measure) for pair in parts])
     shares = np.concatenate([np.zeros(0), *(part / len(part) for part in kept)])
     return FidelityDifference(
         name,

@@ -1,7 +1,8 @@
 """Texts with some of their terms taken out, and what the scores of such texts say about each term.
 
 A text is cut into words at white space; a word belongs to the terms that the analyzer makes of it. To take a term out
-is to take out every word that belongs to it. Terms of the query stay.
+is to take out every word that belongs to it. Words with a term of the query stay: else "tenant" would have the credit
+of the "landlord" that goes with it in "landlord-tenant".
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from whyrank.text import Analyzer
 
 WIDTH = 0.25  # of the kernel, in cosine distances from the whole text
 ALPHA = 1.0  # of the ridge
+ROUNDING = 1e-12  # of the largest score: a coefficient as small is rounding, as of scores that are all equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +30,15 @@ class MaskedText:
 
     @classmethod
     def of(cls, text: str, analyzer: Analyzer, kept: Collection[str]) -> MaskedText:
-        """Cut a text into words; the terms `kept` cannot be taken out."""
+        """Cut a text into words; those with one of the terms `kept` cannot be taken out."""
         words = text.split()
         tokens = analyzer.docs(words)
         names, place = analyzer.vocabulary.terms, dict[str, int]()
         owners = []
         for i in range(len(words)):
             own = [names[t] for t in tokens.ids[tokens.offsets[i] : tokens.offsets[i + 1]].tolist()]
-            owners.append([place.setdefault(term, len(place)) for term in own if term not in kept])
+            stays = any(term in kept for term in own)
+            owners.append([] if stays else [place.setdefault(term, len(place)) for term in own])
         return cls(words, owners, list(place))
 
     def text(self, mask: Flags) -> str:
@@ -74,9 +77,10 @@ def lime_weights(masks: Flags, scores: Floats) -> Floats:
     finite = np.isfinite(scores)
     if not finite.any():
         return np.zeros(masks.shape[1])
-    kept = masks[finite].astype(np.float64)
+    kept, known = masks[finite].astype(np.float64), scores[finite]
     distance = 1 - np.sqrt(kept.mean(axis=1))
-    return ridge(kept, scores[finite], np.exp(-(distance**2) / (2 * WIDTH**2)), ALPHA)
+    found = ridge(kept, known, np.exp(-(distance**2) / (2 * WIDTH**2)), ALPHA)
+    return np.where(np.abs(found) > ROUNDING * np.abs(known).max(), found, 0.0)
 
 
 def ridge(columns: Floats, values: Floats, weights: Floats, alpha: float) -> Floats:

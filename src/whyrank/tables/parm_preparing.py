@@ -34,7 +34,7 @@ from whyrank.training.recipe import Recipe
 from whyrank.training.sources import Sources, check_settings, new_network
 
 BUNDLED = "bundled"
-_TEXT = 256  # pieces of a text that a bi-encoder must read, to be asked elsewhere as it is here
+_MOST = 512  # pieces of a text up to which a bi-encoder is asked elsewhere
 Say = Callable[[str], None]
 
 
@@ -46,12 +46,14 @@ class Target(NamedTuple):
         folder: its model, if it has one.
         asked_as: how another machine can ask it: `bi`, `network`, or not at all.
         attends: whether its model reads query and text together, and the attention between them can be read.
+        reads: of a bi-encoder that is asked elsewhere, how many pieces of a text it reads, [CLS] and [SEP] included.
     """
 
     ranker: Ranker
     folder: Path | None = None
     asked_as: str = ""
     attends: bool = False
+    reads: int | None = None
 
 
 def prepare_parm(
@@ -101,7 +103,9 @@ def open_target(given: str | Ranker, setting: Setting) -> Target:
     folder, kind = ranker._folder, type(ranker).registered
     if kind == "cross":
         return _cross(ranker, folder)
-    return Target(ranker, folder, BI if kind == "bi" and _means(folder) else "") if kind == "bi" else Target(ranker)
+    if kind == "bi":
+        return Target(ranker, folder, BI, reads=_reads(folder)) if _means(folder) else Target(ranker, folder)
+    return Target(ranker)
 
 
 def _cross(ranker: Ranker, folder: Path) -> Target:
@@ -168,6 +172,7 @@ def _facts(recipe: Recipe, target: Target, alignment: str, analyzer: str) -> dic
         "learner": f"parm(preset={recipe.phases.get('preset', 'target')})",
         "ranker": repr(target.ranker), "target": target.ranker.name, "asked_as": target.asked_as,
         "alignment": alignment, "analyzer": analyzer, "collection": _collections(recipe.data),
+        **({"reads": target.reads} if target.reads else {}),
     }  # fmt: skip
 
 
@@ -194,11 +199,16 @@ def _means(folder: Path) -> bool:
     )
     mode = pooling.get("pooling_mode") or ("mean" if pooling.get("pooling_mode_mean_tokens", True) else "other")
     others = [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on is True]
-    longest = config_of(folder, "sentence_bert_config.json").get("max_seq_length") or 512
     plain = (
         mode == "mean"
         and set(others) <= {"pooling_mode_mean_tokens"}
         and not any((declared.get("prompts") or {}).values())
     )
     cosine = (declared.get("similarity_fn_name") or "cosine") == "cosine"
-    return plain and cosine and longest >= _TEXT and not list(folder.glob("*_Dense"))
+    return plain and cosine and _reads(folder) <= _MOST and not list(folder.glob("*_Dense"))
+
+
+def _reads(folder: Path) -> int:
+    """How many pieces of a text a bi-encoder reads, [CLS] and [SEP] included, as sentence-transformers has it."""
+    said = config_of(folder, "sentence_bert_config.json").get("max_seq_length")
+    return int(said or config_of(folder, "tokenizer_config.json").get("model_max_length") or _MOST)

@@ -13,7 +13,7 @@ from whyrank.core.checks import check_number
 from whyrank.core.registry import Registry
 
 losses: Registry[Any] = Registry("losses", "loss")
-_FLAT = 1e-6  # variance below which scores are as good as equal
+_FLAT = 1e-6  # variance below which scores are as good as equal; of targets, their spread beside their size
 
 
 @losses.register("margin")
@@ -97,5 +97,7 @@ class Pearson:
     def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
         """The loss of a batch."""
         ours, theirs = (values - values.mean(dim=1, keepdim=True) for values in (scores, targets))
+        spread, size = (values.abs().amax(dim=1, keepdim=True) for values in (theirs, targets))
+        theirs = torch.where(spread > _FLAT * size, theirs / spread, 0.0)  # targets come in any unit
         norms = torch.sqrt((ours.square().sum(dim=1) + _FLAT) * (theirs.square().sum(dim=1) + _FLAT))
         return 1 - ((ours * theirs).sum(dim=1) / norms).mean()

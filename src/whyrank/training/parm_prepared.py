@@ -128,10 +128,10 @@ def save_parm(folder: Path, prepared: ParmPrepared, bits: int = 32, beside: Path
     else:
         _check_same(prepared, beside)
         told |= {"beside": os.path.relpath(beside, folder)}
-    told |= {
-        "bundled": _is_bundled(*prepared.sources.teachers),
-        "from_bundled": _is_bundled(prepared.sources.encoder),
-    }
+    starts, asks = prepared.sources.encoder, prepared.sources.teachers
+    if beside is not None and not asks:  # the encoder that lies there may be another one
+        asks = [starts] if starts is not None else []
+    told |= {"bundled": _is_bundled(*asks), "from_bundled": _is_bundled(starts)}
     write_text(folder / _RUN, json.dumps(told, indent=1, default=str) + "\n")
 
 
@@ -171,7 +171,8 @@ def _sources(kept: Sources, told: Mapping[str, Any]) -> Sources:
 
     A run that starts from the bundled model asks the encoder that lies there, if there is no other model to ask.
     """
-    teachers = [BUNDLED] if told["bundled"] else kept.teachers
+    theirs = [] if "beside" in told else kept.teachers  # those of another run are not asked
+    teachers = [BUNDLED] if told["bundled"] else theirs
     if not told["from_bundled"]:
         return replace(kept, teachers=teachers)
     asked = [kept.encoder] if kept.encoder is not None and not teachers else teachers
@@ -188,8 +189,16 @@ def _check_same(prepared: ParmPrepared, beside: Path) -> None:
     same = texts["queries"] == list(prepared.queries) and texts["docs"] == list(prepared.docs)
     same = same and arrays.keys() == mine.keys() and all(np.array_equal(arrays[name], mine[name]) for name in mine)
     travelling = [teacher for teacher in prepared.sources.teachers if not _is_bundled(teacher)]
-    if not same or travelling:
-        raise BadInput(beside, "has other texts, or scores of another target", "prepare this run on its own")
+    if not same or travelling or not _starts_alike(prepared, beside):
+        what = "has other texts, another encoder, or scores of another target"
+        raise BadInput(beside, what, "prepare this run on its own")
+
+
+def _starts_alike(prepared: ParmPrepared, beside: Path) -> bool:
+    """Whether a run can start from what lies in another prepared folder, or starts from the bundled model."""
+    theirs = json.loads((beside / _RUN).read_text(encoding="utf-8"))["recipe"].get("encoder", "")
+    alike = _is_bundled(prepared.sources.encoder) or theirs == prepared.recipe.as_dict().get("encoder", "")
+    return alike and prepared.sources.tokenizer == load_sources(beside).tokenizer
 
 
 def _named(found: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:

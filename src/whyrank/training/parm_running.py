@@ -39,7 +39,7 @@ from whyrank.training.trainer import History
 
 Say = Callable[[str], None]
 Rows = npt.NDArray[np.int64]
-_HELD = 1000  # held-out queries that phase 2 is validated on
+_HELD = 1000  # held-out queries that phase 2 is validated on, drawn at random
 
 
 class Ready(NamedTuple):
@@ -135,7 +135,8 @@ def _chosen(prepared: ParmPrepared, limit: int | None, seed: int) -> tuple[Rows,
     kept, held = (part[np.diff(prepared.terms.query_ends)[part] > 0] for part in parts)
     if not len(kept):
         raise WhyrankError("phase 2: no query has a term under this analyzer; choose another one")
-    return np.sort(generator(seed, "parm", "queries").permutation(kept)[:limit]), held[:_HELD]
+    some = generator(0, "parm", "validated").permutation(held)[:_HELD]  # the first ones are of few collections
+    return np.sort(generator(seed, "parm", "queries").permutation(kept)[:limit]), np.sort(some)
 
 
 def _phase(what: str, train: Callable[[], History], network: ParmNetwork, folder: Path, say: Say) -> dict[str, Any]:
@@ -164,8 +165,8 @@ def _ready(prepared: ParmPrepared, device: str, say: Say) -> Ready:
     texts = piece_texts(network, list(prepared.queries), list(prepared.docs))
     scores = prepared.scores
     if scores is None:
-        folder = _reading_folder(prepared)
-        scores = target_scores(facts["asked_as"], folder, prepared.queries, prepared.docs, prepared.doc, device)
+        asked = prepared.queries, prepared.docs, prepared.doc
+        scores = target_scores(facts["asked_as"], _reading_folder(prepared), *asked, device, facts.get("reads"))
     blocks = _blocks(prepared, network, texts, device)
     how = f"aligned by {facts['alignment']} in {time.perf_counter() - start:.0f} s"
     say(f"{len(prepared.queries):,} queries with {prepared.doc.shape[1]} of {len(prepared.docs):,} texts each, {how}")

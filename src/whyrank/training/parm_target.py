@@ -23,15 +23,16 @@ from whyrank.training.parm_texts import Numbers
 
 BI, NETWORK, READER = "bi", "network", "reader"
 _PAIRS = {"cpu": 64, "cuda": 4096}
-_QUERY, _TEXT = 64, 256  # pieces that a bi-encoder reads, as sentence-transformers models of its kind do
+_READS, _MARKS = 256, 2  # pieces that a bi-encoder reads where nobody says; [CLS] and [SEP] are among them
 
 
 def target_scores(
-    kind: str, folder: Path, queries: Sequence[str], docs: Sequence[str], doc: npt.NDArray[np.int32], device: str
-) -> npt.NDArray[np.float32]:
-    """The target's score of each query and candidate, [queries, candidates]."""
+    kind: str, folder: Path, queries: Sequence[str], docs: Sequence[str], doc: npt.NDArray[np.int32], device: str,
+    reads: int | None = None,
+) -> npt.NDArray[np.float32]:  # fmt: skip
+    """The target's score of each query and candidate, [queries, candidates]; a bi-encoder `reads` so many pieces."""
     if kind == BI:
-        return _cosines(folder, queries, docs, doc, device)
+        return _cosines(folder, queries, docs, doc, device, (reads or _READS) - _MARKS)
     if kind == NETWORK:
         return _network_scores(load(folder).to(device), queries, docs, doc, device)
     raise WhyrankError(f"a target of kind {kind!r} cannot be asked here; prepare the run with its scores")
@@ -59,10 +60,9 @@ def attends(folder: Path) -> bool:
 
 
 def _cosines(
-    folder: Path, queries: Sequence[str], docs: Sequence[str], doc: npt.NDArray[np.int32], device: str
+    folder: Path, queries: Sequence[str], docs: Sequence[str], doc: npt.NDArray[np.int32], device: str, most: int
 ) -> npt.NDArray[np.float32]:
-    asked = embed(str(folder), queries, _QUERY, 1024, device)
-    told = embed(str(folder), docs, _TEXT, 512, device)
+    asked, told = (embed(str(folder), texts, most, 512, device) for texts in (queries, docs))
     found = np.empty(doc.shape, np.float32)
     for start in range(0, len(doc), _PAIRS["cuda"]):
         rows = slice(start, start + _PAIRS["cuda"])

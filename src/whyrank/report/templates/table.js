@@ -34,7 +34,7 @@
     const queries = fitting(data.query, element("query").value);
     const docs = fitting(data.doc, element("doc").value);
     const kind = element("class").value === "" ? -1 : Number(element("class").value);
-    const least = Number(element("least").value) || 0;
+    const least = Math.fround(Number(element("least").value) || 0);  // weights are of single precision too
     found = [];
     for (let i = 0; i < size; i += 1) {
       if ((!queries || queries[asked[i]]) && (!docs || docs[terms[i]]) && (kind < 0 || kinds[i] === kind)
