@@ -14,10 +14,11 @@ from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_tab
 from whyrank.audit.bias import bias_studies
 from whyrank.audit.bias_asking import BiasPlan, bias_answers
 from whyrank.audit.discovery import Looking, confirmed, surprises
+from whyrank.audit.discovery_appended import appended_surprises
 from whyrank.audit.discovery_classes import TermClass, classes_of
 from whyrank.audit.discovery_evidence import evidence_surprises, postings_of
 from whyrank.audit.discovery_standing import standings
-from whyrank.audit.discovery_tests import appended_surprises, most_unseen, spread_surprises, value_surprises
+from whyrank.audit.discovery_tests import most_unseen, spread_surprises, value_surprises
 from whyrank.audit.discovery_words import words_of
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection

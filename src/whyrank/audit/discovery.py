@@ -10,6 +10,7 @@ from whyrank.audit.bias import bias_studies
 from whyrank.audit.bias_asking import BiasPlan, bias_answers, named_studies
 from whyrank.audit.bias_result import BiasResult
 from whyrank.audit.bias_substitution import Substitution
+from whyrank.audit.discovery_appended import appended_surprises
 from whyrank.audit.discovery_classes import FEWEST, classes_of
 from whyrank.audit.discovery_evidence import Postings, evidence_study, evidence_surprises, postings_of
 from whyrank.audit.discovery_standing import Standing, standings
@@ -17,7 +18,6 @@ from whyrank.audit.discovery_surprise import EVIDENCE, NULLS, Surprise, correcte
 from whyrank.audit.discovery_tests import (
     Tested,
     Unjudged,
-    appended_surprises,
     spread_surprises,
     value_surprises,
 )

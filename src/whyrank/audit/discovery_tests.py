@@ -1,4 +1,4 @@
-"""Tests of a term table for what should be alike and is not: values of a class, and appended characters."""
+"""Tests of a term table for what should be alike and is not: the values of a class."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from whyrank.audit.bias_statistics import Sums, centred, cluster_scores, value_p
 from whyrank.audit.bias_substitution import PRESETS
-from whyrank.audit.bias_weights import has_entry
 from whyrank.audit.discovery_classes import FEWEST, PRESET_OF, TermClass
-from whyrank.audit.discovery_surprise import APPENDED, SPREAD, VALUE, Surprise
+from whyrank.audit.discovery_surprise import SPREAD, VALUE, Surprise
 from whyrank.audit.discovery_words import Words
 from whyrank.core.callstrings import Call
 from whyrank.core.protocols import Flags, Floats, Ints
@@ -24,7 +23,6 @@ MOST_ROWS, MOST_SPREADS = 200, 50  # query terms with most entries of a class: o
 FIRST_DRAWS, MORE_DRAWS, ENOUGH = 200, 2_000, 10
 STANDS_OUT = 0.05
 FEWEST_ROWS = 6  # fewer cannot be significant at 5%
-CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Cells(NamedTuple):
@@ -45,15 +43,6 @@ class Compared(NamedTuple):
     value: int
     others: list[int]
     p_value: float
-
-
-class Forms(NamedTuple):
-    """Longer forms: numbers of the word and of the appended character, the weight, and whether there is an entry."""
-
-    words: Ints
-    characters: Ints
-    weights: Floats
-    present: Flags
 
 
 class Unjudged(NamedTuple):
@@ -82,7 +71,7 @@ def value_surprises(table: TermTable, group: TermClass, permutations: int, seed:
     study = _study(group, None)
     sums = cluster_scores(weights, np.arange(len(weights), dtype=np.int32))
     found = [_value(group, weights, one, study) for one in against_rest(sums, permutations, seed)]
-    return Tested(found, [], _censored(table, group.name, known))
+    return Tested(found, [], censored(table, group.name, known))
 
 
 def spread_surprises(
@@ -100,48 +89,6 @@ def spread_surprises(
             study = _study(group, (words or Words()).of(term))
             found.append(_spread(group, term, here, weights[here], p, study))
     return found
-
-
-def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested:
-    """For each character, whether words that have it appended weigh more, or less, than their other longer forms.
-
-    As among the values of a class, a character that stands out is taken away before the others are compared.
-    """
-    forms, random, found = _forms(table), generator(seed, "surprises", "appended"), list[Surprise]()
-    left = _letters(forms, min(permutations, 5_000), random)
-    if len(left) < 2:
-        return Tested([], [Unjudged("appended", "fewer than two characters end three longer forms of query terms")])
-    partly, least = _censored(table, "appended", forms.present), max(2, len(left) / 2)
-    while len(left) > least and (odd := _surest(left)).p_value * len(left) < STANDS_OUT:
-        found.append(odd)
-        forms = _without(forms, odd.value)
-        left = _letters(forms, min(permutations, 5_000), random)
-    return Tested(found + left, [], partly)
-
-
-def _letters(forms: Forms, permutations: int, random: np.random.Generator) -> list[Surprise]:
-    """Every character of three forms or more against the other forms of the same words."""
-    counts = np.bincount(forms.characters, minlength=len(CHARACTERS))
-    known = np.flatnonzero(counts >= 3).tolist()
-    if not known:
-        return []
-    gaps = _gaps(forms)
-    p = _label_p(forms, gaps, permutations, random)
-    sums = [np.bincount(forms.characters, weights=each, minlength=len(CHARACTERS)) for each in (forms.weights, gaps)]
-    means, over = (each / np.maximum(counts, 1) for each in sums)
-    return [_letter(i, means[i], over[i], int(counts[i]), p[i]) for i in known]
-
-
-def _surest(found: Sequence[Surprise]) -> Surprise:
-    """The least p-value, of equals the largest difference."""
-    return min(found, key=lambda surprise: (surprise.p_value, -abs(surprise.weight - surprise.others)))
-
-
-def _without(forms: Forms, character: str) -> Forms:
-    """The forms without those of one character, of words that still have two or more."""
-    kept = forms.characters != CHARACTERS.index(character)
-    kept &= np.bincount(forms.words[kept], minlength=int(forms.words.max()) + 1)[forms.words] > 1
-    return Forms(*(column[kept] for column in forms))
 
 
 def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
@@ -235,50 +182,6 @@ def _sets(size: int, chosen: int, draws: int, random: np.random.Generator) -> In
     return order
 
 
-def _forms(table: TermTable) -> Forms:
-    """The longer forms of query terms that have two or more: `most_unseen` where the table has no entry."""
-    found, unseen = [], most_unseen(table)
-    for word, term in enumerate(table.query_terms):
-        if len(term) >= 3 and term.isalpha():
-            longer = [(i, term + c) for i, c in enumerate(CHARACTERS) if term + c in table.doc_numbers]
-            forms = [
-                (word, i, max(table.weight(term, form), unseen[word]), has_entry(table, term, form))
-                for i, form in longer
-            ]
-            found += forms if len(forms) > 1 else []
-    words, characters, weights, present = zip(*found, strict=True) if found else ((), (), (), ())
-    numbers, columns = np.array([words, characters], np.int64), np.array([weights, present], np.float64)
-    return Forms(numbers[0], numbers[1], columns[0], columns[1] > 0)
-
-
-def _gaps(forms: Forms) -> Floats:
-    """How much more a form weighs than the other longer forms of its word do on average."""
-    _, words = np.unique(forms.words, return_inverse=True)
-    size = np.bincount(words)[words]
-    others = (np.bincount(words, weights=forms.weights)[words] - forms.weights) / (size - 1)
-    return forms.weights - others
-
-
-def _label_p(forms: Forms, gaps: Floats, draws: int, random: np.random.Generator) -> Floats:
-    """Two-sided, for each character, when the weights of each word's forms are shuffled among them."""
-    shown = np.zeros((len(gaps), len(CHARACTERS)))
-    shown[np.arange(len(gaps)), forms.characters] = 1.0
-    least, hits = np.abs(gaps @ shown) * (1 - 1e-10), np.zeros(len(CHARACTERS))
-    most = max(1, 2_000_000 // len(gaps))
-    for start in range(0, draws, most):
-        order = np.argsort(random.random((min(most, draws - start), len(gaps))) + forms.words, axis=1)
-        hits += np.count_nonzero(np.abs(gaps[order] @ shown) >= least, axis=0)
-    p: Floats = (1 + hits) / (1 + draws)
-    return p
-
-
-def _letter(i: int, mean: float, over: float, n: int, p: float) -> Surprise:
-    direction = 1 if over >= 0 else -1
-    values = {} if i < 26 else {"values": "+".join(CHARACTERS)}
-    study, others = str(Call("bias/postfix-letter", None, values)), float(mean - over)
-    return Surprise(APPENDED, "appended", "", CHARACTERS[i], float(mean), others, n, direction, float(p), study)
-
-
 def _study(group: TermClass, term: str | None) -> str:
     """The study that varies the class: its preset over all query terms, or texts for queries with one term.
 
@@ -299,7 +202,8 @@ def _joined(group: TermClass) -> str:
     return "+".join({value.casefold(): value for value in plain}.values())
 
 
-def _censored(table: TermTable, name: str, known: Flags) -> list[Unjudged]:
+def censored(table: TermTable, name: str, known: Flags) -> list[Unjudged]:
+    """What is judged with weights missing, how many, and what they count as."""
     missing = 1 - float(known.mean())
     if missing == 0:
         return []
