@@ -138,6 +138,15 @@ def test_fitted_weights_are_used_as_they_were_measured(tmp_path):
     assert (facts["depth"], facts["restarts"], len(facts["ascents"])) == (20, 3, 3)
 
 
+def test_the_file_of_weights_knows_the_scales_they_are_for(tmp_path):
+    sample, runner = sample_runner(candidates=open_collection("sample").runs["bm25"])
+    split, path = split_queries(sample, 1, 0), str(tmp_path / "w.json")
+    found = fit_fusion("fuse(of=['bm25','ql'],scales=[1,50])", split, "nDCG@10", runner, restarts=1)
+    assert open_ranker(found.save(path), Setting(sample)).weights == found.fitted.weights
+    with pytest.raises(WhyrankError, match="was fitted with scales="):
+        open_ranker(f"fuse(of=['bm25','ql'],weights={path!r})", Setting(sample))
+
+
 def test_a_useless_part_is_weighed_down(tmp_path):
     module = tmp_path / "mine.py"
     module.write_text(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from whyrank.audit.asking import ask
 from whyrank.audit.runner import Plan, Threshold, answers, with_adjusted_p
 from whyrank.audit.sweep import sweep
 from whyrank.audit.thresholds import candidates_for_delta, needs_calibration, thresholds, uncalibrated
@@ -233,6 +234,26 @@ class TestCandidatesForDelta:
         runs = {"tasb": {"q": {"b": 1.0}}, "bm25": {"q": {"a": 1.0}}}
         found = candidates_for_delta(Collection.of(self.docs, {"q": "x"}, {}, runs=runs, name="c"), "tasb")
         assert found.texts == {"x": {"b": "y"}}
+
+    @pytest.mark.parametrize(("spec", "source"), [("0.5", "given"), ("0", "given"), ("p50", "run bm25 of sample"),
+                                                  (None, "run bm25 of sample")])  # fmt: skip
+    def test_a_number_does_not_come_from_a_run(self, spec, source):
+        """A given delta is still set against the neighbours of a run, for symmetric studies and sweeps."""
+        sample = open_collection("sample")
+        ranker = open_ranker("bm25", Setting(sample))
+        found = thresholds(spec, [ranker], candidates_for_delta(sample), Engine())["bm25"]
+        assert found.source == source
+        assert found.calibration.source == "run bm25 of sample"
+
+    def test_ask_and_the_command_line_calibrate_on_the_same_run(self):
+        docs = {"a": "x", "b": "x x", "c": "x y y y", "d": "x y"}
+        runs = {"bm25": {"q": {"a": 2.0, "b": 1.0}}, "other": {"q": {"c": 2.0, "d": 1.0}}}
+        made = Collection.of(docs, {"q": "x"}, {"q": {"a": 1, "c": 0}}, runs=runs, name="c")
+        by_run = {run: ask("matched/relevance|tf", candidates=run, collection=made)[0].delta for run in runs}
+        ranker = open_ranker("bm25", Setting(made))
+        for run, delta in by_run.items():
+            assert delta == thresholds("p50", [ranker], candidates_for_delta(made, run), Engine())[ranker.name].delta
+        assert by_run["bm25"] != by_run["other"]
 
 
 class TestStaleScores:

@@ -239,3 +239,14 @@ def test_no_compat_mode(kind):
 def test_bad_tolerances(kind, field):
     with pytest.raises(WhyrankError, match=f"{field} '-3': give a number"):
         kind(**{field: "-3"})
+
+
+@pytest.mark.parametrize("percent", [10, 29, 35, 57, 58, 70, 82])
+def test_a_share_of_the_length_includes_its_end(percent):
+    """29% of 100 tokens are 29, although 0.29 * 100 is less in floating point."""
+    axiom = TFC1(analyzer="whitespace", length=f"{percent}%")
+    for longer in range(50, 400, 10):
+        room = percent * longer // 100
+        texts = ["a a " + "x " * (longer - 2), "a " + "x " * (longer - room - 1), "a " + "x " * (longer - room - 2)]
+        assert axiom.preference("a", texts[0], texts[1]) == 1
+        assert axiom.preference("a", texts[0], texts[2]) == 0

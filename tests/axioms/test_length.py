@@ -140,6 +140,11 @@ def test_views_asked_in_turns_keep_their_own_words():
     assert [[list(map(list, block)) for block in axiom.instances(view)] for view in views] == rows
 
 
+def test_compat_does_not_speak_of_equal_query_terms():
+    assert "equal query terms" in LNC1().positive
+    assert "equal" not in LNC1(compat="camara-hauff").positive
+
+
 def test_arguments():
     assert LNC1().concludes == LNC1(**COMPAT).concludes == "weak"
     with pytest.raises(UnknownName, match="unknown variant of LNC1 'longer'"):

@@ -237,6 +237,26 @@ def test_stmc1_by_hand(flat):
     assert asked(axiom, "q", "q mid near unknown", "unknown q near mid") == 0, "the same words"
 
 
+def test_compat_says_which_text_it_favours(flat):
+    """STMC1 and STMC3 turn round under compat, and so do their words, in a combination too."""
+    for kind in (STMC1, STMC3):
+        stated, released = kind(vectors=flat), kind(vectors=flat, compat=COMPAT)
+        assert ("nearer" in stated.positive, "further" in stated.positive) == (True, False)
+        assert ("nearer" in released.positive, "further" in released.positive) == (False, True)
+        assert released.favoured in (released & released).positive
+        assert released.favoured in (-released).positive
+
+
+@pytest.mark.parametrize("percent", [7, 10, 14, 15, 29, 35, 70])
+def test_stmc3_leaves_out_lengths_that_differ_by_the_whole_share(flat, percent):
+    axiom = STMC3(analyzer="whitespace", vectors=flat, length=f"{percent}%")
+    for longer in range(20, 300, 10):
+        room = percent * longer // 100
+        for difference, sign in ((room, 0 if percent * longer % 100 == 0 else 1), (room - 1, 1)):
+            few, more = "q " + "near " * (longer - difference - 1), "q q " + "far " * (longer - 2)
+            assert asked(axiom, "q", few, more) == sign, (longer, difference)
+
+
 @pytest.mark.parametrize("compat", [None, COMPAT])
 def test_stmc2_by_hand(flat, compat):
     axiom = STMC2(analyzer="whitespace", vectors=flat, compat=compat)

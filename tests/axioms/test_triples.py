@@ -91,6 +91,18 @@ def test_a_saturating_score_obeys_and_a_square_one_does_not():
     assert (differences(counts**2) < 0).all()
 
 
+@given(
+    start=st.integers(0, 30),
+    step=st.integers(1, 30),
+    unit=st.sampled_from([0.1, 1 / 3, 1 / 7, 0.7, 1e-9, 123.4]),
+    bend=st.integers(-3, 3),
+)
+def test_a_score_that_counts_ties_in_any_unit(start, step, unit, bend):
+    """0.3 - 0.2 is not 0.2 - 0.1 in floating point; a step that is larger by one unit is seen all the same."""
+    scores = np.array([[start, start + step, start + 2 * step - bend]]) * unit
+    assert np.sign(differences(scores)).tolist() == [np.sign(bend)]
+
+
 @pytest.mark.parametrize(
     ("third", "why"),
     [

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 
 import pytest
+
+from whyrank.rankers.background import Background
+from whyrank.testing.examples import sample
+from whyrank.text import analyzers
 
 FUSE = "fuse(of=['bm25','ql'],normalise=query)"
 
@@ -41,6 +46,21 @@ def test_a_grid_in_the_call_string_and_a_file_of_trials(whyrank, tmp_path):
     trials = json.loads((tmp_path / "t.json").read_text())
     assert {trial["ranker"] for trial in trials} == {"bm25(b=0.4,k1=0.6)", "bm25(b=0.4,k1=1.2)"}
     assert trials[0]["ranker"] in err
+
+
+def test_what_is_tuned_is_what_is_ranked_under_other_statistics(whyrank, tmp_path):
+    """Both retrieve with BM25 under the statistics that are given, and so re-rank the same documents."""
+    file, run, texts = tmp_path / "s.parquet", tmp_path / "r.txt", dict(islice(sample().docs.items(), 30))
+    Background.of(texts, analyzers.create("lucene")).save(file)
+    options = ["--depth", 5, "--stats", file]
+    code, out, err = whyrank("tune", "-r", "ql", "--grid", "mu=1000", *options, "--json")
+    assert code == 0, err
+    assert whyrank("rank", "-r", "ql(mu=1000)", *options, "--out", run)[0] == 0
+    measured = json.loads(whyrank("evaluate", "--run", run, "-m", "nDCG@10", "--json")[1])
+    assert json.loads(out)[0]["dev"] == measured[0]["mean"]
+    assert whyrank("rank", "-r", "ql(mu=1000)", "--depth", 5, "--out", run)[0] == 0
+    plain = json.loads(whyrank("evaluate", "--run", run, "-m", "nDCG@10", "--json")[1])
+    assert plain[0]["mean"] != measured[0]["mean"]
 
 
 @pytest.mark.parametrize(

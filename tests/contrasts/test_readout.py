@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.contrasts import Calibration, Contrasts, Pair, Reading, calibrate, read_out
-from whyrank.contrasts.delta import delta_of
+from whyrank.contrasts.delta import delta_of, texts_of_run
 from whyrank.contrasts.effect import differences, effects
 from whyrank.contrasts.readout import Setting
 from whyrank.core.errors import WhyrankError
@@ -122,7 +122,25 @@ def test_groups_split_by_label():
         assert [f.n for f in found] == [5, 3, 2]
 
 
+def test_what_nobody_judged_is_one_group():
+    """NaN is not equal to itself, yet all contrasts with a missing grade on the same side are one group."""
+    grades = [(0.0, math.nan), (0.0, math.nan), (math.nan, math.nan), (2.0, 0.0), (math.nan, math.nan), (2.0, 0.0)]
+    made = Contrasts.from_pairs([Pair("q", (f"{i}a", f"{i}b"), {"relevance": g}) for i, g in enumerate(grades)])
+    reading = Reading.of(made, np.array([[1.0, 0.0]] * 6), 0.0, False)
+    found = read_out(Any_(), made, reading, Setting("r", "c", 0.0), "relevance")
+    assert {f.group: f.n for f in found} == {None: 6, "0/unjudged": 2, "2/0": 2, "unjudged/unjudged": 2}
+    assert len(found) == 4
+    nothing = made.take(np.zeros(6, bool))
+    assert len(read_out(Any_(), nothing, reading.take(slice(0)), Setting("r", "c", 0.0), "relevance")) == 1
+
+
 class TestDelta:
+    def test_queries_of_one_text_have_the_candidates_of_both(self):
+        docs = {d: f"text {d}" for d in "abc"}
+        run = {"q1": ["a", "b"], "q2": ["c", "b", "gone"], "lost": ["a"]}
+        found = texts_of_run(run, {"q1": "same", "q2": "same"}, docs)
+        assert found == {"same": docs}
+
     def test_median_of_neighbours_in_the_top(self):
         @dataclass(frozen=True)
         class Given:

@@ -168,6 +168,23 @@ def test_the_share_is_that_of_centred_effects():
     assert share_p(sums, counts, 0.5) < 0.05 < share_p(sums, counts, 0.56)
 
 
+@given(st.lists(st.booleans(), min_size=1, max_size=40), st.sampled_from([0.0, 0.01, 0.1, 0.25, 0.5, 0.9, 1.0]))
+def test_the_share_is_never_surer_than_a_binomial_test(hits, share):
+    n, k = len(hits), sum(hits)
+    exact = min(1.0, 2 * min(stats.binom.cdf(k, n, share), stats.binom.sf(k - 1, n, share)))
+    flipped = sign_flip_p(np.array(hits, float) - share, 500)
+    assert share_p(np.array(hits, float), np.ones(n), share, 500) == pytest.approx(max(exact, flipped), abs=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.99])
+def test_the_share_keeps_its_level_under_the_null(share):
+    """Far from a half the centred sums are skewed; a share as expected must not be significant for that."""
+    draw = np.random.default_rng(7)
+    p = [share_p(draw.random(66) < share, np.ones(66), share, 400, seed) for seed in range(200)]
+    assert np.mean(np.array(p) <= 0.05) <= 0.09  # three standard errors above the level
+    assert share_p(np.zeros(66), np.ones(66), 0.01) > 0.5
+
+
 @pytest.mark.parametrize(("sums", "counts", "share"), [([3, 4], [5, 6], math.nan), ([], [], 0.5), ([0], [0], 0.5)])
 def test_the_share_is_undefined(sums, counts, share):
     assert math.isnan(share_p(sums, counts, share))

@@ -96,6 +96,28 @@ def test_each_finding_has_its_control(sample):
     assert found["edited/re-space"].score != 0
 
 
+@pytest.mark.parametrize("limit", [None, 60])
+def test_the_control_is_asked_about_the_texts_of_the_study(sample, limit):
+    """Texts with a single sentence, and those not drawn, have no part in the control of a shuffle of sentences."""
+    ranker = open_ranker("bm25", Setting(sample, "whitespace"))
+    names = ("edited/shuffle-sentences", "edited/case-fold", "edited/re-space")
+    studies = {name: probes.create(name) for name in names}
+    plan = Plan(sample, studies, [ranker], Engine(), limit=limit)
+    found = {answer.name: answer for answer in answers(plan)}
+    [whole] = answers(Plan(sample, {"c": probes.create("edited/re-space")}, [ranker], Engine()))
+    effects = dict(zip(asked(whole.contrasts), whole.reading.effects.tolist(), strict=True))
+    for name in names[:2]:
+        own = [effects[ids] for ids in asked(found[name].contrasts) if ids in effects]
+        assert len(own) < len(effects) or name == "edited/case-fold"
+        assert found[name].findings[0].control == pytest.approx(sum(own) / len(own), abs=1e-12)
+    assert found[names[0]].findings[0].control != found["edited/re-space"].findings[0].score
+
+
+def asked(contrasts):
+    docs = contrasts.labels["doc_ids"].values()[:, 0].tolist()
+    return list(zip(contrasts.labels["query_id"].values().tolist(), docs, strict=True))
+
+
 def test_texts_are_annotated_once(sample):
     annotator().annotate(list(sample.docs.values()))
     before = parsed_texts(annotator())

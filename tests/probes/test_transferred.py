@@ -6,6 +6,8 @@ import json
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from whyrank.audit.runner import Plan, Threshold, answers
 from whyrank.contrasts import Calibration
@@ -15,6 +17,7 @@ from whyrank.core.errors import WhyrankError
 from whyrank.data import open_collection
 from whyrank.data.pairs import TextPair
 from whyrank.probes import probes
+from whyrank.probes.clusters import cluster_names
 from whyrank.probes.queries import Discard, Draft, query_strategies
 from whyrank.probes.transferred import KINDS
 from whyrank.rankers import Setting, open_ranker
@@ -206,6 +209,41 @@ def test_versions_of_one_sentence_are_one_cluster(tmp_path):
     found = contrasts("fluency", write(tmp_path / "p.jsonl", rows))
     assert found.clusters.tolist() == [0, 0, 1]
     assert found.labels["doc_ids"].values().tolist()[0] == ["1/fluent", "1/source"]
+
+
+def test_versions_on_either_side_are_one_cluster(tmp_path):
+    """Formality has rewritings in both directions, and the two texts of a paraphrase have no order."""
+    formal, informal = "Tourists admire the old city wall.", "tourists luv the old city wall"
+    rows = [{"formal": formal, "informal": f"{word} the old city wall!!"} for word in ("luv", "dig")]
+    rows += [{"formal": f"Visitors {word} the old city wall.", "informal": informal} for word in ("love", "like")]
+    found = contrasts("formality", write(tmp_path / "f.jsonl", rows), query="noun-chunk")
+    assert found.clusters.tolist() == [0, 0, 1, 1]
+    swapped = [{"a": row["informal"], "b": row["formal"]} for row in rows]
+    paraphrases = contrasts("paraphrase", write(tmp_path / "a.jsonl", swapped))
+    assert paraphrases.clusters.tolist() == [0, 0, 1, 1]
+
+
+def test_pairs_with_one_question_are_one_cluster(tmp_path):
+    texts = [("Red wine is old.", "red wine is oldd"), ("I drink wine daily.", "i drink wine daily lol")]
+    rows = [{"formal": a, "informal": b, "question": "Is wine healthy?"} for a, b in texts]
+    rows.append({"formal": "Wine is cheap.", "informal": "wine is cheapp", "question": "How much is wine?"})
+    assert contrasts("formality", write(tmp_path / "q.jsonl", rows)).clusters.tolist() == [0, 0, 1]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefg"), st.sampled_from("abcdefg")), max_size=8), st.randoms())
+def test_clusters_are_what_can_be_reached(rows, random):
+    """Against a search from row to row; the order of rows does not matter."""
+    names = cluster_names(rows)
+    for start in range(len(rows)):
+        reached, edge = {start}, [start]
+        while edge:
+            here = edge.pop()
+            near = {i for i, row in enumerate(rows) if set(row) & set(rows[here])} - reached
+            reached |= near
+            edge += near
+        assert reached == {i for i, name in enumerate(names) if name == names[start]}
+    order = random.sample(range(len(rows)), len(rows))
+    assert cluster_names([rows[i] for i in order]) == [names[i] for i in order]
 
 
 def test_findings_name_the_pair_set():

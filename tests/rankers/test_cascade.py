@@ -148,6 +148,13 @@ def test_the_rest_lies_below_the_best_in_its_order(top, rest):
     assert not rest or not top or values[0] < min(top.values())
 
 
+@given(st.floats(-1e30, 1e30), st.integers(1, 300))
+def test_the_order_of_the_rest_is_seen_in_single_precision(lowest, size):
+    """As trec_eval reads scores."""
+    values = np.array(list(stacked({-1: lowest}, range(size)).values()), np.float32)
+    assert (np.diff(values) < 0).all()
+
+
 def test_identity_and_travel():
     ranker = open_ranker("cascade(of=['bm25','ql'],depth=7)", Setting(sample()))
     copy = pickle.loads(pickle.dumps(ranker))

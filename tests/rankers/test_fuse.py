@@ -15,6 +15,7 @@ from whyrank.core.answers import PartlyScored
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker, rankers
+from whyrank.rankers.calibration import KINDS
 from whyrank.scoring import Engine
 from whyrank.scoring.ranking import rerank
 from whyrank.testing import RankerContract
@@ -109,6 +110,13 @@ def test_normalised_by_the_candidates_of_the_run(parts, kind):
             for text in texts
         ]
         assert ranker.score([query] * len(texts), texts) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", ["minmax", "zscore"])
+@given(st.floats(-50, 50), st.integers(1, 120))
+def test_where_all_candidates_score_the_same_the_scale_is_one(kind, score, size):
+    curve = KINDS[kind](np.full(size, score), 60.0)
+    assert curve(np.array([score, score + 1])) == pytest.approx([0, 1])
 
 
 def test_only_the_best_candidates_count(parts):

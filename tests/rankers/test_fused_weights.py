@@ -156,6 +156,24 @@ def test_wrong_files(file, of, normalise, text, what):
         read_weights(str(file) + ".gone", of, normalise)
 
 
+@pytest.mark.parametrize(
+    ("fitted", "asked", "what"),
+    [
+        ("scales=[1,10]", "", r"fitted with scales=\[1, 10\], not \[1.0, 1.0\]"),
+        ("", "shifts=[2,0]", r"fitted with shifts=\[0.0, 0.0\], not \[2, 0\]"),
+        ("normalise=rank", "normalise=rank,k=5", r"fitted with k=60.0, not 5"),
+        ("normalise=minmax,depth=2", "normalise=minmax", r"fitted with depth=2, not 100"),
+    ],
+)
+def test_weights_are_for_the_numbers_they_were_fitted_with(tmp_path, fitted, asked, what):
+    made, path = rankers.create(f"fuse(of=['bm25','ql'],{fitted})"), str(tmp_path / "w.json")
+    write_weights(path, made.parts, made.normalise, [0.5, 0.5], {"numbers": made.numbers})
+    collection = replace(TOY, runs={"bm25": {"1": {"a": 1.0, "b": 2.0}}})
+    assert opened(f"fuse(of=['bm25','ql'],weights={path!r},{fitted})", collection).weights == (0.5, 0.5)
+    with pytest.raises(WhyrankError, match=what):
+        opened(f"fuse(of=['bm25','ql'],weights={path!r},{asked})", collection)
+
+
 def test_a_table_that_was_replaced_is_noticed(tmp_path):
     table, path = tmp_path / "t.tsv", str(tmp_path / "w.json")
 

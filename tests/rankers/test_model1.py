@@ -61,7 +61,7 @@ def call(path, **given):
 def translation(table, p_self, keep="add", threshold=0.0, threshold_on="raw", renormalize=False):
     """T' as a dictionary (query term, document term) -> probability."""
     cut = np.float32(threshold)
-    raw = {(q, d): w for q, d, w in table.rows() if np.float32(w) >= cut}
+    raw = {(q, d): w for q, d, w in table.rows() if np.float32(w) >= cut and not (keep == "replace" and q == d)}
     if renormalize:
         whole = Counter()
         for (_, d), weight in raw.items():
@@ -69,7 +69,7 @@ def translation(table, p_self, keep="add", threshold=0.0, threshold_on="raw", re
         raw = {(q, d): weight / whole[d] for (q, d), weight in raw.items()}
     found = {(q, d): (1 - p_self) * weight for (q, d), weight in raw.items()}
     for term in {*table.query_terms, *table.doc_terms}:
-        found[term, term] = p_self + (found.get((term, term), 0) if keep == "add" else 0)
+        found[term, term] = p_self + found.get((term, term), 0)
     return {pair: w for pair, w in found.items() if threshold_on == "raw" or np.float32(w) >= cut}
 
 
@@ -98,6 +98,14 @@ class TestFormula:
         table = open_table(path)
         expected = [naive(table, q, d, priors=OWN, **how) for q, d in pairs]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+    @pytest.mark.parametrize("keep", ["add", "replace"])
+    def test_renormalised_translations_add_up_to_one(self, path, keep):
+        table = open_table(path)
+        ranker, told = call(path, lam=0, p_self=0.3, keep=keep, renormalize=True), ["t2", "t3", "t5"]
+        terms = [*table.query_terms, *(term for term in told if term not in table.query_numbers)]
+        numbers = np.array([ranker.translation.numbers[term] for term in told])
+        np.testing.assert_allclose(ranker.translation.cells(terms, numbers).sum(axis=0), 1, atol=1e-6)
 
     def test_long_texts_and_queries(self, path):
         rng = np.random.default_rng(0)

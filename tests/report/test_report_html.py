@@ -292,11 +292,11 @@ class TestAxioms:
         assert {"Winner lower", "Tied", "Winner higher", "Not finite", "Chance"} <= set(heads)
 
     def test_the_overview_has_shares_and_colours_by_chance(self):
-        page = self.page(broken_axiom(), axiom(study="axiom/X", satisfied_low=0.4), finding())
+        page = self.page(broken_axiom(), axiom(study="axiom/X", ci_low=-0.1), finding())
         cells = [(a["data-value"], a["class"]) for a in page.all("td") if "data-value" in a]
         assert cells[0] == ("0.900000", "cell pos sure")
         assert ("0.220000", "cell neg sure") in cells
-        assert ("0.900000", "cell pos") in cells, "the interval holds the chance level"
+        assert ("0.900000", "cell pos") in cells, "the interval holds 0"
         assert ("0.300000", "cell pos sure") in cells, "other studies have scores"
         assert "For an axiom, the share of its instances that the ranker satisfies." in page.text()
         assert "δ per ranker: bm25 0.125. δ for axioms: bm25 0; ql 0." in page.text()

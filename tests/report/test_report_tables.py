@@ -140,7 +140,7 @@ AXIOMS = [
     axiom(),
     axiom(ranker="ql", satisfied=1.0, satisfied_low=1.0, satisfied_high=1.0),
     broken_axiom(conclusion="weak", with_relevant=None, agreement=None),
-    broken_axiom(ranker="ql", satisfied_high=0.5, conclusion="weak", with_relevant=None, agreement=None),
+    broken_axiom(ranker="ql", ci_high=0.1, conclusion="weak", with_relevant=None, agreement=None),
 ]
 
 

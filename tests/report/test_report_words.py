@@ -2,15 +2,27 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import axiom, broken_axiom, empty, finding
 
+from whyrank.contrasts.agreement import obedience
+from whyrank.contrasts.bootstrap import bootstrap_interval, sign_flip_p
 from whyrank.report.grid import lean, standing
 from whyrank.report.slugs import slug
 from whyrank.report.verdicts import in_words, verdicts
-from whyrank.report.words import agreement_words, dropped_words, p_value, per, share, share_interval, signed
+from whyrank.report.words import (
+    agreement_words,
+    conclusion_words,
+    dropped_words,
+    p_value,
+    per,
+    share,
+    share_interval,
+    signed,
+)
 
 MORE = "prefers the text with more words, at equal "
 
@@ -98,7 +110,7 @@ class TestAxioms:
 
     def test_neither_obeyed_nor_broken(self):
         told = "bm25 obeys no axiom more often than by chance, and none less often."
-        assert str(verdicts([axiom(satisfied_low=0.4)])[0]) == told
+        assert str(verdicts([axiom(ci_low=-0.1)])[0]) == told
         assert str(verdicts([empty(conclusion="strict")])[0]) == "bm25 could not be tested."
 
     def test_the_clearest_three_and_all_that_are_broken(self):
@@ -119,17 +131,29 @@ class TestAxioms:
         ("changes", "expected"),
         [
             ({}, 1),
-            ({"satisfied_low": 0.47}, 0),
-            ({"satisfied_high": 0.46, "satisfied_low": 0.1}, -1),
-            ({"satisfied_high": 0.47, "satisfied_low": 0.1}, 0),
+            ({"ci_low": 0.0}, 0),
+            ({"ci_high": -0.01, "ci_low": -0.1}, -1),
+            ({"ci_high": 0.0, "ci_low": -0.1}, 0),
             ({"p_adjusted": 0.05}, 0),
             ({"p_adjusted": None}, 1),
-            ({"satisfied_low": None}, 0),
+            ({"ci_low": None}, 0),
             ({"chance": None}, 0),
         ],
     )
     def test_above_or_below_chance(self, changes, expected):
         assert standing(axiom(**changes), 0.05) == expected
+
+    @pytest.mark.parametrize("sign", [1, -1])
+    @pytest.mark.parametrize("conclusion", ["strict", "weak"])
+    def test_ties_do_not_hide_where_a_ranker_stands(self, sign, conclusion):
+        """Ten of forty queries are decided, all in one way: p = 2 / 2**10, whatever a tie means."""
+        effects = np.repeat([sign, 0], [10, 30]).astype(np.int8)
+        queries = np.arange(40, dtype=np.int32)
+        found = obedience(effects, queries, conclusion)
+        low, high = bootstrap_interval(effects, np.ones(40))
+        figures = {"satisfied": found.share, "satisfied_low": found.low, "satisfied_high": found.high}
+        figures |= {"chance": found.chance, "ci_low": low, "ci_high": high, "p_adjusted": sign_flip_p(effects)}
+        assert standing(axiom(conclusion=conclusion, **figures), 0.05) == sign
 
     @given(st.floats(0, 1), st.floats(0, 1))
     def test_lean_runs_from_never_over_chance_to_always(self, satisfied, chance):
@@ -174,6 +198,13 @@ class TestAxioms:
     def test_agreement_with_relevance(self, have, decided, said):
         assert agreement_words(axiom(with_relevant=have, decided=decided)) == said
 
+    def test_three_texts_have_steps_and_no_winner(self):
+        undecided = agreement_words(axiom(study="axiom/TFC2(length=5)", with_relevant=3, decided=0))
+        assert undecided.endswith("in none of them do the steps between their grades differ.")
+        assert "first step between the scores must be larger" in conclusion_words("strict", "axiom/TFC2(length=5)")
+        assert "first step between the scores must not be smaller" in conclusion_words("weak", "axiom/TFC2")
+        assert "the winner must score higher" in conclusion_words("strict", "axiom/TFC1")
+
     def test_instances_per_query(self):
         assert [per(3, 2), per(120, 10), per(50000, 10), per(1, 0)] == ["1.5", "12", "5,000", "0.0"]
 
@@ -196,6 +227,12 @@ def test_the_opposite_of_other_words_is_quoted():
         ),
         ("of some kind", "Questions that could not be asked: of some kind."),
         ("kind 3; other", "Questions that could not be asked: kind 3; other."),
+        ("words without a vector 2,365", "Left out: words without a vector 2,365."),
+        (
+            "STMC1(vectors=a): documents without a word vector outside the query 2; not drawn 7; queries x 1",
+            "7 questions could not be asked: not drawn 7. "
+            "Left out: STMC1(vectors=a): documents without a word vector outside the query 2; queries x 1.",
+        ),
     ],
 )
 def test_dropped_questions_are_counted(dropped, said):

@@ -279,6 +279,17 @@ def test_held_out_queries_are_not_learned_from():
     assert facts["held_out_tokens_unseen"] == unseen
 
 
+def test_every_held_out_perplexity_is_over_the_same_tokens():
+    # v is in the held-out pair alone: only the uniform start has a probability for it, that of NULL
+    pairs = [(["a", "b"], ["x", "y"]), (["a", "b"], ["x", "v"])]
+    made = bitext(pairs)
+    seed = next(seed for seed in range(50) if _trained(made, 0.5, seed) == {0})
+    facts = learn_em(made, held_out=0.5, threshold=0.0, seed=seed).table.facts
+    # of the held-out pair x alone is explained: at first by three of three words with a probability of 1/3
+    assert facts["held_out_tokens_unseen"] == 1
+    assert facts["held_out_perplexities"] == pytest.approx([3, *[2] * 5], rel=1e-5)
+
+
 def _trained(made, share, seed):
     from whyrank.tables.learner import _trained_on
 
@@ -338,3 +349,8 @@ def test_wrong_settings_are_one_line(wrong):
 def test_holding_all_out_is_one_line():
     with pytest.raises(WhyrankError, match="no query left"):
         learn_em(bitext([("a", "x")]), held_out=1.0)
+
+
+def test_holding_none_out_though_asked_to_is_one_line():
+    with pytest.raises(WhyrankError, match=r"a share of 0\.1 holds out none of 2 queries; hold out more"):
+        learn_em(bitext([("a", "x"), ("b", "y")]), held_out=0.1)

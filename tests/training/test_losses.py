@@ -42,9 +42,17 @@ def divergence(scores, targets, temperature=0.05, gold=0.0):
 
 
 def pearson(scores, targets):
-    ours, theirs = (rows - rows.mean(axis=1, keepdims=True) for rows in (scores, targets))
-    norms = np.sqrt(((ours**2).sum(axis=1) + 1e-6) * ((theirs**2).sum(axis=1) + 1e-6))
-    return 1 - np.mean((ours * theirs).sum(axis=1) / norms)
+    return 1 - np.mean([correlation(*rows) for rows in zip(scores, targets, strict=True)])
+
+
+def correlation(scores, targets):
+    """With a little added to both variances; targets in the unit of their largest deviation, 0 where that is rounding."""
+    ours, theirs = scores - scores.mean(), targets - targets.mean()
+    unit = np.abs(theirs).max()
+    if unit <= 1e-6 * np.abs(targets).max():
+        return 0.0
+    theirs = theirs / unit
+    return ours @ theirs / np.sqrt((ours @ ours + 1e-6) * (theirs @ theirs + 1e-6))
 
 
 CASES = {

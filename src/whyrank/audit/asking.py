@@ -52,8 +52,8 @@ def ask(
         studies: names, shell patterns or call strings of probes, axioms and bias studies, or study objects.
         rankers: call strings, or any objects with `name` and `score`.
         collection: a spec, or a collection.
-        delta: a number, or a percentile of the ranker's own neighbour differences; by default `p50`, and 0 for
-            axioms.
+        delta: a number, or a percentile of the ranker's own neighbour differences, over the run `candidates` where
+            one is named; by default `p50`, and 0 for axioms.
         correction: `holm`, `bonferroni`, `bh` or `none`.
         engine: who scores and keeps scores; by default nothing is kept.
         seed: of all that is random.
@@ -71,7 +71,8 @@ def ask(
     asked = [open_ranker(each, setting) if isinstance(each, str) else _ranker(each) for each in _listed(rankers)]
     engine = engine or Engine()
     chosen = _named(_listed(studies), options | {"seed": seed}, opened, limit)
-    used = _thresholds(None if delta is None else str(delta), Plan(opened, chosen, asked, engine))
+    plan = Plan(opened, chosen, asked, engine)
+    used = _thresholds(None if delta is None else str(delta), plan, options.get("candidates"))
     plan = Plan(opened, chosen, asked, engine, used, seed, limit, by, correction=correction)
     found = list(all_answers(plan))
     labels = {label for answer in found if answer.bias is None for label in answer.contrasts.labels}
@@ -109,10 +110,10 @@ def _study(given: Any) -> Study:
     return given
 
 
-def _thresholds(delta: str | None, plan: Plan) -> dict[str, Threshold]:
+def _thresholds(delta: str | None, plan: Plan, run: str | None) -> dict[str, Threshold]:
     if not needs_calibration(delta, plan.studies.values()):
         return uncalibrated(delta, plan.rankers)
-    return thresholds(delta, plan.rankers, candidates_for_delta(plan.collection), plan.engine)
+    return thresholds(delta, plan.rankers, candidates_for_delta(plan.collection, run), plan.engine)
 
 
 def _named(

@@ -47,9 +47,8 @@ class Fusion:
     def save(self, path: str) -> str:
         """Write the weights to a file, and give the call string that reads them."""
         config = self.config
-        write_weights(
-            path, config.parts, config.normalise, self.fitted.weights, {"ranker": config.name, **self.facts}
-        )
+        facts = {"ranker": config.name, "numbers": config.numbers, **self.facts}
+        write_weights(path, config.parts, config.normalise, self.fitted.weights, facts)
         return replace(config, weights=path).name
 
 

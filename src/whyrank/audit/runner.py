@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from whyrank.audit.bias_result import BiasResult
-from whyrank.contrasts import Calibration, Contrasts, Finding, Reading, read_out
+from whyrank.contrasts import Calibration, Categories, Contrasts, Finding, Reading, read_out
 from whyrank.contrasts.correction import adjust
 from whyrank.contrasts.identified import scores_by_ids
 from whyrank.contrasts.readout import Setting
-from whyrank.core.protocols import Ranker, Study
+from whyrank.core.protocols import Flags, Floats, Ranker, Study
 from whyrank.data import Collection
 from whyrank.data.term_table import TermTable
 from whyrank.scoring import Engine, Failure, Scores
@@ -28,19 +28,20 @@ def is_exact(study: Study) -> bool:
 class Threshold:
     """The delta used for one ranker, and the calibration that it came from, if any.
 
-    Studies that say `exact`, as axioms do, use the delta `exact` in its place. `origin` says where a delta without a
-    calibration comes from.
+    Studies that say `exact`, as axioms do, use the delta `exact` in its place. `origin` says where a delta comes from
+    that is not taken from the calibration: there is none, or the delta is `given` as a number.
     """
 
     delta: float = 0.0
     calibration: Calibration | None = None
     exact: float = 0.0
     origin: str = "given"
+    given: bool = False
 
     @property
     def source(self) -> str:
         """Where delta comes from, in words."""
-        return self.calibration.source if self.calibration else self.origin
+        return self.calibration.source if self.calibration and not self.given else self.origin
 
     def of(self, study: Study) -> Threshold:
         """The threshold that applies to a study."""
@@ -99,34 +100,59 @@ def answers(plan: Plan) -> Iterator[Answer]:
         contrasts = _contrasts(plan, study)
         building = time.perf_counter() - start
         for ranker in plan.rankers:
-            yield _answer(plan, name, contrasts, ranker, building, controls.score(study, ranker))
+            yield _answer(plan, name, contrasts, ranker, building, controls.score(study, ranker, contrasts))
 
 
 class Controls:
-    """Scores of the controls that studies name (attribute `control_study`): each put to each ranker once."""
+    """Scores of the controls that studies name (attribute `control_study`), on the texts that the study asks about.
+
+    Each text of a control is put to each ranker once.
+    """
 
     def __init__(self, plan: Plan) -> None:
         """Start with nothing asked."""
         self._plan = plan
         self._contrasts: dict[str, Contrasts] = {}
-        self._scores: dict[tuple[str, str], float | None] = {}
+        self._effects: dict[tuple[str, str], Floats] = {}
 
-    def score(self, study: Study, ranker: Ranker) -> float | None:
+    def score(self, study: Study, ranker: Ranker, contrasts: Contrasts) -> float | None:
         """The score of the study's control; None where it has none, or no contrasts."""
         control: Study | None = getattr(study, "control_study", None)
         if control is None or bool(getattr(control, "unavailable", False)):
             return None
-        key = (control.id, ranker.name)
-        if key not in self._scores:
-            self._scores[key] = self._asked(control, ranker)
-        return self._scores[key]
-
-    def _asked(self, control: Study, ranker: Ranker) -> float | None:
         if control.id not in self._contrasts:
-            self._contrasts[control.id] = _contrasts(self._plan, control)
-        contrasts, threshold = self._contrasts[control.id], self._plan.threshold(control, ranker)
-        reading = _reading(contrasts, _scores(self._plan.engine, ranker, contrasts), threshold, control)
-        return float(reading.effects[reading.finite].mean()) if reading.finite.any() else None
+            self._contrasts[control.id] = control.contrasts(self._plan.collection)
+        same = _same_texts(self._contrasts[control.id], contrasts)
+        effects = self._asked(control, ranker, same)[same]
+        usable = effects[np.isfinite(effects)]
+        return float(usable.mean()) if len(usable) else None
+
+    def _asked(self, control: Study, ranker: Ranker, rows: Flags) -> Floats:
+        """The effects of a control, by row: NaN where the scores are not finite, infinite where not yet asked."""
+        whole = self._contrasts[control.id]
+        effects = self._effects.setdefault((control.id, ranker.name), np.full(len(whole), np.inf))
+        fresh = rows & np.isinf(effects)
+        if fresh.any():
+            part, threshold = whole.take(fresh), self._plan.threshold(control, ranker)
+            reading = _reading(part, _scores(self._plan.engine, ranker, part), threshold, control)
+            effects[fresh] = np.where(reading.finite, reading.effects, np.nan)
+        return effects
+
+
+def _same_texts(control: Contrasts, contrasts: Contrasts) -> Flags:
+    """The rows of a control whose query and documents a study asks about too; all where ids do not tell."""
+    known, asked = _ids(control), _ids(contrasts)
+    if known is None or asked is None:
+        return np.ones(len(control), np.bool_)
+    wanted = set(asked)
+    return np.array([ids in wanted for ids in known], dtype=np.bool_)
+
+
+def _ids(contrasts: Contrasts) -> list[tuple[str, ...]] | None:
+    query, docs = contrasts.labels.get("query_id"), contrasts.labels.get("doc_ids")
+    if not isinstance(query, Categories) or not isinstance(docs, Categories):
+        return None
+    return [(q, *d) for q, d in zip(query.values().tolist(), docs.values().tolist(), strict=True)]
 
 
 def with_adjusted_p(findings: Sequence[Finding], method: str) -> list[Finding]:

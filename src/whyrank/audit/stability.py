@@ -72,4 +72,5 @@ def _families(group: str, rows: Sequence[Spread]) -> list[Spread]:
 def _family(group: str, name: str, rows: Sequence[Spread]) -> Spread:
     deviation = float(np.sqrt(np.mean([row.deviation**2 for row in rows])))
     low, high = min(row.low for row in rows), max(row.high for row in rows)
-    return Spread(group, f"{name}/*", len(rows), rows[0].rankers, None, deviation, low, high)
+    rankers = max(row.rankers for row in rows)  # one may lack a score in some study, whichever comes first
+    return Spread(group, f"{name}/*", len(rows), rankers, None, deviation, low, high)

@@ -78,7 +78,7 @@ def _threshold(spec: str, ranker: Ranker, candidates: Candidates | None, engine:
         why = f" ({one_line(calibration.reason)})" if calibration.reason else ""
         reason = f"ranker {ranker.name!r} gave no two finite scores for any query of {candidates.source}{why}"
         return Threshold(_number(spec, f"{reason}, so delta cannot be calibrated; mend it, or give --delta VALUE"))
-    return Threshold(delta_of(spec, calibration), calibration)
+    return Threshold(delta_of(spec, calibration), calibration, given=not is_percentile(spec))
 
 
 def _number(spec: str, otherwise: str) -> float:

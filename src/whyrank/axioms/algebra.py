@@ -83,7 +83,7 @@ class Combination(Axiom):
         return "weak" if "weak" in conclusions else "strict"
 
     def _words(self) -> list[str]:
-        return [f"({part.favours})" if isinstance(part, Combination) else part.favours for part in self.parts]
+        return [f"({part.favoured})" if isinstance(part, Combination) else part.favoured for part in self.parts]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ class Not(Combination):
     @property
     def favours(self) -> str:  # type: ignore[override]
         """What the part favours, in words."""
-        return f"the reverse of ({self.parts[0].favours})"
+        return f"the reverse of ({self.parts[0].favoured})"
 
     def combined(self, signs: Signs) -> Signs:
         """The other sign."""
@@ -169,7 +169,7 @@ class Sum(Combination):
     @property
     def favours(self) -> str:  # type: ignore[override]
         """What is weighed, in words."""
-        weighed = (f"{weight:g} x ({part.favours})" for weight, part in zip(self._all, self.parts, strict=True))
+        weighed = (f"{weight:g} x ({part.favoured})" for weight, part in zip(self._all, self.parts, strict=True))
         return "what a weighted sum favours: " + " + ".join(weighed)
 
     def combined(self, signs: Signs) -> Signs:

@@ -69,6 +69,7 @@ class Axiom:
 
     name: ClassVar[str]
     favours: ClassVar[str]
+    compat_favours: ClassVar[str] = ""  # what the released code favours, where that is another text
     strict: ClassVar[bool] = True
     size: ClassVar[int] = 2
     exact: ClassVar[bool] = True  # delta is zero unless one is asked for
@@ -96,7 +97,12 @@ class Axiom:
     @property
     def positive(self) -> str:
         """What +1 means."""
-        return f"prefers {self.favours}"
+        return f"prefers {self.favoured}"
+
+    @property
+    def favoured(self) -> str:
+        """What must win, in words: `favours`, but for a published form that turns it round."""
+        return (self.compat_favours if self.compat else "") or self.favours
 
     @property
     def concludes(self) -> str:

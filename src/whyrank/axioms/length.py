@@ -39,6 +39,7 @@ class LNC1(BothWays):
 
     name: ClassVar[str] = "LNC1"
     favours: ClassVar[str] = "the text with fewer other words, at equal query terms"
+    compat_favours: ClassVar[str] = "the text with one less of some other word"
     strict: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

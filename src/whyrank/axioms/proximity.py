@@ -71,13 +71,9 @@ class TP(Proximity):
 
     name: ClassVar[str] = "TP"
     favours: ClassVar[str] = "the text where two query terms come closest"
+    compat_favours: ClassVar[str] = "the text where query terms stay farther apart"
     needs: ClassVar[tuple[Precondition, ...]] = (QueryTerms(2),)
     not_filled: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def positive(self) -> str:
-        """What +1 means."""
-        return "prefers the text where query terms stay farther apart" if self.compat else super().positive
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Two query terms come closer in `a`; under `compat`, in `b`."""

@@ -44,6 +44,7 @@ class STMC1(SemanticAxiom):
 
     name: ClassVar[str] = "STMC1"
     favours: ClassVar[str] = "the text whose other words are nearer to the query in meaning"
+    compat_favours: ClassVar[str] = "the text whose other words are further from the query in meaning"
     not_filled: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -129,6 +130,7 @@ class STMC3(SemanticAxiom):
 
     name: ClassVar[str] = "STMC3"
     favours: ClassVar[str] = "the text with nearer other words over one with more query terms"
+    compat_favours: ClassVar[str] = "the text with further other words over one with more of them"
     strict: ClassVar[bool] = False
     not_filled: ClassVar[tuple[str, ...]] = ()
 
@@ -154,7 +156,8 @@ class STMC3(SemanticAxiom):
     def _near_length(self, view: View, a: Codes, b: Codes) -> Flags:
         absolute, relative = tolerance_of("length", self.length)
         one, two = view.lengths[a], view.lengths[b]
-        return np.asarray(np.abs(one - two) < absolute + relative * np.maximum(one, two))
+        room = absolute + relative * np.maximum(one, two)
+        return np.asarray(np.abs(one - two) < room * (1 - SAME))  # 7% of 100 is a little above 7 in floating point
 
 
 DOCUMENTS = "documents without a word vector outside the query"

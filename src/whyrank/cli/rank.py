@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from whyrank.data import Collection, Run
     from whyrank.scoring import Engine
 
-Depth = Annotated[int, typer.Option("--depth", metavar="K", help="Documents per query.", min=1)]
+Depth = Annotated[
+    int,
+    typer.Option(
+        "--depth",
+        metavar="K",
+        help="Documents per query when retrieving; with --axiom, how many are re-ranked.",
+        min=1,
+    ),
+]
 AxiomOption = Annotated[
     str | None,
     typer.Option(
@@ -76,7 +84,7 @@ def rank(
         [asked] = setup.open_rankers(ranker or ["bm25"], opened, analyzer, stats, precision)
         engine, tag = setup.make_engine(executor, batch_size, store), asked.name
         candidate_run = setup.open_run(opened, candidates, strict) if candidates else None
-        run = _by_ranker(asked, opened, candidate_run, analyzer, depth, engine)
+        run = _by_ranker(asked, opened, candidate_run, analyzer, stats, depth, engine)
         for line in (*setup.computed([asked]), *_undecided(run)):
             setup.say(f"note: {line}")
     _write(run, tag, out)
@@ -120,14 +128,15 @@ def _by_axiom(axiom: Axiom, collection: Collection, given: Run, method: str, see
 
 
 def _by_ranker(
-    ranker: Ranker, collection: Collection, given: Run | None, analyzer: str, depth: int, engine: Engine
-) -> Run:
+    ranker: Ranker, collection: Collection, given: Run | None, analyzer: str, stats: str | None, depth: int,
+    engine: Engine,
+) -> Run:  # fmt: skip
     from whyrank.scoring.ranking import rerank, retrieve
 
     if given is not None:
         run, failures = rerank(engine, ranker, collection, given)
     else:
-        run, failures = retrieve(engine, ranker, collection, depth, analyzer)
+        run, failures = retrieve(engine, ranker, collection, depth, analyzer, stats)
     setup.report_failures(failures)
     if failures and not any(run.values()):
         raise WhyrankError(

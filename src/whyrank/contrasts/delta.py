@@ -99,5 +99,12 @@ def _top(scores: Floats, k: int) -> Floats:
 def texts_of_run(
     run: Mapping[str, Iterable[str]], queries: Mapping[str, str], docs: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
-    """Candidates as texts: query text -> doc id -> text, for queries and documents that exist."""
-    return {queries[q]: {d: docs[d] for d in ids if d in docs} for q, ids in run.items() if q in queries}
+    """Candidates as texts: query text -> doc id -> text, for queries and documents that exist.
+
+    Two queries of the same text are one to a ranker, so they have the candidates of both.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for query_id, ids in run.items():
+        if query_id in queries:
+            found.setdefault(queries[query_id], {}).update({d: docs[d] for d in ids if d in docs})
+    return found

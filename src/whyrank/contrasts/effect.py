@@ -8,17 +8,20 @@ import numpy.typing as npt
 from whyrank.core.protocols import Flags, Floats
 
 Effects = npt.NDArray[np.int8]
+_ROUNDING = 8 * np.finfo(np.float64).eps  # of the largest score: steps that are equal on paper may differ by less
 
 
 def differences(scores: Floats) -> Floats:
     """Difference per contrast: R(q,d1) - R(q,d2); for three texts (R2 - R1) - (R3 - R2).
 
-    The three-text form is that of TFC2, where the first addition must count more than the second.
+    The three-text form is that of TFC2, where the first addition must count more than the second. Steps that differ
+    by rounding alone are equal: 0.1, 0.2, 0.3 has the steps of 1, 2, 3.
     """
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf is NaN and is counted as non-finite
         if scores.shape[1] == 3:
             steps = np.diff(scores, axis=1)
-            return np.asarray(steps[:, 0] - steps[:, 1], dtype=np.float64)
+            found = np.asarray(steps[:, 0] - steps[:, 1], dtype=np.float64)
+            return np.where(np.abs(found) < _ROUNDING * np.abs(scores).max(axis=1), 0.0, found)
         return np.asarray(scores[:, 0] - scores[:, 1], dtype=np.float64)
 
 

@@ -86,13 +86,24 @@ def read_out(
 
 
 def group_codes(contrasts: Contrasts, by: str) -> tuple[Codes, list[str]]:
-    """A code per contrast for the values of a label column; per-text values are joined by a slash."""
+    """A code per contrast for the values of a label column; per-text values are joined by a slash.
+
+    What has no value, as the relevance of a text that nobody judged, is one group and not one for each contrast.
+    """
     column = contrasts.labels[by]
     values = column.codes if isinstance(column, Categories) else column
-    keys = values if values.ndim == 2 else values[:, None]
+    known, places = np.unique(values, return_inverse=True)  # in one dimension, NaN equals NaN
+    keys = places.reshape(values.shape if values.ndim == 2 else (-1, 1))
     rows, codes = np.unique(keys, axis=0, return_inverse=True)
-    show = column.names.__getitem__ if isinstance(column, Categories) else str
-    return codes.astype(np.int32).ravel(), ["/".join(show(v) for v in row) for row in rows.tolist()]
+    names = [column.names[v] if isinstance(column, Categories) else _shown(v, by) for v in known.tolist()]
+    return codes.astype(np.int32).ravel(), ["/".join(names[place] for place in row) for row in rows.tolist()]
+
+
+def _shown(value: Any, by: str) -> str:
+    """A value of a column of numbers; a missing one makes all of them floats, and whole numbers stay whole."""
+    if isinstance(value, float) and math.isnan(value):
+        return "unjudged" if by == "relevance" else "none"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _finding(study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, part: _Part) -> Finding:

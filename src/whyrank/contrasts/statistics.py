@@ -104,13 +104,24 @@ def share_p(sums: npt.ArrayLike, counts: npt.ArrayLike, share: float, flips: int
 
     Flips the signs of the centred sums S_q - share * N_q, where S_q counts the non-neutral effects of query q
     and N_q its contrasts (see `sign_flip_p`). With delta at the median difference of ordinary neighbours in a
-    ranking, half of such neighbours differ by more, so the share to test against is 0.5. NaN when `share` is
-    NaN or there are no contrasts.
+    ranking, half of such neighbours differ by more, so the share to test against is 0.5. The further the share
+    is from 0.5, the less symmetric such sums are about zero: none of 66 says little against a share of 0.01,
+    yet all centred sums are negative. So p is never below that of the exact binomial test over contrasts. NaN
+    when `share` is NaN or there are no contrasts.
     """
     total, size = np.asarray(sums, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     if math.isnan(share) or not size.any():
         return math.nan
-    return sign_flip_p(total - share * size, flips, seed)
+    return max(sign_flip_p(total - share * size, flips, seed), _binomial_p(total.sum(), size.sum(), share))
+
+
+def _binomial_p(hits: float, n: float, share: float) -> float:
+    """Exact two-sided test of a share: min(1, 2 min(P(X <= hits), P(X >= hits)))."""
+    from scipy.special import betainc
+
+    at_least = betainc(hits, n - hits + 1, share) if hits > 0 else 1.0
+    at_most = betainc(n - hits, hits + 1, 1 - share) if hits < n else 1.0
+    return min(1.0, 2 * float(min(at_least, at_most)))
 
 
 def median(values: npt.ArrayLike) -> float:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from whyrank.contrasts.contrasts import Contrasts, Pair
@@ -18,6 +17,7 @@ from whyrank.core.errors import UnknownName
 from whyrank.core.registry import call_of
 from whyrank.data.pairs import PairSet, TextPair, open_pairs
 from whyrank.probes.availability import missing
+from whyrank.probes.clusters import cluster_names
 from whyrank.probes.factuality import Answers
 from whyrank.probes.queries import Discard, Draft, content_lemmas, query_strategies
 from whyrank.text.annotate import Annotation, annotator
@@ -131,13 +131,21 @@ class _Run:
     given: PairSet
     dropped: Counter[str] = field(default_factory=Counter)
 
-    def asked(self) -> Iterator[Pair]:
+    def asked(self) -> list[Pair]:
         factual = self.study.name == "factuality"
         self.given.need(*self._roles(factual))
         self._annotate_all(factual)
+        kept = list(self._kept())
+        names = cluster_names([self._shared(pair) for pair, _ in kept])
+        return [
+            asked._replace(labels={**asked.labels, "cluster": name})
+            for (_, asked), name in zip(kept, names, strict=True)
+        ]
+
+    def _kept(self) -> Iterator[tuple[TextPair, Pair]]:
         for pair in self.given:
             try:
-                yield self._pair(pair)
+                yield pair, self._pair(pair)
             except Discard as reason:
                 self.dropped[str(reason)] += 1
 
@@ -156,14 +164,14 @@ class _Run:
         if self.study.kind.shared_word and not self._shares_a_word(query, draft):
             raise Discard("no word shared by query and both texts")
         ids = (f"{pair.id}/{self.study.kind.first}", f"{pair.id}/{self.study.kind.second}")
-        return Pair(
-            query, (first, second), {"query_id": pair.id, "doc_ids": ids, "cluster": self._cluster(pair), **labels}
-        )
+        return Pair(query, (first, second), {"query_id": pair.id, "doc_ids": ids, **labels})
 
-    def _cluster(self, pair: TextPair) -> str:
-        """A short name for what several pairs may share: the question, or the sentence that has several versions."""
-        role = "question" if self.study.name == "factuality" else self.study.kind.second
-        return blake2b(pair.texts[role].encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    def _shared(self, pair: TextPair) -> list[str]:
+        """What several pairs may share: a sentence that has several versions, on either side, and the question."""
+        kind = self.study.kind
+        texts = [] if self.study.name == "factuality" else [pair.texts[kind.first], pair.texts[kind.second]]
+        asked = not texts or self._strategy_name == "question"
+        return [*texts, pair.texts["question"]] if asked else texts
 
     def _texts(self, pair: TextPair) -> tuple[str, str, dict[str, str]]:
         if self.study.name == "factuality":

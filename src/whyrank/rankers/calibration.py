@@ -115,8 +115,9 @@ class PerQuery:
 
     @property
     def identity(self) -> str:
-        """The kind, and a digest of all candidates."""
-        return f"{self.kind} k={self.k} candidates={self.candidates.digest}"
+        """The kind, with the number of its rules where they were mended once, and a digest of all candidates."""
+        kind = {"zscore": "zscore 2"}.get(self.kind, self.kind)
+        return f"{kind} k={self.k} candidates={self.candidates.digest}"
 
     def __getstate__(self) -> dict[str, Any]:
         """A worker finds the curves for itself: functions do not travel."""
@@ -150,6 +151,8 @@ def _minmax(known: Floats, k: float) -> Curve:
 
 
 def _zscore(known: Floats, k: float) -> Curve:
+    if not np.ptp(known):  # the mean of equal numbers may be rounded, and then they deviate from it
+        return line(float(known[0]), 1.0)
     return line(float(known.mean()), float(known.std()) or 1.0)
 
 

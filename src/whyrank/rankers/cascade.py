@@ -108,7 +108,7 @@ class CascadeRanker:
 def stacked(top: Mapping[K, float], rest: Sequence[K]) -> dict[K, float]:
     """The scores of the best, and below them numbers for the rest in the given order."""
     lowest = min(top.values(), default=0.0)
-    step = max(1.0, 1e-9 * abs(lowest))  # large enough to be seen beside the lowest
+    step = max(1.0, 1e-6 * abs(lowest))  # seen beside the lowest in float32 too, which trec_eval reads
     return {**top, **{each: lowest - step * place for place, each in enumerate(rest, 1)}}
 
 

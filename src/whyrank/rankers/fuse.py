@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -89,11 +90,20 @@ class Fuse:
         calls = [parse_call(each) for each in self.of]
         return [str(c._replace(arguments={**c.arguments, "analyzer": f})) for c in calls for f in self.fields]
 
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The numbers that the normalisation depends on."""
+        if self.normalise == "none":
+            size = len(self.parts)
+            return {"shifts": list(self.shifts or [0.0] * size), "scales": list(self.scales or [1.0] * size)}
+        known = {"depth": self.depth} if self.normalise in KINDS else {}
+        return known | ({"k": self.k} if self.normalise == "rank" else {})
+
     def bind(self, setting: Setting) -> FusedRanker:
         """Open all parts in the setting, read the weights, and fix the candidates."""
         parts, given = opened(self.parts, setting), self.weights or [1.0] * len(self.parts)
         if isinstance(given, str):
-            given = read_weights(given, self.parts, self.normalise, contents_of(parts))
+            given = read_weights(given, self.parts, self.normalise, contents_of(parts), self.numbers)
         return FusedRanker(self.name, parts, tuple(map(float, given)), self._footing(setting))
 
     def _rankers(self) -> list[str]:
@@ -109,8 +119,7 @@ class Fuse:
         if self.normalise == "query":
             return ByQuery()
         if self.normalise == "none":
-            shifts, scales = self.shifts or [0.0] * len(self.parts), self.scales or [1.0] * len(self.parts)
-            return Fixed(tuple(map(float, shifts)), tuple(map(float, scales)))
+            return Fixed(*(tuple(map(float, self.numbers[name])) for name in ("shifts", "scales")))
         name = self.candidates or (first_stage(setting.collection) if setting.collection else None)
         if setting.collection is None or name is None:
             raise WhyrankError(

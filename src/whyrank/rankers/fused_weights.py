@@ -32,11 +32,13 @@ def contents_of(rankers: Sequence[Ranker]) -> list[list[str]]:
 
 
 def read_weights(
-    path: str, of: Sequence[str], normalise: str, contents: Sequence[list[str]] | None = None
-) -> list[float]:
+    path: str, of: Sequence[str], normalise: str, contents: Sequence[list[str]] | None = None,
+    numbers: Mapping[str, Any] | None = None,
+) -> list[float]:  # fmt: skip
     """The weights of a file; an error unless they were fitted for these parts with this normalisation.
 
-    `contents` are those of the parts as they are now; files that say nothing about them are taken as they are.
+    `contents` are those of the parts as they are now, `numbers` those behind the normalisation, such as scales; files
+    that say nothing about them are taken as they are.
     """
     found = _content(path)
     if found.get("of") != list(of):
@@ -44,11 +46,19 @@ def read_weights(
     if found.get("normalise") != normalise:
         what = f"was fitted with normalise={found.get('normalise')}, not {normalise}"
         raise BadInput(path, what, "use the same, or fit again")
+    _check_numbers(path, found.get("numbers"), numbers or {})
     _check_contents(path, of, found.get("contents"), contents)
     weights = found.get("weights")
     if not isinstance(weights, list) or len(weights) != len(of):
         raise BadInput(path, f"does not have a weight for each of {len(of)} rankers", _REMEDY)
     return [_number(path, weight) for weight in weights]
+
+
+def _check_numbers(path: str, then: Any, now: Mapping[str, Any]) -> None:
+    for name, number in now.items() if isinstance(then, dict) else ():
+        if then.get(name) != number:
+            what = f"was fitted with {name}={then.get(name)}, not {number}"
+            raise BadInput(path, what, "use the same, or fit again")
 
 
 def _check_contents(path: str, of: Sequence[str], then: Any, now: Sequence[list[str]] | None) -> None:

@@ -52,7 +52,7 @@ class Model1:
         keep: "add" keeps a learned T(q|q) on top of p_self, "replace" does not.
         threshold: T(q|d) below it are left out.
         threshold_on: "raw" compares T(q|d) alone, "rescaled" T'(q|d) too, as the published code does.
-        renormalize: scale what is left of T(q|d), so that it adds up to 1 over q.
+        renormalize: scale what is left of T(q|d), so that it adds up to 1 over q; a T(q|q) that is replaced is not.
         normalise: divide by the number of distinct query terms, or "tokens", of all, as the paper says.
         analyzer: without it the one that the table was learned with.
         background: where C(q) is counted, "table" or "collection"; without it the table where it has counts.
@@ -139,7 +139,10 @@ class Model1Ranker:
         numbers = {key: float(how[key]) for key in ("lam", "p_self", "threshold")}  # 0 and 0.0 are one identity
         parameters = ",".join(f"{key}={value}" for key, value in (how | numbers).items() if key not in elsewhere)
         counts = "none" if not self.lam else "table" if self.background is None else self.background.digest
-        return f"model1({parameters}) table={self.table.digest} analyzer={self.analyzer.identity} statistics={counts}"
+        # stored scores must not outlive their rules: T(q|q) was part of the sum once though it was replaced
+        rules = " rules=2" if self.settings.renormalize and self.settings.keep == "replace" else ""
+        known = f"analyzer={self.analyzer.identity} statistics={counts}{rules}"
+        return f"model1({parameters}) table={self.table.digest} {known}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to other processes without the table, which is opened again there."""

@@ -95,10 +95,13 @@ class Translation:
 
     @cached_property
     def _whole(self) -> Floats:
-        """The sum of the weights of each document term that reach the threshold, where they are to be scaled."""
+        """The sum of the weights of each document term that are not left out, where they are to be scaled."""
         if not self.renormalize:
             return np.zeros(0)
         enough = self.table.weights >= np.float32(self.threshold)
+        if self.replace:
+            own = np.array([self.table.doc_numbers.get(term, -1) for term in self.table.query_terms], np.int64)
+            enough &= self.table.indices != own[self.table.row_numbers()]
         given = self.table.weights[enough]
         return np.bincount(self.table.indices[enough], given, len(self.table.doc_terms)).astype(np.float64)
 

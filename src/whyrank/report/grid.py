@@ -110,14 +110,15 @@ def scales_of(findings: Iterable[Finding]) -> dict[str, str]:
 def standing(finding: Finding, alpha: float) -> int:
     """+1 where a ranker obeys an axiom more often than chance would, -1 where less often, else 0.
 
-    The interval of the share satisfied must lie above or below the chance level, and the test must not contradict it:
-    a few instances that all agree have an interval of no width, but no small p-value.
+    The share satisfied lies half the score above chance, and chance depends on the ties of the same instances: so it
+    is the interval of the score that must lie above or below zero. The test must not contradict it: a few instances
+    that all agree have an interval of no width, but no small p-value.
     """
-    low, high, chance = finding.satisfied_low, finding.satisfied_high, finding.chance
-    if low is None or high is None or chance is None:
+    low, high = finding.ci_low, finding.ci_high
+    if low is None or high is None or finding.chance is None:
         return 0
     doubtful = finding.p_adjusted is not None and not significant(finding, alpha)
-    return 0 if doubtful else int(low > chance) - int(high < chance)
+    return 0 if doubtful else int(low > 0) - int(high < 0)
 
 
 def lean(finding: Finding) -> float:

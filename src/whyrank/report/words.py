@@ -14,6 +14,7 @@ from whyrank.report.grid import deltas_of
 DASH = "–"
 MINUS = "−"
 _REASON = re.compile(r".+ ([0-9][0-9,]*)", re.DOTALL)
+_NO_QUESTIONS = re.compile(r"(?:.+: )?(?:words|documents|queries) ", re.DOTALL)  # what semantic axioms count
 _THREE_TEXTS = ("TFC2",)
 _CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "bonferroni": "Bonferroni", "none": "no"}
 
@@ -75,13 +76,23 @@ def interval(finding: Finding) -> str:
 
 
 def dropped_words(dropped: str) -> str:
-    """How many questions could not be asked and why, as a sentence; `dropped` is the field of a finding."""
-    found = [_REASON.fullmatch(part) for part in dropped.split("; ")]
+    """How many questions could not be asked and why, as sentences; `dropped` is the field of a finding.
+
+    Words, documents and queries that were left out are no questions, and are told apart.
+    """
+    parts = dropped.split("; ") if dropped else []
+    questions, others = ([p for p in parts if bool(_NO_QUESTIONS.match(p)) is kind] for kind in (False, True))
+    left_out = [f"Left out: {'; '.join(others)}."] if others else []
+    return " ".join([*([_not_asked(questions)] if questions else []), *left_out])
+
+
+def _not_asked(reasons: Sequence[str]) -> str:
+    found, joined = [_REASON.fullmatch(reason) for reason in reasons], "; ".join(reasons)
     counts = [int(part[1].replace(",", "")) for part in found if part]
-    if not dropped or len(counts) < len(found):
-        return f"Questions that could not be asked: {dropped}." if dropped else ""
+    if len(counts) < len(found):
+        return f"Questions that could not be asked: {joined}."
     total = sum(counts)
-    return f"{count(total)} {'question' if total == 1 else 'questions'} could not be asked: {dropped}."
+    return f"{count(total)} {'question' if total == 1 else 'questions'} could not be asked: {joined}."
 
 
 def correction_words(method: str) -> str:
@@ -96,15 +107,21 @@ def axiom_name(study: str) -> str:
 
 def instances(finding: Finding) -> str:
     """How many instances of an axiom got finite scores, and of what."""
-    three = axiom_name(finding.study).partition("(")[0] in _THREE_TEXTS
-    return f"{count(finding.n - finding.nonfinite)} {'triples' if three else 'pairs'}"
+    return f"{count(finding.n - finding.nonfinite)} {'triples' if _of_three(finding.study) else 'pairs'}"
 
 
-def conclusion_words(conclusion: str) -> str:
-    """What an axiom demands, as a sentence."""
+def _of_three(study: str) -> bool:
+    return axiom_name(study).partition("(")[0] in _THREE_TEXTS
+
+
+def conclusion_words(conclusion: str, study: str = "") -> str:
+    """What an axiom demands, as a sentence; three texts have no winner, but two steps between their scores."""
+    winner, low, high = "the winner", "score lower", "score higher"
+    if _of_three(study):
+        winner, low, high = "the first step between the scores", "be smaller", "be larger"
     if conclusion == "weak":
-        return "Weak conclusion: the winner must not score lower, so a tie obeys."
-    return "Strict conclusion: the winner must score higher, so a tie violates."
+        return f"Weak conclusion: {winner} must not {low}, so a tie obeys."
+    return f"Strict conclusion: {winner} must {high}, so a tie violates."
 
 
 def agreement_words(finding: Finding) -> str:
@@ -114,7 +131,9 @@ def agreement_words(finding: Finding) -> str:
         return "No instance has a relevant document."
     first = f"{count(have)} {'instance has' if have == 1 else 'instances have'} a relevant document"
     if not finding.decided:
-        return f"{first}; in none of them is one text more relevant than the other."
+        three = _of_three(finding.study)
+        differ = "do the steps between their grades differ" if three else "is one text more relevant than the other"
+        return f"{first}; in none of them {differ}."
     decided = f"{count(finding.decided)} of them" if have > 1 else "it"
     return f"{first}; relevance decides {decided}, and sides with the axiom in {share(finding.agreement, 0)}."
 

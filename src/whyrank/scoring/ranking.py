@@ -41,16 +41,18 @@ def rerank(
 
 
 def retrieve(
-    engine: Engine, ranker: Ranker, collection: Collection, depth: int, analyzer: str = "lucene"
-) -> tuple[Run, list[Failure]]:
+    engine: Engine, ranker: Ranker, collection: Collection, depth: int, analyzer: str = "lucene",
+    stats: str | None = None,
+) -> tuple[Run, list[Failure]]:  # fmt: skip
     """The best documents of the whole collection: by BM25 itself, or any ranker over the BM25 candidates.
 
     A cascade and a fuse retrieve with their own first ranker where that is BM25, over texts as they are or expanded.
+    Any other takes the candidates of BM25 with the given analyzer and statistics.
     """
     first = retriever(ranker)
     if first is not None and first is ranker:
         return _search(first, collection, depth), []
-    plain = first or open_ranker("bm25", Setting(collection, analyzer))
+    plain = first or open_ranker("bm25", Setting(collection, analyzer, stats))
     return rerank(engine, ranker, collection, retrieve(engine, plain, collection, depth)[0])
 
 

@@ -36,8 +36,8 @@ def visit(
     `values` has expected counts c(q, d) and `scale` one over their sums by source word: T(q|d) = values * scale. An
     occurrence has the probability s = sum of T over its links and NULL. Each link expects T / s of the occurrence;
     T is the same for all links of one place, so that 1 / s is added up and multiplied by T at the end. `told` gets
-    the sums of log(s / (length + 1)) in training and held out, then how many held-out occurrences have s > 0. Sums
-    are taken in double precision, in the order of the bitext.
+    the sums of log(s / (length + 1)) in training and held out, then how many held-out occurrences count: those of
+    words that are trained on, with s > 0. Sums are taken in double precision, in the order of the bitext.
     """
     widest = 0
     for word in range(len(starts) - 1):
@@ -54,7 +54,7 @@ def visit(
             for link in range(held_at, held_at + held_sizes[occurrence]):
                 s += row[held_links[link]]
             held_at += held_sizes[occurrence]
-            if s > 0.0:
+            if s > 0.0 and starts[word + 1] > starts[word]:  # only the uniform start explains a word never trained on
                 told[1] += np.log(s / (held_lengths[occurrence] + null))
                 told[2] += 1.0
         for occurrence in range(starts[word], starts[word + 1]):

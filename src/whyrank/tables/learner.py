@@ -175,6 +175,8 @@ def _trained_on(bitext: Bitext, held_out: float, seed: int) -> Flags:
     if held_out:
         queries = np.unique(bitext.group)
         drawn = generator(seed, "em held out").permutation(queries)[: round(held_out * len(queries))]
+        if not len(drawn):
+            raise WhyrankError(f"a share of {held_out:g} holds out none of {len(queries):,} queries; hold out more")
         use = ~np.isin(bitext.group, drawn)
     if not use.any():
         raise WhyrankError(

@@ -45,11 +45,13 @@ def case_fold(text: str) -> str:
 
 
 @published(tokens=True)
-def remove_stops(text: str, analyzer: Analyzer) -> str:
+def remove_stops(text: str, analyzer: Analyzer, compat: str | None) -> str:
     """Without the analyzer's stop words"""
     stops = analyzer.stopwords
 
     def without(piece: str) -> str:
+        if compat == "abnirml":  # whole tokens are looked up, so that 's stays where s is a stop word
+            return "" if piece.lower() in stops else piece
         word = word_of(piece)
         return word.before + word.after if word.core.lower() in stops else piece
 
@@ -66,7 +68,7 @@ def remove_punct(text: str, compat: str | None) -> str:
 @published(tokens=True)
 def remove_stops_punct(text: str, analyzer: Analyzer, compat: str | None) -> str:
     """Without stop words and punctuation"""
-    return remove_punct(remove_stops(text, analyzer), compat)
+    return remove_punct(remove_stops(text, analyzer, compat), compat)
 
 
 @published(tokens=True)
