@@ -42,6 +42,7 @@ def test_look_up_is_that_of_a_dictionary(drawn, other, n):
     for q in {*table.query_terms, other}:
         for d in {*table.doc_terms, other}:
             assert table.weight(q, d) == entries.get((q, d), 0.0)
+            assert table.has(q, d) is ((q, d) in entries)
         best = sorted((-w, table.doc_terms.index(d), d) for (query, d), w in entries.items() if query == q)
         assert [(t, -w) for t, w in table.answers(q, n)] == [(d, w) for w, _, d in best[:n]]
         assert table.neighbours(q, n) == (table.answers(q, n), table.asked_by(q, n))

@@ -67,14 +67,4 @@ def _weight(table: TermTable, term: str | None, value: str) -> float:
         return np.nan
     analyzer = str(table.facts.get("analyzer", ""))
     asked, found = spelled(analyzer, term, True), spelled(analyzer, value, False)
-    return table.weight(asked, found) if has_entry(table, asked, found) else np.nan
-
-
-def has_entry(table: TermTable, query_term: str, doc_term: str) -> bool:
-    """Whether a table has an entry for a pair; its weight may be zero."""
-    q, d = table.query_numbers.get(query_term), table.doc_numbers.get(doc_term)
-    if q is None or d is None:
-        return False
-    columns = table.indices[table.indptr[q] : table.indptr[q + 1]]
-    place = int(np.searchsorted(columns, d))
-    return place < len(columns) and int(columns[place]) == d
+    return table.weight(asked, found) if table.has(asked, found) else np.nan

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.audit.bias_weights import has_entry
 from whyrank.audit.discovery_surprise import APPENDED, Surprise
 from whyrank.audit.discovery_tests import STANDS_OUT, Tested, Unjudged, censored, most_unseen
 from whyrank.core.callstrings import Call
@@ -77,8 +76,7 @@ def _forms(table: TermTable) -> Forms:
         if len(term) >= 3 and term.isalpha():
             longer = [(i, term + c) for i, c in enumerate(CHARACTERS) if term + c in table.doc_numbers]
             forms = [
-                (word, i, max(table.weight(term, form), unseen[word]), has_entry(table, term, form))
-                for i, form in longer
+                (word, i, max(table.weight(term, form), unseen[word]), table.has(term, form)) for i, form in longer
             ]
             found += forms if len(forms) > 1 else []
     words, characters, weights, present = zip(*found, strict=True) if found else ((), (), (), ())

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank.audit.discovery_surprise import EVIDENCE, Surprise
-from whyrank.audit.discovery_tests import Tested, Unjudged, own_numbers
+from whyrank.audit.discovery_tests import Tested, Unjudged
 from whyrank.audit.discovery_words import Words
 from whyrank.core.callstrings import Call
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ints
 from whyrank.data import Collection
 from whyrank.data.term_table import TermTable
+from whyrank.data.term_table_algebra import self_entries
 from whyrank.text import Analyzer, analyzers
 from whyrank.text.vocabulary import Tokens
 
@@ -50,7 +51,7 @@ def evidence_surprises(table: TermTable, postings: Postings) -> Tested:
     """Strong entries that are together in too few documents, and weak ones of whole rows that are in too many."""
     rows = table.row_numbers()
     order = np.argsort(-table.weights, kind="stable")
-    order = order[table.indices[order] != own_numbers(table)[rows[order]]]
+    order = order[~self_entries(table)[order]]
     whole = np.diff(table.indptr) >= 0.9 * len(table.doc_terms)
     known = order[whole[rows[order]]][::-1]
     weak = known[: _tested(len(known))]

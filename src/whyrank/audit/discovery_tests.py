@@ -78,7 +78,7 @@ def spread_surprises(
     table: TermTable, group: TermClass, permutations: int, seed: int, words: Words | None = None
 ) -> list[Surprise]:
     """For each query term, whether the variance within a class is larger than that of random sets of its terms."""
-    cells, own, found = _cells(table, group, MOST_SPREADS), own_numbers(table), []
+    cells, own, found = _cells(table, group, MOST_SPREADS), table.own_numbers(), []
     for row, weights, present in zip(cells.rows.tolist(), cells.weights, cells.present, strict=True):
         here = np.flatnonzero(present)
         entries = slice(table.indptr[row], table.indptr[row + 1])
@@ -108,14 +108,9 @@ def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
     weights[where] = table.weights[entries[kept]]
     present = np.zeros(weights.shape, bool)
     present[where] = True
-    own = own_numbers(table)[chosen][:, None] == np.array(group.numbers)
+    own = table.own_numbers()[chosen][:, None] == np.array(group.numbers)
     others = np.where(own, 0.0, weights).sum(axis=1, keepdims=True) / (len(group) - own.sum(axis=1, keepdims=True))
     return Cells(chosen, np.where(own, others, weights), present & ~own, own)
-
-
-def own_numbers(table: TermTable) -> Ints:
-    """For each query term its number as a document term; -1 where it is none."""
-    return np.array([table.doc_numbers.get(term, -1) for term in table.query_terms], dtype=np.int64)
 
 
 def most_unseen(table: TermTable) -> Floats:

@@ -147,6 +147,10 @@ class TermTable:
         """The number of each entry's query term."""
         return np.repeat(np.arange(len(self.query_terms), dtype=np.int32), np.diff(self.indptr))
 
+    def own_numbers(self) -> Codes:
+        """The number of each query term as a document term; -1 where it is none."""
+        return np.array([self.doc_numbers.get(term, -1) for term in self.query_terms], dtype=np.int32)
+
     def rows(self) -> Iterator[Entry]:
         """Every entry, by query term."""
         for q, term in enumerate(self.query_terms):
@@ -156,13 +160,20 @@ class TermTable:
 
     def weight(self, query_term: str, doc_term: str) -> float:
         """The weight of a pair; zero where there is no entry."""
+        entry = self._entry(query_term, doc_term)
+        return 0.0 if entry is None else float(self.weights[entry])
+
+    def has(self, query_term: str, doc_term: str) -> bool:
+        """Whether there is an entry for a pair; its weight may be zero."""
+        return self._entry(query_term, doc_term) is not None
+
+    def _entry(self, query_term: str, doc_term: str) -> int | None:
         q, d = self.query_numbers.get(query_term), self.doc_numbers.get(doc_term)
         if q is None or d is None:
-            return 0.0
+            return None
         columns = self.indices[self.indptr[q] : self.indptr[q + 1]]
         place = int(np.searchsorted(columns, d))
-        found = place < len(columns) and columns[place] == d
-        return float(self.weights[self.indptr[q] + place]) if found else 0.0
+        return int(self.indptr[q]) + place if place < len(columns) and columns[place] == d else None
 
     def answers(self, query_term: str, n: int | None = 10) -> list[Weighted]:
         """The document terms of the largest weights for a query term; of equal ones the first in the vocabulary."""

@@ -101,7 +101,7 @@ def with_self(table: TermTable, p_self: float, keep: str) -> TermTable:
     if keep not in ("add", "replace"):
         raise WhyrankError(f'keep={keep!r}: say "add" or "replace"')
     wider = _with_both_sides(table)
-    rows, numbers = wider.row_numbers(), _own_numbers(wider)
+    rows, numbers = wider.row_numbers(), wider.own_numbers()
     weights, own = wider.weights.astype(np.float64) * (1 - p_self), wider.indices == numbers[rows]
     selves = np.full(len(wider.query_terms), float(p_self))
     if keep == "add":
@@ -116,7 +116,7 @@ def with_self(table: TermTable, p_self: float, keep: str) -> TermTable:
 
 def self_entries(table: TermTable) -> Flags:
     """For each entry whether both its terms are the same."""
-    own: Flags = table.indices == _own_numbers(table)[table.row_numbers()]
+    own: Flags = table.indices == table.own_numbers()[table.row_numbers()]
     return own
 
 
@@ -139,12 +139,6 @@ def _with_both_sides(table: TermTable) -> TermTable:
     counts = None if table.counts is None else np.append(table.counts, np.zeros(len(more_docs), dtype=np.int64))
     queries, docs = (*table.query_terms, *more_queries), (*table.doc_terms, *more_docs)
     return TermTable(queries, docs, indptr, table.indices, table.weights, table.facts, counts, trusted=True)
-
-
-def _own_numbers(table: TermTable) -> Codes:
-    """For each query term its number among the document terms, -1 where it has none."""
-    numbers = table.doc_numbers
-    return np.fromiter((numbers.get(term, -1) for term in table.query_terms), np.int32, len(table.query_terms))
 
 
 def _among(terms: Sequence[str], vocabulary: Collection[str]) -> Flags:

@@ -10,6 +10,7 @@ import numpy as np
 
 from whyrank.core.protocols import Codes, Floats, Ints
 from whyrank.data.term_table import TermTable
+from whyrank.data.term_table_algebra import self_entries
 from whyrank.rankers import model1_kernels as kernels
 from whyrank.text import Analyzer, Tokens
 
@@ -100,8 +101,7 @@ class Translation:
             return np.zeros(0)
         enough = self.table.weights >= np.float32(self.threshold)
         if self.replace:
-            own = np.array([self.table.doc_numbers.get(term, -1) for term in self.table.query_terms], np.int64)
-            enough &= self.table.indices != own[self.table.row_numbers()]
+            enough &= ~self_entries(self.table)
         given = self.table.weights[enough]
         return np.bincount(self.table.indices[enough], given, len(self.table.doc_terms)).astype(np.float64)
 
