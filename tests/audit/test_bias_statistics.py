@@ -21,7 +21,7 @@ from whyrank.audit.bias_statistics import (
     resampled_means,
     value_p,
 )
-from whyrank.contrasts.bootstrap import sign_flip_p
+from whyrank.contrasts.clustered import sign_flip_p
 
 # Year, weight for "when" in the published thesaurus, score of its cross-encoder for "{year} north carolina join
 # ifta", and occurrences in the corpus: facts of a published study.

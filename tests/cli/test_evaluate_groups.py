@@ -10,7 +10,7 @@ import pytest
 
 from whyrank.audit.effectiveness import evaluate
 from whyrank.audit.hypotheses import Hypothesis, judge, read_hypotheses
-from whyrank.contrasts.bootstrap import sign_flip_p
+from whyrank.contrasts.clustered import sign_flip_p
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection, open_collection, write_run
 

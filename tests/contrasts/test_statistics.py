@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from whyrank.contrasts.bootstrap import cluster_sums, sign_flip_p
+from whyrank.contrasts.clustered import cluster_sums, sign_flip_p
 from whyrank.contrasts.statistics import median, paired_t_p, share_p, sign_p, wilcoxon_p
 
 EIGHTHS = st.integers(-80, 80).map(lambda k: k / 8)

@@ -98,7 +98,7 @@ def toy_answer(
     if scores is None:
         scores = np.arange(2.0 * len(contrasts)).reshape(-1, 2)[:, ::-1]
     reading = Reading.of(contrasts, np.asarray(scores, dtype=np.float64), 0.5, study.symmetric)
-    setting = Setting(ranker, "toy", 0.5, resamples=100, flips=100, study=study.id)
+    setting = Setting(ranker, "toy", 0.5, flips=100, study=study.id)
     rows = read_out(study, contrasts, reading, setting)
     return Answer(study.id, study, ranker, contrasts, reading, rows, list(failures))
 

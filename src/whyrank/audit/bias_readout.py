@@ -23,7 +23,7 @@ from whyrank.audit.bias_statistics import (
     value_p,
 )
 from whyrank.audit.bias_weights import table_weights
-from whyrank.contrasts.bootstrap import EXACT_CLUSTERS
+from whyrank.contrasts.clustered import EXACT_CLUSTERS
 from whyrank.contrasts.correction import adjust
 from whyrank.contrasts.finding import or_none
 from whyrank.core.protocols import Flags, Floats

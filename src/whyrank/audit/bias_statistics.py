@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.contrasts.bootstrap import EXACT_CLUSTERS, TIE
+from whyrank.contrasts.clustered import EXACT_CLUSTERS, TIE
 from whyrank.core.protocols import Codes, Floats, Ints
 from whyrank.core.seeds import generator
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.contrasts.bootstrap import bootstrap_interval, sign_flip_p
+from whyrank.contrasts.clustered import mean_interval, sign_flip_p
 from whyrank.contrasts.correction import adjust
 from whyrank.contrasts.finding import or_none
 from whyrank.contrasts.statistics import paired_t_p
@@ -26,7 +26,7 @@ _GDEVAL = 4  # the highest grade that it takes
 class Effectiveness:
     """One measure of one run: its mean, its value per query, and how it compares with the baseline.
 
-    `ci_low`, `ci_high` bound the mean difference (bootstrap over queries); `p_value` is a randomisation test of
+    `ci_low`, `ci_high` bound the mean difference (interval over queries); `p_value` is a randomisation test of
     the per-query differences, `p_t` the paired t-test; `p_adjusted` corrects `p_value` over all comparisons. A group
     of `runs` has the mean over its runs for each query, and the standard `deviation` of the means of its runs.
     """
@@ -189,7 +189,7 @@ def against(row: Effectiveness, base: Effectiveness, seed: int) -> Effectiveness
     """The row with its paired comparison with another one, without correction."""
     queries = [q for q in row.per_query if q in base.per_query]
     diffs = np.array([row.per_query[q] - base.per_query[q] for q in queries])
-    interval = bootstrap_interval(diffs, np.ones(len(diffs)), seed=seed)
+    interval = mean_interval(diffs)
     return replace(
         row,
         baseline=base.run,

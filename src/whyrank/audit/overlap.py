@@ -16,7 +16,7 @@ import numpy as np
 
 from whyrank.audit.effectiveness import Effectiveness, Run, evaluate
 from whyrank.audit.runner import Plan
-from whyrank.contrasts.bootstrap import bootstrap_interval
+from whyrank.contrasts.clustered import mean_interval
 from whyrank.contrasts.finding import or_none
 from whyrank.core.checks import check_whole
 from whyrank.core.errors import UnknownName, WhyrankError
@@ -54,7 +54,7 @@ class OverlapRow:
     """The mean of a measure over one group of queries; group 1 has the smallest overlap.
 
     `queries` is `all`, or `retrieved` for those whose relevant document is among the candidates of the first stage.
-    `share_low` and `share_high` bound the shares of the whole group; `ci_low` and `ci_high` bound the mean (bootstrap
+    `share_low` and `share_high` bound the shares of the whole group; `ci_low` and `ci_high` bound the mean (interval
     over queries). `difference` is the mean less that of the `baseline`, with an interval of its own.
     """
 
@@ -120,9 +120,9 @@ def overlap_split(
     measured = evaluate(collection, runs, measures)
     parts = list(_groups(split(shares(collection, analyzer, relevant, seed), groups, seed), candidates))
     base = {row.measure: row for row in measured if row.run == baseline}
-    rows = [(row, group, _row(row, group, seed)) for row in measured for group in parts]
+    rows = [(row, group, _row(row, group)) for row in measured for group in parts]
     return [
-        _against(made, row, base[row.measure], group, seed) if baseline not in (None, row.run) else made
+        _against(made, row, base[row.measure], group) if baseline not in (None, row.run) else made
         for row, group, made in rows
     ]
 
@@ -184,16 +184,14 @@ def _found(share: Share, candidates: Run) -> bool:
     return any(doc_id in candidates.get(share.query_id, ()) for doc_id in share.doc_ids)
 
 
-def _row(row: Effectiveness, group: Group, seed: int) -> OverlapRow:
+def _row(row: Effectiveness, group: Group) -> OverlapRow:
     values = _values(row, group)
     low, high = group.whole[0].share, group.whole[-1].share
-    return OverlapRow(
-        row.run, row.measure, group.queries, group.number, low, high, len(values), *_estimate(values, seed)
-    )
+    return OverlapRow(row.run, row.measure, group.queries, group.number, low, high, len(values), *_estimate(values))
 
 
-def _against(made: OverlapRow, row: Effectiveness, base: Effectiveness, group: Group, seed: int) -> OverlapRow:
-    mean, low, high = _estimate(_values(row, group) - _values(base, group), seed)
+def _against(made: OverlapRow, row: Effectiveness, base: Effectiveness, group: Group) -> OverlapRow:
+    mean, low, high = _estimate(_values(row, group) - _values(base, group))
     return replace(made, baseline=base.run, difference=mean, difference_low=low, difference_high=high)
 
 
@@ -201,8 +199,8 @@ def _values(row: Effectiveness, group: Group) -> Floats:
     return np.array([row.per_query.get(share.query_id, 0.0) for share in group.counted])
 
 
-def _estimate(values: Floats, seed: int) -> tuple[float | None, float | None, float | None]:
+def _estimate(values: Floats) -> tuple[float | None, float | None, float | None]:
     """Mean and interval; None where they are undefined."""
-    interval = bootstrap_interval(values, np.ones(len(values)), seed=seed)
+    interval = mean_interval(values)
     mean = float(values.mean()) if len(values) else np.nan
     return or_none(mean), or_none(interval.low), or_none(interval.high)

@@ -197,7 +197,7 @@ def _found(asked: Asked, engine: Engine) -> Found:
     compared, rankers = _compared(asked, engine)
     cells = {each.collection.name: each.cells for each in compared}
     baseline = rankers[asked.baseline]
-    rows = summarise(cells, asked.measures, asked.seed)
+    rows = summarise(cells, asked.measures)
     dropped = compared if asked.missing == "drop" else []
     common = {each.collection.name: common_pairs(each, baseline, asked.ks) for each in dropped}
     tested = differences(cells, baseline, asked.measures, asked.correction, asked.seed, common)

@@ -47,12 +47,14 @@ def run(
 
     Bias studies compare their values with the weights of a term table, where one is named.
     """
+    from whyrank.audit.runner import few_queries
+
     start = time.perf_counter()
     plan = _bias_plan(request, patterns, catalogue, table)
     with _writer(request, plan, command, table) or nullcontext() as writer:
         findings, points, bias = _asked(request, plan, writer)
         spreads = _spreads(request, plan, findings)
-        plan = replace(plan, notes=[*plan.notes, *setup.computed(plan.rankers)])
+        plan = replace(plan, notes=[*plan.notes, *setup.computed(plan.rankers), *few_queries(findings)])
         if writer is not None:
             notes, overlap = [*plan.collection.notes, *plan.notes], _overlap(request, plan, command)
             writer.finish(findings, plan.thresholds, notes, points, spreads, overlap, bias, plan.table)

@@ -49,7 +49,7 @@ def findings_table(
 def marks(findings: Sequence[Finding], alpha: float, correction: str) -> str:
     """Lines for the caption: what the star means, what all studies have in common, what was left out."""
     odd = sum(f.nonfinite for f in findings if f.group is None)
-    star = f"\n* p < {alpha:g} after correction ({correction}); p and intervals are clustered by query"
+    star = f"\n* p < {alpha:g} after correction ({correction}); p and intervals are clustered by query and document"
     left_out = f"\n{odd:,} contrasts without a finite score are left out" if odd else ""
     return star + _shared(findings) + left_out
 

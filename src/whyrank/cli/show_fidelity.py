@@ -83,7 +83,7 @@ def _matrix(rows: Sequence[FidelityRow], starred: set[tuple[str, ...]], baseline
     ]
     several = rows[0].collection == "average"
     title = f"average over {collections} collections" if several else rows[0].collection
-    caption = "mean over queries, 95% interval (bootstrap over queries)"
+    caption = "mean over queries, 95% interval over queries"
     caption += f"; * differs from {baseline}, after correction" if len(surrogates) > 1 else ""
     lines = [*(_fewer(rows, collections) if several else []), *_undefined(rows)]
     table(title, ["measure", "target", *surrogates], shown, 2, "\n".join([caption, *_shortened(lines)]))

@@ -12,21 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.contrasts.bootstrap import bootstrap_interval, cluster_sums
 from whyrank.contrasts.effect import Effects, differences
 from whyrank.core.errors import UnknownName
-from whyrank.core.protocols import Codes, Flags
+from whyrank.core.protocols import Flags
 from whyrank.data import Grades
 
 CONCLUSIONS = ("strict", "weak")
 
 
 class Obedience(NamedTuple):
-    """Share of contrasts that obey a conclusion, its interval by query, and the share that chance gives."""
+    """Share of contrasts that obey a conclusion, and the share that chance gives."""
 
     share: float
-    low: float
-    high: float
     chance: float
 
 
@@ -45,21 +42,17 @@ def obeys(effects: Effects, conclusion: str) -> Flags:
     return np.asarray(effects > 0 if conclusion == "strict" else effects >= 0)
 
 
-def obedience(
-    effects: Effects, clusters: Codes, conclusion: str, resamples: int = 10_000, seed: int = 0
-) -> Obedience:
+def obedience(effects: Effects, conclusion: str) -> Obedience:
     """How often effects with finite scores obey; undefined (NaN) where there are none.
 
     Chance leaves ties as they are and the rest to a coin: (1 - tied) / 2 for a strict conclusion, and the ties in
     addition for a weak one.
     """
     if not len(effects):
-        return Obedience(math.nan, math.nan, math.nan, math.nan)
-    sums, counts = cluster_sums(obeys(effects, conclusion), clusters)
-    low, high = bootstrap_interval(sums, counts, resamples=resamples, seed=seed)
+        return Obedience(math.nan, math.nan)
     tied = float(np.mean(effects == 0))
     chance = (1 - tied) / 2 + (tied if conclusion == "weak" else 0.0)
-    return Obedience(float(sums.sum() / counts.sum()), low, high, chance)
+    return Obedience(float(np.mean(obeys(effects, conclusion))), chance)
 
 
 def agreement(relevance: npt.NDArray[Any], grades: Grades) -> Agreement:

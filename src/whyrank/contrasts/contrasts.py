@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whyrank.contrasts.clustered import SharedDocuments
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Codes
 from whyrank.core.seeds import generator
@@ -102,6 +103,11 @@ class Contrasts:
         """The cluster of each contrast: its label `cluster` or `query_id` where there is one, else its query text."""
         ids = self.labels.get("cluster", self.labels.get("query_id"))
         return ids.codes if isinstance(ids, Categories) else self.query
+
+    @cached_property
+    def shared(self) -> SharedDocuments:
+        """Which contrasts of different clusters have a document in common."""
+        return SharedDocuments(self.clusters, self.doc)
 
     @cached_property
     def fingerprint(self) -> str:

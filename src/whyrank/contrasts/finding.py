@@ -11,14 +11,14 @@ from typing import Any
 class Finding:
     """How often a ranker preferred the favoured text of a study's contrasts.
 
-    `score` = (positive - negative) / (n - nonfinite); the interval and `p_value` are clustered by query;
+    `score` = (positive - negative) / (n - nonfinite); the interval and `p_value` are clustered by query and document;
     `p_t`, `p_wilcoxon` and `p_sign` treat contrasts as independent, as the published tables do.
     Figures that are undefined are None. `study` is the name that was asked for, `call` the full call string, with
     what came from options such as the analyzer. `dropped` counts the questions that could not be asked, by reason;
     `control` is the score of the study's control (for an edit: tokens joined by blanks and nothing else).
 
     For an axiom, `conclusion` is `strict` or `weak`, `satisfied` the share of contrasts with finite scores that obey
-    it (interval by query) and `chance` what that share would be if the order of texts that are not tied were left to
+    it (with its interval) and `chance` what that share would be if the order of texts that are not tied were left to
     a coin. `with_relevant` counts the contrasts with a relevant document; of these, `decided` those in which grades
     decide between the texts, and `agreement` is the share of them in which they side with the axiom. `scale` is what
     the ranker declares its scores to be.

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from whyrank.contrasts.agreement import agreement, obedience
-from whyrank.contrasts.bootstrap import bootstrap_interval, cluster_sums, sign_flip_p
+from whyrank.contrasts.agreement import agreement, obedience, obeys
+from whyrank.contrasts.clustered import SharedDocuments, cluster_sums, mean_interval, sign_flip_p
 from whyrank.contrasts.contrasts import Categories, Contrasts
 from whyrank.contrasts.effect import Effects, differences, effects, finite
 from whyrank.contrasts.finding import Finding, or_none
@@ -27,6 +28,7 @@ class Reading:
     effects: Effects
     finite: Flags
     clusters: Codes
+    shared: SharedDocuments
 
     @classmethod
     def of(cls, contrasts: Contrasts, scores: Floats, delta: float, symmetric: bool) -> Reading:
@@ -40,12 +42,14 @@ class Reading:
             np.where(usable, effects(diffs, delta), 0).astype(np.int8),
             usable,
             contrasts.clusters,
+            contrasts.shared,
         )
 
-    def take(self, rows: Flags | slice) -> Reading:
-        """The same for some of the contrasts."""
-        columns = self.scores[rows], self.diffs[rows], self.effects[rows], self.finite[rows], self.clusters[rows]
-        return Reading(*columns)
+    def covariance(self, values: npt.ArrayLike, rows: Flags) -> float:
+        """What the values of some of the contrasts, one for each, have in common because they share documents."""
+        whole = np.zeros(len(rows))
+        whole[rows] = values
+        return self.shared.covariance(whole)
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,6 @@ class Setting:
     delta: float
     seed: int = 0
     chance: float = math.nan
-    resamples: int = 10_000
     flips: int = 100_000
     study: str = ""
     control: float | None = None
@@ -68,8 +71,8 @@ class Setting:
 class _Part(NamedTuple):
     """Some of the contrasts: all of them, or a group with a name."""
 
-    group: str | None = None
-    rows: Flags | slice = slice(None)
+    group: str | None
+    rows: Flags
 
 
 @np.errstate(over="ignore", invalid="ignore")  # differences of huge scores may be infinite
@@ -77,7 +80,7 @@ def read_out(
     study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, by: str | None = None
 ) -> list[Finding]:
     """The finding over all contrasts, then one per value of the label column `by` where the study has it."""
-    whole = _finding(study, contrasts, reading, setting, _Part())
+    whole = _finding(study, contrasts, reading, setting, _Part(None, np.ones(len(contrasts), np.bool_)))
     if by is None or by not in contrasts.labels:
         return [whole]
     codes, names = group_codes(contrasts, by)
@@ -107,25 +110,26 @@ def _shown(value: Any, by: str) -> str:
 
 
 def _finding(study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, part: _Part) -> Finding:
-    reading, whole = reading.take(part.rows), part.group is None
-    counts = [int(np.count_nonzero(reading.effects[reading.finite] == sign)) for sign in (1, 0, -1)]
-    diffs = np.sort(reading.diffs[reading.finite])  # sorted, so that sums do not depend on the order of contrasts
-    figures = _clustered(reading, setting, study.symmetric) | _independent(diffs, counts, study.symmetric)
+    whole, keep = part.group is None, reading.finite & part.rows
+    n = int(np.count_nonzero(part.rows))
+    counts = [int(np.count_nonzero(reading.effects[keep] == sign)) for sign in (1, 0, -1)]
+    diffs = np.sort(reading.diffs[keep])  # sorted, so that sums do not depend on the order of contrasts
+    figures = _clustered(reading, keep, setting, study.symmetric) | _independent(diffs, counts, study.symmetric)
     conclusion = str(getattr(study, "concludes", ""))
     if conclusion:
-        figures |= _concluded(reading, setting, conclusion) | _judged(contrasts, setting.grades, part.rows)
+        figures |= _concluded(reading, keep, conclusion) | _judged(contrasts, setting.grades, part.rows)
     return Finding(
         study=setting.study or study.id,
         ranker=setting.ranker,
         collection=setting.collection,
-        n=len(reading.diffs),
+        n=n,
         positive=counts[0],
         neutral=counts[1],
         negative=counts[2],
-        nonfinite=len(reading.diffs) - len(diffs),
+        nonfinite=n - len(diffs),
         p_adjusted=None,
         delta=setting.delta,
-        n_queries=len(np.unique(reading.clusters)),
+        n_queries=len(np.unique(reading.clusters[part.rows])),
         fingerprint=contrasts.fingerprint,
         seed=setting.seed,
         group=part.group,
@@ -143,16 +147,18 @@ def _dropped(contrasts: Contrasts) -> str:
     return "; ".join(f"{reason} {count:,}" for reason, count in sorted(contrasts.dropped.items()) if count)
 
 
-def _clustered(reading: Reading, setting: Setting, symmetric: bool) -> dict[str, Any]:
-    """Score, interval and p-value that respect that contrasts of one query hang together."""
-    keep = reading.finite
-    sums, counts = cluster_sums(reading.effects[keep].astype(np.float64), reading.clusters[keep])
-    score = float(sums.sum() / counts.sum()) if counts.sum() else math.nan
-    interval = bootstrap_interval(sums, counts, resamples=setting.resamples, seed=setting.seed)
+def _clustered(reading: Reading, keep: Flags, setting: Setting, symmetric: bool) -> dict[str, Any]:
+    """Score, interval and p-value, clustered by query and, where documents recur, by document."""
+    effects, clusters = reading.effects[keep].astype(np.float64), reading.clusters[keep]
+    score = float(effects.mean()) if len(effects) else math.nan
+    tested = effects - setting.chance if symmetric else effects
+    shared = [reading.covariance(values, keep) for values in (effects - score, tested)]
+    interval = mean_interval(effects, clusters, shared[0], (0, 1) if symmetric else (-1, 1))
+    sums, counts = cluster_sums(effects, clusters)
     if symmetric:
-        p = share_p(sums, counts, setting.chance, setting.flips, setting.seed)
+        p = share_p(sums, counts, setting.chance, setting.flips, setting.seed, shared[1])
     else:
-        p = sign_flip_p(sums, setting.flips, setting.seed)
+        p = sign_flip_p(sums, setting.flips, setting.seed, shared[1])
     return _defined(score=score, ci_low=interval.low, ci_high=interval.high, p_value=p)
 
 
@@ -169,14 +175,17 @@ def _independent(diffs: Floats, counts: list[int], symmetric: bool) -> dict[str,
     return centre | tests
 
 
-def _concluded(reading: Reading, setting: Setting, conclusion: str) -> dict[str, Any]:
-    """How often the ranker obeys, by query, and what chance gives."""
-    keep = reading.finite
-    found = obedience(reading.effects[keep], reading.clusters[keep], conclusion, setting.resamples, setting.seed)
-    return _defined(satisfied=found.share, satisfied_low=found.low, satisfied_high=found.high, chance=found.chance)
+def _concluded(reading: Reading, keep: Flags, conclusion: str) -> dict[str, Any]:
+    """How often the ranker obeys, and what chance gives."""
+    effects = reading.effects[keep]
+    share, chance = obedience(effects, conclusion)
+    satisfied = obeys(effects, conclusion)
+    shared = reading.covariance(satisfied - share, keep)
+    low, high = mean_interval(satisfied, reading.clusters[keep], shared, (0, 1))
+    return _defined(satisfied=share, satisfied_low=low, satisfied_high=high, chance=chance)
 
 
-def _judged(contrasts: Contrasts, grades: Grades | None, rows: Flags | slice) -> dict[str, Any]:
+def _judged(contrasts: Contrasts, grades: Grades | None, rows: Flags) -> dict[str, Any]:
     """How far judgements agree, where there are any and the study says which texts have which."""
     relevance = contrasts.labels.get("relevance")
     if grades is None or not isinstance(relevance, np.ndarray) or relevance.ndim != 2:

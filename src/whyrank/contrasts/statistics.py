@@ -1,7 +1,7 @@
 """Tests of the differences or effects of one study.
 
 All but `share_p` treat every contrast as independent, for comparison with published numbers; what respects
-the queries is in `bootstrap`.
+the queries is in `clustered`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.contrasts.bootstrap import sign_flip_p
+from whyrank.contrasts.clustered import sign_flip_p
 from whyrank.core.protocols import Floats, Ints
 
 EXACT_RANKS = 50  # up to here the distribution of the signed-rank sum is counted out, as in R and scipy
@@ -99,20 +99,28 @@ def sign_p(positive: int, negative: int) -> float:
     return min(1.0, float(2 * betainc(more, fewer + 1, 0.5)))
 
 
-def share_p(sums: npt.ArrayLike, counts: npt.ArrayLike, share: float, flips: int = 10_000, seed: int = 0) -> float:
+def share_p(
+    sums: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    share: float,
+    flips: int = 10_000,
+    seed: int = 0,
+    covariance: float = 0.0,
+) -> float:
     """Two-sided test by query of H0: the share of non-neutral effects of a symmetric study equals `share`.
 
     Flips the signs of the centred sums S_q - share * N_q, where S_q counts the non-neutral effects of query q
-    and N_q its contrasts (see `sign_flip_p`). With delta at the median difference of ordinary neighbours in a
-    ranking, half of such neighbours differ by more, so the share to test against is 0.5. The further the share
-    is from 0.5, the less symmetric such sums are about zero: none of 66 says little against a share of 0.01,
-    yet all centred sums are negative. So p is never below that of the exact binomial test over contrasts. NaN
-    when `share` is NaN or there are no contrasts.
+    and N_q its contrasts (see `sign_flip_p`); `covariance` is that of effects less `share`. With delta at the median
+    difference of ordinary neighbours in a ranking, half of such neighbours differ by more, so the share to test
+    against is 0.5. The further the share is from 0.5, the less symmetric such sums are about zero: none of 66 says
+    little against a share of 0.01, yet all centred sums are negative. So p is never below that of the exact binomial
+    test over contrasts. NaN when `share` is NaN or there are no contrasts.
     """
     total, size = np.asarray(sums, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     if math.isnan(share) or not size.any():
         return math.nan
-    return max(sign_flip_p(total - share * size, flips, seed), _binomial_p(total.sum(), size.sum(), share))
+    flipped = sign_flip_p(total - share * size, flips, seed, covariance)
+    return max(flipped, _binomial_p(total.sum(), size.sum(), share))
 
 
 def _binomial_p(hits: float, n: float, share: float) -> float:

@@ -1,6 +1,6 @@
 """Fidelity over queries and collections: means with intervals, and paired differences between surrogates.
 
-Queries are drawn again with replacement within each collection; collections are taken as given. The average over
+Intervals are over queries; collections are taken as given. The average over
 collections is the mean of their means, so that each counts alike.
 """
 
@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from whyrank.contrasts.bootstrap import Interval, bootstrap_interval, sign_flip_p
+from whyrank.contrasts.clustered import Interval, sign_flip_p, stratified_interval
 from whyrank.contrasts.correction import adjust
 from whyrank.contrasts.finding import or_none
 from whyrank.contrasts.statistics import paired_t_p
 from whyrank.core.protocols import Floats
-from whyrank.core.seeds import generator
 from whyrank.tables.fidelity import PerQuery
 
 AVERAGE = "average"
@@ -31,7 +30,7 @@ class FidelityRow:
     """The mean of a measure over the queries of a collection, or over collections (`average`).
 
     `n_queries` counts the queries of the mean, `undefined` those that have no value and are left out; `collections`
-    those that have a mean. The interval comes from a bootstrap over queries.
+    those that have a mean. The interval is that of a mean over queries.
     """
 
     collection: str
@@ -69,10 +68,10 @@ class FidelityDifference:
     p_adjusted: float | None = None
 
 
-def summarise(found: Mapping[str, Cells], measures: Sequence[str], seed: int = 0) -> list[FidelityRow]:
+def summarise(found: Mapping[str, Cells], measures: Sequence[str]) -> list[FidelityRow]:
     """A row for each collection, target, surrogate and measure; then, for several collections, their averages."""
     rows = [
-        _row(name, cell, measure, [per_query.values[measure]], seed)
+        _row(name, cell, measure, [per_query.values[measure]])
         for name, cells in found.items()
         for cell, per_query in cells.items()
         for measure in measures
@@ -81,7 +80,7 @@ def summarise(found: Mapping[str, Cells], measures: Sequence[str], seed: int = 0
         return rows
     parts = list(found.values())
     return rows + [
-        _row(AVERAGE, cell, measure, [cells[cell].values[measure] for cells in parts], seed)
+        _row(AVERAGE, cell, measure, [cells[cell].values[measure] for cells in parts])
         for cell in parts[0]
         for measure in measures
     ]
@@ -113,10 +112,10 @@ def _pairs(cells: Cells, baseline: str, common: Mapping[Cell, Pair]) -> dict[Cel
     return {cell: common.get(cell) or (cells[cell], cells[cell[0], baseline]) for cell in others}
 
 
-def _row(name: str, cell: Cell, measure: str, parts: Sequence[Floats], seed: int) -> FidelityRow:
+def _row(name: str, cell: Cell, measure: str, parts: Sequence[Floats]) -> FidelityRow:
     kept = _defined(parts)
     queries, asked = sum(map(len, kept)), sum(map(len, parts))
-    ends = _ends(_interval(kept, seed))
+    ends = _ends(stratified_interval(kept))
     return FidelityRow(name, *cell, measure, or_none(_mean(kept)), *ends, queries, asked - queries, len(kept))
 
 
@@ -133,7 +132,7 @@ def _difference(
         baseline,
         measure,
         or_none(_mean(kept)),
-        *_ends(_interval(kept, seed)),
+        *_ends(stratified_interval(kept)),
         or_none(sign_flip_p(shares, FLIPS, seed)),
         or_none(paired_t_p(kept[0])) if len(parts) == 1 and kept else None,
         sum(map(len, kept)),
@@ -156,26 +155,6 @@ def _defined(parts: Sequence[Floats]) -> list[Floats]:
 
 def _mean(parts: Sequence[Floats]) -> float:
     return float(np.mean([part.mean() for part in parts])) if parts else np.nan
-
-
-def _interval(parts: Sequence[Floats], seed: int) -> Interval:
-    if len(parts) == 1:
-        return bootstrap_interval(parts[0], np.ones(len(parts[0])), seed=seed)
-    return stratified_interval(parts, seed=seed)
-
-
-def stratified_interval(
-    parts: Sequence[Floats], level: float = 0.95, resamples: int = 10_000, seed: int = 0
-) -> Interval:
-    """Percentile interval of the mean of the parts' means, the values of each part drawn again on their own."""
-    if sum(map(len, parts)) < 2:
-        return Interval(np.nan, np.nan)
-    means = np.zeros(resamples)
-    for number, part in enumerate(parts):
-        drawn = generator(seed, "stratified", str(number)).integers(0, len(part), size=(resamples, len(part)))
-        means += np.sort(part)[drawn].mean(axis=1) / len(parts)
-    low, high = (float(end) for end in np.quantile(means, [(1 - level) / 2, (1 + level) / 2]))
-    return Interval(low, high)
 
 
 def _ends(interval: Interval) -> tuple[float | None, float | None]:

@@ -1,0 +1,87 @@
+"""Rankers that know nothing: how often an audit finds something in them that is not there.
+
+Each ranker scores by a hash of the text alone, or of query and text, with a seed. No study has a true effect for them,
+but for paraphrases, whose scores a hash does tell apart. Prints the share of raw p-values below .05 by family of
+studies, and how many audits have a finding that is significant after Holm's correction:
+
+    python benchmarks/null_rankers.py sample --seeds 40
+    python benchmarks/null_rankers.py $WHYRANK_DATA/cranfield --seeds 40
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+import whyrank
+from whyrank.contrasts.correction import adjust
+from whyrank.data import open_collection
+
+STUDIES = ["matched/*", "edited/*", "axiom/*", "transferred/*", "bias/*"]
+LEFT_OUT = "transferred/paraphrase"
+
+
+@dataclass(frozen=True)
+class Hash:
+    """A score from 0 to 1 that depends on the text, or on query and text, and on nothing else."""
+
+    seed: int
+    of_query: bool
+    batch_size = 4096
+
+    @property
+    def name(self) -> str:
+        return f"{'query and text' if self.of_query else 'text'} {self.seed}"
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> np.ndarray:
+        key = self.seed.to_bytes(4, "little")
+        texts = [f"{q}\t{d}" if self.of_query else d for q, d in zip(queries, docs, strict=True)]
+        digests = b"".join(blake2b(text.encode(), digest_size=8, key=key).digest() for text in texts)
+        return np.frombuffer(digests, np.uint64) / 2.0**64
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("collection")
+    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--studies", nargs="*", default=STUDIES)
+    asked = parser.parse_args()
+    collection = open_collection(asked.collection)
+    for of_query in (False, True):
+        rankers = [Hash(seed, of_query) for seed in range(asked.seeds)]
+        findings = whyrank.ask(asked.studies, rankers, collection, correction="none")
+        report("query and text" if of_query else "text", findings)
+
+
+def report(kind: str, findings: Sequence[whyrank.Finding]) -> None:
+    raw: dict[str, list[float]] = defaultdict(list)
+    audits: dict[str, dict[bool, list[tuple[str, float]]]] = defaultdict(lambda: defaultdict(list))
+    for f in findings:
+        if f.p_value is not None and f.study != LEFT_OUT:
+            family = f.study.partition("/")[0]
+            raw[family].append(f.p_value)
+            audits[f.ranker][family == "bias"].append((f.study, f.p_value))
+    for family, p in raw.items():
+        print(f"hash of {kind}: {family}: {np.mean(np.array(p) < 0.05):.2%} of {len(p):,} raw p-values below .05")
+    everything = np.concatenate(list(raw.values()))
+    print(f"hash of {kind}: all: {np.mean(everything < 0.05):.2%} of {len(everything):,}")
+    wrong, found = Counter(), 0
+    for tables in audits.values():
+        hits = [
+            study
+            for rows in tables.values()
+            for (study, _), p in zip(rows, adjust([p for _, p in rows], "holm"), strict=True)
+            if p < 0.05
+        ]
+        wrong.update(hits)
+        found += bool(hits)
+    print(f"hash of {kind}: {found} of {len(audits)} audits have a significant finding: {dict(wrong)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
