@@ -38,7 +38,9 @@ def main() -> None:
                 print(f"| {effects} | {sizes} | {correlation:g} | {cells} |", flush=True)
 
 
-def coverage(probabilities: tuple[float, ...], sizes: str, correlation: float, queries: int, simulations: int) -> float:
+def coverage(
+    probabilities: tuple[float, ...], sizes: str, correlation: float, queries: int, simulations: int
+) -> float:
     draw, truth, covered = np.random.default_rng(queries), probabilities[0] - probabilities[2], 0
     for _ in range(simulations):
         counts = contrasts_per_query(sizes, queries, draw)

@@ -131,7 +131,18 @@ def test_what_nobody_judged_is_one_group():
     assert {f.group: f.n for f in found} == {None: 6, "0/unjudged": 2, "2/0": 2, "unjudged/unjudged": 2}
     assert len(found) == 4
     nothing = made.take(np.zeros(6, bool))
-    assert len(read_out(Any_(), nothing, Reading.of(nothing, np.zeros((0, 2)), 0.0, False), Setting("r", "c", 0.0), "relevance")) == 1
+    assert (
+        len(
+            read_out(
+                Any_(),
+                nothing,
+                Reading.of(nothing, np.zeros((0, 2)), 0.0, False),
+                Setting("r", "c", 0.0),
+                "relevance",
+            )
+        )
+        == 1
+    )
 
 
 class TestDelta:
