@@ -107,15 +107,16 @@ def mean_interval(
     size, the second by their weight in the variance, with k the kurtosis of the summands above.
 
     For values within `bounds` the interval is Wilson's with an effective sample size: all means that differ from m
-    by at most t standard errors, where the variance shrinks towards the bounds. Where all values are equal nothing is
-    known of the variance: then the share of other values is bounded as in Q trials without a success, by
-    1 - 0.025^(1/Q). Undefined (NaN) below two clusters or for values that are not finite. Wilson, JASA 22 (1927);
-    Korn and Graubard, Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered regression
-    (2022).
+    by at most t standard errors, where the variance shrinks towards the bounds. So that a few queries that agree do
+    not look like all queries, the variance then includes one more query at the farther bound, times the correlation
+    of contrasts within queries. Where all values are equal nothing is known of the variance: then the share of other
+    values is bounded as in Q trials without a success, by 1 - 0.025^(1/Q). Undefined (NaN) below two clusters or for
+    values that are not finite. Wilson, JASA 22 (1927); Korn and Graubard, Survey Methodology 24 (1998); Hansen,
+    Jackknife standard errors for clustered regression (2022).
     """
     array = np.asarray(values, dtype=np.float64)
     codes = np.arange(len(array)) if clusters is None else np.asarray(clusters)
-    mean, variance, freedom, queries = _estimate(array, codes, covariance)
+    mean, variance, freedom, queries, correlation = _estimate(array, codes, covariance)
     if math.isnan(variance):
         return Interval(math.nan, math.nan)
     if bounds is None:
@@ -128,6 +129,7 @@ def mean_interval(
     # Wilson's formula on the scale from -1 to 1, where the variance of a mean x is proportional to 1 - x^2
     centre, width = (low + high) / 2, (high - low) / 2
     x = (mean - centre) / width
+    variance += correlation * (width * (1 + abs(x)) / queries) ** 2
     ratio = _t_quantile(freedom, level) ** 2 * variance / width**2 / (1 - x**2)
     half = math.sqrt(ratio * (1 - x**2 + ratio))
     return Interval(*(centre + width * (x + end) / (1 + ratio) for end in (-half, half)))
@@ -175,12 +177,13 @@ def sign_flip_p(sums: npt.ArrayLike, flips: int = 10_000, seed: int = 0, covaria
 
 
 class _Estimate(NamedTuple):
-    """A mean, its variance with the degrees of freedom, and the number of clusters."""
+    """A mean, its variance with the degrees of freedom, the number of clusters and the correlation within them."""
 
     mean: float
     variance: float
     freedom: float
     clusters: int
+    correlation: float
 
 
 def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) -> _Estimate:
@@ -189,18 +192,21 @@ def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) 
     counts = np.bincount(codes) if n else np.zeros(0)
     filled, queries = counts > 0, int(np.count_nonzero(counts))
     if queries < 2 or not np.isfinite(values).all():
-        return _Estimate(math.nan, math.nan, math.nan, queries)
+        return _Estimate(math.nan, math.nan, math.nan, queries, math.nan)
     sums, sizes = np.bincount(codes, weights=values)[filled], counts[filled]
     mean = math.fsum(sums) / n
     steps = (sums - mean * sizes) / (n - sizes)
     squares = np.sort(steps**2)  # sorted, so that sums do not depend on the order of clusters
     total = float(squares.sum())
-    variance = (queries - 1) / queries * total + max(0.0, covariance) / n**2
-    independent = (float(values @ values) / n - mean**2) / n
-    by_size = n**2 / float(np.sort(sizes.astype(np.float64) ** 2).sum()) - 1
+    clustered = (queries - 1) / queries * total
+    variance = clustered + max(0.0, covariance) / n**2
+    independent = max(0.0, (float(values @ values) / n - mean**2) / n)
+    size = float(np.sort(sizes.astype(np.float64) ** 2).sum()) / n  # of the query of a contrast, on average
+    excess = (queries - 1) / queries * clustered - independent
+    correlation = min(1.0, excess / independent / (size - 1)) if excess > 0 and independent and size > 1 else 0.0
     kurtosis = queries * float((squares**2).sum()) / total**2 if total else 1.0
-    freedom = min(by_size, 2 * queries / (kurtosis - 1) if kurtosis > 1 else math.inf)
-    return _Estimate(mean, max(variance, independent), max(min(2, queries - 1), freedom), queries)
+    freedom = min(n / size - 1, 2 * queries / (kurtosis - 1) if kurtosis > 1 else math.inf)
+    return _Estimate(mean, max(variance, independent), max(min(2, queries - 1), freedom), queries, correlation)
 
 
 def _t_quantile(freedom: float, level: float) -> float:
