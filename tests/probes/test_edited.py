@@ -70,6 +70,23 @@ def test_seed_changes_the_draw(sample):
     assert one == two != three
 
 
+def test_all_edits_draw_the_same_texts(sample):
+    """What an edit does not apply to is made up for by the next texts; another seed draws others."""
+    whole = {name: probes.create(name).contrasts(sample) for name in ALL}
+    drawn = {name: set(asked(found.sample(60, 0))) for name, found in whole.items()}
+    everywhere = set(asked(whole["edited/shuffle-words"]))
+    first = drawn["edited/shuffle-words"]
+    assert len(first) == 60
+    assert len(first & set(asked(whole["edited/shuffle-words"].sample(60, 1)))) < 20
+    for name, found in whole.items():
+        applies = set(asked(found))
+        assert drawn[name] >= first & applies, name
+        assert len(drawn[name]) == 60
+        assert applies <= everywhere
+    turned = whole["edited/shuffle-words"].take(np.arange(len(everywhere))[::-1])
+    assert set(asked(turned.sample(60, 0))) == first
+
+
 BAGS = [f"edited/{name}" for name in edits.names() if getattr(edits.factory(name), "moves_words", False)]
 
 
