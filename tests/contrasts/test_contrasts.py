@@ -93,6 +93,16 @@ def test_sample_does_not_depend_on_order(pairs, limit, seed, random):
     assert one.fingerprint == two.fingerprint
 
 
+@given(st.lists(st.tuples(TEXT, TEXT, st.sampled_from("abc")), max_size=12), st.integers(1, 6), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_forms_of_one_document_are_drawn_independently_of_order(found, limit, random):
+    pairs = [Pair(q, (t + "!", t), {"query_id": q, "doc_ids": (d, d)}) for q, t, d in found]
+    mixed = random.sample(pairs, len(pairs))
+    one, two = (Contrasts.from_pairs(p).sample(limit, 0) for p in (pairs, mixed))
+    assert len(one) == min(limit, len(pairs))
+    assert sorted(rows(one), key=repr) == sorted(rows(two), key=repr)
+
+
 def test_take_drops_unused_texts():
     made = Contrasts.from_pairs([Pair("q", ("a", "b")), Pair("r", ("c", "a"))])
     taken = made.take(np.array([1]))

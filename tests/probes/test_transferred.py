@@ -165,6 +165,29 @@ class TestFactuality:
             "no entity of the type in the answer": 1,
         }
 
+    def test_whole_words_are_replaced(self, tmp_path):
+        """Inside words only by the released code: "rural" holds "Ural"."""
+        rows = [
+            self.row("Which range?", "Ural", "The Ural's rural south, east of the URAL.", "LOC"),
+            self.row("Which other range?", "Alps", "In the Alps.", "LOC"),
+            self.row("Which town?", "St . Gallen", "In St. Gallen, not in Gallenst.Gallen."),
+            self.row("Which other town?", "El . Paso", "In El . Paso."),
+        ]
+        path = write(tmp_path / "p.jsonl", rows)
+        [ural, _, gallen, _] = [p.docs[1] for p in pairs_of(contrasts("factuality", path))]
+        assert ural == "The Alps's rural south, east of the Alps."
+        assert gallen == "In El . Paso, not in Gallenst.Gallen."
+        [ural, *_] = [p.docs[1] for p in pairs_of(contrasts("factuality", path, compat="abnirml"))]
+        assert ural == "The Alps's rAlps south, east of the Alps."
+
+    def test_an_answer_inside_a_word_is_not_in_the_passage(self, tmp_path):
+        rows = [
+            self.row("Which range?", "Ural", "A rural place."),
+            self.row("Which town?", "New York", "A newyorker."),
+        ]
+        path = write(tmp_path / "p.jsonl", rows)
+        assert dict(contrasts("factuality", path).dropped) == {"answer not in the passage": 2}
+
     def test_backslashes_are_taken_as_they_are(self, tmp_path):
         rows = [self.row("Where?", "Paris", "In Paris."), self.row("Where to?", r"\1", r"In \1 now.")]
         found = {
@@ -182,6 +205,21 @@ class TestFactuality:
         assert len(found) == 2
         with pytest.raises(WhyrankError, match="PERSON"):
             contrasts("factuality", write(tmp_path / "p.jsonl", rows), entity="PERSONS")
+
+
+def test_the_seed_redraws_queries_and_wrong_answers(tmp_path):
+    """Seed 0 draws what the released code draws, and `compat` always does."""
+    names = ["the old city wall", "a young farmer", "the narrow bridge", "seven black horses", "the town council"]
+    text = ", ".join(names)
+    path = write(tmp_path / "p.jsonl", [{"neutral": f"{text} {i}.", "biased": f"{text} {i}!"} for i in range(12)])
+    drawn = [[p.query for p in pairs_of(contrasts("neutrality", path, **asked))] for asked in (
+        {}, {"seed": 0}, {"compat": "abnirml"}, {"seed": 7, "compat": "abnirml"}, {"seed": 7}, {"seed": 7})]  # fmt: skip
+    assert drawn[0] == drawn[1] == drawn[2] == drawn[3]
+    assert drawn[4] == drawn[5] != drawn[0]
+    one, same, other = (
+        probes.create("transferred/factuality", seed=seed).contrasts().fingerprint for seed in (0, 0, 1)
+    )
+    assert one == same != other
 
 
 def test_paraphrase_is_tested_against_chance():
@@ -259,6 +297,7 @@ def test_findings_name_the_pair_set():
         "transferred/fluency(pairs=x.tsv)",
         "transferred/factuality(entity=GPE)",
         "transferred/paraphrase(query=title,compat=abnirml)",
+        "transferred/neutrality(seed=3)",
     ],
 )
 def test_call_strings_parse_back(spec):

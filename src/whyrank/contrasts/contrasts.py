@@ -17,7 +17,7 @@ import numpy.typing as npt
 from whyrank.contrasts.clustered import SharedDocuments
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Codes
-from whyrank.core.seeds import generator
+from whyrank.core.seeds import generator, seed_for
 
 Label = str | int | float
 
@@ -120,12 +120,29 @@ class Contrasts:
         return digest.hexdigest()
 
     def sample(self, limit: int, seed: int) -> Contrasts:
-        """At most `limit` contrasts, drawn at random but independently of their order."""
+        """At most `limit` contrasts, drawn at random but independently of their order.
+
+        Contrasts between forms of one document are drawn by query and document: all edits get the same documents.
+        """
         if len(self) <= limit:
             return self
-        drawn = generator(seed, "sample", self.fingerprint).choice(len(self), limit, replace=False)
-        taken = self.take(np.sort(_order(self._canonical[0])[drawn]))
+        order, keys = _order(self._canonical[0]), self._document_keys(seed)
+        if keys is None:
+            drawn = generator(seed, "sample", self.fingerprint).choice(len(self), limit, replace=False)
+        else:
+            drawn = np.argsort(keys[order], kind="stable")[:limit]
+        taken = self.take(np.sort(order[drawn]))
         return replace(taken, dropped={**self.dropped, "not drawn": len(self) - limit})
+
+    def _document_keys(self, seed: int) -> npt.NDArray[np.uint64] | None:
+        """A random number for each query and document; None unless all texts of a contrast are of one document."""
+        query, doc = self.labels.get("query_id"), self.labels.get("doc_ids")
+        if not isinstance(query, Categories) or not isinstance(doc, Categories) or doc.codes.shape != self.doc.shape:
+            return None
+        if (doc.codes != doc.codes[:, :1]).any():
+            return None
+        ids = zip(query.values().tolist(), doc.values()[:, 0].tolist(), strict=True)
+        return np.array([seed_for(seed, "sample", *pair) for pair in ids], dtype=np.uint64)
 
     @cached_property
     def _canonical(self) -> tuple[Codes, list[str], list[str]]:

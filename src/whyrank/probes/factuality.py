@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from whyrank.core.errors import UnknownName
 from whyrank.data.pairs import PairSet, TextPair
-from whyrank.probes.queries import Discard
+from whyrank.probes.queries import PUBLISHED_SEED, Discard
 from whyrank.text import Analyzer, analyzers
 from whyrank.text.annotate import Annotation
 
 ENTITIES = ("PERSON", "GPE", "LOC", "NORP", "ORG")
-_PUBLISHED_SEED = 42
+_BETWEEN = r"(?:\s+|(?<!\w)|(?!\w))"  # white space, which may be missing beside punctuation
 
 
 class Altered(NamedTuple):
@@ -34,27 +34,33 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """All answers of a pair set in buckets, to draw wrong ones from."""
+    """All answers of a pair set in buckets, to draw wrong ones from.
+
+    With `compat`, an answer is replaced inside words too, as by the released code.
+    """
 
     buckets: Mapping[Bucket, list[str]]
     analyzer: Analyzer
     annotate: Callable[[str], Annotation]
     wanted: tuple[str, ...]
+    seed: int = PUBLISHED_SEED
+    compat: str | None = None
 
     @classmethod
-    def of(cls, pairs: PairSet, entity: str | None, analyzer: str, annotate: Callable[[str], Annotation]) -> Answers:
+    def of(
+        cls, pairs: PairSet, entity: str | None, analyzer: str, annotate: Callable[[str], Annotation],
+        seed: int = PUBLISHED_SEED, compat: str | None = None,
+    ) -> Answers:  # fmt: skip
         """Sort the answers of all pairs into buckets."""
         if entity not in (None, *ENTITIES):
             raise UnknownName("type of entity", str(entity), ENTITIES)
-        made = cls({}, analyzers.create(analyzer), annotate, (entity,) if entity else ENTITIES)
+        made = cls({}, analyzers.create(analyzer), annotate, (entity,) if entity else ENTITIES, seed, compat)
         found: dict[Bucket, dict[str, None]] = {}
         for pair in pairs:
             bucket = made.bucket(pair)
             if bucket:
                 found.setdefault(bucket, {})[pair.texts["answer"]] = None
-        return cls(
-            {bucket: sorted(answers) for bucket, answers in found.items()}, made.analyzer, annotate, made.wanted
-        )
+        return replace(made, buckets={bucket: sorted(answers) for bucket, answers in found.items()})
 
     def bucket(self, pair: TextPair) -> Bucket | None:
         """The bucket of a pair's answer: its declared type, else that of the first entity the parser finds in it."""
@@ -66,7 +72,7 @@ class Answers:
     def altered(self, pair: TextPair) -> Altered:
         """The passage with every occurrence of the answer replaced by another answer of its bucket."""
         answer, passage, bucket = pair.texts["answer"], pair.texts["passage"], self.bucket(pair)
-        pattern = _occurrences(answer)
+        pattern = _occurrences(answer, whole_words=not self.compat)
         if bucket is None:
             raise Discard("no entity of the type in the answer")
         if not pattern.search(passage):
@@ -76,14 +82,17 @@ class Answers:
         others = [other for other in self.buckets[bucket] if other.lower() != answer.lower()]
         if not others:
             raise Discard("no other answer of the kind")
-        chosen = random.Random(repr((pair.id, answer, _PUBLISHED_SEED))).choice(others)
+        chosen = random.Random(repr((pair.id, answer, self.seed))).choice(others)
         return Altered(pattern.sub(lambda _: chosen, passage), bucket.entity)
 
 
-def _occurrences(answer: str) -> re.Pattern[str]:
-    """The answer whatever its case, with or without blanks between its words."""
+def _occurrences(answer: str, whole_words: bool) -> re.Pattern[str]:
+    """The answer whatever its case: as whole words, or anywhere, with or without blanks between its words."""
     words = [re.escape(word) for word in answer.split()]
-    return re.compile(r"\s*".join(words) if words else r"(?!)", re.IGNORECASE)
+    if not words:
+        return re.compile(r"(?!)")
+    pattern = rf"(?<!\w){_BETWEEN.join(words)}(?!\w)" if whole_words else r"\s*".join(words)
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def _some_word_in(answer: str, question: str) -> bool:

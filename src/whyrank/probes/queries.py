@@ -19,7 +19,7 @@ from whyrank.data.pairs import TextPair
 from whyrank.text.annotate import Annotation
 
 _MIN_CHUNK = 5
-_PUBLISHED_SEED = 42
+PUBLISHED_SEED = 42
 
 
 class Discard(Exception):
@@ -28,13 +28,14 @@ class Discard(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A pair on its way to a contrast: its two texts, and the annotation of any text."""
+    """A pair on its way to a contrast: its two texts, the annotation of any text, a seed for what is random."""
 
     pair: TextPair
     first: str
     second: str
     annotate: Callable[[str], Annotation]
     terms: int = 5
+    seed: int = PUBLISHED_SEED
 
     def role(self, name: str) -> str:
         """A further text of the pair, such as its title."""
@@ -66,7 +67,7 @@ def noun_chunk(draft: Draft) -> str:
     shared = sorted(_chunks(draft.annotate(draft.first)) & _chunks(draft.annotate(draft.second)))
     if not shared:
         raise Discard("no shared noun chunk")
-    return random.Random(repr((draft.first, draft.second, _PUBLISHED_SEED))).choice(shared)
+    return random.Random(repr((draft.first, draft.second, draft.seed))).choice(shared)
 
 
 @query_strategies.register("overlapping-terms")

@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from whyrank.contrasts.contrasts import Contrasts, Pair
-from whyrank.core.checks import check_text
+from whyrank.core.checks import check_text, check_whole
 from whyrank.core.errors import UnknownName
 from whyrank.core.registry import call_of
 from whyrank.data.pairs import PairSet, TextPair, open_pairs
 from whyrank.probes.availability import missing
 from whyrank.probes.clusters import cluster_names
 from whyrank.probes.factuality import Answers
-from whyrank.probes.queries import Discard, Draft, content_lemmas, query_strategies
+from whyrank.probes.queries import PUBLISHED_SEED, Discard, Draft, content_lemmas, query_strategies
 from whyrank.text.annotate import Annotation, annotator
 
 _COMPAT = ("abnirml",)
@@ -67,10 +67,11 @@ class Transferred:
         name: which quality is compared.
         pairs: a pair set: a file, `LAYOUT:PATH`, or `sample` for the bundled one.
         query: where queries come from: `noun-chunk`, `title`, `question`, `overlapping-terms`, or a registered one.
-        compat: `abnirml` keeps identical texts where the released code does.
+        compat: `abnirml` reproduces the released code: its draws, identical texts, answers replaced inside words.
         pipeline: the spaCy pipeline that annotates.
         entity: factuality only: one type of entity (PERSON, GPE, LOC, NORP, ORG) instead of all.
         analyzer: factuality only: counts the words of an answer.
+        seed: of all that is random: queries that are noun chunks, and wrong answers; 0 draws what was published.
     """
 
     name: str
@@ -80,10 +81,12 @@ class Transferred:
     pipeline: str = "en_core_web_sm"
     entity: str | None = None
     analyzer: str = "lucene"
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.compat not in (None, *_COMPAT):
             raise UnknownName("compat mode of transferred probes", str(self.compat), _COMPAT)
+        check_whole("seed", self.seed, 0)
         for name in ("pairs", "query", "pipeline", "entity", "analyzer"):
             check_text(name, getattr(self, name))
 
@@ -159,7 +162,7 @@ class _Run:
             raise Discard("empty text")
         if first == second and not (self.study.compat and self.study.kind.keeps_identical):
             raise Discard("identical")
-        draft = Draft(pair, first, second, self._annotation)
+        draft = Draft(pair, first, second, self._annotation, seed=self._seed)
         query = self._strategy(draft)
         if self.study.kind.shared_word and not self._shares_a_word(query, draft):
             raise Discard("no word shared by query and both texts")
@@ -203,7 +206,12 @@ class _Run:
 
     @cached_property
     def _answers(self) -> Answers:
-        return Answers.of(self.given, self.study.entity, self.study.analyzer, self._annotation)
+        study = self.study
+        return Answers.of(self.given, study.entity, study.analyzer, self._annotation, self._seed, study.compat)
+
+    @property
+    def _seed(self) -> int:
+        return PUBLISHED_SEED + (0 if self.study.compat else self.study.seed)
 
     @property
     def _strategy_name(self) -> str:
@@ -217,7 +225,7 @@ class _Run:
 class TransferredFamily:
     """A probe for every quality that pair sets exist for."""
 
-    arguments = ("pairs", "query", "compat", "pipeline", "entity", "analyzer")
+    arguments = ("pairs", "query", "compat", "pipeline", "entity", "analyzer", "seed")
     not_filled = ("pairs",)  # the command line's --pairs is about documents of a query
 
     def names(self) -> Iterable[str]:

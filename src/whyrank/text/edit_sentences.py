@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from whyrank.core.errors import UnknownName
 from whyrank.text.annotate import Annotation, Annotator
 from whyrank.text.edit_words import shuffled
-from whyrank.text.edits import published
+from whyrank.text.edits import moves_words, published
 from whyrank.text.pieces import Slot, fill, reorder_slots, reorder_words, sentence_slots
 
 
+@moves_words
 @published(tokens=True)
 def shuffle_words_in_sentences(annotation: Annotation, rng: random.Random) -> str:
     """With the words of each sentence in random order, but for its last"""
@@ -23,6 +24,7 @@ def shuffle_words_in_sentences(annotation: Annotation, rng: random.Random) -> st
     return fill(annotation.text, slots, parts)
 
 
+@moves_words
 @published(stream=True)
 def shuffle_sentences(annotation: Annotation, rng: random.Random, compat: str | None) -> str | None:
     """With its sentences in random order"""
@@ -33,6 +35,7 @@ def shuffle_sentences(annotation: Annotation, rng: random.Random, compat: str | 
     return reorder_slots(annotation.text, slots, lambda parts: shuffled(parts, rng)) if len(slots) > 1 else None
 
 
+@moves_words
 def reverse_sentences(annotation: Annotation) -> str | None:
     """With its sentences in reverse order"""
     slots = sentence_slots(annotation)

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import random
 import string
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from whyrank.text.analyzers import Analyzer
 from whyrank.text.annotate import Annotation
-from whyrank.text.edits import published, respaced
+from whyrank.text.edits import moves_words, published, respaced
 from whyrank.text.pieces import (
     Slot,
     chunk_slots,
     fill,
     map_words,
+    preposition_slots,
     reorder_slots,
     reorder_words,
     token_slots,
     word_of,
+    word_slots,
 )
 
 _BLANKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
@@ -79,39 +82,41 @@ def lemmatize(annotation: Annotation) -> str:
     return fill(annotation.text, token_slots(annotation), words)
 
 
+@moves_words
 @published(tokens=True, stream=True)
 def shuffle_words(text: str, rng: random.Random) -> str:
     """With its words in random order"""
     return reorder_words(text, lambda words: shuffled(words, rng))
 
 
+@moves_words
 @published(tokens=True)
 def reverse_words(text: str) -> str:
     """With its words in reverse order"""
     return reorder_words(text, lambda words: words[::-1])
 
 
+@moves_words
 def shuffle_prepositions(annotation: Annotation, rng: random.Random, compat: str | None) -> str | None:
     """With its prepositions exchanged at random"""
-    places = [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
     if compat == "abnirml":
-        return _published_prepositions(annotation, places, rng)
-    every = token_slots(annotation)
-    slots = [every[i] for i in places]
+        return _published_prepositions(annotation, rng)
+    slots = preposition_slots(annotation)
     return reorder_slots(annotation.text, slots, lambda words: shuffled(words, rng)) if len(slots) > 1 else None
 
 
-def _published_prepositions(annotation: Annotation, places: list[int], rng: random.Random) -> str:
+def _published_prepositions(annotation: Annotation, rng: random.Random) -> str:
     """The released code looks slots up by character offset and compares them with token indices.
 
     Most prepositions therefore stay, and tokens whose index happens to be some preposition's offset are overwritten.
     """
-    tokens = annotation.tokens
+    tokens, places = annotation.tokens, [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
     mixed = shuffled([tokens[place] for place in places], rng)
     moved = {annotation.starts[place]: word for place, word in zip(places, mixed, strict=True)}
     return " ".join(moved.get(i, token) for i, token in enumerate(tokens))
 
 
+@moves_words
 @published(tokens=True)
 def swap_noun_chunks(annotation: Annotation, rng: random.Random) -> str | None:
     """With its noun phrases exchanged at random"""
@@ -119,6 +124,7 @@ def swap_noun_chunks(annotation: Annotation, rng: random.Random) -> str | None:
     return reorder_slots(annotation.text, slots, lambda chunks: shuffled(chunks, rng)) if len(slots) > 1 else None
 
 
+@moves_words
 @published(tokens=True)
 def shuffle_words_keep_noun_chunks(annotation: Annotation, rng: random.Random) -> str:
     """With its words in random order, noun phrases kept whole"""
@@ -127,38 +133,12 @@ def shuffle_words_keep_noun_chunks(annotation: Annotation, rng: random.Random) -
 
 
 def _units(annotation: Annotation) -> list[Slot]:
-    """Noun chunks widened to whole words, and the words between them."""
-    text, chunks = annotation.text, [_whole_words(annotation.text, slot) for slot in chunk_slots(annotation)]
-    merged = _merged(chunks)
-    inside = [place for slot in merged for place in range(slot.start, slot.end)]
-    covered = set(inside)
-    words = [slot for slot in _words(text) if slot.start not in covered]
-    return sorted([*merged, *words])
-
-
-def _words(text: str) -> list[Slot]:
-    slots, position = [], 0
-    for piece in text.split():
-        start = text.index(piece, position)
-        slots.append(Slot(start, start + len(piece)))
-        position = start + len(piece)
-    return slots
-
-
-def _whole_words(text: str, slot: Slot) -> Slot:
-    start, end = slot
-    while start > 0 and not text[start - 1].isspace():
-        start -= 1
-    while end < len(text) and not text[end].isspace():
-        end += 1
-    return Slot(start, end)
-
-
-def _merged(slots: list[Slot]) -> list[Slot]:
-    found: list[Slot] = []
-    for slot in sorted(slots):
-        if found and slot.start < found[-1].end:
-            found[-1] = Slot(found[-1].start, max(found[-1].end, slot.end))
-        else:
-            found.append(slot)
-    return found
+    """Noun chunks, and the words between them."""
+    chunks = chunk_slots(annotation)
+    ends = [chunk.end for chunk in chunks]
+    between = [
+        word
+        for word in word_slots(annotation.text)
+        if (i := bisect_right(ends, word.start)) == len(chunks) or word.start < chunks[i].start
+    ]
+    return sorted([*chunks, *between])

@@ -78,6 +78,15 @@ def published(tokens: bool = False, stream: bool = False) -> Callable[[F], F]:
     return mark
 
 
+def moves_words(edit: F) -> F:
+    """Say that an edit only moves words: what stands between white space stays, each as often as before.
+
+    A test checks every registered edit that says so. Modes of `compat` are exempt.
+    """
+    edit.moves_words = True  # type: ignore[attr-defined]
+    return edit
+
+
 @dataclass(frozen=True, eq=False)
 class Passage:
     """A text to be edited, with all that an edit may ask for."""

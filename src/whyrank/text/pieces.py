@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,7 +11,8 @@ from typing import NamedTuple
 from whyrank.text.annotate import Annotation
 
 _PIECES = re.compile(r"\s+|\S+")
-_EDGES = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+_WORDS = re.compile(r"\S+")
+_LETTER = re.compile(r"\w")
 
 Reorder = Callable[[list[str]], Sequence[str]]
 
@@ -32,9 +34,11 @@ class Word(NamedTuple):
 
 def word_of(piece: str) -> Word:
     """Take a word apart; the core of pure punctuation is empty."""
-    found = _EDGES.match(piece)
-    assert found is not None
-    return Word(*found.groups()) if found[2] else Word(piece, "", "")
+    first, last = _LETTER.search(piece), _LETTER.search(piece[::-1])
+    if first is None or last is None:
+        return Word(piece, "", "")
+    start, end = first.start(), len(piece) - last.start()
+    return Word(piece[:start], piece[start:end], piece[end:])
 
 
 def pieces(text: str) -> list[str]:
@@ -93,11 +97,35 @@ def sentence_slots(annotation: Annotation) -> list[Slot]:
     return [slot for a, b in pairwise(edges) if (slot := _trimmed(text, a, b)).start < slot.end]
 
 
+def word_slots(text: str) -> list[Slot]:
+    """Where the words are: what stands between white space."""
+    return [Slot(*found.span()) for found in _WORDS.finditer(text)]
+
+
 def chunk_slots(annotation: Annotation) -> list[Slot]:
-    """Where the noun chunks are, without the white space that a parser may count in."""
-    starts, ends = annotation.starts, annotation.ends
-    slots = (_trimmed(annotation.text, starts[chunk.start], ends[chunk.end - 1]) for chunk in annotation.chunks)
-    return [slot for slot in slots if slot.start < slot.end]
+    """The noun chunks, extended to whole words; chunks that share a word are merged."""
+    words = word_slots(annotation.text)
+    starts, ends = [word.start for word in words], [word.end for word in words]
+    found: list[Slot] = []
+    for chunk in sorted(annotation.chunks):
+        first = bisect_right(ends, annotation.starts[chunk.start])
+        last = bisect_left(starts, annotation.ends[chunk.end - 1]) - 1
+        if found and first <= last and starts[first] < found[-1].end:
+            found[-1] = Slot(found[-1].start, max(found[-1].end, ends[last]))
+        elif first <= last:  # else the chunk is white space
+            found.append(Slot(starts[first], ends[last]))
+    return found
+
+
+def preposition_slots(annotation: Annotation) -> list[Slot]:
+    """The words that are one preposition, apart from punctuation: `(in` is one, `out-of-date` is none."""
+    words, tags = word_slots(annotation.text), dict[int, list[str]]()
+    ends = [word.end for word in words]
+    for token, tag in zip(token_slots(annotation), annotation.pos, strict=True):
+        if tag != "PUNCT" and not annotation.text[token.start : token.end].isspace():
+            word = bisect_right(ends, token.start)
+            tags.setdefault(word, []).append(tag if token.end <= ends[word] else "several words")
+    return [words[i] for i, found in tags.items() if found == ["ADP"]]
 
 
 def _trimmed(text: str, start: int, end: int) -> Slot:
