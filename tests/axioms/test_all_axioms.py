@@ -29,6 +29,7 @@ VALUES = {
     "analyzer": ["whitespace", "chain(stop=lucene,stem=porter)"],
     "pairs": ["all", "top:5"],
     "candidates": ["bm25", "runs/my run.txt"],
+    "stats": ["vaswani.parquet"],
     "max_tokens": [None, 64],
     "compat": [COMPAT],
     "conclusion": ["strict", "weak"],

@@ -48,8 +48,8 @@ def pool(query_id: str) -> list[str]:
 def alone(axiom, query_id: str, one: str, two: str) -> int:
     """One question at a time; the judgements are not in the texts."""
     if axiom.name == "ORACLE":
-        grades = [COLLECTION.qrels[query_id].get(d) for d in (one, two)]
-        return 0 if None in grades else (grades[0] > grades[1]) - (grades[0] < grades[1])
+        grades = [COLLECTION.qrels.get(query_id, {}).get(d, 0) for d in (one, two)]
+        return (grades[0] > grades[1]) - (grades[0] < grades[1])
     return axiom.preference(COLLECTION.queries[query_id], DOCS[one], DOCS[two], COLLECTION)
 
 

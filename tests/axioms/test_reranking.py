@@ -18,7 +18,7 @@ from whyrank.axioms.duplicates import LNC2
 from whyrank.axioms.reranking import kwiksort, rerank, tournament
 from whyrank.core.errors import WhyrankError
 from whyrank.core.seeds import generator
-from whyrank.data import Collection, open_collection
+from whyrank.data import Collection, Grades, open_collection
 from whyrank.data.trec import ranking, read_run, write_run
 
 
@@ -211,6 +211,14 @@ class TestRuns:
     def test_by_judgements(self):
         collection = Collection.of({d: d for d in LETTERS}, {"q": "x"}, {"q": {"h": 2, "f": 1, "a": 0, "b": 1}})
         assert order_of("ORACLE", run_of("abfh"), collection) == "hbfa"
+
+    def test_unjudged_documents_are_non_relevant(self):
+        """No order is better than that of the judgements, also where unjudged documents stand between the others."""
+        grades = Grades({g: str(g) for g in (1, 2, 3)}, relevant=2, nonrelevant=1)
+        judged = {"q": {"b": 3, "d": 1, "f": 2}}
+        collection = Collection.of({d: d for d in LETTERS}, {"q": "x"}, judged, grades=grades)
+        for method in METHODS:
+            assert order_of("ORACLE", run_of("acdebf"), collection, method=method)[:2] == "bf"
 
     def test_written_as_trec(self, tmp_path):
         found = rerank("-ORIG", letters(), run_of("abc"))

@@ -41,6 +41,30 @@ def tiny(tmp_path):
     return make
 
 
+def test_given_statistics_decide_what_is_rare(whyrank, tmp_path):
+    """`red` is common here and rare where the statistics come from; the ranker and the axioms use the same counts."""
+    fill = [f"w{i}" for i in range(6)]
+    texts = {"a": ["red", "red", "blue", *fill], "b": ["red", "blue", "blue", *fill], "c": ["red", *fill, "x", "y"]}
+    docs = {i: " ".join(words) for i, words in texts.items()} | {f"e{i}": "red" for i in range(9)}
+    there = {f"f{i}": "blue" for i in range(9)} | {"g": "red"}
+    for name, given in {"here": docs, "there": there}.items():
+        (tmp_path / name).mkdir()
+        lines = [json.dumps({"id": i, "text": text}) + "\n" for i, text in given.items()]
+        (tmp_path / name / "corpus.jsonl").write_text("".join(lines))
+        (tmp_path / name / "queries.tsv").write_text("1\tred blue\n")
+        (tmp_path / name / "qrels.txt").write_text("".join(f"1 0 {i} 0\n" for i in list(given)[:3]))
+    assert whyrank("stats", "--collection", str(tmp_path / "there"), "--out", str(tmp_path / "s.parquet"))[0] == 0
+    for stats, winner in ((None, "b/a"), (tmp_path / "there", "a/b"), (tmp_path / "s.parquet", "a/b")):
+        given = [] if stats is None else ["--stats", str(stats)]
+        asked = ("axioms", "M-TDC", "TDC", "M-TDC(compat=camara-hauff)", "-c", str(tmp_path / "here"), "-r", "bm25")
+        code, out, err = whyrank(*asked, *given, "--by", "doc_ids", "--store", "none", "--json")
+        assert code == 0, err
+        findings = json.loads(out)
+        assert len(findings) == 6
+        assert {f["satisfied"] for f in findings} == {1.0}
+        assert {f["group"] for f in findings} == {None, winner}
+
+
 def studies(out: str) -> list[str]:
     return list(dict.fromkeys(finding["study"] for finding in json.loads(out)))
 

@@ -79,7 +79,7 @@ class TestRank:
             (["--axiom", "TFC1"], "--candidates"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--ranker", "bm25"], "--ranker"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--store", "none"], "--store"),
-            (["--axiom", "TFC1", "--candidates", "bm25", "--stats", "sample"], "--stats"),
+            (["--axiom", "TDC", "--candidates", "bm25", "--stats", "no.parquet"], "no.parquet"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--executor", "processes"], "--executor"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--out", ""], "--out is empty"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--method", ""], "--method is empty"),

@@ -31,7 +31,7 @@ from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Codes, Flags
 from whyrank.core.registry import call_of
 
-COMMON = ("analyzer", "pairs", "candidates", "max_tokens", "most", "seed")
+COMMON = ("analyzer", "pairs", "candidates", "stats", "max_tokens", "most", "seed")
 PREFIX = "axiom/"
 _EXACT = 1 << 62  # sums of whole weights up to here fit in 64 bits
 

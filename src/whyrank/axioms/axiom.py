@@ -51,6 +51,8 @@ class Axiom:
         analyzer: counts words and query terms; any token unit, word pieces included.
         pairs: `judged`, `top:K` of the run `candidates`, or `all` documents that are judged or retrieved.
         candidates: that run.
+        stats: where document and collection frequencies come from: a file of `whyrank stats`, or a collection; by
+            default the collection at hand.
         max_tokens: texts are cut to so many tokens, for counting and for scoring; None leaves them whole.
         compat: `camara-hauff` repeats what the released code of "Diagnosing BERT with Retrieval Heuristics" does.
         conclusion: `strict` or `weak`, in place of the axiom's own.
@@ -61,6 +63,7 @@ class Axiom:
     analyzer: str = "lucene"
     pairs: str = "judged"
     candidates: str | None = None
+    stats: str | None = None
     max_tokens: int | None = 512
     compat: str | None = None
     conclusion: str | None = None
@@ -77,7 +80,7 @@ class Axiom:
     not_filled: ClassVar[tuple[str, ...]] = ("compat",)  # those with a compat mode empty this
 
     def __post_init__(self) -> None:
-        for field in ("analyzer", "pairs", "candidates"):
+        for field in ("analyzer", "pairs", "candidates", "stats"):
             check_text(field, getattr(self, field))
         if self.max_tokens is not None:
             check_whole("max_tokens", self.max_tokens, 1)
@@ -132,19 +135,19 @@ class Axiom:
     def preference(self, query: str, first: str, second: str, collection: Collection | None = None) -> int:
         """+1 where the first text must beat the second, -1 for the reverse, else 0; one cell of `preferences`.
 
-        `collection` is where document frequencies come from; without it, from the two texts.
+        Frequencies are those of `stats`, else of `collection`, else of the two texts.
         """
         docs = {"first": first, "second": second}
         unranked = {self.candidates or "": {"query": dict[str, float]()}}  # no run has texts without ids
         made = Collection.of(docs, {"query": query}, {"query": dict.fromkeys(docs, 0)}, runs=unranked)
-        views = Views(Pools(made, self._source("judged")), collection or made)
+        views = Views(Pools(made, self._source("judged")), collection or made, self.stats)
         [view] = views
         zero, one = np.zeros(1, np.int32), np.ones(1, np.int32)
         return int(self.preferences(view, zero, one)[0])
 
     def views(self, collection: Collection) -> Views:
         """The queries of a collection and their documents, shared by all axioms that count in the same way."""
-        return Views.of(Pools.of(collection, self._source(self.pairs)))
+        return Views.of(Pools.of(collection, self._source(self.pairs)), self.stats)
 
     def instances(self, view: View) -> Iterator[Codes]:
         """Blocks of instances: rows of document numbers, the winner first."""

@@ -45,11 +45,13 @@ class ORIG(Axiom):
 
 @dataclass(frozen=True, kw_only=True)
 class ORACLE(Axiom):
-    """The text that is judged more relevant wins; texts that are not judged say nothing."""
+    """The text that is judged more relevant wins; a text that is not judged counts as non-relevant."""
 
     name: ClassVar[str] = "ORACLE"
     favours: ClassVar[str] = "the text that is judged more relevant"
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
-        """Both are judged, `a` higher."""
-        return np.asarray(view.pool.relevance[a] > view.pool.relevance[b])
+        """The grade of `a` is higher; an unjudged document has the non-relevant one."""
+        grades, nonrelevant = view.pool.relevance, view.pool.pools.collection.grades.nonrelevant
+        known = np.where(np.isnan(grades), nonrelevant, grades)
+        return np.asarray(known[a] > known[b])

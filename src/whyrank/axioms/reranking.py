@@ -91,7 +91,7 @@ def _setting(axiom: Axiom | str, collection: Collection, run: Scores, depth: int
     runs: Any = ChainMap({_GIVEN: run}, collection.runs)  # type: ignore[arg-type]
     source = Source(f"top:{deepest}", _GIVEN, asked.analyzer, asked.max_tokens)
     pools = Pools(replace(collection, runs=runs), source)
-    return replace(asked, candidates=asked.candidates or _GIVEN), Views(pools, collection)
+    return replace(asked, candidates=asked.candidates or _GIVEN), Views(pools, collection, asked.stats)
 
 
 def _decided(matrix: Signs) -> Signs:

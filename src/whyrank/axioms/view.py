@@ -18,7 +18,7 @@ from whyrank.rankers.background import Background
 from whyrank.rankers.opening import Setting
 
 T = TypeVar("T")
-_made: WeakKeyDictionary[Pools, Views] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Pools, dict[str | None, Views]] = WeakKeyDictionary()
 
 
 class Hits(NamedTuple):
@@ -132,23 +132,29 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """The views of all queries of some pools; `statistics` is where document frequencies come from."""
+    """The views of all queries of some pools.
+
+    Document and collection frequencies are those of the collection `statistics`, or of the source `stats`: a file of
+    `whyrank stats`, or a collection.
+    """
 
     pools: Pools
     statistics: Collection
+    stats: str | None = None
     memo: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pools: Pools) -> Views:
-        """The views of some pools over their own collection; made once."""
-        if pools not in _made:
-            _made[pools] = cls(pools, pools.collection)
-        return _made[pools]
+    def of(cls, pools: Pools, stats: str | None = None) -> Views:
+        """The views of some pools over their own collection; made once per source of statistics."""
+        known = _made.setdefault(pools, {})
+        if stats not in known:
+            known[stats] = cls(pools, pools.collection, stats)
+        return known[stats]
 
     @cached_property
     def background(self) -> Background:
-        """Document frequencies of the collection."""
-        return Setting(self.statistics).background(self.pools.analyzer, None)
+        """Document and collection frequencies."""
+        return Setting(self.statistics, stats=self.stats).background(self.pools.analyzer, None)
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """What `make` gives, computed once for all queries."""

@@ -39,7 +39,7 @@ StatsOption = Annotated[
     typer.Option(
         "--stats",
         metavar="COLLECTION|FILE",
-        help="Background statistics of lexical rankers, if not the collection's own.",
+        help="Background statistics of lexical rankers and axioms, if not the collection's own.",
     ),
 ]
 PrecisionOption = Annotated[

@@ -33,6 +33,7 @@ def preferences(
     analyzer: o.AnalyzerOption = "lucene",
     pairs: o.PairsOption = None,
     candidates: o.CandidatesOption = None,
+    stats: o.StatsOption = None,
     max_tokens: o.MaxTokensOption = None,
     features: FeaturesOption = False,
     out: o.OutOption = None,
@@ -41,10 +42,10 @@ def preferences(
     """Write the preferences of axioms between all documents of each query (.parquet)."""
     from whyrank.axioms.preferences import save_preferences
 
-    o.check_filled(analyzer=analyzer, pairs=pairs, candidates=candidates)
+    o.check_filled(analyzer=analyzer, pairs=pairs, candidates=candidates, stats=stats)
     if out is None or not out.endswith(".parquet"):
         raise WhyrankError("preferences needs --out FILE.parquet")
-    given = {"analyzer": analyzer, "pairs": pairs, "candidates": candidates}
+    given = {"analyzer": analyzer, "pairs": pairs, "candidates": candidates, "stats": stats}
     common = {name: value for name, value in given.items() if value is not None} | o.token_limit(max_tokens)
     chosen = _chosen(axioms or ["*"], common)
     opened = open_collection(collection, strict)

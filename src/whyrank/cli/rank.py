@@ -72,10 +72,10 @@ def rank(
         out=out,
     )
     processes = executor if executor != "serial" else None
-    scoring: dict[str, Any] = {"ranker": ranker, "stats": stats, "precision": precision, "executor": processes}
+    scoring: dict[str, Any] = {"ranker": ranker, "precision": precision, "executor": processes}
     scoring |= {"batch-size": batch_size, "store": store}
     _check(axiom, candidates, {"method": method, "max-tokens": max_tokens}, scoring)
-    preferred = None if axiom is None else _axiom(axiom, analyzer, max_tokens)
+    preferred = None if axiom is None else _axiom(axiom, analyzer, stats, max_tokens)
     opened = setup.open_collection(collection, strict)
     if preferred is not None:
         given = setup.open_run(opened, candidates or "", strict)
@@ -106,13 +106,13 @@ def _check(
         raise WhyrankError("--axiom re-ranks the documents of a run; name it with --candidates RUN")
 
 
-def _axiom(text: str, analyzer: str, max_tokens: str | None) -> Axiom:
+def _axiom(text: str, analyzer: str, stats: str | None, max_tokens: str | None) -> Axiom:
     """The axiom of an expression; an error for one that compares no two documents, before a collection is read."""
     from whyrank.axioms.algebra import check_pairs
     from whyrank.axioms.axiom import Axiom
     from whyrank.axioms.expressions import parse_expression
 
-    made = parse_expression(text, analyzer=analyzer, **o.token_limit(max_tokens))
+    made = parse_expression(text, analyzer=analyzer, stats=stats, **o.token_limit(max_tokens))
     check_pairs(made)
     if made.pairs != Axiom.pairs:
         raise WhyrankError(

@@ -167,7 +167,8 @@ def _options(request: Request) -> dict[str, Any]:
 
     from_run = (request.pairs or "judged") != "judged"  # else the run is for the calibration of delta only
     given = {"analyzer": request.analyzer, "compat": request.compat, "pairs": request.pairs, "seed": request.seed,
-             "candidates": request.candidates if from_run else None, "tolerance": request.tolerance}  # fmt: skip
+             "candidates": request.candidates if from_run else None, "tolerance": request.tolerance,
+             "stats": request.stats}  # fmt: skip
     found = {name: value for name, value in given.items() if value is not None}
     return found | token_limit(request.max_tokens)
 
