@@ -69,7 +69,7 @@ def test_a_failed_pair_does_not_spoil_the_others(pieces, architecture, monkeypat
         return states
 
     plain = type(network.encoder)
-    monkeypatch.setattr(plain, "first", lambda self, batch, read=plain.first: spoilt(read(self, batch)))
+    monkeypatch.setattr(plain, "pooled", lambda self, batch, read=plain.pooled: spoilt(read(self, batch)))
     monkeypatch.setattr(plain, "last", lambda self, batch, read=plain.last: spoilt(read(self, batch)))
     monkeypatch.setattr(plain, "all", lambda self, batch, read=plain.all: [spoilt(s) for s in read(self, batch)])
     found = scores(network, *small_pairs())

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from chunked_models import ENCODER, small_network, small_pairs, small_pieces
+from chunked_models import ENCODER, WORDS, small_network, small_pairs, small_pieces
+from tokenizers import Tokenizer, models, pre_tokenizers
 
+from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.networks.batches import packed_pairs, pair_arrays, tensors
-from whyrank.networks.encoder import Encoder, new_encoder
+from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
 from whyrank.networks.first import is_plain
-from whyrank.networks.network import load, save
+from whyrank.networks.network import load, make, save
+from whyrank.networks.pieces import Pieces
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def ids_of(network):
 def test_the_first_position_is_that_of_the_whole_encoder(network):
     batch = tensors(network.arrays(*ids_of(network)))
     whole = network.encoder.last(batch)[:, 0]
-    torch.testing.assert_close(network.encoder.first(batch), whole, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(network.encoder.pooled(batch), whole, atol=1e-5, rtol=1e-5)
 
 
 @torch.inference_mode()
@@ -79,7 +82,7 @@ def test_any_encoder_has_a_first_position(kind):
     ids = torch.randint(5, 60, (3, 9))
     mask = torch.tensor([[1] * 9, [1] * 4 + [0] * 5, [1] + [0] * 8])
     batch = {"ids": ids, "mask": mask, "types": torch.zeros_like(ids)}
-    torch.testing.assert_close(encoder.first(batch), encoder.last(batch)[:, 0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(encoder.pooled(batch), encoder.last(batch)[:, 0], atol=1e-5, rtol=1e-5)
     assert is_plain(encoder.model) == (kind in ("bert", "electra"))
 
 
@@ -89,3 +92,101 @@ def test_a_saved_network_scores_the_same(network, tmp_path):
     with torch.inference_mode():
         found = [one.score_texts(*small_pairs()) for one in (again, network)]
     torch.testing.assert_close(*found, atol=0, rtol=0)
+
+
+_STACK = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+OTHERS = {
+    "gpt2": {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64},
+    "qwen2": {"model_type": "qwen2", **_STACK, "num_key_value_heads": 2},
+    "decoder": {"model_type": "bert", "is_decoder": True, **_STACK},
+    "t5": {"model_type": "t5", "d_model": 64, "num_layers": 2, "num_heads": 4, "d_kv": 16, "d_ff": 128},
+    "bart": {
+        "model_type": "bart", "d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128, "max_position_embeddings": 64,
+    },
+}  # fmt: skip
+CAUSAL = ("gpt2", "qwen2", "decoder")
+
+
+def encoder_of(kind):
+    torch.manual_seed(0)
+    return new_encoder({**OTHERS[kind], "vocab_size": ENCODER["vocab_size"]}).eval()
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@torch.inference_mode()
+def test_the_pooled_state_is_of_the_position_that_has_seen_all_wherever_the_padding_is(kind):
+    encoder = encoder_of(kind)
+    assert encoder.causal == (kind in CAUSAL)
+    row = torch.randint(5, 60, (1, 6))
+    alone = encoder.last({"ids": row, "mask": torch.ones_like(row), "types": torch.zeros_like(row)})[0]
+    wide = torch.cat([row, torch.zeros(1, 3, dtype=torch.long)], dim=1)
+    batch = {"ids": wide, "mask": (torch.arange(9) < 6).long()[None], "types": torch.zeros_like(wide)}
+    expected = alone[-1 if encoder.causal else 0]
+    torch.testing.assert_close(encoder.pooled(batch)[0], expected, atol=1e-5, rtol=1e-5)
+    if encoder.causal:  # whatever the states are, padding on the left is not taken for the text
+        left = {"mask": batch["mask"].flip(1)}
+        torch.testing.assert_close(encoder.pool(encoder.last(batch).flip(1), left)[0], encoder.last(batch)[0, 0])
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("architecture", ["cross", "vanilla", "parm", "cedr-knrm", "cedr-drmm", "cedr-pacrr"])
+def test_scores_over_any_encoder_depend_on_all_of_the_text_and_on_nothing_beside_it(tmp_path, kind, architecture):
+    """The state that the head reads: with its cosines alone, CEDR would tell most texts apart."""
+    network = make(architecture, encoder_of(kind), small_pieces(tmp_path), max_query=8, max_doc=12).eval()
+    if architecture.startswith("cedr"):
+        network.head = lambda first, *_: first @ torch.linspace(-1, 1, 64)
+    docs = [" ".join([*WORDS[:5], last]) for last in WORDS[10:16]] + ["w1"]
+    with torch.inference_mode():
+        found = network.score_texts(["w1 w2"] * len(docs), docs)
+        alone = torch.cat([network.score_texts(["w1 w2"], [doc]) for doc in docs])
+        queries = network.score_texts(WORDS[20:26], [docs[0]] * 6)
+    assert len(set(found.round(decimals=6).tolist())) == len(docs)
+    assert len(set(queries.round(decimals=6).tolist())) == 6
+    torch.testing.assert_close(found, alone, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_the_quality_of_a_text_over_any_encoder_depends_on_the_text(tmp_path, kind):
+    network = make("epic", encoder_of(kind), small_pieces(tmp_path), max_query=8, max_doc=12).eval()
+    torch.nn.init.normal_(network.quality.weight)
+    network.peaks = lambda states, *_: states.new_ones(len(states), 1)
+    with torch.inference_mode():
+        batch = tensors(network.doc_arrays(network.doc_ids(["w1 w2 w3", "w1 w2 w4", "w5"])))
+        assert len(set(network.encode_docs(batch)["weights"][:, 0].tolist())) == 3
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_saved_network_over_any_encoder_scores_the_same(tmp_path, kind):
+    network = make("cross", encoder_of(kind), small_pieces(tmp_path), max_query=8, max_doc=12).eval()
+    save(network, tmp_path / "kept")
+    with torch.inference_mode():
+        found = [one.score_texts(*small_pairs()) for one in (load(tmp_path / "kept"), network)]
+    torch.testing.assert_close(*found, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "t5"])
+def test_layers_of_other_stacks_are_not_chosen(tmp_path, kind):
+    encoder_of(kind).model.save_pretrained(tmp_path)
+    with pytest.raises(
+        WhyrankError, match=r"layers: only those of a BERT-like encoder can be chosen, not of \w+; leave"
+    ):
+        load_encoder(tmp_path, [0])
+
+
+def test_a_model_that_reads_no_texts_is_refused():
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    with pytest.raises(WhyrankError, match=r"encoder: a model of type vit does not read texts .*give a BERT-like"):
+        new_encoder({"model_type": "vit", **shape, "image_size": 16, "patch_size": 8})
+
+
+def test_a_tokenizer_without_cls_has_its_own_token_for_beginnings_and_ends(tmp_path):
+    vocabulary = {word: i for i, word in enumerate(["<|endoftext|>", *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    network = make("cross", encoder_of("gpt2"), Pieces(tmp_path), max_query=8, max_doc=12)
+    found = network.arrays(network.query_ids(["w1"]), network.doc_ids(["w2 w3"]))
+    assert found["ids"].tolist() == [[0, 2, 0, 3, 4, 0]]
+    with pytest.raises(BadInput, match=r"the tokenizer has no token \[MASK\]; give a BERT-like model"):
+        network.pieces.special["mask"]

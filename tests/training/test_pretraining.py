@@ -7,11 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from training_models import WORDS, quiet, toy_network, toy_run, toy_texts, train_quietly
+from training_models import WORDS, quiet, toy_network, toy_recipe, toy_run, toy_sources, toy_texts, train_quietly
 
 from whyrank.core.errors import WhyrankError
 from whyrank.training import pretraining
 from whyrank.training.pretraining import IGNORED, STATE, halves, masked, pretrain
+from whyrank.training.sources import new_network
 from whyrank.training.trainer import Trainer
 
 SETTINGS = {"collection": "toy", "epochs": 6, "batch": 10, "rate": 3e-3, "checkpoint_every": 2}
@@ -109,3 +110,9 @@ def test_at_most_so_many_steps():
 def test_a_corpus_without_texts_is_one_clear_line():
     with pytest.raises(WhyrankError, match="no text of four pieces"):
         pretrain(toy_network(), ["", "balan"], SETTINGS, 0, say=quiet)
+
+
+def test_an_encoder_that_reads_from_left_to_right_is_refused():
+    encoder = {"model_type": "gpt2", "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 48}
+    with pytest.raises(WhyrankError, match="hidden pieces are found from both sides, not by an encoder of type gpt2"):
+        pretrain(new_network(toy_recipe(encoder=encoder), 0, toy_sources()), CORPUS, SETTINGS, 0, say=quiet)

@@ -3,7 +3,8 @@
 MacAvaney et al., "CEDR: contextualized embeddings for document ranking", SIGIR 2019. Each layer of the encoder, its
 embeddings included, gives one channel: the matrix of cosines between the pieces of query and text. For a text of
 several chunks the columns of all chunks stand side by side, the query's states are those read with the first chunk,
-and [CLS] is the mean over the chunks. Padding counts nowhere, so that a pair has the same score in any batch.
+and [CLS] is the mean over the chunks; over a causal encoder the last [SEP] stands for [CLS]. Padding counts nowhere,
+so that a pair has the same score in any batch.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class CedrNetwork(ChunkedNetwork):
         with torch.autocast(layers[-1].device.type, enabled=False):
             with torch.set_grad_enabled(torch.is_grad_enabled() and self.through):
                 similarity = similarities(layers, batch)
-            first = first_states(layers[-1][:, 0].float(), batch)
+            first = first_states(self.encoder.pool(layers[-1], batch).float(), batch)
             return self.head(first, similarity, batch["query"] >= 0, batch["doc"] >= 0)
 
     def head(self, first: Tensor, similarity: Tensor, query_mask: Tensor, doc_mask: Tensor) -> Tensor:

@@ -27,14 +27,12 @@ class Reading(NamedTuple):
     """States of one layer for n pairs, with the chunks of a text joined.
 
     Attributes:
-        first: mean of the [CLS] states of a text's own chunks, [n, width].
         query: states of the query's pieces, read with the first chunk, [n, q, width].
         doc: states of the text's pieces, chunk after chunk, [n, d, width].
         query_mask: where the query has a piece, [n, q].
         doc_mask: where the text has a piece, [n, d].
     """
 
-    first: Tensor
     query: Tensor
     doc: Tensor
     query_mask: Tensor
@@ -83,11 +81,11 @@ def reading(states: Tensor, batch: Mapping[str, Tensor]) -> Reading:
     """The states of a layer, [rows, pieces, width], by pair."""
     flat = states.flatten(0, 1)
     query, doc = (flat[batch[name].clamp(min=0)] for name in ("query", "doc"))
-    return Reading(first_states(states[:, 0], batch), query, doc, batch["query"] >= 0, batch["doc"] >= 0)
+    return Reading(query, doc, batch["query"] >= 0, batch["doc"] >= 0)
 
 
 def first_states(first: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
-    """Mean of the [CLS] states, [rows, width], over each text's own chunks."""
+    """Mean of the pooled states, [rows, width], over each text's own chunks."""
     real = (batch["parts"] >= 0).unsqueeze(2)
     found = first[batch["parts"].clamp(min=0)].masked_fill(~real, 0.0)
     return found.sum(dim=1) / real.sum(dim=1)

@@ -1,4 +1,4 @@
-"""The cross-encoder: query and text read together, the score from the first position."""
+"""The cross-encoder: query and text read together, the score from one position."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from whyrank.networks.together import JointNetwork
 
 class CrossNetwork(JointNetwork):
     """score = w2 . tanh(W1 h + b1) + b2, where h is the last hidden state of [CLS] in [CLS] query [SEP] text [SEP].
+
+    Over a causal encoder h is the state of the last [SEP], which alone has seen query and text.
 
     Nogueira and Cho, "Passage re-ranking with BERT", arXiv 1901.04085; the hidden layer is BERT's own pooler.
     """
@@ -37,7 +39,7 @@ class CrossNetwork(JointNetwork):
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""
-        first = self.encoder.first(batch, self.max_query + self.max_doc + 3)
+        first = self.encoder.pooled(batch, self.max_query + self.max_doc + 3)
         with torch.autocast(first.device.type, enabled=False):
             inner = torch.tanh(self.inner(self.dropout(first.float())))
             found: Tensor = self.outer(self.dropout(inner))

@@ -1,4 +1,4 @@
-"""The encoder under a network: any BERT-like model that transformers loads, a small random one, or word vectors."""
+"""The encoder under a network: any text model that transformers loads, a small random one, or word vectors."""
 
 from __future__ import annotations
 
@@ -11,22 +11,33 @@ import torch
 from torch import Tensor, nn
 
 from whyrank.core.errors import WhyrankError
+from whyrank.core.positions import positions_of
 from whyrank.core.silence import silent
 from whyrank.networks.first import first_packed, first_padded, is_plain
 
 WORDS = "words"
 _QUIET = {"trust_remote_code": False}
-_NOT_SHAPE = ("architectures", "_name_or_path", "transformers_version", "dtype", "torch_dtype")
+_NOT_SHAPE = (
+    "architectures", "_name_or_path", "transformers_version", "dtype", "torch_dtype", "gradient_checkpointing",
+    "is_encoder_decoder",
+)  # fmt: skip
 
 
 class Encoder(nn.Module):
-    """Hidden states of a transformer for a batch with `ids`, `types` and `mask`."""
+    """Hidden states of a transformer for a batch with `ids`, `types` and `mask`.
+
+    Attributes:
+        causal: whether each position sees only the positions before it, as in decoder-only models.
+    """
 
     def __init__(self, model: Any) -> None:
-        """Wrap a transformers model without a task head."""
+        """Wrap a transformers model without a task head; of an encoder-decoder, the encoder."""
         super().__init__()
-        self.model = model
+        self.model = model.get_encoder() if model.config.is_encoder_decoder else model
         self.typed = getattr(model.config, "type_vocab_size", 0) > 1
+        self.causal = not is_plain(self.model) and _is_causal(self.model)
+        if self.causal:
+            self.model.config.use_cache = False  # keys and values are for models that go on writing
 
     @property
     def width(self) -> int:
@@ -40,18 +51,24 @@ class Encoder(nn.Module):
 
     @property
     def places(self) -> int:
-        """The longest input that the model has positions for."""
-        config = self.model.config
-        offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "mpnet") else 0
-        return int(config.max_position_embeddings) - offset
+        """The longest input that the model has positions for, or declares where its positions are relative."""
+        declared = getattr(self.model.config, "max_position_embeddings", None) or 0
+        return positions_of(self.model) or (int(declared) if declared > 0 else sys.maxsize)
 
     def last(self, batch: Mapping[str, Tensor]) -> Tensor:
         """The last hidden states: [texts, pieces, width]."""
         states: Tensor = self.model(**self._inputs(batch)).last_hidden_state
         return states
 
-    def first(self, batch: Mapping[str, Tensor], longest: int | None = None) -> Tensor:
-        """The last hidden states of the first position: [texts, width], without what that does not need.
+    def pool(self, states: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+        """The states of the position that has seen the whole text: the first, of a causal model the last real one."""
+        if not self.causal:
+            return states[:, 0]
+        last = batch["mask"].cumsum(1).argmax(1)
+        return states.gather(1, last[:, None, None].expand(-1, 1, states.shape[2])).squeeze(1)
+
+    def pooled(self, batch: Mapping[str, Tensor], longest: int | None = None) -> Tensor:
+        """The last hidden states at the position of `pool`: [texts, width], without what that does not need.
 
         A packed batch (see `networks.first`) is read in bf16 where mixed precision is on: the layers' weights are
         turned once, not in every product. `longest` bounds its texts.
@@ -60,7 +77,7 @@ class Encoder(nn.Module):
             return self._packed(batch, longest or self.places)
         if is_plain(self.model):
             return first_padded(self.model, batch["ids"], batch["mask"], batch["types"] if self.typed else None)
-        return self.last(batch)[:, 0]
+        return self.pool(self.last(batch), batch)
 
     def forward(self, batch: Mapping[str, Tensor], longest: int) -> Tensor:
         """The first position of a packed batch, in the number format of the weights."""
@@ -153,15 +170,7 @@ def settings_of(encoder: Encoder) -> dict[str, Any]:
     if isinstance(encoder, WordEncoder):
         return {"model_type": WORDS, "rows": encoder.vectors.num_embeddings, "width": encoder.width}
     found: dict[str, Any] = encoder.model.config.to_diff_dict()
-    dropped = (
-        "architectures",
-        "_name_or_path",
-        "transformers_version",
-        "dtype",
-        "torch_dtype",
-        "gradient_checkpointing",
-    )
-    return {name: value for name, value in found.items() if name not in dropped} | {
+    return {name: value for name, value in found.items() if name not in _NOT_SHAPE} | {
         "model_type": encoder.model.config.model_type
     }
 
@@ -169,12 +178,31 @@ def settings_of(encoder: Encoder) -> dict[str, Any]:
 def _kept(model: Any, layers: Sequence[int] | None) -> Any:
     if layers is None:
         return model
-    stack = model.encoder.layer
+    stack = getattr(getattr(model, "encoder", None), "layer", None)
+    if stack is None:
+        kind = model.config.model_type
+        raise WhyrankError(f"layers: only those of a BERT-like encoder can be chosen, not of {kind}; leave it out")
     if not layers or not all(0 <= i < len(stack) for i in layers):
         raise WhyrankError(f"layers {list(layers)}: the encoder has the layers 0 to {len(stack) - 1}")
     model.encoder.layer = nn.ModuleList(stack[i] for i in layers)
     model.config.num_hidden_layers = len(layers)
     return model
+
+
+def _is_causal(model: Any) -> bool:
+    """Whether the first position does not see the second: then its state is the same whatever stands there."""
+    training = model.training
+    try:
+        rows = len(model.get_input_embeddings().weight)
+        ids = torch.tensor([[rows - 3, rows - 2], [rows - 3, rows - 1]])
+        with torch.no_grad():
+            states = model.eval()(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+    except Exception as error:  # models of other kinds raise errors of all kinds
+        what = f"a model of type {model.config.model_type} does not read texts as others do ({type(error).__name__})"
+        raise WhyrankError(f"encoder: {what}; give a BERT-like, a decoder-only or a T5 model") from None
+    finally:
+        model.train(training)
+    return torch.equal(states[0, 0], states[1, 0])
 
 
 def _without_pooler(model: Any) -> Any:

@@ -23,7 +23,8 @@ class EpicNetwork(VocabularyNetwork):
     phi(v) = sigmoid(c . h_CLS) * max over the text's pieces j of a(w . h_j) * a(E_v . t(h_j) + b_v): the quality of
     the text, the importance of its pieces and what each of them expands to. E are the encoder's word embeddings; t
     and b are those of a masked language model where the encoder comes with one (`transform`), else the identity and
-    0. With `top`, only so many largest values of phi are kept, and the rest are 0. u, w and c have a bias each.
+    0. Over a causal encoder [SEP] stands for [CLS]. With `top`, only so many largest values of phi are kept, and the
+    rest are 0. u, w and c have a bias each.
 
     MacAvaney et al., "Expansion via prediction of importance with contextualization", SIGIR 2020; a() around the
     expansion is what its released code does.
@@ -65,7 +66,7 @@ class EpicNetwork(VocabularyNetwork):
         """The vector phi of each text: [n, vocabulary]."""
         states = self.encoder.last(batch)
         importance = log_softplus(self.doc_importance(self.dropout(states)).squeeze(2).float())
-        quality = torch.sigmoid(self.quality(states[:, 0]).float())
+        quality = torch.sigmoid(self.quality(self.encoder.pool(states, batch)).float())
         found = quality * self.peaks(states, batch["own"], log_softplus, importance)
         return {"weights": found if self.top is None else pruned(found, self.top)}
 

@@ -24,9 +24,9 @@ _POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 class ParmNetwork(JointNetwork):
     """logit = outer(relu(middle(tanh(inner(h))))) with h the last hidden state of [CLS] in [CLS] q [SEP] d [SEP].
 
-    With `head="affine"` it is outer(h) alone, as the paper writes it. The logit is raw: the weight of a pair of terms
-    in a table is its sigmoid. Kim, Rahimi and Allan, "Discovering biases in information retrieval models using
-    relevance thesaurus as global explanation", EMNLP 2024.
+    Over a causal encoder the last [SEP] stands for [CLS]. With `head="affine"` it is outer(h) alone, as the paper
+    writes it. The logit is raw: the weight of a pair of terms in a table is its sigmoid. Kim, Rahimi and Allan,
+    "Discovering biases in information retrieval models using relevance thesaurus as global explanation", EMNLP 2024.
     """
 
     architecture: ClassVar[str] = "parm"
@@ -70,7 +70,7 @@ class ParmNetwork(JointNetwork):
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One raw logit per pair, in single precision."""
-        first = self.encoder.first(batch, self.max_query + self.max_doc + 3)
+        first = self.encoder.pooled(batch, self.max_query + self.max_doc + 3)
         with torch.autocast(first.device.type, enabled=False):
             return self.logits(first.float())
 

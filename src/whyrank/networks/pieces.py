@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,9 +16,9 @@ from whyrank.core.errors import BadInput, MissingExtra
 Ids = npt.NDArray[np.int32]
 CHARACTERS_PER_PIECE = 24  # of a very long text, only so much is tokenised as can matter
 _SPECIAL = {
-    "cls": ("[CLS]", "<s>"),
-    "sep": ("[SEP]", "</s>"),
-    "pad": ("[PAD]", "<pad>"),
+    "cls": ("[CLS]", "<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>", "</s>"),
+    "sep": ("[SEP]", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"),
+    "pad": ("[PAD]", "<pad>", "<|end_of_text|>", "<|endoftext|>", "</s>"),
     "mask": ("[MASK]", "<mask>"),
 }
 _REMEDY = "give a model folder with a tokenizer.json"
@@ -52,8 +52,9 @@ class Pieces:
 
     @cached_property
     def special(self) -> dict[str, int]:
-        """Numbers of the special tokens: cls, sep, pad and mask."""
-        return {name: self._number(spellings) for name, spellings in _SPECIAL.items()}
+        """Numbers of the special tokens: cls, sep, pad and mask, or of what a tokenizer without these has instead."""
+        found = {name: self.numbers(spellings) for name, spellings in _SPECIAL.items()}
+        return _Special(self.path, {name: numbers[0] for name, numbers in found.items() if numbers})
 
     def spell(self, ids: Sequence[int]) -> list[str]:
         """The pieces themselves."""
@@ -64,11 +65,16 @@ class Pieces:
         found = (self._tokenizer.token_to_id(token) for token in tokens)
         return [number for number in found if number is not None]
 
-    def _number(self, spellings: Sequence[str]) -> int:
-        found = self.numbers(spellings)
-        if not found:
-            raise BadInput(self.path, f"the tokenizer has no token {spellings[0]}", "give a BERT-like model")
-        return found[0]
+
+class _Special(dict[str, int]):
+    """Special tokens; an error for one that a tokenizer lacks: [MASK] is needed by some networks only."""
+
+    def __init__(self, path: Path, found: Mapping[str, int]) -> None:
+        super().__init__(found)
+        self._path = path
+
+    def __missing__(self, name: str) -> int:
+        raise BadInput(self._path, f"the tokenizer has no token {_SPECIAL[name][0]}", "give a BERT-like model")
 
 
 def _content(path: Path) -> bytes:

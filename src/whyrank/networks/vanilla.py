@@ -1,4 +1,4 @@
-"""Vanilla BERT: a linear score over the first position, for texts of any length."""
+"""Vanilla BERT: a linear score over [CLS], for texts of any length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class VanillaNetwork(ChunkedNetwork):
     """score = w . h + b, where h is the mean of the last hidden states of [CLS] over the chunks of the text.
 
     Each chunk is read as [CLS] query [SEP] chunk [SEP]; the mean is over the chunks that the text has. `chunks=1`
-    reads the first chunk only (the short form), `chunks=3` up to three (the full form).
+    reads the first chunk only (the short form), `chunks=3` up to three (the full form). Over a causal encoder the
+    last [SEP] stands for [CLS].
 
     MacAvaney et al., "CEDR: contextualized embeddings for document ranking", SIGIR 2019; Boytsov and Kolter,
     "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
@@ -42,7 +43,7 @@ class VanillaNetwork(ChunkedNetwork):
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""
-        first = self.encoder.first(batch)
+        first = self.encoder.pooled(batch)
         with torch.autocast(first.device.type, enabled=False):
             found: Tensor = self.outer(self.dropout(first_states(first.float(), batch)))
             return found.squeeze(1)

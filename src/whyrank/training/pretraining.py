@@ -95,6 +95,9 @@ def pretrain(
     say: Callable[[str], None] = print, folder: Path | None = None,
 ) -> dict[str, float]:  # fmt: skip
     """Train the encoder of a network on texts; a run that was stopped goes on from its checkpoint in `folder`."""
+    if network.encoder.causal:
+        what = f"an encoder of type {network.encoder.model.config.model_type}, which reads from left to right"
+        raise WhyrankError(f"pretraining: hidden pieces are found from both sides, not by {what}; leave it out")
     own = ("collection", "limit")
     chosen = Settings(**{name: value for name, value in settings.items() if name not in own})
     torch.manual_seed(seed_for(seed, "pretraining") % 2**63)

@@ -176,6 +176,8 @@ def _new(settings: Mapping[str, Any]) -> Encoder:
     _check_shape(settings, known)
     try:
         return new_encoder(settings)
+    except WhyrankError:
+        raise
     except Exception as error:  # of whatever kind a model's own checks are
         raise WhyrankError(f"encoder: cannot be made ({' '.join(str(error).split())}); mend its settings") from None
 
