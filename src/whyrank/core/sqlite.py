@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 from whyrank.core.errors import BadInput
@@ -18,8 +19,9 @@ BUSY_SECONDS = 120.0
 class Layout:
     """One kind of file: what it is called, how it is recognised, its tables, and what to do instead of using it.
 
-    `application` marks a file as ours, so that no other program's database is written to; a file of another
-    `version` is refused.
+    `application` marks a file as ours, so that no other program's database is written to. The statements of
+    `upgrade`, which may call `checksum`, turn a file of the version before into one of `version`; any other version
+    is refused.
     """
 
     what: str
@@ -27,6 +29,7 @@ class Layout:
     version: int
     tables: tuple[str, ...]
     elsewhere: str
+    upgrade: tuple[str, ...] = ()
 
     @property
     def remedy(self) -> str:
@@ -53,46 +56,55 @@ class Layout:
             yield
         except sqlite3.ProgrammingError:
             raise
-        except (sqlite3.OperationalError, OSError) as error:
+        except (sqlite3.DatabaseError, OSError) as error:
+            if _tells_of_damage(error):
+                raise BadInput(path, f"not a {self.what}, or damaged ({error})", self.remedy) from error
             remedy = f"see that it can be written and that no other program holds it, or {self.elsewhere}"
             raise BadInput(path, f"the {self.what} cannot be used ({error})", remedy) from error
-        except sqlite3.DatabaseError as error:
-            raise BadInput(path, f"not a {self.what}, or damaged ({error})", self.remedy) from error
 
     def damaged(self, path: Path) -> BadInput:
         """The error for a row that does not make sense."""
         return BadInput(path, f"the {self.what} is damaged", self.remedy)
 
     def _prepare(self, connection: sqlite3.Connection, path: Path) -> None:
+        connection.create_function("checksum", -1, checksum, deterministic=True)
         connection.execute("PRAGMA synchronous = FULL")
-        if self._is_empty(connection, path):
+        found = self._version(connection, path)
+        if not found:
             connection.execute("PRAGMA page_size = 8192")
             _use_wal(connection)
+        if found != self.version:
             with writing(connection):
-                if self._is_empty(connection, path):
-                    self._create(connection)
+                found = self._version(connection, path)  # another process may have been faster
+                for statement in (self.upgrade if found else self.tables) if found != self.version else ():
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {self.application}")
+                connection.execute(f"PRAGMA user_version = {self.version}")
 
-    def _is_empty(self, connection: sqlite3.Connection, path: Path) -> bool:
-        """Whether the file is new; an error when it is not, and not ours either."""
+    def _version(self, connection: sqlite3.Connection, path: Path) -> int:
+        """The version of a file that can be used, 0 when it is new; an error when it is another program's."""
         # one statement, so that a file which another process is making is seen whole or not at all
         found = connection.execute(
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
             " FROM pragma_application_id, pragma_user_version"
         ).fetchone()
         if found == (0, 0, 0):
-            return True
+            return 0
         if found[0] != self.application:
             raise BadInput(path, f"not a {self.what} but another program's database", self.elsewhere)
-        if found[1] != self.version:
+        if found[1] not in (self.version, self.version - bool(self.upgrade)):
             what = f"a {self.what} of version {found[1]}, where {self.version} is needed"
             raise BadInput(path, what, self.remedy)
-        return False
+        return int(found[1])
 
-    def _create(self, connection: sqlite3.Connection) -> None:
-        for statement in self.tables:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {self.application}")
-        connection.execute(f"PRAGMA user_version = {self.version}")
+
+def checksum(*values: object) -> bytes:
+    """Eight bytes (BLAKE2b) that tell whether the values of a row are still those that were written."""
+    found = blake2b(digest_size=8)
+    for value in values:
+        data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "backslashreplace")
+        found.update(b"%d " % len(data) + data)
+    return found.digest()
 
 
 @contextmanager
@@ -106,6 +118,13 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def _tells_of_damage(error: Exception) -> bool:
+    """Whether it is about the content of a file: also a table, a column or a text that sqlite does not understand."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    unclear = not isinstance(error, sqlite3.OperationalError) or code == sqlite3.SQLITE_ERROR
+    return unclear and not isinstance(error, OSError)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -9,24 +9,23 @@ from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from whyrank.core.files import cache_folder
 from whyrank.core.protocols import Flags, Floats, Ints
-from whyrank.core.sqlite import writing
+from whyrank.core.sqlite import checksum, writing
 from whyrank.scoring.blobs import MAX_QUERIES, Blobs, Found, by_query, digest_bytes, fill, merge
 from whyrank.scoring.database import SCORES
 from whyrank.scoring.failures import Failure
 from whyrank.scoring.pairs import Pairs, digest, unique_pairs
 
-_SAVE = """INSERT INTO scores VALUES (?, ?, ?, ?)
-ON CONFLICT (ranker, query) DO UPDATE SET docs = excluded.docs, scores = excluded.scores"""
-_SAVE_FAILURE = "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?, ?)"
-_FAILURES = """SELECT query, doc, reason FROM failures JOIN rankers ON ranker = id
+_SAVE = """INSERT INTO scores VALUES (?, ?, ?, ?, ?) ON CONFLICT (ranker, query)
+DO UPDATE SET docs = excluded.docs, scores = excluded.scores, checksum = excluded.checksum"""
+_SAVE_FAILURE = "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_FAILURES = """SELECT query, doc, reason, checksum FROM failures JOIN rankers ON ranker = id
 WHERE identity = ? ORDER BY query, doc"""
-
 _FAILED = "SELECT query_digest, doc_digest FROM failures JOIN rankers ON ranker = id WHERE identity = ?"
 
 
@@ -34,7 +33,7 @@ class ScoreStore:
     """All scores that were ever computed, in one sqlite file that several processes may use at once.
 
     A pair is keyed by the ranker's identity and by the digests of both texts. The first score that is
-    stored for a pair stays.
+    stored for a pair stays. Each row has a checksum over what it says and over its keys.
     """
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
@@ -67,11 +66,11 @@ class ScoreStore:
         found = Found(np.full(len(pairs.keys), np.nan), np.zeros(len(pairs.keys), np.bool_))
         queries = digest_bytes(pairs.queries.digests)
         with self._lock, SCORES.reporting(self.path):
-            if (ranker := self._ranker(identity)) is None:
+            if self._ranker(identity) is None:
                 return found
             for start in range(0, len(queries), MAX_QUERIES):
                 some = queries[start : start + MAX_QUERIES]
-                stored = self._stored(ranker, some)
+                stored = self._stored(identity, some)
                 fill(found, pairs, {i: stored[query] for i, query in enumerate(some, start) if query in stored})
         return found
 
@@ -81,8 +80,8 @@ class ScoreStore:
         new = by_query(pairs, rows[order], values[order])
         with self._lock, SCORES.reporting(self.path), writing(self._connection):
             ranker = self._add_ranker(identity)
-            self._connection.executemany(_SAVE, self._merged(ranker, new))
-            self._connection.executemany(_SAVE_FAILURE, _failure_rows(ranker, failures))
+            self._connection.executemany(_SAVE, self._merged(ranker, identity, new))
+            self._connection.executemany(_SAVE_FAILURE, _failure_rows(ranker, identity, failures))
 
     def get(self, identity: str, query: str, docs: Iterable[str]) -> dict[str, float]:
         """The known scores of one query's documents, by text."""
@@ -97,7 +96,7 @@ class ScoreStore:
         """The pairs that the ranker raised an exception on, each with the latest reason."""
         with self._lock, SCORES.reporting(self.path):
             rows = self._connection.execute(_FAILURES, (_storable(identity),)).fetchall()
-        return [Failure(_text(query), _text(doc), reason) for query, doc, reason in rows]
+        return [Failure(_text(query), _text(doc), reason) for query, doc, reason in self._sound(identity, rows)]
 
     def failed(self, identity: str, pairs: Pairs, rows: Ints) -> Flags:
         """Which of some pairs the ranker raised an exception on before."""
@@ -120,33 +119,39 @@ class ScoreStore:
         self._connection.execute("INSERT INTO rankers (identity) VALUES (?)", (_storable(identity),))
         return int(self._connection.execute("SELECT last_insert_rowid()").fetchone()[0])
 
-    def _stored(self, ranker: int, queries: Sequence[bytes]) -> dict[bytes, Blobs]:
+    def _stored(self, identity: str, queries: Sequence[bytes]) -> dict[bytes, Blobs]:
         """What is stored of up to `MAX_QUERIES` queries."""
         marks = ",".join("?" * len(queries))
-        asked = f"SELECT query, docs, scores FROM scores WHERE ranker = ? AND query IN ({marks})"
-        rows = self._connection.execute(asked, (ranker, *queries))
-        return {query: self._checked(Blobs(docs, scores)) for query, docs, scores in rows}
-
-    def _checked(self, blobs: Blobs) -> Blobs:
-        if not blobs.fit:
+        asked = f"SELECT query, docs, scores, checksum FROM scores WHERE ranker = ? AND query IN ({marks})"
+        rows = self._connection.execute(asked, (self._ranker(identity), *queries))
+        found = {query: Blobs(docs, scores) for query, docs, scores in self._sound(identity, rows)}
+        if not all(blobs.fit for blobs in found.values()):
             raise SCORES.damaged(self.path)
-        return blobs
+        return found
 
-    def _merged(self, ranker: int, new: dict[bytes, Blobs]) -> list[tuple[int, bytes, bytes, bytes]]:
+    def _sound(self, identity: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """The rows of a ranker without their checksums; an error for one that is not as it was written."""
+        for *values, kept in rows:
+            if kept != checksum(_storable(identity), *values):
+                raise SCORES.damaged(self.path)
+            yield tuple(values)
+
+    def _merged(self, ranker: int, identity: str, new: dict[bytes, Blobs]) -> list[tuple[object, ...]]:
         """The rows to write: new scores together with those that are stored of the same queries."""
-        queries, rows = list(new), []
+        queries, rows, key = list(new), list[tuple[object, ...]](), _storable(identity)
         for start in range(0, len(queries), MAX_QUERIES):
             some = queries[start : start + MAX_QUERIES]
-            old = self._stored(ranker, some)
+            old = self._stored(identity, some)
             merged = ((query, merge(old.get(query), new[query])) for query in some)
-            rows += [(ranker, query, *blobs) for query, blobs in merged if blobs is not None]
+            rows += [(ranker, q, *blobs, checksum(key, q, *blobs)) for q, blobs in merged if blobs is not None]
         return rows
 
 
-def _failure_rows(ranker: int, failures: Iterable[Failure]) -> Iterator[tuple[object, ...]]:
+def _failure_rows(ranker: int, identity: str, failures: Iterable[Failure]) -> Iterator[tuple[object, ...]]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     for query, doc, reason in failures:
-        yield ranker, digest(query), digest(doc), _blob(query), _blob(doc), _storable(reason), now
+        said = (_blob(query), _blob(doc), _storable(reason))
+        yield ranker, digest(query), digest(doc), *said, now, checksum(_storable(identity), *said)
 
 
 def _blob(text: str) -> bytes:

@@ -1,0 +1,137 @@
+"""Flipped bits and cut files: a store gives what was put into it, or one line that names the file."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+
+import numpy as np
+import pytest
+from counting_rankers import Plain, grid, true_score
+
+from whyrank.core.errors import WhyrankError
+from whyrank.rankers.expansions import ExpansionStore
+from whyrank.scoring import Engine, Failure, ScoreStore
+from whyrank.scoring.database import SCORES
+from whyrank.text.annotation import Annotation, Span
+from whyrank.text.annotation_store import AnnotationStore
+
+TRIALS, LOG_TRIALS = 200, 50
+TEXTS = [f"text number {i}" for i in range(60)]
+
+
+def annotation(text: str) -> Annotation:
+    span = (Span(0, 1),)
+    return Annotation(text, (0,), (len(text),), (text[::-1],), ("NOUN",), (True,), span, span, ())
+
+
+class Scores:
+    """A score store of two rankers, with failures."""
+
+    def fill(self, path):
+        store = ScoreStore(path)
+        for ranker in (Plain(), Plain("other")):
+            Engine(store, batch_size=7).score(ranker, *grid(6, 0, 50))
+        store.add(repr(Plain()), *nothing(), [Failure(f"q{i}", "bad", "ValueError: bad") for i in range(20)])
+        return store
+
+    def look(self, path):
+        """What a run gets: nothing but true scores and reasons, whatever it must ask again."""
+        queries, docs, query, doc = rows = grid(6, 0, 50)
+        with ScoreStore(path) as store:
+            found = Engine(store).score(Plain(), *rows)
+            wanted = [true_score(queries[q], docs[d]) for q, d in zip(query, doc, strict=True)]
+            assert found.values.tolist() == wanted
+            assert {(doc, reason) for _, doc, reason in store.failures(repr(Plain()))} <= {("bad", "ValueError: bad")}
+
+
+class Annotations:
+    def fill(self, path):
+        store = AnnotationStore(path)
+        store.add("pipeline", map(annotation, TEXTS))
+        store.add("another", [annotation(text[:7]) for text in TEXTS])
+        return store
+
+    def look(self, path):
+        store = AnnotationStore(path)
+        try:
+            assert all(found == annotation(text) for text, found in store.find("pipeline", TEXTS).items())
+            store.add("pipeline", map(annotation, TEXTS))
+        finally:
+            store.close()
+
+
+class Expansions:
+    def fill(self, path):
+        store = ExpansionStore(path)
+        for text in TEXTS:
+            store.add("maker", text, [text.upper(), text[::-1]])
+        return store
+
+    def look(self, path):
+        store = ExpansionStore(path)
+        try:
+            assert all(found == [text.upper(), text[::-1]] for text, found in store.find("maker", TEXTS).items())
+            store.add("maker", "one more", ["query"])
+        finally:
+            store.close()
+
+
+def nothing():
+    from whyrank.scoring.pairs import unique_pairs
+
+    none = np.zeros(0, np.int32)
+    return unique_pairs([], [], none, none), np.zeros(0, np.int64), np.zeros(0)
+
+
+def damage(path, rng: random.Random) -> None:
+    """Flip one bit, or cut the file somewhere."""
+    content = bytearray(path.read_bytes())
+    if rng.random() < 0.2:
+        del content[rng.randrange(len(content)) :]
+    else:
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", [Scores, Annotations, Expansions])
+@pytest.mark.parametrize("checkpointed", [True, False], ids=["in the file", "in the log"])
+def test_a_flip_or_a_cut_never_changes_what_is_read(tmp_path, kind, checkpointed):
+    whole, log, path = (tmp_path / name for name in ("whole", "whole-wal", "damaged.sqlite"))
+    store = kind().fill(whole)
+    if checkpointed:
+        store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(whole, tmp_path / "copy")
+    shutil.copy(log, tmp_path / "copy-wal")
+    store.close()
+    told: list[str] = []
+    for seed in range(TRIALS if checkpointed else LOG_TRIALS):
+        rng = random.Random(seed)
+        shutil.copy(tmp_path / "copy", path)
+        shutil.copy(tmp_path / "copy-wal", f"{path}-wal")
+        (tmp_path / "damaged.sqlite-shm").unlink(missing_ok=True)
+        damage(path if checkpointed else tmp_path / "damaged.sqlite-wal", rng)
+        try:
+            kind().look(path)
+        except WhyrankError as error:
+            told.append(str(error))
+    assert all(str(path) in line and "\n" not in line for line in told)
+    assert len(told) > TRIALS // 4 or not checkpointed
+
+
+def test_a_store_of_the_version_before_is_taken_over(tmp_path):
+    """Its scores may have cost money."""
+    path = tmp_path / "scores.sqlite"
+    Scores().fill(path).close()
+    older = sqlite3.connect(path)
+    for table in ("scores", "failures"):
+        older.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
+    older.execute(f"PRAGMA user_version = {SCORES.version - 1}")
+    older.commit()
+    older.close()
+    with ScoreStore(path) as store:
+        assert Engine(store).score(Plain(), *grid(6, 0, 50)).reused == 300
+        assert len(store.failures(repr(Plain()))) == 20
+        Engine(store).score(Plain(), *grid(6, 50, 60))
+    Scores().look(path)
