@@ -200,6 +200,14 @@ def test_classes(monkeypatch):
     assert mine["honda+ford+1st+2nd+absent"] == ("honda", "ford", "1st", "2nd")
 
 
+def test_values_of_lists_are_found_in_small_letters_where_the_analyzer_keeps_large_ones():
+    makes = ("Honda", "Ford", "Toyota", "Audi", "Fiat")
+    for spelled in (str, str.lower):
+        table = TermTable.from_triples(["car"] * 5, list(map(spelled, makes)), [0.5] * 5, analyzer="whitespace")
+        [group] = classes_of(table)
+        assert (group.name, set(group.values)) == ("car-makes", set(makes))
+
+
 def test_neighbours_in_vectors_are_a_class():
     words = ["red", "green", "blue", "pink", "grey", "dog", "cat"]
     matrix = np.array([[1, i / 10, 0] for i in range(5)] + [[0, 0, 1], [0, 1, 5]], dtype=np.float32)

@@ -84,6 +84,16 @@ def test_differences(whyrank, files):
     assert ["only", "in", "A", "2"] in lines
 
 
+def test_rounding_is_no_difference(whyrank, tmp_path):
+    for name, weight in (("a", 0.5), ("b", 0.5000001)):
+        TermTable.from_triples(["car", "car"], ["auto", "bus"], [weight, 0.25]).save(tmp_path / f"{name}.arrow")
+    files = tmp_path / "a.arrow", tmp_path / "b.arrow"
+    assert whyrank("tables", "diff", *files)[2] == f"0 of 2 associations differ between {files[0]} and {files[1]}\n"
+    exactly = whyrank("tables", "diff", *files, "--tolerance", "0", "--json")[1]
+    assert json.loads(exactly)["counts"] == {"same": 1, "changed": 1, "only_a": 0, "only_b": 0}
+    assert json.loads(whyrank("tables", "diff", *files, "--json")[1])["changed"] == []
+
+
 def test_differences_as_json_and_files(whyrank, files, tmp_path):
     code, out, err = whyrank("tables", "diff", *files, "--json", "--top", "1", "--out", tmp_path / "d.parquet")
     found = json.loads(out)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 from hashlib import sha256
 from pathlib import Path
@@ -201,3 +203,26 @@ def test_a_temporary_file_without_room_is_one_line_with_its_folder(tmp_path, mon
         temporary_room(", or less"),
     ):
         file.write(b"x")
+
+
+HOLDS = """
+import sys, time
+from whyrank.core.files import replacing
+with replacing(sys.argv[1]):
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    path = tmp_path / "file.txt"
+    with subprocess.Popen([sys.executable, "-c", HOLDS, path], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "writing\n"
+        write_text(path, "old")
+        assert len(list(tmp_path.glob(".file.txt.*.tmp"))) == 1
+        process.kill()
+    assert len(list(tmp_path.glob(".file.txt.*.tmp"))) == 1
+    write_text(tmp_path / "file.txt.other", "of another file")
+    assert len(list(tmp_path.glob(".file.txt.*.tmp"))) == 1
+    write_text(path, "new")
+    assert sorted(os.listdir(tmp_path)) == ["file.txt", "file.txt.other"]

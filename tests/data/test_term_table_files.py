@@ -123,7 +123,7 @@ def test_damage_inside_parquet(tmp_path):
         damaged = bytearray(raw)
         damaged[place] ^= 0x55
         (tmp_path / "d.parquet").write_bytes(damaged)
-        refused(tmp_path / "d.parquet", "cannot be read as a term table")
+        refused(tmp_path / "d.parquet", "does not match its checksum")
 
 
 def test_cut_texts_say_what_is_missing(tmp_path):

@@ -4,6 +4,8 @@ import csv
 import json
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from whyrank.audit.runner import Threshold
 from whyrank.audit.stability import stability
 from whyrank.contrasts import Calibration, Contrasts, Pair
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.data.term_table import TermTable
 from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
 from whyrank.report.record import plain
 from whyrank.scoring import Failure
@@ -283,6 +286,65 @@ def test_a_failing_rename_puts_the_old_result_back(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="gone"):
         write(path, toy_answer(ranker="new"))
     assert files(path) == before
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_result_with_the_page_of_a_table_is_replaced(tmp_path):
+    table = TermTable.from_triples(["car"], ["auto"], [0.5])
+    for ranker in ("old", "new"):
+        path = write(tmp_path / "out", toy_answer(ranker=ranker), table=table)
+    assert (path / "table.html").exists()
+    assert [f.ranker for f in read_findings(path)] == ["new"]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+sys.path[:0] = {folders!r}
+from report_samples import toy_answer
+from whyrank.report import ResultWriter
+rename, seen = Path.rename, []
+
+def dies(self, target):
+    seen.append(rename(self, target))
+    os._exit(9) if len(seen) == {after} else None
+
+Path.rename = dies
+with ResultWriter({path!r}, {{}}) as writer:
+    writer.add(toy_answer(ranker="new"))
+    writer.finish(writer.findings)
+"""
+
+
+def killed_in_the_swap(path: Path, after: int) -> None:
+    """Write a result with a process that ends at once after so many renames."""
+    code = KILLED.format(folders=[str(Path(__file__).parent)], path=str(path), after=after)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+
+
+@pytest.mark.parametrize("name", ["out", "a name of a result that is much longer than forty characters"])
+def test_opening_a_result_puts_back_what_a_killed_process_left_hidden(tmp_path, name):
+    path = write(tmp_path / name, toy_answer(ranker="old"))
+    before = files(path)
+    killed_in_the_swap(path, after=1)
+    assert not path.exists()
+    assert [f.ranker for f in read_findings(path)] == ["old"]
+    assert files(path) == before
+    write(path, toy_answer(ranker="newer"))
+    assert [f.ranker for f in read_findings(path)] == ["newer"]
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_the_next_run_puts_back_what_a_killed_process_left_hidden(tmp_path):
+    path = write(tmp_path / "out", toy_answer(ranker="old"))
+    killed_in_the_swap(path, after=1)
+    with pytest.raises(ValueError, match="stopped"), ResultWriter(path, {}):
+        raise ValueError("stopped")
+    assert os.listdir(tmp_path) == ["out"]
+    assert [f.ranker for f in read_findings(path)] == ["old"]
+    killed_in_the_swap(path, after=2)
+    assert [f.ranker for f in read_findings(path)] == ["new"]
+    write(path, toy_answer(ranker="newer"))
     assert os.listdir(tmp_path) == ["out"]
 
 

@@ -52,6 +52,13 @@ def spelled(analyzer: str, word: str, query: bool) -> str:
     return terms[0] if len(terms) == 1 else word.lower()
 
 
+def doc_term(table: TermTable, value: str) -> str:
+    """A value as a document term of a table: as its analyzer writes it, in small letters where it has only those."""
+    analyzer = str(table.facts.get("analyzer", ""))
+    term = spelled(analyzer, value, False)
+    return term if term in table.doc_numbers else spelled(analyzer, value.lower(), False)
+
+
 @lru_cache(maxsize=8)
 def _made(analyzer: str) -> Analyzer | None:
     """An analyzer, made once: some read a lexicon. None for that of a table from elsewhere."""
@@ -65,6 +72,5 @@ def _weight(table: TermTable, term: str | None, value: str) -> float:
     """NaN without an entry: a pair below the threshold of a table is not known to weigh nothing."""
     if not term:
         return np.nan
-    analyzer = str(table.facts.get("analyzer", ""))
-    asked, found = spelled(analyzer, term, True), spelled(analyzer, value, False)
+    asked, found = spelled(str(table.facts.get("analyzer", "")), term, True), doc_term(table, value)
     return table.weight(asked, found) if table.has(asked, found) else np.nan

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from whyrank.audit.bias_values import LISTS, values_of
-from whyrank.audit.bias_weights import spelled
+from whyrank.audit.bias_weights import doc_term
 from whyrank.audit.discovery_words import Words
 from whyrank.core.protocols import Ints
 from whyrank.data.term_table import TermTable
@@ -65,10 +65,9 @@ def classes_of(
 
 def _listed(table: TermTable, own: str | None) -> Iterator[TermClass]:
     """The built-in lists, and one's own, in the spelling of the table."""
-    analyzer = str(table.facts.get("analyzer", ""))
     lists = {name: LISTS[name] for name in PRESET_OF if name in LISTS} | ({own: values_of(own)} if own else {})
     for name, values in lists.items():
-        numbers = [(table.doc_numbers.get(spelled(analyzer, value, False), -1), value) for value in values]
+        numbers = [(table.doc_numbers.get(doc_term(table, value), -1), value) for value in values]
         yield _made(name, [(number, value) for number, value in numbers if number >= 0])
 
 

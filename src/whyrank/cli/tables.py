@@ -73,6 +73,9 @@ def diff(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="All differences, as .tsv, .parquet or .json.")
     ] = None,
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", metavar="W", help="Weights that differ by at most W are the same.", min=0)
+    ] = 1e-6,
     json_: o.JsonOption = False,
 ) -> None:
     """Compare two tables: which associations only one of them has, and where their weights differ most."""
@@ -83,7 +86,7 @@ def diff(
     if out is not None:
         show_tables.check_changes_file(out)
     one, other = open_table(first, check=True), open_table(second, check=True)
-    found = one.difference(other)
+    found = one.difference(other, tolerance)
     if out is not None:
         show_tables.write_changes(found, out)
     show_tables.changes(found, top, json_)

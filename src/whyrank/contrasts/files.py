@@ -14,6 +14,7 @@ import numpy.typing as npt
 from whyrank.contrasts.contrasts import Categories, Contrasts, Labels, Pair
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import replacing
+from whyrank.data.parquet import read_parquet, write_parquet
 
 _TEXTS = ("query", "docs")
 
@@ -75,10 +76,8 @@ def arrow(column: Labels) -> Any:
 
 
 def _save_parquet(table: Any, path: Path) -> None:
-    import pyarrow.parquet as pq
-
     # Texts repeat in many rows: a dictionary page large enough for all of them keeps the file small.
-    pq.write_table(table, path, compression="zstd", dictionary_pagesize_limit=1 << 28, row_group_size=1 << 22)
+    write_parquet(table, path, dictionary_pagesize_limit=1 << 28, row_group_size=1 << 22)
 
 
 def _save_jsonl(table: Any, path: Path) -> None:
@@ -88,12 +87,8 @@ def _save_jsonl(table: Any, path: Path) -> None:
 
 
 def _read_parquet(path: str | PathLike[str]) -> Any:
-    import pyarrow.parquet as pq
-
-    # a relative path with a colon would be taken for a URI
-    return pq.read_table(
-        Path(path).resolve(), read_dictionary=["query", "query_id", "docs.list.element", "doc_ids.list.element"]
-    )
+    texts = ["query", "query_id", "docs.list.element", "doc_ids.list.element"]
+    return read_parquet(path, "make the file again with 'whyrank contrasts'", read_dictionary=texts)
 
 
 def _read_jsonl(path: str | PathLike[str]) -> Any:

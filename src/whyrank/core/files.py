@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import hashlib
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from whyrank.core.errors import BadInput, nearest
@@ -19,7 +22,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     A link is followed; what is there and no ordinary file (a folder, a device) is left alone.
     """
     target = _target(path)
-    beside = _beside(target, path)
+    sweep(target)
+    beside, handle = held(lambda: _beside(target, path))
     try:
         yield Path(beside)
         _flush(beside)
@@ -31,6 +35,47 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     finally:
         Path(beside).unlink(missing_ok=True)
+        os.close(handle)
+
+
+def held(make: Callable[[], str]) -> tuple[str, int]:
+    """Make a temporary file or folder, and lock it for as long as the returned handle is open.
+
+    What can be locked is left over from a process that ended; `sweep` removes it.
+    """
+    while True:
+        beside = make()
+        with suppress(FileNotFoundError):  # another process swept it before it was locked
+            handle = os.open(beside, os.O_RDONLY)
+            with suppress(OSError):  # a file system without locks, where nothing is swept
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if os.path.exists(beside):
+                return beside, handle
+            os.close(handle)
+
+
+def sweep(target: Path) -> None:
+    """Remove what processes that were killed left beside a file or folder that they wrote."""
+    for left in hidden(target, "tmp"):
+        with suppress(OSError):  # a living process has the lock, or another one sweeps too
+            handle = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            finally:
+                os.close(handle)
+
+
+def hidden_prefix(target: Path) -> str:
+    """How the names of temporary neighbours of a file or folder begin, however long its own name is."""
+    name = target.name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return f".{name}." if len(name) <= 40 else f".{name[:40]}-{digest}."
+
+
+def hidden(target: Path, suffix: str) -> list[Path]:
+    """The temporary neighbours of a file or folder."""
+    return sorted(target.parent.glob(f"{glob.escape(hidden_prefix(target))}????????.{suffix}"))
 
 
 @contextmanager
@@ -69,7 +114,7 @@ def _beside(target: Path, given: str | os.PathLike[str]) -> str:
     """An empty file in the folder of the target, under a hidden name."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
+        handle, beside = tempfile.mkstemp(prefix=hidden_prefix(target), suffix=".tmp", dir=target.parent)
     except OSError as error:
         raise _unwritable(given, error) from None
     os.close(handle)

@@ -6,7 +6,9 @@ A store is a folder with these files (integers little-endian, n documents in the
 - `text_ends`, `id_ends`: int64[n], where each ends
 - `title_sizes`: int32[n], bytes of the text's beginning that are its title
 - `hashes`: int64[n], the 64-bit hashes of the ids, sorted; `order`: int32[n], whose hash each one is
+- `crcs`: uint32[n], the CRC-32 of each text, which every reading of a text verifies
 - `meta.json`: version, number of documents, bytes of the corpus, of `texts` and of `ids`, notes
+- `checksums.json`: the SHA-256 of all of them but `texts`, which opening the store verifies
 
 An id is found by binary search over the hashes and then compared itself, so that equal hashes do no harm.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import zlib
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +27,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from whyrank.core.checksums import damaged
 from whyrank.core.protocols import Codes, Ints
 
 VERSION = 1
@@ -45,6 +49,8 @@ class DiskDocs(Mapping[str, str]):
         self._title_sizes: Codes = _integers(folder, "title_sizes")
         self._hashes: Ints = _integers(folder, "hashes")
         self._order: Codes = _integers(folder, "order")
+        crcs = folder / "crcs"  # older stores have none
+        self._crcs = np.asarray(np.memmap(crcs, "<u4", "r")) if crcs.exists() else None
 
     def __len__(self) -> int:
         """Number of documents."""
@@ -52,7 +58,7 @@ class DiskDocs(Mapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         """Ids in the order of the corpus."""
-        return _pieces(self._ids, self._id_ends)
+        return (doc_id.decode() for doc_id in _pieces(self._ids, self._id_ends))
 
     def __contains__(self, doc_id: object) -> bool:
         """Whether the document is there; its text is not read."""
@@ -101,19 +107,28 @@ class DiskDocs(Mapping[str, str]):
 
     def text_at(self, position: int) -> str:
         """Text of the document at a position."""
-        return _piece(self._texts, self._text_ends, position).decode()
+        return self._text_bytes(position).decode()
 
     def title_at(self, position: int) -> str:
         """Title of the document at a position, or an empty string."""
-        return _piece(self._texts, self._text_ends, position)[: int(self._title_sizes[position])].decode()
+        return self._text_bytes(position)[: int(self._title_sizes[position])].decode()
 
     def texts(self) -> Iterator[str]:
         """All texts, from front to back."""
-        return _pieces(self._texts, self._text_ends)
+        pieces = _pieces(self._texts, self._text_ends)
+        return (self._checked(text, position).decode() for position, text in enumerate(pieces))
 
     def titled(self) -> Ints:
         """Positions of the documents that have a title."""
         return np.flatnonzero(self._title_sizes)
+
+    def _text_bytes(self, position: int) -> bytes:
+        return self._checked(_piece(self._texts, self._text_ends, position), position)
+
+    def _checked(self, text: bytes, position: int) -> bytes:
+        if self._crcs is not None and zlib.crc32(text) != self._crcs[position]:
+            raise damaged(self.folder / "texts", f"remove the folder {self.folder}; the next command makes it again")
+        return text
 
     def _known(self, doc_id: str) -> int:
         position = self.position(doc_id) if isinstance(doc_id, str) else None
@@ -206,9 +221,9 @@ def _piece(data: mmap.mmap | bytes, ends: Ints, position: int) -> bytes:
     return data[start : int(ends[position])]
 
 
-def _pieces(data: mmap.mmap | bytes, ends: Ints) -> Iterator[str]:
+def _pieces(data: mmap.mmap | bytes, ends: Ints) -> Iterator[bytes]:
     before = 0
     for start in range(0, len(ends), _CHUNK):
         bounds = [before, *ends[start : start + _CHUNK].tolist()]
-        yield from (data[a:b].decode() for a, b in pairwise(bounds))
+        yield from (data[a:b] for a, b in pairwise(bounds))
         before = bounds[-1]

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -16,7 +17,8 @@ from typing import Self
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core.checksums import check_listed, list_checksums
+from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import cache_folder
 from whyrank.core.protocols import Ints
 from whyrank.data.disk import VERSION, DiskDocs, hash_of
@@ -30,7 +32,7 @@ class StoreWriter:
     def __init__(self, folder: Path) -> None:
         """Open the files of a new store in an empty folder."""
         self.folder, self._stack = folder, ExitStack()
-        names = ("texts", "ids", "text_ends", "id_ends", "title_sizes", "hashes")
+        names = ("texts", "ids", "text_ends", "id_ends", "title_sizes", "hashes", "crcs")
         files = {name: self._stack.enter_context((folder / name).open("wb")) for name in names}
         self._write = {name: file.write for name, file in files.items()}
         self._documents = self._text_bytes = self._id_bytes = 0
@@ -48,7 +50,9 @@ class StoreWriter:
     def add(self, doc_id: str, text: str, title: str) -> None:
         """Append one document; a title must be a prefix of the text."""
         write = self._write
-        self._text_bytes += write["texts"](text.encode())
+        content = text.encode()
+        self._text_bytes += write["texts"](content)
+        write["crcs"](zlib.crc32(content).to_bytes(4, "little"))
         self._id_bytes += write["ids"](doc_id.encode())
         write["text_ends"](self._text_bytes.to_bytes(8, "little"))
         write["id_ends"](self._id_bytes.to_bytes(8, "little"))
@@ -65,6 +69,7 @@ class StoreWriter:
         hashes.tofile(self.folder / "hashes")
         order.tofile(self.folder / "order")
         self._write_meta(notes, corpus_bytes)
+        list_checksums(self.folder, (file for file in self.folder.iterdir() if file.name != "texts"))
         _settle(self.folder)
         suspects = np.flatnonzero(hashes[1:] == hashes[:-1])
         return _repeated(DiskDocs(self.folder), np.unique(np.r_[order[suspects], order[suspects + 1]]))
@@ -85,8 +90,9 @@ def store_folder(corpus: Path) -> Path:
 def open_store(folder: Path) -> DiskDocs | None:
     """The store in this folder, or None when there is none or it is not whole."""
     try:
+        check_listed(folder, "remove the folder")
         return DiskDocs(folder)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, BadInput):
         return None
 
 

@@ -222,11 +222,11 @@ class TermTable:
 
         return with_self(self, p_self, keep)
 
-    def difference(self, other: TermTable) -> TableDifference:
-        """The entries of both tables side by side."""
+    def difference(self, other: TermTable, tolerance: float = 1e-6) -> TableDifference:
+        """The entries of both tables side by side; weights that differ by at most `tolerance` count as the same."""
         from whyrank.data.term_table_difference import difference
 
-        return difference(self, other)
+        return difference(self, other, tolerance)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table; the name ends in `.parquet`, `.arrow`, `.tsv` or `.tsv.gz`."""

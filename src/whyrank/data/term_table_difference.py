@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from whyrank.core.checks import check_number
 from whyrank.core.protocols import Codes, Flags, Floats, Ints
 from whyrank.data.term_table import TermTable, Weights
 from whyrank.data.term_table_building import entry_keys
+
+TOLERANCE = 1e-6  # above the rounding of weights in single precision
 
 
 class Change(NamedTuple):
@@ -40,6 +43,7 @@ class TableDifference:
         second: the weights of the second table, zero where it has no entry.
         in_first: whether the first table has an entry.
         in_second: whether the second table has one.
+        tolerance: weights that differ by at most this count as the same.
     """
 
     query_terms: Sequence[str]
@@ -50,6 +54,7 @@ class TableDifference:
     second: Weights
     in_first: Flags
     in_second: Flags
+    tolerance: float = TOLERANCE
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -71,8 +76,8 @@ class TableDifference:
 
     @property
     def changed(self) -> Flags:
-        """The pairs that both have, with different weights."""
-        found: Flags = self.in_first & self.in_second & (self.first != self.second)
+        """The pairs that both have, with weights that differ by more than the tolerance."""
+        found: Flags = self.in_first & self.in_second & (np.abs(self.changes) > self.tolerance)
         return found
 
     def largest(self, n: int, among: Flags | None = None) -> list[Change]:
@@ -87,8 +92,9 @@ class TableDifference:
         return Change(self.query_terms[self.rows[i]], self.doc_terms[self.columns[i]], first, second)
 
 
-def difference(first: TermTable, second: TermTable) -> TableDifference:
-    """Join two tables over the pairs of either."""
+def difference(first: TermTable, second: TermTable, tolerance: float = TOLERANCE) -> TableDifference:
+    """Join two tables over the pairs of either; weights that differ by at most `tolerance` count as the same."""
+    check_number("tolerance", tolerance, 0)
     query_terms, rows = _joined(first.query_terms, first.query_numbers, second.query_terms)
     doc_terms, columns = _joined(first.doc_terms, first.doc_numbers, second.doc_terms)
     ours = entry_keys(first.row_numbers(), first.indices, len(doc_terms))
@@ -96,7 +102,7 @@ def difference(first: TermTable, second: TermTable) -> TableDifference:
     keys = _either(ours, theirs)
     held = [_aligned(keys, ours, first.weights), _aligned(keys, theirs, second.weights)]
     q, d = (part.astype(np.int32) for part in np.divmod(keys, max(len(doc_terms), 1)))
-    return TableDifference(query_terms, doc_terms, q, d, held[0][0], held[1][0], held[0][1], held[1][1])
+    return TableDifference(query_terms, doc_terms, q, d, held[0][0], held[1][0], held[0][1], held[1][1], tolerance)
 
 
 def change_columns(found: TableDifference) -> Any:

@@ -15,6 +15,7 @@ from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_checks import check_entries
 
 SUFFIXES = (".parquet", ".arrow", ".tsv", ".tsv.gz")
+AGAIN = "copy the table again, or make it again"
 
 
 def write_table(table: TermTable, path: str | PathLike[str]) -> None:

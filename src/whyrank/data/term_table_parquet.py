@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from whyrank.core.checksums import check_seal
 from whyrank.core.errors import WhyrankError
+from whyrank.data import parquet
 from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_columns import COLUMNS, Stored, check_columns, columns_of, lists_of, parts_of, table_of
-from whyrank.data.term_table_files import facts_text
+from whyrank.data.term_table_files import AGAIN, facts_text
 from whyrank.data.terms import arrow_terms
 
 _FACTS, _VOCABULARIES = b"whyrank.term_table", b"whyrank.vocabularies"
@@ -20,26 +22,16 @@ _TERMS = list(COLUMNS[:2])
 
 def write_parquet(table: TermTable, path: Path) -> None:
     """Write a table as Parquet, with checksums."""
-    import pyarrow.parquet as pq
-
-    columns = columns_of(table)
-    with pq.ParquetWriter(
-        path,
-        columns.schema,
-        compression="zstd",
-        use_dictionary=_TERMS,
-        dictionary_pagesize_limit=_LARGE,
-        store_schema=False,
-        write_page_checksum=True,
-    ) as writer:
-        writer.write_table(columns, row_group_size=1 << 24)
-        writer.add_key_value_metadata({_FACTS: facts_text(table.facts), _VOCABULARIES: _packed(table)})
+    told = {_FACTS: facts_text(table.facts), _VOCABULARIES: _packed(table)}
+    options = {"use_dictionary": _TERMS, "dictionary_pagesize_limit": _LARGE, "store_schema": False}
+    parquet.write_parquet(columns_of(table), path, told, row_group_size=1 << 24, **options)
 
 
 def read_parquet(path: Path) -> TermTable:
     """Read a table from Parquet; files of other tools need the three columns alone."""
     import pyarrow.parquet as pq
 
+    check_seal(path, AGAIN)
     path = path.resolve()  # a relative path with a colon would be taken for a URI
     with pq.ParquetFile(path, thrift_string_size_limit=_LARGE) as file:
         about = file.metadata
@@ -71,7 +63,9 @@ def _stored(metadata: dict[bytes, bytes]) -> Stored:
         return Stored()
     try:
         with pa.ipc.open_stream(base64.b64decode(metadata[_VOCABULARIES])) as reader:
-            parts: dict[str, Any] = parts_of(reader.read_next_batch())
+            batch = reader.read_next_batch()
+        batch.validate(full=True)  # damaged offsets of terms would end the process
+        parts: dict[str, Any] = parts_of(batch)
         facts = json.loads(metadata[_FACTS])
         return Stored(parts["query_terms"], parts["doc_terms"], parts["counts"], facts)
     except (ValueError, KeyError, OSError) as error:

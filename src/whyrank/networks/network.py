@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from whyrank.core.checksums import check_listed, list_checksums
 from whyrank.core.errors import BadInput
 from whyrank.networks import networks
 from whyrank.networks.batches import Arrays, tensors
@@ -20,6 +21,7 @@ from whyrank.networks.words import open_pieces
 
 KIND = "whyrank network"
 CONFIG, WEIGHTS, TOKENS = "config.json", "model.safetensors", "tokenizer.json"
+_AGAIN = "train or copy the network again"
 
 
 class Network(nn.Module):
@@ -115,6 +117,7 @@ def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> 
     config = {"kind": KIND, "architecture": network.architecture, "settings": network.settings}
     config |= {"encoder": settings_of(network.encoder), **facts}
     (place / CONFIG).write_text(json.dumps(config, indent=2) + "\n")
+    list_checksums(place, (place / name for name in (CONFIG, WEIGHTS, TOKENS)))
 
 
 def load(folder: str | Path) -> Network:
@@ -123,6 +126,7 @@ def load(folder: str | Path) -> Network:
     from safetensors.torch import load_file
 
     place = Path(folder)
+    check_listed(place, _AGAIN)
     config, pieces = read_config(place), open_pieces(place)
     try:
         network = make(config["architecture"], new_encoder(config["encoder"]), pieces, **config["settings"])
@@ -130,7 +134,7 @@ def load(folder: str | Path) -> Network:
     except (OSError, RuntimeError, SafetensorError, KeyError, TypeError, ValueError) as error:
         reason = (str(error).splitlines() or [""])[0]
         what = f"holds no whole network ({type(error).__name__}: {reason})"
-        raise BadInput(place, what, "train or copy the network again") from None
+        raise BadInput(place, what, _AGAIN) from None
     return network.eval()
 
 

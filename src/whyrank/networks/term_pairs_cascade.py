@@ -10,7 +10,6 @@ so large that scoring all pairs takes less, all are scored, and there is nothing
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from whyrank.core.checksums import check_seal, read_sealed_json, sealed_file, sealed_json
 from whyrank.core.errors import BadInput
-from whyrank.core.files import replacing, write_text
+from whyrank.core.files import write_text
 from whyrank.core.protocols import Codes, Flags
 from whyrank.core.seeds import generator
 from whyrank.networks.term_pairs_certifying import Terms, certify, told
@@ -53,6 +53,7 @@ _LOWER = 0.5  # by how much a cut that missed too much is lowered at least
 _LOWEST = -1e30  # a cut below all scores
 _SHARE = 0.02  # of the pairs, proposed where the sample has none that belongs
 _SAMPLES = 4  # that a cascade draws at least: two for the student, for the cut, for the certificate
+_ANEW = "remove it to start anew"
 _WIDE = 256  # queries whose proposals are listed at a time
 
 
@@ -107,7 +108,7 @@ def run_cascade(task: Task, scorer: PairScorer, results: Results, how: How, say:
 def _forget_another(results: Results) -> None:
     """Remove the student and the cuts of another network or task, which was stopped before its first block."""
     try:
-        theirs = json.loads((results.folder / STATE).read_text(encoding="utf-8"))["identity"]
+        theirs = read_sealed_json(results.folder / STATE, _ANEW)["identity"]
     except BROKEN:
         return
     for name in (VECTORS, STATE) if theirs != results.identity else ():
@@ -192,7 +193,7 @@ def _begins_with_all(run: _Run) -> bool:
 
 def _says_all(file: Path) -> bool:
     try:
-        return bool(json.loads(file.read_text(encoding="utf-8"))["all"])
+        return bool(read_sealed_json(file, _ANEW)["all"])
     except BROKEN:
         return False
 
@@ -230,7 +231,7 @@ def _begun(run: _Run) -> tuple[Student, list[float]]:
     run.results.clear()
     states = [term_states(scorer.network, side.sequences, scorer.device) for side in (task.queries, task.docs)]
     made = train_student((states[0], states[1]), run.exact, task.settings.threshold, run.sample, task.settings.seed)
-    with replacing(file) as beside, open(beside, "wb") as out:
+    with sealed_file(file) as out:
         np.savez(out, allow_pickle=False, **{name: part.cpu().numpy() for name, part in made._asdict().items()})
     _note(run.results, [])
     run.exact.forget()
@@ -241,17 +242,18 @@ def _begun(run: _Run) -> tuple[Student, list[float]]:
 
 def _kept(folder: Path, device: str) -> tuple[Student, list[float]]:
     try:
+        check_seal(folder / VECTORS, _ANEW)
         with np.load(folder / VECTORS, allow_pickle=False) as held:
             student = Student(*(torch.from_numpy(held[name]).to(device) for name in Student._fields))
-        return student, [float(cut) for cut in json.loads((folder / STATE).read_text())["cuts"]]
+        return student, [float(cut) for cut in read_sealed_json(folder / STATE, _ANEW)["cuts"]]
     except BROKEN as error:
         what = f"holds a cascade that cannot go on ({type(error).__name__}: {error})"
-        raise BadInput(folder, what, "remove it to start anew") from None
+        raise BadInput(folder, what, _ANEW) from None
 
 
 def _note(results: Results, cuts: list[float], whole: bool = False) -> None:
     state = {"cuts": cuts, "all": whole, "identity": results.identity}
-    write_text(results.folder / STATE, json.dumps(state) + "\n")
+    write_text(results.folder / STATE, sealed_json(state))
 
 
 def _pilot(run: _Run, student: Student) -> tuple[Any, Flags] | None:

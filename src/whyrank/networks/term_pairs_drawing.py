@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.files import replacing
+from whyrank.core.checksums import check_seal, sealed_file
+from whyrank.core.errors import BadInput
 from whyrank.core.progress import Progress
 from whyrank.networks.term_pairs_results import Results
 from whyrank.networks.term_pairs_running import STORED, Clock
@@ -50,7 +51,7 @@ class Drawn:
             parts.extend(self._rest(query[first:], doc[first:]))
         finally:
             found = np.concatenate(parts)
-            with replacing(file) as beside, open(beside, "wb") as out:
+            with sealed_file(file) as out:
                 np.save(out, found, allow_pickle=False)
         return found
 
@@ -77,7 +78,8 @@ class Drawn:
 
 def _kept(file: Path) -> Any:
     try:
+        check_seal(file, "score the sample again")
         found = np.load(file, allow_pickle=False)
         return np.asarray(found, np.float32).reshape(-1)
-    except BROKEN:
+    except (BadInput, *BROKEN):  # these pairs are scored again
         return np.empty(0, np.float32)

@@ -6,7 +6,6 @@ blocks are packed into few files that no transfer minds. Of a query that is in t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whyrank.core.checksums import check_seal, read_sealed_json, sealed_file, sealed_json
 from whyrank.core.errors import BadInput
-from whyrank.core.files import replacing, write_text
+from whyrank.core.files import write_text
 from whyrank.core.protocols import Codes, Ints
 from whyrank.networks.term_pairs_task import BROKEN
 
@@ -142,29 +142,29 @@ class Results:
     def finished(self) -> bool:
         """Whether all of it is scored, so that there is a log."""
         try:
-            return bool(json.loads((self.folder / LOG).read_text(encoding="utf-8"))["identity"] == self.identity)
-        except (OSError, ValueError, KeyError, TypeError):
+            return bool(read_sealed_json(self.folder / LOG, _AGAIN)["identity"] == self.identity)
+        except (OSError, ValueError, KeyError, TypeError, BadInput):
             return False
 
     @property
     def seconds(self) -> float:
         """How long the parts of an unfinished run took so far; another run's do not count."""
         try:
-            told = json.loads((self.folder / SPENT).read_text(encoding="utf-8"))
+            told = read_sealed_json(self.folder / SPENT, _AGAIN)
             return max(0.0, float(told["seconds"])) if told.get("identity", self.identity) == self.identity else 0.0
-        except (*BROKEN, AttributeError):
+        except (*BROKEN, AttributeError, BadInput):
             return 0.0
 
     def spend(self, seconds: float) -> None:
         """Note how long an unfinished run took so far, where it has left anything to go on with."""
         if any(self.folder.iterdir()):
             told = {"seconds": round(seconds, 2), "identity": self.identity}
-            write_text(self.folder / SPENT, json.dumps(told) + "\n")
+            write_text(self.folder / SPENT, sealed_json(told))
 
     def log(self, facts: dict[str, Any]) -> None:
         """Note how the results came about."""
         content = {"identity": self.identity, **self._about, **facts}
-        write_text(self.folder / LOG, json.dumps(content, indent=2) + "\n")
+        write_text(self.folder / LOG, sealed_json(content, indent=2))
         (self.folder / SPENT).unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
@@ -172,7 +172,7 @@ class Results:
 
     def _write(self, name: str, part: Part) -> Path:
         arrays = part._asdict() | {"docs": _steps(part), "identity": np.array(self.identity)}
-        with replacing(self.folder / name) as beside, open(beside, "wb") as file:
+        with sealed_file(self.folder / name) as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
         return self.folder / name
 
@@ -180,7 +180,7 @@ class Results:
 def read_log(folder: Path) -> dict[str, Any]:
     """How the results in a folder came about; an error where they are not whole."""
     try:
-        found: dict[str, Any] = json.loads((folder / LOG).read_text(encoding="utf-8"))
+        found: dict[str, Any] = read_sealed_json(folder / LOG, _AGAIN)
     except (OSError, ValueError) as error:
         more = "run `python -m whyrank.networks.term_pairs FOLDER` to its end first"
         raise BadInput(folder, f"holds no finished results ({error})", more) from None
@@ -243,6 +243,7 @@ def _starts(sizes: Ints) -> Ints:
 
 def _read(file: Path) -> Part:
     try:
+        check_seal(file, _AGAIN)
         with np.load(file, allow_pickle=False) as held:
             found = {name: held[name] for name in Part._fields}
         if not found["sizes"].sum() == len(found["docs"]) == len(found["weights"]):
@@ -255,6 +256,7 @@ def _read(file: Path) -> Part:
 
 def _identity(file: Path) -> str:
     try:
+        check_seal(file, _AGAIN)
         with np.load(file, allow_pickle=False) as held:
             return str(held["identity"])
     except BROKEN as error:

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from whyrank.core.checks import check_number, check_whole
+from whyrank.core.checksums import check_seal, read_sealed_json, sealed_file, sealed_json
 from whyrank.core.errors import BadInput, UnknownName
-from whyrank.core.files import replacing, write_text
+from whyrank.core.files import write_text
 from whyrank.networks.network import digest
 from whyrank.networks.term_pairs_terms import Distinct, Sequences
 
@@ -109,9 +110,9 @@ def save_task(folder: Path, task: Task) -> None:
     """Write a task; the settings come last, so that a folder with them is whole."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TASK).unlink(missing_ok=True)
-    with replacing(folder / TERMS) as beside, open(beside, "wb") as file:
+    with sealed_file(folder / TERMS) as file:
         np.savez_compressed(file, allow_pickle=False, **_arrays(task))
-    write_text(folder / TASK, json.dumps(asdict(task.settings), indent=2) + "\n")
+    write_text(folder / TASK, sealed_json(asdict(task.settings), indent=2))
 
 
 def load_task(folder: Path) -> Task:
@@ -119,7 +120,8 @@ def load_task(folder: Path) -> Task:
     if not (folder / TASK).exists():
         raise BadInput(folder, "is no prepared folder, or not a whole one", _REMEDY)
     try:
-        settings = json.loads((folder / TASK).read_text(encoding="utf-8"))
+        settings = read_sealed_json(folder / TASK, _REMEDY)
+        check_seal(folder / TERMS, _REMEDY)
         with np.load(folder / TERMS, allow_pickle=False) as file:
             queries, docs = (_side(file, name) for name in ("query", "doc"))
         made = Settings(**settings | {"audited": tuple(settings["audited"])}).checked()

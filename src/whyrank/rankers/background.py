@@ -9,7 +9,6 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing
 from whyrank.core.progress import Progress
 from whyrank.core.protocols import Ints
+from whyrank.data.parquet import read_parquet, write_parquet
 from whyrank.text import Analyzer, Tokens
 
 _CHUNK = 10_000
@@ -89,12 +89,11 @@ class Background:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the statistics as Parquet: term, df, cf, and the totals as metadata."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         facts = {"analyzer": self.analyzer, "n_docs": str(self.n_docs), "n_tokens": str(self.n_tokens)}
         table = pa.table({"term": pa.array(self.terms, pa.string()), "df": self.df, "cf": self.cf})
         with replacing(path) as beside:
-            pq.write_table(table.replace_schema_metadata({"whyrank.statistics": json.dumps(facts)}), beside)
+            write_parquet(table.replace_schema_metadata({"whyrank.statistics": json.dumps(facts)}), beside)
 
     @classmethod
     def load(cls, path: str | PathLike[str], analyzer: Analyzer | None = None) -> Background:
@@ -129,11 +128,10 @@ def _padded_sum(a: Ints, b: Ints) -> Ints:
 
 def _read(path: str | PathLike[str]) -> tuple[Any, dict[str, str]]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     remedy = "make one with 'whyrank stats --out FILE'"
     try:
-        table = pq.read_table(Path(path).resolve())  # a relative path with a colon would be taken for a URI
+        table = read_parquet(path, remedy)
     except (OSError, pa.ArrowException) as error:
         raise BadInput(path, f"not a statistics file ({error})", remedy) from None
     facts = (table.schema.metadata or {}).get(b"whyrank.statistics")

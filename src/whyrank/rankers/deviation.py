@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whyrank.core.checksums import read_sealed_json, sealed_json
 from whyrank.core.errors import WhyrankError
 from whyrank.core.files import cache_folder, write_text
 from whyrank.core.protocols import Codes, Floats
@@ -119,7 +119,7 @@ def mean_tau(query: Codes, found: Floats, expected: Floats) -> float | None:
 def remember(identity: str, deviation: Deviation) -> None:
     """Keep a deviation for runs in which all scores come from the store."""
     try:
-        write_text(_file(identity), json.dumps(deviation._asdict()) + "\n")
+        write_text(_file(identity), sealed_json(deviation._asdict()))
     except (OSError, WhyrankError) as error:
         log.info("the deviation is not kept: %s", error)
 
@@ -127,8 +127,8 @@ def remember(identity: str, deviation: Deviation) -> None:
 def recalled(identity: str) -> Deviation | None:
     """The deviation that was measured last for a ranker of this identity."""
     try:
-        return Deviation(**json.loads(_file(identity).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return Deviation(**read_sealed_json(_file(identity), "remove it"))
+    except (OSError, ValueError, TypeError, WhyrankError):
         return None
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from whyrank.core.checks import check_number
+from whyrank.core.checksums import KEY, read_sealed_json, sealed_json
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import write_text
 from whyrank.core.protocols import Ranker
@@ -23,7 +23,7 @@ def write_weights(
 ) -> None:
     """Write weights for the given parts, and how they came about."""
     found = {"kind": KIND, "of": list(of), "normalise": normalise, "weights": list(weights), **facts}
-    write_text(path, json.dumps(found, indent=1) + "\n")
+    write_text(path, sealed_json(found, indent=1))
 
 
 def contents_of(rankers: Sequence[Ranker]) -> list[list[str]]:
@@ -71,7 +71,9 @@ def _check_contents(path: str, of: Sequence[str], then: Any, now: Sequence[list[
 
 def _content(path: str) -> dict[str, Any]:
     try:
-        found = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        found = read_sealed_json(
+            Path(path).expanduser(), f"fit the weights again; if you edited it, remove its {KEY!r}"
+        )
     except OSError as error:
         raise BadInput(path, f"cannot be read ({error.strerror or error})", _REMEDY) from None
     except ValueError as error:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from whyrank.core.checksums import EMPTY, KEY, check_seal, sealed_text
 from whyrank.core.errors import BadInput
 from whyrank.core.files import file_digest
 from whyrank.core.protocols import Codes, Floats
@@ -61,6 +62,7 @@ class Trees:
 
 def read_trees(path: str | PathLike[str]) -> Trees:
     """Read a model; all that evaluation relies on is checked."""
+    check_seal(path, _REMEDY)
     try:
         text = Path(path).read_text(encoding="utf-8")
         header, trees = _split(text)
@@ -75,7 +77,7 @@ def with_facts(model: str, facts: Mapping[str, Any]) -> str:
     """The text of a model with facts noted in its header, where LightGBM leaves them alone."""
     first, _, rest = model.partition("\n")
     noted = json.dumps(facts).replace("=", "\\u003d")  # LightGBM reads KEY=VALUE with one sign of equality only
-    return f"{first}\n{FACTS}={noted}\n{rest}"
+    return sealed_text(f"{first}\n{FACTS}={noted}\n{KEY}={EMPTY}\n{rest}")
 
 
 def _split(text: str) -> tuple[dict[str, str], list[dict[str, str]]]:

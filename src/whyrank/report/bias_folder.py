@@ -8,7 +8,6 @@ report.html                            all of it in one file
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from whyrank.audit.bias_result import BiasResult
+from whyrank.core.checksums import read_sealed_json, sealed_json
 from whyrank.core.errors import BadInput
 from whyrank.core.files import write_text
 from whyrank.report.arrow import csv_of, encodable
@@ -43,7 +43,7 @@ def write_bias(path: str, results: Sequence[BiasResult], settings: Mapping[str, 
 def write_figures(folder: Path, results: Sequence[BiasResult], settings: Mapping[str, Any], alpha: float) -> None:
     """Write all but the page."""
     record = {"settings": dict(settings), "results": [result.as_dict() for result in results]}
-    write_text(folder / JSON, json.dumps(record, indent=1) + "\n")
+    write_text(folder / JSON, sealed_json(record, indent=1))
     for kind in ("values", "pairs", "correlations"):
         write_text(folder / f"{kind}.csv", _csv(results, kind))
     for study, found in by_study([result for result in results if result.values]).items():
@@ -58,7 +58,7 @@ def read_bias_results(path: str | os.PathLike[str]) -> list[BiasResult]:
         remedy = "give a folder that `whyrank bias --out` wrote, or an audit that asked bias studies"
         raise BadInput(path, f"has no {JSON}", remedy)
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
+        record = read_sealed_json(file, "ask the studies again")
         return [BiasResult.from_dict(row) for row in record["results"]]
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(file, f"does not hold results of bias studies ({error})", "ask the studies again") from None

@@ -15,7 +15,6 @@ overlap.csv, .svg       effectiveness by overlap with the relevant document, whe
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -25,7 +24,6 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
 
 from whyrank.audit.bias_result import BiasResult
 from whyrank.audit.overlap import OverlapRow
@@ -34,8 +32,10 @@ from whyrank.audit.stability import Spread
 from whyrank.audit.sweep import SweepPoint
 from whyrank.contrasts import Contrasts
 from whyrank.contrasts.finding import Finding
+from whyrank.core.checksums import read_sealed_json
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError, suggestion
 from whyrank.core.protocols import Codes, Study
+from whyrank.data.parquet import read_parquet, write_parquet
 from whyrank.data.term_table import TermTable
 from whyrank.report import record as records
 from whyrank.report.arrow import (
@@ -56,15 +56,15 @@ from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
 from whyrank.report.overlap_drawing import overlap_svg
 from whyrank.report.slugs import slug
-from whyrank.report.swap import is_result_folder, place_for, swapped
+from whyrank.report.swap import TABLE_PAGE, is_result_folder, place_for, restored, swapped
 from whyrank.report.sweep_file import sweep_svg
 from whyrank.report.table_page import write_page
 from whyrank.report.tables import to_latex, to_markdown
 
 FORMATS = ("markdown", "latex", "csv")
-TABLE_PAGE = "table.html"
 FAILURES_KEPT = 100
 _REMEDY = "give a folder that `whyrank audit --out` wrote"
+_AGAIN = "run the audit again"
 
 
 class ResultWriter:
@@ -109,7 +109,7 @@ class ResultWriter:
         table = scores_table(answer.contrasts, answer.reading, *self._index(answer.contrasts))
         facts = {"study": answer.name, "call": answer.study.id, "ranker": answer.ranker}
         facts |= {"fingerprint": answer.contrasts.fingerprint}
-        _write(with_metadata(table, facts), _scores_file(self._folder, *key))
+        write_parquet(with_metadata(table, facts), _scores_file(self._folder, *key))
         self._examples[key] = choose(answer.contrasts, answer.reading)
         self._studies.setdefault(answer.name, answer.study)
         self.findings.extend(answer.findings)
@@ -132,8 +132,8 @@ class ResultWriter:
         """
         failures = {"count": len(self._failed), "first": self._failures}
         record = records.record_of(self.settings, self._studies, thresholds or {}, failures, notes)
-        _write(findings_table(findings), self._folder / "findings.parquet")
-        _write(texts_table(list(self._texts)), self._folder / "texts.parquet")
+        write_parquet(findings_table(findings), self._folder / "findings.parquet")
+        write_parquet(texts_table(list(self._texts)), self._folder / "texts.parquet")
         self._write_text("findings.csv", csv_of(findings_table(findings)))
         self._write_text("settings.json", records.to_text(record))
         if table is not None:
@@ -210,7 +210,7 @@ def read_findings(path: str | os.PathLike[str]) -> list[Finding]:
 
 def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The record of a result folder: settings, studies, thresholds, failures, notes, versions, date."""
-    found: dict[str, Any] = json.loads((_folder(path) / "settings.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = read_sealed_json(_folder(path) / "settings.json", _AGAIN)
     return found
 
 
@@ -240,20 +240,16 @@ def _scores_file(folder: Path, study: str, ranker: str) -> Path:
 
 
 def _folder(path: str | os.PathLike[str]) -> Path:
-    if not Path(path).is_dir():
+    if not restored(path).is_dir():
         raise BadInput(path, "is not a folder", _REMEDY)
     if not is_result_folder(Path(path)):
         raise BadInput(path, "is not a result folder of whyrank: its settings.json is missing or not ours", _REMEDY)
     return Path(path)
 
 
-def _write(table: Any, path: Path) -> None:
-    parquet.write_table(table, path, compression="zstd")
-
-
 def _read(path: Path) -> Any:
     try:
-        return parquet.read_table(path.resolve())  # a relative path with a colon would be taken for a URI
+        return read_parquet(path, _AGAIN)
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
-        raise BadInput(path, f"cannot be read ({reason})", "run the audit again") from None
+        raise BadInput(path, f"cannot be read ({reason})", _AGAIN) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import whyrank
 from whyrank.audit.runner import Threshold, is_exact
+from whyrank.core.checksums import sealed_json
 from whyrank.core.protocols import Study
 from whyrank.scoring.failures import Failure, one_line
 
@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
 
 def to_text(record: Mapping[str, Any]) -> str:
     """The record as JSON, in characters that any encoding can hold."""
-    return json.dumps(plain(record), indent=2, allow_nan=False) + "\n"
+    return sealed_json(plain(record), indent=2, allow_nan=False)
 
 
 def _study(name: str, study: Study) -> dict[str, Any]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.files import held, hidden, hidden_prefix, sweep
 from whyrank.report.record import KIND
 
 
 def place_for(path: str | os.PathLike[str]) -> Path:
     """The real path of a result folder; an error unless it is free or holds an older result."""
-    target = Path(os.path.realpath(path))
+    target = restored(path)
     here = Path(os.path.realpath("."))
     if target == here or target in here.parents:
         raise WhyrankError(
@@ -29,23 +31,49 @@ def place_for(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def restored(path: str | os.PathLike[str]) -> Path:
+    """The real path of a result folder; an older result that a killed process left hidden is put back first."""
+    target = Path(os.path.realpath(path))
+    if not target.exists() and (left := hidden(target, "old")):
+        with _alone(target.parent), suppress(OSError):
+            old = next((each for each in left if is_result_folder(each)), None)
+            if old is not None and not target.exists():
+                old.rename(target)
+    return target
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process exchanges results in a folder."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 @contextmanager
 def swapped(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give an empty folder beside `path`; it takes the place of `path` only when the block succeeds."""
     target = place_for(path)
-    beside = _beside(target, path)
+    sweep(target)
+    made, handle = held(lambda: _beside(target, path))
+    beside = Path(made)
     try:
         yield beside
         _open_to_others(beside)
         _exchange(beside, place_for(path))
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+        os.close(handle)
 
 
-def _beside(target: Path, given: str | os.PathLike[str]) -> Path:
+def _beside(target: Path, given: str | os.PathLike[str]) -> str:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent))
+        return tempfile.mkdtemp(prefix=hidden_prefix(target), suffix=".tmp", dir=target.parent)
     except OSError as error:
         raise BadInput(given, f"cannot be written ({error.strerror or error})", "choose another place") from None
 
@@ -60,7 +88,10 @@ def is_result_folder(path: Path) -> bool:
 
 
 _RESULT = ("settings.json", "findings.parquet", "findings.csv", "texts.parquet", "report.html", "scores", "tables")
-_OURS = frozenset((*_RESULT, "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg", "bias"))
+TABLE_PAGE = "table.html"
+_OURS = frozenset(
+    (*_RESULT, "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg", "bias", TABLE_PAGE)
+)
 
 
 def _check_ours(target: Path, shown: Path) -> None:
@@ -83,15 +114,15 @@ def _open_to_others(folder: Path) -> None:
 
 
 def _exchange(new: Path, target: Path) -> None:
-    if not target.exists():
-        new.rename(target)
-        return
-    old = new.with_suffix(".old")
-    try:
-        target.rename(old)
-        new.rename(target)
-    except BaseException:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    with _alone(target.parent):
+        old = new.with_suffix(".old")
+        try:
+            if target.exists():
+                target.rename(old)
+            new.rename(target)
+        except BaseException:
+            if old.exists() and not target.exists():
+                old.rename(target)
+            raise
+        for each in hidden(target, "old"):
+            shutil.rmtree(each, ignore_errors=True)

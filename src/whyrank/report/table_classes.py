@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank.audit.bias_values import LISTS
-from whyrank.audit.bias_weights import spelled
+from whyrank.audit.bias_weights import doc_term
 from whyrank.audit.discovery_classes import PATTERNS
 from whyrank.core.protocols import Codes
 from whyrank.data.term_table import TermTable
@@ -43,10 +43,9 @@ def _lists() -> Mapping[str, tuple[str, ...]]:
 
 def _kinds(table: TermTable) -> list[str]:
     """The class of each document term."""
-    analyzer = str(table.facts.get("analyzer", ""))
     listed: dict[str, str] = {}
     for name, values in _lists().items():
-        listed |= {spelled(analyzer, value, False): name for value in values if value}
+        listed |= {doc_term(table, value): name for value in values if value}
     patterns = {name: re.compile(pattern).fullmatch for name, pattern in PATTERNS.items()}
     return [_kind(term, listed, patterns) for term in table.doc_terms]
 

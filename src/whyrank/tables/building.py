@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from whyrank.core.checksums import list_checksums
 from whyrank.core.errors import BadInput
 from whyrank.core.files import check_place, replacing
 from whyrank.data import Collection, open_collection
@@ -292,6 +293,7 @@ def _copy(source: Path, place: Path, bits: int) -> None:
     if bits == 32:
         for name in (CONFIG, WEIGHTS, TOKENS):
             shutil.copyfile(source / name, place / name)
+        list_checksums(place, (place / name for name in (CONFIG, WEIGHTS, TOKENS)))
         return
     save(open_parm(source), place, bits, **told_by(source))
 

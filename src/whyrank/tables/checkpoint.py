@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from whyrank.core.checksums import EMPTY, KEY, check_seal, seal
 from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing
 from whyrank.core.protocols import Flags, Floats
@@ -48,16 +49,19 @@ def fingerprint(bitext: Bitext, use: Flags, null: bool, precision: type[np.float
 def save_checkpoint(path: Path, key: str, state: State, totals: Floats, shelf: Shelf) -> None:
     """Write the state; the old checkpoint stays until the new one is whole."""
     with replacing(path) as beside, open(beside, "wb") as file:
-        file.write(json.dumps({"magic": _MAGIC, "key": key, **asdict(state)}).encode() + b"\n")
+        file.write(json.dumps({"magic": _MAGIC, "key": key, KEY: EMPTY, **asdict(state)}).encode() + b"\n")
         file.write(totals.view(np.uint8).data)  # tofile would not say why it failed
         for number in range(len(shelf)):
             file.write(shelf.get(number).values.view(np.uint8).data)
+        file.close()
+        seal(beside)
 
 
 def load_checkpoint(path: Path, key: str, totals: Floats, shelf: Shelf) -> State:
     """Read the state into `totals` and the shelf; a fresh state where there is no file yet."""
     if not path.exists():
         return State()
+    check_seal(path, _OTHER)
     with _opened(path) as file:
         state = _header(path, file.readline(_LONGEST), key)
         sizes = [totals.nbytes, *(shelf.get(number).values.nbytes for number in range(len(shelf)))]
@@ -81,6 +85,7 @@ def _opened(path: Path) -> Any:
 def _header(path: Path, line: bytes, key: str) -> State:
     try:
         found = json.loads(line)
+        found.pop(KEY, None)
         magic, owner, state = found.pop("magic"), found.pop("key"), State(**found)
     except (ValueError, TypeError, KeyError, AttributeError):
         magic, owner, state = "", "", State()

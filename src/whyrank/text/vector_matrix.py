@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from whyrank.core.checksums import EMPTY, check_seal, damaged, sealed_file
 from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing
 from whyrank.text.vector_numbers import Matrix, Parsed
 
 _ROWS = 100_000
+_AGAIN = "get both files again"
 
 
 def read_matrix(path: Path) -> Parsed:
     """Read a matrix and its words; the matrix stays on the disk where it has the right type."""
     names = _words_beside(path)
+    _check(path, names)
     words = _table_words(names) if names.suffix == ".parquet" else _listed_words(names)
     matrix = _matrix(path)
     if len(words) != len(matrix):
         what = f"{len(words):,} words for {len(matrix):,} vectors in {path.name}"
-        raise BadInput(names, what, "get both files again")
+        raise BadInput(names, what, _AGAIN)
     return Parsed(words, matrix)
 
 
 def write_matrix(path: Path, words: Sequence[str], matrix: Matrix) -> None:
     """Write a matrix and its words beside it."""
+    listed = "".join(f"{word}\n" for word in words).encode("utf-8", "surrogatepass")
     with replacing(_listing(path)) as beside:
-        beside.write_bytes("".join(f"{word}\n" for word in words).encode("utf-8", "surrogatepass"))
-    with replacing(path) as beside, open(beside, "wb") as file:
+        beside.write_bytes(listed)
+    with sealed_file(path) as file:
         np.save(file, matrix, allow_pickle=False)
+        file.write(hashlib.sha256(listed).hexdigest().encode())
+
+
+def _check(path: Path, names: Path) -> None:
+    """Raise an error where a matrix that `write_matrix` wrote, or the file of its words, has changed since."""
+    check_seal(path, _AGAIN)
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - len(EMPTY) - 64))
+        tail = file.read()
+    if tail[64:].startswith(b"whyrank-sha256:"):
+        words = hashlib.sha256(names.read_bytes()).hexdigest()
+        if tail[:64] != words.encode():
+            raise damaged(names, _AGAIN)
 
 
 def _listing(path: Path) -> Path:

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from whyrank.core.checksums import EMPTY, KEY, check_seal, seal
 from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing
 
 _PROGRESS = "progress"
+_ANEW = "remove it to start again from the beginning"
 
 
 class Checkpoint(NamedTuple):
@@ -56,13 +58,15 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, st
 
     plain = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as beside:
-        save_file(plain, beside, metadata=facts)
+        save_file(plain, beside, metadata={**(facts or {}), KEY: EMPTY})
+        seal(beside)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of a file, and the facts beside them."""
     from safetensors import SafetensorError, safe_open
 
+    check_seal(path, _ANEW)
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
@@ -72,7 +76,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 def _broken(path: Path, error: Exception) -> BadInput:
     reason = (str(error).splitlines() or ["empty"])[0]
-    return BadInput(path, f"is a broken checkpoint ({reason})", "remove it to start again from the beginning")
+    return BadInput(path, f"is a broken checkpoint ({reason})", _ANEW)
 
 
 def _moments(optimiser: torch.optim.Optimizer) -> list[tuple[int, dict[str, Tensor]]]:

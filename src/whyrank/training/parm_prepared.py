@@ -11,6 +11,7 @@ import json
 import lzma
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whyrank.core.checksums import read_sealed_json, sealed_json
 from whyrank.core.errors import BadInput
 from whyrank.core.files import write_text
 from whyrank.training.parm_data import Candidates, Terms, plain
@@ -31,14 +33,14 @@ from whyrank.training.parm_travelling import (
     write_arrays,
     write_values,
 )
-from whyrank.training.prepared import load_sources, save_sources
+from whyrank.training.prepared import list_sources, load_sources, save_sources
 from whyrank.training.recipe import Recipe, recipe_of
 from whyrank.training.sources import Sources
 
 KIND = "whyrank parm"
 _RUN, _TEXTS, _ARRAYS = "parm.json", "texts.json.xz", "arrays.npz.xz"
 _REMEDY = "make the folder again with `whyrank tables learn parm --prepare FOLDER`"
-_BROKEN = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, lzma.LZMAError)
+_BROKEN = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error)
 BUNDLED = Path(__file__).resolve().parents[1] / "data" / "models" / "bundled"  # need not travel: the package has it
 
 
@@ -132,13 +134,13 @@ def save_parm(folder: Path, prepared: ParmPrepared, bits: int = 32, beside: Path
     if beside is not None and not asks:  # the encoder that lies there may be another one
         asks = [starts] if starts is not None else []
     told |= {"bundled": _is_bundled(*asks), "from_bundled": _is_bundled(starts)}
-    write_text(folder / _RUN, json.dumps(told, indent=1, default=str) + "\n")
+    write_text(folder / _RUN, sealed_json(told, indent=1, default=str))
 
 
 def load_parm(folder: Path) -> ParmPrepared:
     """Read what `save_parm` wrote."""
     try:
-        told = json.loads((folder / _RUN).read_text(encoding="utf-8"))
+        told = read_sealed_json(folder / _RUN, _REMEDY)
         place = folder / told["beside"] if "beside" in told else folder
         texts, found = read_values(place / _TEXTS), read_arrays(place / _ARRAYS)
         widen(place)
@@ -164,6 +166,7 @@ def _save_all(folder: Path, prepared: ParmPrepared, bits: int) -> None:
     encoder = None if _is_bundled(given.encoder) else given.encoder
     save_sources(folder, replace(given, encoder=encoder, teachers=travelling))
     narrow(folder, bits)
+    list_sources(folder)
 
 
 def _sources(kept: Sources, told: Mapping[str, Any]) -> Sources:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from whyrank.core.checksums import read_sealed_json, sealed_json
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import write_text
 from whyrank.core.seeds import generator
@@ -75,7 +76,7 @@ def _train(prepared: ParmPrepared, ready: Ready, out: Path, seed: int, device: s
     save(network.cpu(), out, seed=seed, **{**prepared.facts, **_framed(second_phase(recipe.phases))})
     log = {"identity": mark, "seed": seed, "recipe": recipe.as_dict(), "phases": told, "facts": dict(prepared.facts),
            "device": device_name(device), "torch": torch.__version__}  # fmt: skip
-    write_text(out / LOG, json.dumps(log, default=str) + "\n")
+    write_text(out / LOG, sealed_json(log, default=str))
     shutil.rmtree(work, ignore_errors=True)
 
 
@@ -207,7 +208,7 @@ def _finished(out: Path, mark: str, say: Say) -> bool:
     if not (out / LOG).exists():
         return False
     try:
-        theirs = json.loads((out / LOG).read_text(encoding="utf-8"))["identity"]
+        theirs = read_sealed_json(out / LOG, "name another folder, or remove it")["identity"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(out / LOG, f"is no log of a training run ({error})", "name another folder") from None
     check_same(out, str(theirs), mark)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from whyrank.core.checksums import EMPTY, KEY, check_seal, seal
 from whyrank.core.errors import WhyrankError
 from whyrank.core.files import replacing
 from whyrank.networks.quantised import quantised, restored
@@ -66,9 +67,11 @@ def widen(folder: Path) -> None:
 
     for small in sorted(folder.rglob(f"*.safetensors{SMALL}")):
         whole = small.with_name(small.name.removesuffix(SMALL))
+        check_seal(whole, f"remove it; it is made again from {small.name}")
         if not whole.exists():
             with replacing(whole) as beside:
-                save_file(restored(load(_read(small))), beside, metadata={"format": "pt"})
+                save_file(restored(load(_read(small))), beside, metadata={"format": "pt", KEY: EMPTY})
+                seal(beside)
 
 
 def _write(path: Path, content: bytes, effort: int = 6) -> None:

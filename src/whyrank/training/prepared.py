@@ -11,12 +11,14 @@ import hashlib
 import json
 import shutil
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from whyrank.core.checksums import check_listed, check_seal, list_checksums, sealed_file
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import replacing
 from whyrank.training.distilling import Distillation
@@ -29,7 +31,7 @@ _RECIPE, _TEXTS, _EXAMPLES, _ENCODER = "recipe.json.gz", "texts.json.gz", "examp
 _TOKENIZER, _WORDS, _VECTORS, _TEACHERS = "tokenizer.json", "words.json.gz", "vectors.npy", "teachers"
 _DISTILLED = ("source", "shares", "top", "depth", "lexical")
 _REMEDY = "make the folder again with `whyrank train RECIPE --prepare FOLDER`"
-_BROKEN = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
+_BROKEN = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error)
 
 
 class Prepared(NamedTuple):
@@ -77,9 +79,10 @@ def save_prepared(folder: Path, prepared: Prepared) -> None:
         "queries": list(data.queries), "docs": list(data.docs), "corpus": list(prepared.corpus),
         "validation": _plain(prepared.validation),
     })  # fmt: skip
-    with replacing(folder / _EXAMPLES) as beside, open(beside, "wb") as file:
+    with sealed_file(folder / _EXAMPLES) as file:
         np.savez_compressed(file, **_columns(data.sampler))
     save_sources(folder, prepared.sources)
+    list_sources(folder)
     _write(folder / _RECIPE, prepared.recipe.as_dict())
 
 
@@ -113,6 +116,13 @@ def save_sources(folder: Path, sources: Sources) -> None:
         np.save(folder / _VECTORS, sources.vectors, allow_pickle=False)
 
 
+def list_sources(folder: Path) -> None:
+    """Note checksums of what `save_sources` wrote."""
+    models = [file for name in (_ENCODER, _TEACHERS) for file in (folder / name).rglob("*") if file.is_file()]
+    others = [folder / name for name in (_TOKENIZER, _VECTORS) if (folder / name).exists()]
+    list_checksums(folder, [*models, *others])
+
+
 def _copy_model(source: Path, place: Path) -> None:
     if not (source / "config.json").is_file():
         raise BadInput(source, "is no model folder: it has no config.json", "give the folder of a whole model")
@@ -123,6 +133,7 @@ def _copy_model(source: Path, place: Path) -> None:
 
 def load_sources(folder: Path) -> Sources:
     """Read what `save_sources` wrote."""
+    check_listed(folder, _REMEDY)
     encoder = folder / _ENCODER if (folder / _ENCODER).is_dir() else None
     tokenizer = (folder / _TOKENIZER).read_bytes() if (folder / _TOKENIZER).exists() else b""
     if not (folder / _VECTORS).exists():
@@ -147,6 +158,7 @@ def _columns(sampler: Sampler) -> dict[str, Any]:
 
 
 def _sampler(path: Path) -> Sampler:
+    check_seal(path, _REMEDY)
     with np.load(path, allow_pickle=False) as file:
         found = {name: file[name] for name in file.files}
     if "shares" in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 import torch
 
+from whyrank.core.checksums import read_sealed_json, sealed_json
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import write_text
 from whyrank.networks.network import CONFIG, WEIGHTS, Network, save
@@ -62,7 +62,7 @@ def train(
         history = _trained(prepared, data or _ready(prepared, device, say), network, work, seed, device, say)
     save(network.cpu(), out, seed=seed)
     log = {"identity": mark, "seed": seed, "recipe": recipe.as_dict(), **_told(history), **facts}
-    write_text(out / LOG, json.dumps(log | {"torch": torch.__version__}, default=str) + "\n")
+    write_text(out / LOG, sealed_json(log | {"torch": torch.__version__}, default=str))
     _clear(work)
     return history
 
@@ -122,7 +122,7 @@ def _finished(out: Path, mark: str) -> History | None:
     if not (out / LOG).exists():
         return None
     try:
-        log: dict[str, Any] = json.loads((out / LOG).read_text(encoding="utf-8"))
+        log: dict[str, Any] = read_sealed_json(out / LOG, "name another folder, or remove it")
         validations = [(int(step), float(value)) for step, value in log["validations"]]
         found = History(log["losses"], validations, log["pairs"], log["seconds"], log["stopped"])
     except (OSError, ValueError, KeyError, TypeError) as error:

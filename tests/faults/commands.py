@@ -1,0 +1,254 @@
+"""Long commands on tiny input, killed, run side by side or on a full disk, then run to their end: the same result.
+
+    python tests/faults/commands.py FAULT FOLDER SEED TRIALS [COMMAND ...]
+
+prints a line of JSON per trial. FAULT is kill, together or full. A command runs in a fork of this process, which has
+imported what it needs, so that faults fall into its work and not into imports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS / "networks"))
+
+RECIPE = """
+architecture: ARCHITECTURE
+encoder: {hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 32,
+          max_position_embeddings: 64}
+tokenizer: collection(size=300)
+settings: {max_query: 8, max_doc: 24}
+"""
+PARM = """data: {analyzer: whitespace, candidates: [2, 1, 1]}
+phases:
+  preset: target
+  first: {held_out: 0.1, schedule: {epochs: 1, batch: 4, max_steps: 9, threads: 1}}
+  second: {schedule: {epochs: 1, batch: 4, max_steps: 9, threads: 1}}
+"""
+CROSS = """loss: margin
+data: {collection: toy}
+schedule: {epochs: 3, batch: 4, threads: 1, checkpoint_every: 2}
+"""
+RANKER = """
+import time
+
+def longer(queries, docs):
+    time.sleep(0.01 * len(docs))
+    return [len(set(doc) & set(query)) + len(doc) / 1000 for query, doc in zip(queries, docs)]
+"""
+MINE = "python:mine.py:longer(batch_size=16)"
+
+
+class Command(NamedTuple):
+    """What is typed, and how what it wrote is read."""
+
+    arguments: str
+    read: Callable[[Path], object]
+
+
+def result(place: Path) -> object:
+    import pyarrow.parquet as pq
+
+    from whyrank.report import read_findings, read_texts
+
+    tables = [(file.name, pq.read_table(file).to_pydict()) for file in sorted((place / "out/scores").iterdir())]
+    findings = [replace(each, seconds=0) for each in read_findings(place / "out")]
+    return repr((findings, tables, read_texts(place / "out")))
+
+
+def file(name: str = "out") -> Callable[[Path], object]:
+    return lambda place: (place / name).read_bytes()
+
+
+def table(place: Path) -> object:
+    from whyrank.data.term_table import open_table
+
+    return open_table(place / "t.arrow").digest
+
+
+def network(place: Path) -> object:
+    from whyrank.networks.network import digest
+
+    return digest(place / "out")
+
+
+COMMANDS = {
+    "audit": Command(f"audit matched/length|* edited/repeat-* -c toy -r {MINE} --out out --store s", result),
+    "probe": Command(f"probe matched/length|tf matched/tf|length -c toy -r {MINE} --out out --store s", result),
+    "axioms": Command(f"axioms axiom/TFC1 axiom/LNC1 -c toy -r {MINE} --out out --store s", result),
+    "bias": Command(f"bias bias/when-year --limit 3 -r {MINE} --delta none --out out --store s", file("out/values.csv")),
+    "rank": Command(f"rank -c toy -r {MINE} --candidates bm25 --out out --store s", file()),
+    "evaluate": Command(f"evaluate -c toy -r {MINE} --candidates bm25 --per-query out.csv --store s", file("out.csv")),
+    "tune": Command("tune -c toy -r bm25 --grid k1=0.6,0.9,1.2 --grid b=0.2,0.4,0.8 --out out", file()),
+    "train": Command("train cross.yaml --out out --device cpu", network),
+    "em": Command("tables learn em -c toy --iterations 40 --checkpoint c --out t.arrow", table),
+    "neural": Command("tables learn neural -c toy --network nm1 --out t.arrow", table),
+    "parm": Command(
+        f"tables learn parm -c toy --recipe parm.yaml --target {MINE} --network out --device cpu --store s", network
+    ),
+    "local-to-global": Command(
+        f"tables learn local-to-global -c toy --target {MINE} --depth 10 --top 2 --samples 9 --out t.arrow --store s",
+        table,
+    ),
+    "build": Command("tables build parm --out t.arrow -c toy --query-terms 60 --doc-terms 200 --device cpu", table),
+    "fidelity": Command(f"fidelity -c toy -t {MINE} -s bm25 --candidates bm25 --out out.json --store s", file("out.json")),
+}  # fmt: skip
+
+
+def make_inputs(place: Path) -> None:
+    """A slice of the sample, recipes, a ranker that takes its time and a network."""
+    import torch
+    from pair_models import saved
+
+    import whyrank.data
+
+    torch.set_num_threads(1)
+    sample, toy = Path(str(whyrank.data.__file__)).parent / "sample", place / "toy"
+    (toy / "runs").mkdir(parents=True)
+    queries = (sample / "queries.tsv").read_text().splitlines()[:6]
+    kept = {line.split("\t")[0] for line in queries}
+    qrels = [line for line in (sample / "qrels.txt").read_text().splitlines() if line.split()[0] in kept]
+    docs = {line.split()[2] for line in qrels}
+    run = [line for line in (sample / "runs/bm25.txt").read_text().splitlines() if line.split()[0] in kept]
+    corpus = (sample / "corpus.jsonl").read_text().splitlines()
+    found = {json.loads(line).get("id") or json.loads(line)["_id"]: line for line in corpus}
+    (toy / "queries.tsv").write_text("\n".join(queries) + "\n")
+    (toy / "qrels.txt").write_text("\n".join(qrels) + "\n")
+    (toy / "corpus.jsonl").write_text("\n".join(found[doc] for doc in sorted(docs & found.keys())) + "\n")
+    (toy / "runs/bm25.txt").write_text("\n".join(line for line in run if line.split()[2] in docs) + "\n")
+    (place / "mine.py").write_text(RANKER)
+    (place / "cross.yaml").write_text(RECIPE.replace("ARCHITECTURE", "cross") + CROSS)
+    (place / "parm.yaml").write_text(RECIPE.replace("ARCHITECTURE", "parm") + PARM)
+    saved(place)
+
+
+def start(arguments: str, place: Path, most: int | None = None) -> int:
+    """Run a command in a fork, in a process group of its own; gives its id."""
+    child = os.fork()
+    if child:
+        return child
+    os.setsid()
+    os.chdir(place)
+    os.environ |= {"WHYRANK_CACHE": str(place / "cache")}
+    log = os.open(place / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    if most is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    sys.argv = ["whyrank", *arguments.split()]
+    code = 1
+    try:
+        from whyrank.cli.main import main
+
+        main()
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(bool(stop.code))
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def ended(child: int) -> int:
+    """Wait for a fork; gives its exit code, negative for a signal."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed(child: int, seconds: float) -> bool:
+    """Kill a fork and whatever it started after some time; whether it had not ended before."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return False
+        time.sleep(0.002)
+    os.killpg(child, signal.SIGKILL)
+    ended(child)
+    return True
+
+
+def said(place: Path) -> str:
+    return (place / "log.txt").read_text(errors="replace")[-1500:]
+
+
+def kill(command: Command, place: Path, dice: random.Random, duration: float) -> dict[str, object]:
+    """Kill it one to three times."""
+    moments = [dice.uniform(0, duration) for _ in range(dice.choice((1, 1, 2, 3)))]
+    return {"kills": sum(killed(start(command.arguments, place), seconds) for seconds in moments), "at": moments}
+
+
+def together(command: Command, place: Path, dice: random.Random, duration: float) -> dict[str, object]:
+    """Start it twice at once; each succeeds or is refused in one line."""
+    first = start(command.arguments, place)
+    time.sleep(dice.uniform(0, duration / 2))
+    codes = [ended(start(command.arguments, place)), ended(first)]
+    return {"codes": codes, "wrong": said(place) if set(codes) - {0, 2} else ""}
+
+
+def full(command: Command, place: Path, dice: random.Random, duration: float) -> dict[str, object]:
+    """Let no file grow beyond a size that is drawn: it succeeds or says in one line what it cannot write."""
+    most = int(2 ** dice.uniform(8, 18))
+    code = ended(start(command.arguments, place, most))
+    bad = code not in (0, 2) or "Traceback" in (place / "log.txt").read_text(errors="replace")
+    return {"size": most, "code": code, "wrong": said(place) if bad else ""}
+
+
+FAULTS = {"kill": kill, "together": together, "full": full}
+
+
+def trial(
+    name: str, fault: str, place: Path, dice: random.Random, duration: float, expected: object
+) -> dict[str, object]:
+    command = COMMANDS[name]
+    told = FAULTS[fault](command, place, dice, duration)
+    code = ended(start(command.arguments, place))
+    if code:
+        return {**told, "equal": False, "wrong": f"exit code {code}: {said(place)}"}
+    left = [each.name for each in place.rglob(".*") if each.suffix in (".tmp", ".old")]
+    equal = command.read(place) == expected
+    return {**told, "equal": equal and not left, "left": left}
+
+
+def main(fault: str, folder: Path, seed: int, trials: int, names: list[str]) -> None:
+    inputs = folder / "inputs"
+    make_inputs(inputs)
+    import whyrank.cli.audit
+    import whyrank.cli.fidelity
+    import whyrank.cli.main
+    import whyrank.cli.tables_learn
+    import whyrank.report  # noqa: F401
+
+    for name in names or COMMANDS:
+        for warm in range(2):  # the first run compiles
+            shutil.copytree(inputs, folder / name / f"whole{warm}")
+            begun = time.monotonic()
+            code = ended(start(COMMANDS[name].arguments, folder / name / f"whole{warm}"))
+            duration = time.monotonic() - begun
+            assert code == 0, (name, code, said(folder / name / f"whole{warm}"))
+        expected = [COMMANDS[name].read(folder / name / f"whole{warm}") for warm in range(2)]
+        assert expected[0] == expected[1], name
+        for number in range(trials):
+            place = folder / name / f"{fault}{number}"
+            shutil.copytree(inputs, place)
+            told = trial(name, fault, place, random.Random(f"{seed} {name} {number}"), duration, expected[0])
+            print(json.dumps({"command": name, "fault": fault, "duration": round(duration, 2), **told}), flush=True)
+            shutil.rmtree(place) if told["equal"] else None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:])

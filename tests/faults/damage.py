@@ -1,0 +1,339 @@
+"""Damage one byte of a file, read it, and tell what came of it; run as a process, because damage may end one.
+
+    python tests/faults/damage.py KIND FOLDER SEED TRIALS
+
+makes the files of a kind in a folder, and prints a line of JSON for every trial: what was done, and whether the file
+was refused in one line, read as before, or read as something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+
+TESTS = Path(__file__).resolve().parents[1]
+for each in (TESTS, TESTS / "training", TESTS / "networks", TESTS / "report"):
+    sys.path.insert(0, str(each))
+
+from whyrank.core.errors import WhyrankError  # noqa: E402
+
+FOR_PEOPLE = (".csv", ".html", ".svg", ".md", ".tex", ".tsv", ".jsonl")
+QUIET = lambda line: None  # noqa: E731
+
+
+def table_of(size: int = 60):
+    from whyrank.data.term_table import TermTable
+
+    random, terms = np.random.default_rng(1), [f"term{i}" for i in range(size)]
+    pairs = [(q, d) for q in terms[:9] for d in terms]
+    made = TermTable.from_triples(*zip(*pairs, strict=True), random.random(len(pairs)), analyzer="lucene", n=3)
+    return TermTable(
+        made.query_terms, made.doc_terms, made.indptr, made.indices, made.weights, made.facts, np.arange(size)
+    )
+
+
+def term_table(suffix: str):
+    def make(folder: Path):
+        from whyrank.data.term_table import open_table
+
+        table_of().save(folder / f"t{suffix}")
+
+        def read():
+            found = open_table(folder / f"t{suffix}")
+            return found.digest, dict(found.facts)
+
+        return read
+
+    return make
+
+
+def contrasts(folder: Path):
+    from whyrank.contrasts.files import load, save
+    from whyrank.data import open_collection
+    from whyrank.probes import probes
+
+    save(probes.create("matched/length|tf").contrasts(open_collection("sample")), folder / "c.parquet")
+
+    def read():
+        found = load(folder / "c.parquet")
+        return found.fingerprint, sorted((name, str(getattr(v, "codes", v))) for name, v in found.labels.items())
+
+    return read
+
+
+def result(folder: Path):
+    from whyrank.audit import Plan, answers
+    from whyrank.data import open_collection
+    from whyrank.probes import probes
+    from whyrank.rankers import Setting, open_ranker
+    from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
+    from whyrank.scoring import Engine
+
+    sample, study = open_collection("sample"), probes.create("matched/length|tf")
+    [made] = answers(Plan(sample, {study.id: study}, [open_ranker("bm25", Setting(sample))], Engine()))
+    with ResultWriter(folder / "r", {"collection": "toy"}) as writer:
+        writer.add(made)
+        writer.finish(made.findings)
+    place = folder / "r"
+
+    def read():
+        scores = read_scores(place, made.name, made.ranker)
+        return repr(
+            (
+                read_findings(place),
+                read_settings(place),
+                scores.to_pydict(),
+                scores.schema.metadata,
+                read_texts(place),
+            )
+        )
+
+    return read
+
+
+def bias(folder: Path):
+    from whyrank.audit.bias_result import BiasResult
+    from whyrank.report.bias_folder import read_bias_results, write_figures
+
+    made = BiasResult("bias/x", "bias/x", "bm25", "toy", 9, 8, 0, {}, 0.5, 1.5, 3, "holm", False, (), (), ())
+    write_figures(folder, [made], {"seed": 3}, 0.05)
+    return lambda: repr(read_bias_results(folder))
+
+
+def statistics(folder: Path):
+    from whyrank.data import open_collection
+    from whyrank.rankers.background import Background
+    from whyrank.text import analyzers
+
+    sample = open_collection("sample")
+    Background.of(dict(list(sample.docs.items())[:30]), analyzers.create("lucene")).save(folder / "s.parquet")
+
+    def read():
+        found = Background.load(folder / "s.parquet")
+        return found.digest, found.n_docs, found.n_tokens, found.analyzer
+
+    return read
+
+
+def em(folder: Path):
+    from whyrank.tables.bitext import bitext_of
+    from whyrank.tables.em import learn_em
+
+    random = np.random.default_rng(0)
+    words = [[f"{side}{word}" for word in random.integers(20, size=6)] for _ in range(40) for side in "dq"]
+    made = bitext_of([(" ".join(a), " ".join(b)) for a, b in zip(words[::2], words[1::2], strict=True)], "whitespace")
+    whole = folder / "state"
+    learn_em(made, iterations=2, checkpoint=whole)
+    kept = whole.read_bytes()
+
+    def read():
+        try:
+            found = learn_em(made, iterations=3, checkpoint=whole).table
+            return found.digest, repr(sorted(found.facts.items()))
+        finally:
+            whole.write_bytes(kept)
+
+    return read
+
+
+def network(folder: Path):
+    from pair_models import saved
+
+    from whyrank.networks.network import load
+
+    saved(folder)
+    shutil.rmtree(folder / "start")
+    return lambda: state_of(load(folder / "parm"))
+
+
+def state_of(module) -> str:
+    total = hashlib.sha256(repr(sorted(getattr(module, "settings", {}).items())).encode())
+    for name, tensor in module.state_dict().items():
+        total.update(name.encode() + tensor.numpy().tobytes())
+    pieces = getattr(module, "pieces", None)
+    total.update(repr(pieces and pieces.ids(["cab dice zebra jig"], 9)).encode())
+    return total.hexdigest()
+
+
+def checkpoint(folder: Path):
+    import torch
+
+    from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
+
+    def new():
+        torch.manual_seed(0)
+        module = torch.nn.Linear(9, 7)
+        return module, torch.optim.AdamW(module.parameters())
+
+    module, optimiser = new()
+    module(torch.ones(3, 9)).sum().backward()
+    optimiser.step()
+    save_checkpoint(
+        folder / "c.safetensors", module, optimiser, {"step": 3, "losses": [0.5] * 40}, {"x": torch.ones(5)}
+    )
+
+    def read():
+        module, optimiser = new()
+        found = load_checkpoint(folder / "c.safetensors", module, optimiser)
+        moments = [state["exp_avg"].tolist() for state in optimiser.state.values()]
+        return repr((found.progress, found.kept["x"].tolist(), state_of(module), moments))
+
+    return read
+
+
+def blocks(folder: Path):
+    from pair_models import saved
+
+    from whyrank.networks.term_pairs import score_folder
+    from whyrank.networks.term_pairs_running import How
+    from whyrank.networks.term_pairs_task import Settings
+    from whyrank.tables.building import Build, collect_build, prepare_build
+
+    os.chdir(folder.parent)
+    one = folder.parent / "one"
+    one.mkdir(exist_ok=True)
+    texts = ("cab bad cab dice", "bad fad a", "dice DICE jig")
+    (one / "corpus.jsonl").write_text(
+        "".join(json.dumps({"id": f"d{i}", "text": t}) + "\n" for i, t in enumerate(texts))
+    )
+    (one / "queries.tsv").write_text("q1\tjig of cab\n")
+    saved(folder.parent)
+    build = Build(
+        str(folder.parent / "parm"), [str(one)], "whitespace", audit=["cab"], settings=Settings(threshold=0.2)
+    )
+    prepare_build(build, folder)
+    score_folder(folder, folder / "results", folder / "network", How(), QUIET)
+
+    def read():
+        score_folder(folder, folder / "results", folder / "network", How(), QUIET)
+        made = collect_build(folder)
+        told = [
+            {name: fact for name, fact in each.facts.items() if name != "scored"} for each in made
+        ]  # when, how fast
+        return repr([(each.digest, sorted(facts.items(), key=str)) for each, facts in zip(made, told, strict=True)])
+
+    return read
+
+
+def prepared(folder: Path):
+    from training_models import toy_run
+
+    from whyrank.training.prepared import load_prepared, save_prepared
+
+    save_prepared(folder / "p", toy_run(corpus=("one text", "another one")))
+
+    def read():
+        found = load_prepared(folder / "p")
+        return found.identity(0), repr(found.validation), list(found.corpus)
+
+    return read
+
+
+def vectors(folder: Path):
+    from whyrank.text.vector_matrix import read_matrix, write_matrix
+
+    write_matrix(
+        folder / "v.npy", [f"word{i}" for i in range(20)], np.random.default_rng(0).random((20, 5), np.float32)
+    )
+
+    def read():
+        words, matrix = read_matrix(folder / "v.npy")
+        return list(words), matrix.tolist()
+
+    return read
+
+
+def documents(folder: Path):
+    from whyrank.data.corpus import read_corpus
+
+    corpus = folder.parent / "corpus.jsonl"
+    rows = ({"id": f"d{i}", "title": f"T{i % 3}" if i % 2 else "", "text": f"text {i} " * 5} for i in range(40))
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    os.environ["WHYRANK_CACHE"] = str(folder)
+
+    def read():
+        found = read_corpus(corpus, limit=1)
+        asked = [found.docs[f"d{i}"] for i in range(40)]
+        return repr((list(found.docs.items()), asked, list(found.titles.items())))
+
+    read()
+    return read
+
+
+def trees(folder: Path):
+    from whyrank.data import open_collection
+    from whyrank.rankers.ltr_training import Boosting, train_ltr
+    from whyrank.rankers.trees import read_trees
+
+    train_ltr(open_collection("sample"), "bm25", folder / "model.lgb", boosting=Boosting(trees=4))
+
+    def read():
+        found = read_trees(folder / "model.lgb")
+        return repr(
+            (found.names, [[part.tolist() for part in tree] for tree in found.trees], sorted(found.facts.items()))
+        )
+
+    return read
+
+
+def weights(folder: Path):
+    from whyrank.rankers.fused_weights import read_weights, write_weights
+
+    write_weights(str(folder / "w.json"), ["bm25", "ql"], "minmax", [0.25, 0.75], {"seed": 1})
+    return lambda: read_weights(str(folder / "w.json"), ["bm25", "ql"], "minmax")
+
+
+KINDS = {
+    "arrow": term_table(".arrow"), "parquet": term_table(".parquet"), "tsv.gz": term_table(".tsv.gz"),
+    "contrasts": contrasts, "result": result, "bias": bias, "statistics": statistics, "em": em, "network": network,
+    "checkpoint": checkpoint, "blocks": blocks, "prepared": prepared, "vectors": vectors, "documents": documents,
+    "trees": trees, "weights": weights,
+}  # fmt: skip
+
+
+def damaged(content: bytes, random: np.random.Generator) -> tuple[bytes, str]:
+    """A bit flipped, or, one time in five, the end cut off."""
+    place = int(random.integers(len(content)))
+    if random.random() < 0.2:
+        return content[:place], f"cut at {place}"
+    bit = int(random.integers(8))
+    return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :], f"bit {bit} of byte {place}"
+
+
+def outcome(read, expected) -> str:
+    try:
+        found = read()
+    except WhyrankError as error:
+        return "refused" if "\n" not in str(error) else f"several lines: {error!r}"
+    except BaseException as error:  # what is looked for
+        return f"traceback: {type(error).__name__}: {error}"
+    return "same" if found == expected else "different"
+
+
+def main(kind: str, folder: Path, seed: int, trials: int) -> None:
+    folder = folder / "files"
+    folder.mkdir(parents=True)
+    read = KINDS[kind](folder)
+    expected, random = read(), np.random.default_rng(seed)
+    whole = {file: file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+    whole = {file: content for file, content in whole.items() if content and file.suffix not in FOR_PEOPLE}
+    files = sorted(whole)
+    for number in range(trials):
+        file = files[number % len(files)]
+        content, done = damaged(whole[file], random)
+        print(json.dumps({"file": str(file.relative_to(folder)), "done": done}), flush=True)
+        file.write_bytes(content)
+        print(json.dumps({"came": outcome(read, expected)}), flush=True)
+        for each, before in whole.items():
+            each.parent.mkdir(parents=True, exist_ok=True)
+            each.write_bytes(before)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
