@@ -27,7 +27,14 @@ Texts = Annotated[
     ),
 ]
 Ranker = Annotated[
-    str, typer.Option("--ranker", "-r", metavar="SPEC", help="A ranker's call string, such as model1:table.parquet.")
+    str,
+    typer.Option(
+        "--ranker",
+        "-r",
+        metavar="SPEC",
+        help="A ranker's call string, such as model1:table.parquet.",
+        callback=o.hide_secrets,
+    ),
 ]
 QueryId = Annotated[str | None, typer.Option("--query-id", metavar="ID", help="A query of the collection.")]
 DocId = Annotated[str | None, typer.Option("--doc-id", metavar="ID", help="A document of the collection.")]
