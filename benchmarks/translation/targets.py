@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from whyrank.data import Collection, open_collection
+from whyrank.data import Collection, Grades, open_collection
 from whyrank.data.splitting import split_collection
 
 SEED = 0
@@ -63,7 +63,7 @@ def opened(data: Path, name: str) -> Collection:
 def from_zero(collection: Collection) -> Collection:
     """With grades from 0 up instead of from 1 (1 means wrong in LiveQA)."""
     lowered = {q: {d: max(0, grade - 1) for d, grade in judged.items()} for q, judged in collection.qrels.items()}
-    return replace(collection, qrels=lowered)
+    return replace(collection, qrels=lowered, grades=Grades(relevant=2))
 
 
 def merged(parts: Mapping[str, Collection]) -> Collection:

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import re
 import resource
 import signal
 import statistics
@@ -255,6 +256,15 @@ class TestRankAndEvaluate:
         rows = list(csv.DictReader((tmp_path / "v.csv").open()))
         assert len(rows) == 40
         assert {row["measure"] for row in rows} == {"RR@10"}
+        assert 0 < statistics.mean(float(row["value"]) for row in rows) < 1
+
+    def test_query_ids_are_no_formulas_in_csv(self, whyrank, tmp_path):
+        folder = make_folder(tmp_path / "c", queries__tsv="=1+1\tcats\n", qrels__txt="=1+1 0 a 1\n=1+1 0 b 0\n")
+        (tmp_path / "@run.txt").write_text("=1+1 Q0 a 1 2.0 x\n")
+        run, out = str(tmp_path / "@run.txt"), tmp_path / "v.csv"
+        assert whyrank("evaluate", "--out", out, "-m", "RR@10", "-c", folder, "--run", run)[0] == 0
+        [row] = csv.DictReader(out.open())
+        assert (row["query_id"], float(row["value"])) == ("'=1+1", 1.0)
 
     def test_bm25_of_a_candidate_folder(self, whyrank, tmp_path, data_folder):
         """Frequencies of a folder of candidates are skewed: about .45 where the published run has .506."""
@@ -443,11 +453,40 @@ class TestWrongRequests:
             "        raise ValueError('two\\nlines and \\x1b[31m red')\n"
             "    return [1.0] * len(docs)\n"
         )
-        asked = ("edited/prepend-query", "--delta", "0", "--collection", make_folder(tmp_path / "c"))
+        folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n1 0 b 0\n")
+        asked = ("edited/prepend-query", "--delta", "0", "--collection", folder)
         code, _, err = whyrank("probe", *asked, "-r", f"python:{tmp_path}/mine.py:f")
         assert code == 0
-        assert "2 pairs have no finite score; the first: ValueError: two lines and \ufffd[31m red for query" in err
+        assert "2 pairs have no finite score; the first: ValueError: two lines and \\u001b[31m red for query" in err
         assert err.count("\n") == 2
+
+    @pytest.mark.parametrize("steering", ["\x1b]0;owned\x07\x1b[2J", "\x9b31m\x7f", "\u202egnp\u2066"])
+    def test_ids_steer_no_terminal(self, whyrank, tmp_path, monkeypatch, steering):
+        monkeypatch.chdir(tmp_path)
+        bad = f"x{steering}y"
+        texts = {f"{bad}{i}": f"cats {'purr ' * i}" for i in range(3)}
+        lines = [json.dumps({"id": doc_id, "text": text}) for doc_id, text in texts.items()]
+        folder = make_folder(
+            tmp_path / "c",
+            corpus__jsonl="\n".join(lines) + "\n",
+            queries__tsv=f"{bad}\tcats purr\n",
+            qrels__txt="".join(f"{bad} 0 {doc_id} {i % 2}\n" for i, doc_id in enumerate([*texts, f"{bad}gone"])),
+        )
+        Path("mine.py").write_text(f"def f(q, d):\n    raise ValueError({bad!r})\n")
+        told = ["-c", folder, "-r", "bm25", "--delta", "0"]
+        said = [
+            whyrank("probe", "edited/prepend-query", "matched/length|relevance", "--by", "query_id", *told),
+            whyrank("probe", "edited/prepend-query", "--by", "query_id", "--json", *told),
+            whyrank("probe", "edited/prepend-query", "--strict", *told),
+            whyrank("probe", "edited/prepend-query", "-c", folder, "-r", "python:mine.py:f"),
+            whyrank("rank", "-c", folder, "-r", bad),
+            whyrank("evaluate", "--run", bad, "-c", folder),
+        ]
+        shown = "".join(out + err for _, out, err in said)
+        assert len({code for code, _, _ in said}) == 2
+        assert f"x\\u{ord(steering[0]):04x}" in shown
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+        assert json.loads(said[1][1])[1]["group"] == bad
 
     def test_nothing_to_calibrate_on(self, whyrank, tmp_path):
         folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n")

@@ -15,6 +15,7 @@ from whyrank.contrasts.delta import delta_of, texts_of_run
 from whyrank.contrasts.effect import differences, effects
 from whyrank.contrasts.readout import Setting
 from whyrank.core.errors import WhyrankError
+from whyrank.data.grades import TREC_DL
 from whyrank.scoring import Engine
 
 SCORES = st.lists(
@@ -130,6 +131,12 @@ def test_what_nobody_judged_is_one_group():
     found = read_out(Any_(), made, reading, Setting("r", "c", 0.0), "relevance")
     assert {f.group: f.n for f in found} == {None: 6, "0/unjudged": 2, "2/0": 2, "unjudged/unjudged": 2}
     assert len(found) == 4
+    named = read_out(Any_(), made, reading, Setting("r", "c", 0.0, grades=TREC_DL), "relevance")
+    assert [f.group for f in named[1:]] == [
+        "0 (irrelevant)/unjudged",
+        "2 (highly relevant)/0 (irrelevant)",
+        "unjudged/unjudged",
+    ]
     nothing = made.take(np.zeros(6, bool))
     assert (
         len(

@@ -45,7 +45,7 @@ def test_a_lazy_mapping_is_kept_unread():
 def test_grades_are_given_known_or_inferred():
     assert Collection.of(DOCS, QUERIES, name="dl19").grades.relevant == 2
     assert Collection.of(DOCS, QUERIES, grades=Grades({}, 5, 4)).grades.relevant == 5
-    assert Collection.of(DOCS, QUERIES, [("1", "a", 1), ("1", "b", 2)]).grades.nonrelevant == 1
+    assert Collection.of(DOCS, QUERIES, [("1", "a", 1), ("1", "b", 2)]).grades.relevant == 1
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_oddities_are_noted():
     collection = Collection.of(
         docs={"a": "", "b": "x\ud800"},
         queries={"1": " "},
-        qrels=[("1", "a", 1), ("1", "a", 1), ("2", "a", 1), ("1", "z", 1)],
+        qrels=[("1", "a", 1), ("1", "a", 1), ("2", "a", 0), ("1", "z", 1)],
         runs={"r": {"3": {"a": 1.0}}},
     )
     assert collection.docs["b"] == "x\ufffd"

@@ -6,7 +6,7 @@ import pytest
 
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.data.declared import read_declaration
-from whyrank.data.grades import ANTIQUE, TREC_DL, Grades, grades_for, known_grades
+from whyrank.data.grades import ANTIQUE, LIVEQA, TREC_DL, Grades, grades_for, known_grades
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,12 @@ def test_trec_dl_passages_are_known(name):
 @pytest.mark.parametrize("name", ["antique", "irds:antique/test/non-offensive", "ANTIQUE:test"])
 def test_antique_is_known(name):
     assert known_grades(name) is ANTIQUE
+
+
+@pytest.mark.parametrize("name", ["liveqa_med2017", "LiveQA-Med"])
+def test_liveqa_is_known(name):
+    assert known_grades(name) is LIVEQA
+    assert [LIVEQA.group(grade) for grade in range(1, 5)] == ["non-relevant", "non-relevant", "relevant", "relevant"]
 
 
 @pytest.mark.parametrize(
@@ -52,26 +58,32 @@ def test_a_scale_on_its_head_is_refused():
         ([0, 2, 4], 1, 0, False),
         ([-2, 0, 1], 1, 0, False),
         ([-1, 1], 1, 0, False),
-        ([1], 1, 0, False),
-        ([2], 1, 0, False),
-        ([1, 2, 3, 4], 2, 1, True),
-        ([2, 4], 3, 2, True),
+        ([1], 1, 0, True),
+        ([2], 1, 0, True),
+        ([1, 2], 1, 0, True),  # NFCorpus
+        ([1, 2, 3, 4], 1, 0, True),
+        ([2, 4], 1, 0, True),
     ],
 )
-def test_unknown_scales_are_inferred(present, relevant, nonrelevant, noted):
+def test_unknown_scales_are_relevant_from_1_whatever_grades_occur(present, relevant, nonrelevant, noted):
     notes: list[str] = []
     qrels = {"q": {str(grade): grade for grade in present}}
     grades = grades_for("something", qrels, notes)
-    assert (grades.relevant, grades.nonrelevant, bool(notes)) == (relevant, nonrelevant, noted)
+    note = (
+        "no judgement is below grade 1, the lowest relevant: the collection lists relevant documents only; "
+        "declare the grades in collection.yaml if some of them mean non-relevant"
+    )
+    assert (grades.relevant, grades.nonrelevant, notes) == (relevant, nonrelevant, [note] * noted)
     assert all(grades.name(grade) == str(grade) for grade in present)
     assert set(present) <= set(grades.names)
 
 
 def test_a_declared_scale_wins_over_a_known_one():
     notes: list[str] = []
+    only = "no judgement is below grade {}, the lowest relevant: the collection lists relevant documents only"
     assert grades_for("dl19", {"q": {"d": 3}}, notes, Grades({}, relevant=3)).relevant == 3
     assert grades_for("dl19", {"q": {"d": 3}}, notes) is TREC_DL
-    assert notes == []
+    assert notes == [only.format(3), only.format(2)]
 
 
 def test_a_scale_without_names_gets_numbers():
@@ -87,7 +99,7 @@ def test_grades_that_do_not_fit_the_scale_are_noted():
     grades_for("dl19", {"q": {"a": 0, "b": 1}}, notes)
     assert notes == ["no judgement reaches grade 2, the lowest relevant: nothing counts as relevant"]
     notes.clear()
-    grades_for("dl19", {"q": {"a": 4, "b": 7}}, notes)
+    grades_for("dl19", {"q": {"z": 0, "a": 4, "b": 7}}, notes)
     assert notes == ["grades without a declared name: 4, 7"]
 
 

@@ -8,8 +8,9 @@ import sys
 
 import ir_datasets
 import pytest
-from ir_datasets.formats import BaseDocs, BaseScoredDocs
+from ir_datasets.formats import BaseDocs, BaseScoredDocs, TrecQrels
 from ir_datasets.formats.base import GenericScoredDoc
+from ir_datasets.util.download import LocalDownload
 
 from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError
 from whyrank.data import irds, open_collection, texts_of
@@ -116,6 +117,19 @@ def test_scored_documents_are_a_run(register, small):
 
 def test_known_grades_come_with_the_id(register, small):
     assert open_collection(f"irds:{register(small, 'passages/trec-dl-2019/part')}").grades.relevant == 2
+
+
+def test_grades_have_the_names_of_ir_datasets(register, small, tmp_path):
+    told = {1: "Relevant: it answers. All of it", 0: "References of no interest.", -2: "spam " * 20, 4: "best"}
+    qrels = TrecQrels(LocalDownload(str(tmp_path / "qrels")), told)
+    grades = open_collection(f"irds:{register(ir_datasets.Dataset(*small._constituents[:2], qrels))}").grades
+    assert grades.names == {
+        0: "References of no interest",
+        1: "Relevant",
+        -2: "spam spam spam spam spam spam spam …",
+        4: "best",
+    }
+    assert (grades.relevant, grades.nonrelevant) == (1, 0)
 
 
 def test_no_judgements_are_noted(register, small):

@@ -204,6 +204,14 @@ def test_a_sentence_of_a_nonrelevant_document_is_added(sample):
         assert sources != [pair.docs[1]], "not from the text itself"
 
 
+def test_a_collection_of_relevant_documents_has_no_sentence_to_add():
+    docs = {"a": "One is here. And more.", "b": "Two is there. And less."}
+    collection = Collection.of(docs, {"q": "one"}, {"q": {"a": 1, "b": 2}})
+    found = probes.create("edited/add-nonrelevant-sentence").contrasts(collection)
+    assert len(found) == 0
+    assert dict(found.dropped) == {"no non-relevant text of the query": 2}
+
+
 @pytest.fixture(scope="module")
 def dl19(data_folder):
     return open_collection(str(data_folder / "msmarco_dl19"))

@@ -201,6 +201,13 @@ def test_a_query_none_of_whose_documents_exist():
     assert len(probes.create("matched/length|relevance", analyzer="whitespace").contrasts(collection)) == 1
 
 
+def test_queries_with_one_grade_are_counted():
+    docs = {"d1": "a b", "d2": "a c", "d3": "a d"}
+    qrels = {"q": {"d1": 1, "d2": 1}, "r": {"d3": 1}, "s": {"d1": 1, "d3": 2}}
+    found = probes.create("matched/relevance|length").contrasts(Collection.of(docs, dict.fromkeys("qrs", "a"), qrels))
+    assert (len(found), found.dropped) == (1, {"queries with one grade only": 2})
+
+
 def test_relative_tolerance():
     docs = {"a": "w " * 10, "b": "w " * 11 + "x", "c": "w " * 20}
     collection = Collection.of(docs, {"q": "w x"}, {"q": dict.fromkeys(docs, 0)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import pickle
 import re
 import socket
@@ -10,14 +11,18 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
+from urllib.parse import quote, unquote
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("httpx", reason="the extra http is not installed")
 from rerank_server import jina, rows, serving, tei, true_score
 
 from whyrank.core.answers import PartlyScored
+from whyrank.core.callstrings import Call
 from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError
 from whyrank.rankers import open_ranker, rankers, service
 from whyrank.rankers.http import IN_A_ROW
@@ -513,6 +518,109 @@ def test_a_key_in_the_call_string_is_refused_and_not_repeated(spec):
     assert KEY not in str(caught.value)
 
 
+SECRET = "Geh3im+w/rt="
+PLANTED = [
+    f"/rerank?sig={SECRET}(version=1)",
+    f"/rerank?api-version=2&auth={SECRET}(version=1)",
+    f"/rerank?code={SECRET}#x(version=1)",
+    f"/rerank?pwd={SECRET}",
+    f"/rerank?{SECRET}",
+    f"/rerank(options={{'api_key': '{SECRET}'}},version=1)",
+    f"/rerank(options={{'extra': [{{'user': '{SECRET}'}}], 'top_k': 3}})",
+]
+
+
+def everything_in(folder):
+    """All bytes of all files below a folder, with Parquet files also unpacked."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            yield path, path.read_bytes()
+            if path.suffix == ".parquet":
+                table = pq.read_table(path)
+                yield path, repr((table.to_pylist(), table.schema.metadata)).encode()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("planted", PLANTED)
+def test_what_may_be_a_secret_stands_in_no_file_and_no_output(
+    planted, nested, whyrank, tmp_path, monkeypatch, caplog
+):
+    """A service that repeats it in its errors does not help: it is sent, and shown nowhere."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHYRANK_CACHE", str(tmp_path / "cache"))
+    caplog.set_level("INFO")
+
+    def behave(handler):
+        bad = any("bad" in text for text in handler.texts)
+        said = f"{handler.path} {unquote(handler.path)} {json.dumps(handler.body)[:90]} {SECRET}"
+        handler.answer({"message": said}, 400) if bad else jina(handler)
+
+    Path("tiny").mkdir()
+    texts = ["One", "Two two", "Three Three Three", "A bad Text"]
+    Path("tiny/corpus.jsonl").write_text("".join(f'{{"id": "d{i}", "text": "{t}"}}\n' for i, t in enumerate(texts)))
+    Path("tiny/queries.tsv").write_text("q\tone two\n")
+    Path("tiny/qrels.txt").write_text("".join(f"q 0 d{i} {i % 2}\n" for i in range(4)))
+    with serving(behave) as server:
+        spec = server.url + planted
+        options = ["-c", "tiny", "-r", str(Call("fuse", None, {"of": ["bm25", spec]})) if nested else spec]
+        kept = ["--delta", "0", "--store", "scores.db", "--format", "csv", "--out", "res"]  # fmt: skip
+        kept += ["--executor", "processes(workers=2)"] if planted == PLANTED[0] else []
+        code, out, err = whyrank("probe", "edited/replace-with-query", *options, *kept)
+        assert (code, "400" in err) == (0, True), err
+        more = [
+            whyrank("rank", *options, "--out", "run.txt"),
+            whyrank("rank", *options[:-1], options[-1] + "(batch=)"),
+        ]
+    assert any(SECRET in f"{path} {json.dumps(body)}" for path, _, body in server.log)
+    shown = [out, err, caplog.text, *(part for _, *parts in more for part in parts)]
+    written = list(everything_in(tmp_path))
+    assert len(written) > 8
+    for secret in (SECRET, quote(SECRET, safe=""), SECRET[:8]):
+        assert all(secret not in each for each in shown)
+        assert [path for path, content in written if secret.encode() in content] == []
+
+
+def test_hidden_values_tell_rankers_apart_but_are_not_reused():
+    first, second, again = (open_ranker(f"http://h/x?tier={v}(version=1)") for v in ("large", "small", "large"))
+    assert first.name != second.name
+    assert (first.name, first) == (again.name, again)
+    assert "***" in first.name
+    assert "large" not in first.name + repr(first) + first.url
+    assert not first.cacheable
+    assert open_ranker(first.name) == first
+    assert first._address() == "http://h/x?tier=large"
+    assert pickle.loads(pickle.dumps(second))._address() == "http://h/x?tier=small"
+    assert open_ranker("http://h/x?api-version=2&model=$M(options={'prompt': 'p', 'x': True},version=1)").cacheable
+
+
+def test_a_value_hidden_in_an_earlier_run_is_asked_for():
+    with pytest.raises(WhyrankError, match=r"sig=\*\*\*999: the value behind \*\*\*999 was hidden .* \$VARIABLE"):
+        open_ranker("http://h/x?sig=***999").score(["q"], ["a"])
+
+
+def test_values_come_from_the_environment(monkeypatch):
+    monkeypatch.setenv("SIG", f"{SECRET}\n")
+
+    def behave(handler):
+        handler.answer({"message": f"{handler.path} {handler.body}"}, 401) if handler.texts == ["no"] else jina(
+            handler
+        )
+
+    with serving(behave) as server:
+        ranker = open_ranker(f"{server.url}/x?api_key=$SIG(options={{'sig': '$SIG', 'n': [1]}},version=1)")
+        assert ranker.score(["q"], ["a"]).tolist() == [true_score("q", "a")]
+        path, _, body = server.log[0]
+        assert (unquote(path), body["sig"]) == (f"/x?api_key={SECRET}", SECRET)
+        with pytest.raises(WhyrankError, match="asks for another key") as caught:
+            ranker.score(["q"], ["no"])
+        monkeypatch.delenv("SIG")
+        with pytest.raises(WhyrankError, match="the environment variable SIG is not set"):
+            ranker.score(["q"], ["a"])
+    for text in (str(caught.value), repr(ranker), ranker.name, str(ranker.__dict__), repr(ranker._service)):
+        assert SECRET not in text
+        assert quote(SECRET, safe="") not in text
+
+
 @pytest.mark.parametrize(
     ("spec", "url"),
     [
@@ -520,7 +628,8 @@ def test_a_key_in_the_call_string_is_refused_and_not_repeated(spec):
         ("http://localhost:8080/", "http://localhost:8080/rerank"),
         ("https://api.jina.ai/v1/rerank(model=m)", "https://api.jina.ai/v1/rerank"),
         ("http:https://api.cohere.com/v2/rerank(model='a b',batch=8)", "https://api.cohere.com/v2/rerank"),
-        ("http:http://[::1]:80/x?y=1#z", "http://[::1]:80/x?y=1"),
+        ("http:http://[::1]:80/x?api-version=1#z", "http://[::1]:80/x?api-version=1"),
+        ("http://h/x?sig=$SIG&flag=$FLAG", "http://h/x?sig=$SIG&flag=$FLAG"),
         ("http://h/p(options={'a': [1, 'x']},version=2)", "http://h/p"),
     ],
 )

@@ -57,6 +57,18 @@ def test_csv_can_be_read_by_other_programs():
     assert (rows[1]["score"], rows[1]["n"], rows[0]["group"]) == ("", "0", "")
 
 
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "'=", "''-"])
+def test_words_are_no_formulas_in_csv(start):
+    rows = [
+        finding(ranker=f'{start}HYPERLINK("http://evil")', group=f"{start}1", score=-0.25),
+        finding(ranker="'quoted'"),
+    ]
+    cells = list(csv.DictReader(io.StringIO(to_csv(rows), newline="")))
+    assert [row["ranker"] for row in cells] == [f"'{rows[0].ranker}", "'quoted'"]
+    assert (cells[0]["group"], cells[0]["score"]) == (f"'{start}1", "-0.25")
+    assert from_csv(to_csv(rows)) == rows
+
+
 def test_csv_of_nothing_is_a_header():
     assert from_csv(to_csv([])) == []
 

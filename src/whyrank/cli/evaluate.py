@@ -195,14 +195,16 @@ def _runs(collection: Collection, names: Sequence[str], strict: bool) -> dict[st
 
 
 def _write(rows: list[Effectiveness], path: Path) -> None:
-    import csv
+    import pyarrow as pa
 
-    from whyrank.core.files import replacing
+    from whyrank.core.files import write_text
+    from whyrank.report.arrow import csv_of, encodable
 
-    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["run", "measure", "query_id", "value"])
-        writer.writerows([row.run, row.measure, q, value] for row in rows for q, value in row.per_query.items())
+    cells = [(encodable(row.run), row.measure, q, value) for row in rows for q, value in row.per_query.items()]
+    names, kinds = ("run", "measure", "query_id", "value"), (pa.string(), pa.string(), pa.string(), pa.float64())
+    columns = list(zip(*cells, strict=True)) or [()] * len(names)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    write_text(path, csv_of(pa.table(dict(zip(names, arrays, strict=True)))))
 
 
 def _show(rows: list[Effectiveness], alpha: float, correction: str) -> None:

@@ -12,6 +12,7 @@ import typer
 from whyrank.cli import options as o
 from whyrank.cli import setup
 from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
     from whyrank.core.explanations import Explaining, Explanation
@@ -27,7 +28,14 @@ Texts = Annotated[
     ),
 ]
 Ranker = Annotated[
-    str, typer.Option("--ranker", "-r", metavar="SPEC", help="A ranker's call string, such as model1:table.parquet.")
+    str,
+    typer.Option(
+        "--ranker",
+        "-r",
+        metavar="SPEC",
+        help="A ranker's call string, such as model1:table.parquet.",
+        callback=o.hide_secrets,
+    ),
 ]
 QueryId = Annotated[str | None, typer.Option("--query-id", metavar="ID", help="A query of the collection.")]
 DocId = Annotated[str | None, typer.Option("--doc-id", metavar="ID", help="A document of the collection.")]
@@ -61,7 +69,7 @@ def explain(
     [asked] = setup.open_rankers([ranker], opened, analyzer, stats, precision, typed)
     found = _noted(_able(asked, ranker).explain(query, text))
     if json_:
-        print(json.dumps({"ranker": asked.name, **found.as_json(top)}, indent=1, ensure_ascii=False))
+        print(printable(json.dumps({"ranker": asked.name, **found.as_json(top)}, indent=1, ensure_ascii=False)))
     else:
         from whyrank.cli.show_explanation import matrix
 

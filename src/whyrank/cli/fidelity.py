@@ -28,6 +28,7 @@ Targets = Annotated[
         "-t",
         metavar="SPEC",
         help="The ranker to be explained, or run:FILE; repeat for several.",
+        callback=o.hide_secrets,
         show_default=False,
     ),
 ]
@@ -38,6 +39,7 @@ Surrogates = Annotated[
         "-s",
         metavar="SPEC",
         help="A ranker that is to stand in for it; repeat for several.",
+        callback=o.hide_secrets,
         show_default=False,
     ),
 ]
@@ -68,7 +70,10 @@ Measures = Annotated[
 Baseline = Annotated[
     str | None,
     typer.Option(
-        "--baseline", metavar="SPEC", help="The surrogate that others are compared with. Default: the first."
+        "--baseline",
+        metavar="SPEC",
+        help="The surrogate that others are compared with. Default: the first.",
+        callback=o.hide_secrets,
     ),
 ]
 

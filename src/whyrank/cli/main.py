@@ -103,7 +103,9 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def _stop(message: str, code: int) -> NoReturn:
-    print("whyrank: " + " ".join(message.split("\n")), file=sys.stderr)
+    from whyrank.core.progress import printable
+
+    print("whyrank: " + printable(" ".join(message.split("\n"))), file=sys.stderr)
     sys.exit(code)
 
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from whyrank.core.errors import WhyrankError
+
+
+def hide_secrets(given: Any) -> Any:
+    """Call strings of rankers as the program keeps them: without values that may be secrets."""
+    from whyrank.rankers.http import hide_values
+
+    if given is None:
+        return None
+    return hide_values(given) if isinstance(given, str) else [hide_values(each) for each in given]
+
 
 CollectionOption = Annotated[
     str,
@@ -24,6 +34,7 @@ RankerOption = Annotated[
         "-r",
         metavar="SPEC",
         help="A ranker's call string, such as bm25(k1=1.2); repeat for several.",
+        callback=hide_secrets,
     ),
 ]
 AnalyzerOption = Annotated[

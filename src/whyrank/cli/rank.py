@@ -11,6 +11,7 @@ import typer
 from whyrank.cli import options as o
 from whyrank.cli import setup
 from whyrank.core.errors import WhyrankError
+from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
     from whyrank.axioms.axiom import Axiom
@@ -162,7 +163,8 @@ def _write(run: Run, tag: str, out: str | None) -> None:
     if out:
         write_run(out, run, tag)
     else:
-        sys.stdout.writelines(line + "\n" for line in run_lines(run, tag))
+        shown = printable if sys.stdout.isatty() else str  # in a file, ids stay as they are
+        sys.stdout.writelines(shown(line) + "\n" for line in run_lines(run, tag))
     lines = setup.plural(sum(map(len, run.values())), "line")
     queries = setup.plural(len(run), "query", "queries")
     setup.say(f"{lines} for {queries} by {tag}" + (f": {out}" if out else ""))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from whyrank.cli import setup
 from whyrank.cli.request import Request
 from whyrank.core.errors import UnknownName
+from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
     from whyrank.audit.bias_result import BiasResult
@@ -187,7 +188,7 @@ def _overlap(request: Request, plan: Plan, command: str) -> Sequence[OverlapRow]
 def _print_json(findings: Sequence[Finding]) -> None:
     from whyrank.report import to_json
 
-    print(to_json(findings))
+    print(printable(to_json(findings)))
 
 
 def _print_extras(

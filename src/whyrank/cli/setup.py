@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whyrank.cli import stopping
+from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
     from whyrank.audit.catalogue import Catalogue, Options
@@ -29,7 +30,7 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 def say(text: str) -> None:
     """A line for the person at the terminal; standard output stays free for results."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def open_collection(spec: str, strict: bool) -> Collection:

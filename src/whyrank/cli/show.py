@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from whyrank.core.progress import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -23,11 +25,12 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(title=title, box=box.SIMPLE, title_justify="left", caption=caption, caption_justify="left")
+    head, foot = Text(printable(title), "table.title"), Text(printable(caption), "table.caption")
+    grid = Table(title=head, box=box.SIMPLE, title_justify="left", caption=foot, caption_justify="left")
     for i, name in enumerate(header):
-        grid.add_column(name, justify="left" if i < left else "right", overflow="fold")
+        grid.add_column(Text(printable(name)), justify="left" if i < left else "right", overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))
+        grid.add_row(*(Text(printable(cell)) for cell in row))
     _console().print(grid)
 
 
@@ -57,7 +60,7 @@ def marks(findings: Sequence[Finding], alpha: float, correction: str) -> str:
 def print_dropped(findings: Sequence[Finding]) -> None:
     """Print what could not be asked."""
     for line in dropped_lines(findings):
-        _console().print(line, markup=False, soft_wrap=True)
+        _console().print(printable(line), markup=False, soft_wrap=True)
 
 
 def sweep_table(points: Sequence[SweepPoint]) -> None:

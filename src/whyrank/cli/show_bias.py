@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from whyrank.cli.setup import plural
 from whyrank.cli.show import figure, p_value, table
+from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
     from whyrank.audit.bias_correlation import Correlation
@@ -37,7 +38,7 @@ def print_lines(results: Sequence[BiasResult]) -> None:
     """Print what was left out, and notes."""
     for result in results:
         for line in _lines(result):
-            print(line)
+            print(printable(line))
 
 
 def summary(results: Sequence[BiasResult], alpha: float, correction: str) -> None:

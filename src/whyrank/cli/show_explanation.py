@@ -8,6 +8,7 @@ import numpy as np
 
 from whyrank.cli.setup import plural
 from whyrank.cli.show import table
+from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
     from whyrank.core.explanations import Explanation
@@ -23,11 +24,11 @@ def matrix(found: Explanation, top: int) -> None:
         return
     chosen = found.strongest(top)
     more = len(found.strongest()) - len(chosen)
-    header = ["query term", *(_header(found.document_terms[i]) for i in chosen.tolist())]
+    header = ["query term", *(_word(found.document_terms[i]) for i in chosen.tolist())]
     header += [*[f"{more} more"] * bool(more), *_last(found)]
     rows = [_row(found, i, chosen, bool(more)) for i in range(len(found.query_terms))]
     table("", header, rows, 1)
-    print(_caption(found, len(chosen), more))  # a caption of the table would be folded to its width
+    print(printable(_caption(found, len(chosen), more)))  # a caption of the table would be folded to its width
 
 
 def _last(found: Explanation) -> list[str]:
@@ -74,10 +75,3 @@ def _signed(value: float) -> str:
 def _word(term: str) -> str:
     """A term for the terminal: one with line breaks or other controls as Python would write it."""
     return term if term.isprintable() else repr(term)
-
-
-def _header(term: str) -> str:
-    """The same at the head of a column, where square brackets would be taken for a style."""
-    from rich.markup import escape
-
-    return escape(_word(term))

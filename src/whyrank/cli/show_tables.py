@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whyrank.cli.show import table
 from whyrank.core.errors import BadInput
+from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
     from whyrank.data.term_table import TermTable, Weighted
@@ -153,4 +154,4 @@ def _number(weight: float) -> float:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False)
+    return printable(json.dumps(value, indent=1, ensure_ascii=False))

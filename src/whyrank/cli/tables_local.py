@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from whyrank.tables.local_to_global import Explained
 
 Target = Annotated[
-    str, typer.Option("--target", "-t", metavar="SPEC", help="The ranker to be explained.", show_default=False)
+    str,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="SPEC",
+        help="The ranker to be explained.",
+        show_default=False,
+        callback=o.hide_secrets,
+    ),
 ]
 Out = Annotated[
     str,

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 RecipeName = Annotated[str, typer.Option("--recipe", metavar="RECIPE", help="A YAML file, parm or parm-smoke.")]
 TargetName = Annotated[
-    str, typer.Option("--target", "-t", metavar="RANKER", help="The ranker to explain: a call string.")
+    str,
+    typer.Option(
+        "--target", "-t", metavar="RANKER", help="The ranker to explain: a call string.", callback=o.hide_secrets
+    ),
 ]
 Collections = Annotated[
     list[str] | None,

@@ -24,7 +24,10 @@ CollectionFor = Annotated[
     str | None,
     typer.Option("--collection", "-c", metavar="SPEC", help="For corpus evidence, and for the studies of --run."),
 ]
-RankerFor = Annotated[str | None, typer.Option("--ranker", "-r", metavar="SPEC", help="Who is asked with --run.")]
+RankerFor = Annotated[
+    str | None,
+    typer.Option("--ranker", "-r", metavar="SPEC", help="Who is asked with --run.", callback=o.hide_secrets),
+]
 Run = Annotated[bool, typer.Option("--run", help="Put the studies to the ranker: which surprises are confirmed?")]
 VectorsFor = Annotated[
     str | None, typer.Option("--vectors", metavar="SPEC", help="Word vectors, for classes of near terms.")

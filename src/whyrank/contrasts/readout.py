@@ -84,6 +84,11 @@ def read_out(
     if by is None or by not in contrasts.labels:
         return [whole]
     codes, names = group_codes(contrasts, by)
+    if by == "relevance" and setting.grades is not None:
+        words = {
+            str(grade): f"{grade} ({word})" for grade, word in setting.grades.names.items() if word != str(grade)
+        }
+        names = ["/".join(words.get(part, part) for part in name.split("/")) for name in names]
     parts = [_Part(name, codes == i) for i, name in enumerate(names)]
     return [whole, *(_finding(study, contrasts, reading, setting, part) for part in parts)]
 

@@ -43,7 +43,7 @@ def parse_call(text: str) -> Call:
     head, arguments = _split_arguments(text.strip(), text)
     name, colon, resource = head.partition(":")
     if not _BARE.fullmatch(name := name.strip()) or (colon and not resource):
-        raise WhyrankError(f"{text!r} is not a call string; write NAME, NAME:RESOURCE or NAME(key=value,...)")
+        raise WhyrankError(f"{_shown(text)} is not a call string; write NAME, NAME:RESOURCE or NAME(key=value,...)")
     return Call(name, resource if colon else None, arguments)
 
 
@@ -70,7 +70,7 @@ def _split_arguments(text: str, whole: str) -> tuple[str, dict[str, Any]]:
     """Cut `head(arguments)` at the last bracket that closes at the end and has arguments behind it."""
     if not text.endswith(")"):
         return text, {}
-    problem = WhyrankError(f"{whole!r}: the brackets do not match")
+    problem = WhyrankError(f"{_shown(whole)}: the brackets do not match")
     for start in _openings_of_last(text):
         try:
             return text[:start], _arguments(text[start + 1 : -1], whole)
@@ -109,10 +109,10 @@ def _arguments(inside: str, whole: str) -> dict[str, Any]:
     while rest:
         key = _KEY.match(rest)
         if not key:
-            raise WhyrankError(f"{whole!r}: expected key=value at {rest!r}")
+            raise WhyrankError(f"{_shown(whole)}: expected key=value at {_shown(rest, whole)}")
         value, rest = _take_value(rest[key.end() :], whole)
         if key[1] in found:
-            raise WhyrankError(f"{whole!r}: {key[1]!r} is given twice")
+            raise WhyrankError(f"{_shown(whole)}: {key[1]!r} is given twice")
         found[key[1]] = value
         rest = _after_comma(rest, whole)
     return found
@@ -128,7 +128,8 @@ def _take_value(rest: str, whole: str) -> tuple[Any, str]:
         return _evaluated(rest[: end + 1], whole), rest[end + 1 :]
     if bare:
         return _literal(bare[0]), rest[bare.end() :]
-    raise WhyrankError(f"{whole!r}: a value is missing at {rest!r}; quote values with blanks or brackets")
+    place = f"{_shown(whole)}: a value is missing at {_shown(rest, whole)}"
+    raise WhyrankError(f"{place}; quote values with blanks or brackets")
 
 
 def _after_comma(rest: str, whole: str) -> str:
@@ -136,7 +137,8 @@ def _after_comma(rest: str, whole: str) -> str:
     if not rest:
         return ""
     if rest[0] != ",":
-        raise WhyrankError(f"{whole!r}: expected a comma at {rest!r}; quote values with blanks or brackets")
+        place = f"{_shown(whole)}: expected a comma at {_shown(rest, whole)}"
+        raise WhyrankError(f"{place}; quote values with blanks or brackets")
     return rest[1:].lstrip()
 
 
@@ -144,7 +146,14 @@ def _evaluated(text: str, whole: str) -> Any:
     try:
         return ast.literal_eval(text)
     except _NOT_LITERAL:
-        raise WhyrankError(f"{whole!r}: {text!r} is not a Python literal") from None
+        raise WhyrankError(f"{_shown(whole)}: {_shown(text, whole)} is not a Python literal") from None
+
+
+def _shown(part: str, whole: str = "") -> str:
+    """A part of a call string for a message; with a URL, where a key may stand, only the beginning of the whole."""
+    if "://" not in (whole or part):
+        return repr(part)
+    return "'…'" if whole else repr(re.sub(r"(.*?://)(?:[^/?(]*@)?([^/?(@]*).*", r"\1\2…", part, flags=re.DOTALL))
 
 
 def _literal(text: str) -> Any:

@@ -1,7 +1,8 @@
-"""A progress line on the terminal for anything over two seconds; silent when there is no terminal."""
+"""For the terminal: texts without control characters, and a progress line for anything over two seconds."""
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -9,6 +10,13 @@ from types import TracebackType
 from typing import Self, TextIO, TypeVar
 
 T = TypeVar("T")
+# all control characters (C0, C1) but line feed and tab, and those that turn the direction of writing
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """A text that cannot steer a terminal: control characters stand as `\\u001b`, which JSON reads back."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Progress:
@@ -42,7 +50,7 @@ class Progress:
         now = time.monotonic()
         if self._stream and self._stream.isatty() and now - self._start > self._after and now - self._shown > 0.1:
             self._shown = now
-            self._draw(self.line(now - self._start))
+            self._draw(printable(self.line(now - self._start)))
 
     def line(self, seconds: float) -> str:
         """The text of the progress line after so many seconds."""

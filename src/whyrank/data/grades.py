@@ -44,52 +44,55 @@ ANTIQUE = Grades(
     nonrelevant=1,
 )
 
+# Ben Abacha et al., Overview of the Medical Question Answering Task at TREC 2017 LiveQA: 3 and 4 are correct answers.
+LIVEQA = Grades({1: "incorrect", 2: "related", 3: "incomplete", 4: "excellent"}, relevant=3, nonrelevant=1)
+
 _DL = re.compile(r"(?<![a-z0-9])dl[-_]?(20)?(19|2[0-3])(?![0-9])")
 _DOCUMENT_TASK = re.compile(r"(?<![a-z])doc(ument)?s?(?![a-z])")
 _ANTIQUE = re.compile(r"(?<![a-z])antique(?![a-z])")
+_LIVEQA = re.compile(r"(?<![a-z])liveqa[-_]?med")
 
 
 def known_grades(name: str) -> Grades | None:
-    """The published scale of a collection known by name or ir_datasets id (TREC DL passages, ANTIQUE)."""
+    """The published scale of a collection known by name or ir_datasets id (TREC DL passages, ANTIQUE, LiveQA)."""
     lower = name.lower()
     if _DL.search(lower) and not _DOCUMENT_TASK.search(lower):
         return TREC_DL
-    return ANTIQUE if _ANTIQUE.search(lower) else None
-
-
-def inferred_grades(present: set[int], notes: list[str]) -> Grades:
-    """A scale for grades of unknown meaning: relevant from 1, non-relevant 0.
-
-    Where several grades are present and none is below 1, the lowest is taken as non-relevant and a note says
-    so. A single grade above 0 is a collection that lists its relevant documents only.
-    """
-    names = {grade: str(grade) for grade in sorted(present | {0, 1})}
-    lowest = min(present, default=0)
-    if lowest < 1 or len(present) == 1:
-        return Grades(names)
-    notes.append(
-        f"no judgement is below grade {lowest}: {lowest} is taken as non-relevant and {lowest + 1} as the "
-        "lowest relevant grade; declare them in collection.yaml if they mean something else"
-    )
-    return Grades({grade: str(grade) for grade in sorted(present)}, lowest + 1, lowest)
+    if _ANTIQUE.search(lower):
+        return ANTIQUE
+    return LIVEQA if _LIVEQA.search(lower) else None
 
 
 def grades_for(
-    name: str, qrels: Mapping[str, Mapping[str, int]], notes: list[str], declared: Grades | None = None
+    name: str,
+    qrels: Mapping[str, Mapping[str, int]],
+    notes: list[str],
+    declared: Grades | None = None,
+    names: Mapping[int, str] | None = None,
 ) -> Grades:
-    """The declared scale, else the one known for this name, else one inferred from the grades present."""
+    """The declared scale, else the one known for this name, else relevant from 1 and non-relevant 0 (as trec_eval).
+
+    `names` are words for the grades of a scale that is neither declared nor known. A note says where no judgement is
+    below the lowest relevant grade: such a collection lists relevant documents only.
+    """
     present = {grade for grades in qrels.values() for grade in grades.values()}
     chosen = declared or known_grades(name)
+    remedy = "" if chosen else "; declare the grades in collection.yaml if some of them mean non-relevant"
     if chosen is None:
-        return inferred_grades(present, notes)
-    _note_misfit(chosen, present, notes)
+        chosen = Grades({grade: str(grade) for grade in sorted(present | {0, 1})} | dict(names or {}))
+    _note_misfit(chosen, present, notes, remedy)
     numbers = {grade: str(grade) for grade in sorted(present | {chosen.nonrelevant, chosen.relevant})}
     return chosen if chosen.names else replace(chosen, names=numbers)
 
 
-def _note_misfit(grades: Grades, present: set[int], notes: list[str]) -> None:
+def _note_misfit(grades: Grades, present: set[int], notes: list[str], remedy: str) -> None:
     strange = sorted(present - set(grades.names))
     if strange and grades.names:
         notes.append(f"grades without a declared name: {', '.join(map(str, strange))}")
     if present and max(present) < grades.relevant:
         notes.append(f"no judgement reaches grade {grades.relevant}, the lowest relevant: nothing counts as relevant")
+    if present and min(present) >= grades.relevant:
+        notes.append(
+            f"no judgement is below grade {grades.relevant}, the lowest relevant: "
+            f"the collection lists relevant documents only{remedy}"
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -110,12 +112,11 @@ def read_irds(name: str, strict: bool = False) -> Collection:
         queries = plain_texts("queries", ((q.query_id, _text(q)) for q in dataset.queries_iter()), notes)
         qrels = _qrels(name, dataset, notes)
         docs, titles = _documents(name, dataset, notes)
+        scale = grades_for(f"irds:{name}", qrels, notes, names=_grade_names(dataset))
     references = References(queries, docs if strict or isinstance(docs, dict) else None, strict)
     notes += references.check("qrels", qrels)
     runs = _Scored(name) if dataset.has_scoreddocs() else {}
-    return Collection(
-        f"irds:{name}", docs, queries, qrels, runs, titles, grades_for(f"irds:{name}", qrels, notes), notes
-    )
+    return Collection(f"irds:{name}", docs, queries, qrels, runs, titles, scale, notes)
 
 
 def _load(name: str) -> Any:
@@ -147,6 +148,13 @@ def _qrels(name: str, dataset: Any, notes: list[str]) -> Qrels:
         notes.append(f"irds:{name} has no judgements")
         return {}
     return plain_qrels(((row.query_id, row.doc_id, row.relevance) for row in dataset.qrels_iter()), notes)
+
+
+def _grade_names(dataset: Any) -> dict[int, str]:
+    """What ir_datasets says about each grade, up to the first stop: `Related: The passage seems ...`."""
+    told = (dataset.qrels_defs() or {}) if dataset.has_qrels() else {}
+    short = {int(grade): re.split(r"[:.;](?:\s|$)", str(text).strip())[0] for grade, text in told.items()}
+    return {grade: textwrap.shorten(text, 40, placeholder=" …") for grade, text in short.items() if text}
 
 
 def _documents(name: str, dataset: Any, notes: list[str]) -> tuple[Mapping[str, str], dict[str, str]]:

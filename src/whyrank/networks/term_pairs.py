@@ -11,6 +11,7 @@ import numpy as np
 
 from whyrank.core.checks import check_number, check_whole
 from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.progress import printable
 from whyrank.networks.network import TOKENS, Network, load, read_config
 from whyrank.networks.pieces import Pieces
 from whyrank.networks.term_pairs_results import Results
@@ -73,7 +74,7 @@ def main() -> int:
         place = given.results or given.folder / RESULTS
         done = score_folder(given.folder, place, given.network or given.folder / NETWORK, how)
     except (WhyrankError, OSError) as error:
-        print(f"whyrank: {error}", file=sys.stderr)
+        print(printable(f"whyrank: {error}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("whyrank: stopped; blocks that are scored are kept, and the same command goes on", file=sys.stderr)

@@ -135,6 +135,8 @@ class _Run:
         text = pool.texts[row]
         edited = self._passage(pool, row).ask(self._edit, dict(self.study.options))
         reason = _reason(text, edited)
+        if edited is None and "others" in asks(self._edit) and not self._others(pool, row):
+            reason = "no non-relevant text of the query"
         if reason:
             self.dropped[reason] += 1
         else:

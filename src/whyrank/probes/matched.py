@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
+import numpy as np
+
 from whyrank.contrasts.assembly import assembled
 from whyrank.contrasts.contrasts import Contrasts
 from whyrank.contrasts.pools import Pool, Pools, Source
@@ -73,7 +75,9 @@ class Matched:
         """All matched pairs of all queries."""
         pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
         found = [(pool, self._pairs(pool)) for pool in pools]
-        return assembled(pools, found)
+        graded = (pool.relevance[~np.isnan(pool.relevance)] for pool in pools) if self.variable == "relevance" else ()
+        one_grade = sum(len(set(grades.tolist())) < 2 for grades in graded)
+        return assembled(pools, found, dropped={"queries with one grade only": one_grade})
 
     def _pairs(self, pool: Pool) -> Codes:
         control, variable = measured(self.control, pool), measured(self.variable, pool)

@@ -17,6 +17,7 @@ from whyrank.core.protocols import Floats, Ranker
 from whyrank.core.registry import call_of
 from whyrank.rankers.expansions import ExpansionStore
 from whyrank.rankers.grouping import distinct
+from whyrank.rankers.http import hide_values
 from whyrank.rankers.nesting import all_cacheable
 from whyrank.rankers.opening import Setting, open_ranker
 from whyrank.rankers.query_scales import query_scale
@@ -46,7 +47,7 @@ class Doc2Query:
         check_whole("doc2query: seed", self.seed, 0)
         if not isinstance(self.ranker, str):
             raise WhyrankError(f"doc2query: ranker must be a call string, not {self.ranker!r}")
-        object.__setattr__(self, "ranker", str(parse_call(self.ranker)))
+        object.__setattr__(self, "ranker", str(parse_call(hide_values(self.ranker))))
 
     @property
     def name(self) -> str:

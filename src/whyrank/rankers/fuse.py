@@ -20,6 +20,7 @@ from whyrank.data.runs import first_stage
 from whyrank.rankers.calibration import KINDS, ByQuery, Candidates, Fixed, Footing, PerQuery
 from whyrank.rankers.fused_weights import contents_of, read_weights
 from whyrank.rankers.grouping import distinct, places
+from whyrank.rankers.http import hide_values
 from whyrank.rankers.nesting import all_cacheable, batch_size_of, opened, specs
 from whyrank.rankers.opening import Setting
 
@@ -112,7 +113,7 @@ class Fuse:
             return specs("fuse", self.of)
         given = [self.of] if isinstance(self.of, str) else self.of
         if isinstance(given, list | tuple) and len(given) == 1 and isinstance(given[0], str):
-            return [str(parse_call(given[0]))]
+            return [str(parse_call(hide_values(given[0])))]
         return specs("fuse", given)
 
     def _footing(self, setting: Setting) -> Footing:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Event, Lock
 from typing import Any, ClassVar, NamedTuple
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import numpy as np
 
 from whyrank.core.answers import Answered
+from whyrank.core.callstrings import parse_call
 from whyrank.core.checks import check_number, check_text, check_whole
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.protocols import Floats, Ints
@@ -26,6 +28,18 @@ from whyrank.rankers.threads import spread
 IN_A_ROW = 10  # requests that fail one after the other until the service is given up
 _SECRET = re.compile(r"key|token|secret|password|signature", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REFERENCE = re.compile(rf"\$({_VARIABLE.pattern})")  # the value of an environment variable
+_HIDDEN = re.compile(r"\*\*\*[0-9]*")
+# names whose values are shown; any other name may stand for a secret
+HARMLESS = {
+    "activation", "api_version", "batch_size", "chunk", "deployment", "dimensions", "dtype", "engine", "format",
+    "instruction", "lang", "language", "max_chunks_per_doc", "max_length", "max_tokens", "max_tokens_per_doc",
+    "model", "model_id", "model_name", "normalize", "overlap", "pretty", "priority", "prompt", "prompt_name",
+    "raw_scores", "return_documents", "return_text", "revision", "task", "temperature", "top_k", "top_n",
+    "truncate", "truncate_prompt_tokens", "truncation", "truncation_direction", "type", "use_activation",
+    "version",
+}  # fmt: skip
+_hidden: dict[str, Any] = {}  # what stands for a hidden value in this process -> the value
 _OWN = {"query", "documents", "texts"}
 
 
@@ -60,6 +74,9 @@ class HttpRanker:
         key_env: name of the environment variable that holds the key; a key itself never stands in a call string.
         version: names the state of the service.
         options: more fields for the request, such as {'raw_scores': False}.
+
+    In the URL's query and in `options`, `$VARIABLE` stands for the value of an environment variable. Any other value
+    whose name is not in `HARMLESS` is shown as `***`, and its scores are not reused: nothing tells two of them apart.
     """
 
     resource: str
@@ -85,8 +102,10 @@ class HttpRanker:
         check_number("http: timeout", self.timeout, 0, strict=True)
         check_number("http: longest_wait", self.longest_wait, 0)
         check_text("http: model", self.model)
+        object.__setattr__(self, "resource", _hidden_url(self.resource))
         _check_secrets(self._parts, self.key_env)
         _check_options(self.options)
+        object.__setattr__(self, "options", _hidden_options(self.options))
 
     @property
     def name(self) -> str:
@@ -95,14 +114,14 @@ class HttpRanker:
 
     @property
     def url(self) -> str:
-        """The whole address."""
+        """The whole address, as it may be shown."""
         parts = self._parts
         return parts._replace(path="/rerank").geturl() if parts.path in ("", "/") else parts.geturl()
 
     @property
     def cacheable(self) -> bool:
         """Whether scores may be reused in a later run."""
-        return self.version is not None
+        return self.version is not None and not any(map(_HIDDEN.fullmatch, self._values()))
 
     @property
     def batch_size(self) -> int:
@@ -114,8 +133,14 @@ class HttpRanker:
         return f"http {self.url} {asked} version={self.version!r}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """The configuration alone: a worker has connections of its own."""
-        return {key: value for key, value in self.__dict__.items() if key not in ("_service", "_luck")}
+        """The configuration and what it hides: a worker has connections of its own."""
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_service", "_luck")}
+        return state | {"_hidden": {value: _hidden[value] for value in self._values() if value in _hidden}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Learn what is hidden."""
+        _hidden.update(state.pop("_hidden"))
+        self.__dict__.update(state)
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Ask the service, one request per query and `batch` texts."""
@@ -167,7 +192,8 @@ class HttpRanker:
         refusal = Refused()
         for api in self._luck.apis:
             try:
-                content = self._service.post(request_body(api, query, texts, self.model, self.options), stop)
+                options = _filled(self.options, self._secret)
+                content = self._service.post(request_body(api, query, texts, self.model, options), stop)
             except Refused as error:
                 refusal = error if not refusal.args else refusal
                 continue
@@ -180,8 +206,38 @@ class HttpRanker:
         if isinstance(error, Failed) and not error.answered and not self._luck.worked:
             raise WhyrankError(f"{self.url} does not answer: {error}; see that the service runs there")
         if self._luck.failed() >= IN_A_ROW:
-            raise WhyrankError(f"{self.url} failed {IN_A_ROW} requests in a row, the last with: {error}")
-        return lacking(str(error), size)
+            last = self._service.shown(str(error))
+            raise WhyrankError(f"{self.url} failed {IN_A_ROW} requests in a row, the last with: {last}")
+        return lacking(self._service.shown(str(error)), size)
+
+    def _values(self) -> Iterator[str]:
+        """All values of the URL's query and of the options that are words."""
+        yield from (value for _, value in _items(self._parts.query))
+        yield from _words(self.options)
+
+    def _secret(self, value: str) -> Any:
+        """What a reference to an environment variable or a hidden value stands for; other words are themselves."""
+        if _HIDDEN.fullmatch(value):
+            if value not in _hidden:
+                remedy = "give it again, best as $VARIABLE"
+                raise WhyrankError(f"{self.url}: the value behind {value} was hidden in an earlier run; {remedy}")
+            return _hidden[value]
+        if found := _REFERENCE.fullmatch(value):
+            if found[1] not in os.environ:
+                raise WhyrankError(f"{self.url}: the environment variable {found[1]} is not set; put the value there")
+            return os.environ[found[1]].strip()
+        return value
+
+    def _address(self) -> str:
+        """The address that requests go to."""
+        items = ((name, value, str(self._secret(value))) for name, value in _items(self._parts.query))
+        spelled = [name + (quote(new, safe="%") if _REFERENCE.fullmatch(old) else new) for name, old, new in items]
+        return urlsplit(self.url)._replace(query="&".join(spelled)).geturl()
+
+    def _secrets(self) -> list[str]:
+        """What must not be repeated: the values behind references and hidden ones."""
+        found = (str(self._secret(value)) for value in self._values() if self._secret(value) != value)
+        return [each for value in found for each in {value, unquote(value), quote(value, safe="")}]
 
     @property
     def _parts(self) -> SplitResult:
@@ -192,12 +248,15 @@ class HttpRanker:
                 return parts._replace(fragment="")
         except ValueError:
             pass
-        raise WhyrankError(f"ranker 'http': {text!r} is no URL; write http:URL, such as http://localhost:8080/rerank")
+        shown = re.sub(r"//[^/]*@", "//***@", text)
+        raise WhyrankError(
+            f"ranker 'http': {shown!r} is no URL; write http:URL, such as http://localhost:8080/rerank"
+        )
 
     @cached_property
     def _service(self) -> Service:
         limits = (self.timeout, self.retries, self.longest_wait, self.parallel)
-        return Service(self.url, self.key_env, *limits, describe=in_words)
+        return Service(self.url, self.key_env, *limits, in_words, self._address, self._secrets)
 
     @cached_property
     def _luck(self) -> _Luck:
@@ -247,12 +306,81 @@ def lacking(reason: str, size: int) -> Answered:
     return Answered(np.full(size, np.nan), dict.fromkeys(range(size), reason))
 
 
+def hide_values(spec: str) -> str:
+    """A ranker's call string with `***` for the values in it that may be secrets, also inside other call strings."""
+    if "://" not in spec:
+        return spec
+    call = parse_call(spec)
+    if call.name in (HttpRanker.scheme, HttpsRanker.scheme):
+        options = {"options": _hidden_options(call.arguments["options"])} if "options" in call.arguments else {}
+        hidden = call._replace(resource=_hidden_url(call.resource or ""), arguments={**call.arguments, **options})
+    else:
+        hidden = call._replace(arguments={key: _nested(value) for key, value in call.arguments.items()})
+    return str(hidden) if hidden != call else spec
+
+
+def _nested(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_nested(each) for each in value]
+    return hide_values(value) if isinstance(value, str) else value
+
+
+def _hide(name: str, value: Any) -> Any:
+    """What is shown of a value: itself where its name is harmless or it names a variable, else a mark for it."""
+    if isinstance(value, dict):
+        return {key: _hide(str(key), each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_hide(name, each) for each in value]
+    shown = isinstance(value, str) and (_REFERENCE.fullmatch(value) or _HIDDEN.fullmatch(value))
+    if value is None or isinstance(value, bool) or shown or name.lower().replace("-", "_") in HARMLESS:
+        return value
+    known = [mark for mark, each in _hidden.items() if each == value and type(each) is type(value)]
+    mark = known[0] if known else f"***{len(_hidden) + 1 if _hidden else ''}"
+    _hidden[mark] = value
+    return mark
+
+
+def _hidden_url(resource: str) -> str:
+    """A URL with marks for the values of its query that may be secrets, without a fragment."""
+    address, mark, query = resource.partition("#")[0].partition("?")
+    items = [name + _hide(unquote((name or value).rstrip("=")), value) for name, value in _items(query)]
+    return address + mark + "&".join(items)
+
+
+def _hidden_options(options: Any) -> Any:
+    return _hide("", options) if isinstance(options, dict) else options
+
+
+def _items(query: str) -> list[tuple[str, str]]:
+    """The items of a URL's query as they are spelled: name with `=`, and value; an item of one part is all value."""
+    found = (item.partition("=") for item in query.split("&") if item)
+    return [(name + mark, value) if value else ("", name + mark) for name, mark, value in found]
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _words(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def _filled(value: Any, secret: Callable[[str], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(each, secret) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, secret) for each in value]
+    return secret(value) if isinstance(value, str) else value
+
+
 def _check_secrets(parts: SplitResult, key_env: object) -> None:
     """Raise an error, which does not repeat it, for a key in a place where all can read it."""
     remedy = "put the key in an environment variable and name that with key_env=VARIABLE"
-    named = [name for name, _ in parse_qsl(parts.query) if _SECRET.search(name)]
+    given = ((name.rstrip("="), value) for name, value in _items(parts.query) if not _REFERENCE.fullmatch(value))
+    named = [name for name, _ in given if _SECRET.search(name)]
     if parts.username is not None or parts.password is not None or named:
-        raise WhyrankError(f"ranker 'http': the URL holds a {named[0] if named else 'password'}; {remedy}")
+        more = f", or write {named[0]}=$VARIABLE" if named else ""
+        raise WhyrankError(f"ranker 'http': the URL holds a {named[0] if named else 'password'}; {remedy}{more}")
     if key_env is not None and not (isinstance(key_env, str) and _VARIABLE.fullmatch(key_env)):
         raise WhyrankError(f"ranker 'http': key_env names no environment variable; {remedy}")
 
@@ -263,4 +391,4 @@ def _check_options(options: object) -> None:
     try:
         json.dumps(options)
     except (TypeError, ValueError):
-        raise WhyrankError(f"http: options must be plain JSON, not {options!r}") from None
+        raise WhyrankError("http: options must be plain JSON") from None

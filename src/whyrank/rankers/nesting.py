@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from whyrank.core.callstrings import parse_call
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ranker
+from whyrank.rankers.http import hide_values
 from whyrank.rankers.opening import Setting, open_ranker
 
 BATCH_SIZE = 32  # of a ranker that does not say what suits it
@@ -15,10 +16,8 @@ BATCH_SIZE = 32  # of a ranker that does not say what suits it
 def specs(what: str, given: object) -> list[str]:
     """Two or more call strings in their canonical notation."""
     if not isinstance(given, list | tuple) or len(given) < 2 or not all(isinstance(each, str) for each in given):
-        raise WhyrankError(
-            f"{what}: of must be a list of two or more rankers, such as of=['bm25','ql'], not {given!r}"
-        )
-    return [str(parse_call(each)) for each in given]
+        raise WhyrankError(f"{what}: of must be a list of two or more rankers, such as of=['bm25','ql']")
+    return [str(parse_call(hide_values(each))) for each in given]
 
 
 def opened(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:

@@ -7,6 +7,7 @@ tests cover is what users run.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import re
@@ -54,13 +55,15 @@ class Service:
     """Where requests go, and for how long and how often each is tried.
 
     Attributes:
-        url: the address.
+        url: the address, as it may be shown.
         key_env: name of the environment variable with the key, which is read when it is used and kept nowhere.
         timeout: seconds to wait for a connection, and then for the whole answer.
         retries: attempts after the first, for requests that time out, break off or meet a status 429 or 5xx.
         longest_wait: most seconds between two attempts, whatever the service asks for.
         connections: requests at a time.
         describe: turns the content of an error into words.
+        address: gives the whole address, secrets included, when it is used.
+        secrets: gives what must not be repeated besides the key.
     """
 
     url: str
@@ -70,6 +73,8 @@ class Service:
     longest_wait: float
     connections: int
     describe: Callable[[bytes], str]
+    address: Callable[[], str]
+    secrets: Callable[[], list[str]]
 
     def post(self, body: bytes, stop: Event) -> bytes:
         """The content of the answer to a JSON body; waits between attempts end when `stop` is set."""
@@ -93,8 +98,9 @@ class Service:
         return found
 
     def ready(self) -> None:
-        """Raise an error for a missing key or package before anything is sent."""
+        """Raise an error for a missing key, value or package before anything is sent."""
         self.key()
+        self.secrets()
         _ = self._client
 
     def locked(self, what: str) -> WhyrankError:
@@ -106,14 +112,14 @@ class Service:
 
         deadline, headers = time.monotonic() + self.timeout, self._headers()
         try:
-            with self._client.stream("POST", self.url, content=body, headers=headers) as response:
+            with self._client.stream("POST", self.address(), content=body, headers=headers) as response:
                 content = self._content(response, deadline)
         except httpx.TimeoutException:
             raise self._late() from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise WhyrankError(f"{self.url} is no address of a service ({error})") from None
+            raise WhyrankError(f"{self.url} is no address of a service ({self.shown(str(error))})") from None
         except httpx.HTTPError as error:
-            raise Failed(self._shown(f"{type(error).__name__}: {error}")) from None
+            raise Failed(self.shown(f"{type(error).__name__}: {error}")) from None
         if not response.is_success:
             self._complain(response, content)
         return content
@@ -132,7 +138,7 @@ class Service:
     def _complain(self, response: httpx.Response, content: bytes) -> None:
         """Raise what a status other than success means."""
         status = response.status_code
-        what = self._shown(f"status {status} {response.reason_phrase}: {self.describe(content)}".strip(": "))
+        what = self.shown(f"status {status} {response.reason_phrase}: {self.describe(content)}".strip(": "))
         if status in _WAIT or status >= 500:
             raise Failed(what, answered=True, after=retry_after(response.headers.get("retry-after")))
         if status in _FORBIDDEN:
@@ -140,7 +146,8 @@ class Service:
         if status in _MISSING:
             raise WhyrankError(f"{self.url} is no address of a rerank service ({what})")
         if response.is_redirect:
-            raise WhyrankError(f"{self.url} has moved to {response.headers.get('location')!r}; give that address")
+            place = self.shown(str(response.headers.get("location")).partition("?")[0])
+            raise WhyrankError(f"{self.url} has moved to {place!r}; give that address")
         raise Forbidden(what) if status == 403 else Refused(what)
 
     def _late(self) -> Failed:
@@ -150,10 +157,12 @@ class Service:
         key = self.key()
         return {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
-    def _shown(self, text: str) -> str:
-        """A text from outside without the key, which a service may repeat."""
+    def shown(self, text: str) -> str:
+        """A text from outside without the key and other secrets, which a service may repeat."""
         key = os.environ.get(self.key_env or "", "").strip()
-        return text.replace(key, "…") if key else text
+        for secret in sorted([key, *(s for s in self.secrets() if len(s) > 2)], key=len, reverse=True):
+            text = text.replace(secret, "…") if secret else text
+        return text
 
     def _pause(self, attempt: int, after: float | None) -> float:
         """Seconds until the next attempt: what the service asks for, else exponential; several clients spread out."""
@@ -167,12 +176,18 @@ class Service:
             import httpx
         except ImportError:
             raise MissingExtra("ranker 'http'", "http") from None
+        logging.getLogger("httpx").addFilter(_above_info)
         host = urlsplit(self.url).hostname or ""
         direct: dict[str, Any] = {f"all://{f'[{host}]' if ':' in host else host}": None} if host in _LOOPBACK else {}
         limits = httpx.Limits(max_connections=self.connections)
         client = httpx.Client(timeout=self.timeout, limits=limits, mounts=direct, headers={"User-Agent": "whyrank"})
         weakref.finalize(self, client.close)
         return client
+
+
+def _above_info(record: logging.LogRecord) -> bool:
+    """Drop what httpx logs of each request: the whole address, secrets included."""
+    return record.levelno > logging.INFO
 
 
 def retry_after(value: str | None) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
 from whyrank.audit.overlap import OverlapRow
@@ -42,9 +43,13 @@ def findings_of(table: Any) -> list[Finding]:
 
 
 def csv_of(table: Any) -> str:
-    """A table as CSV: strings quoted, null an empty cell."""
+    """A table as CSV: strings quoted, null an empty cell.
+
+    A string that a spreadsheet would take for a formula (`=`, `+`, `-`, `@`, tab or line break first) gets an
+    apostrophe in front, and so does one that has it already.
+    """
     sink = io.BytesIO()
-    csv.write_csv(table, sink)
+    csv.write_csv(_with_strings(table, r"^('*[=+\-@\t\r\n])", r"'\1"), sink)
     return sink.getvalue().decode()
 
 
@@ -57,7 +62,8 @@ def table_of_csv(text: str) -> Any:
         quoted_strings_can_be_null=False,
     )
     parse = csv.ParseOptions(newlines_in_values=True)
-    return csv.read_csv(io.BytesIO(text.encode()), parse_options=parse, convert_options=convert)
+    table = csv.read_csv(io.BytesIO(text.encode()), parse_options=parse, convert_options=convert)
+    return _with_strings(table, r"^'('*[=+\-@\t\r\n])", r"\1")
 
 
 def sweep_table(points: Sequence[SweepPoint]) -> Any:
@@ -113,6 +119,15 @@ def strings(texts: Sequence[str]) -> Any:
 def encodable(text: str) -> str:
     """The text with half characters (lone surrogates) replaced by question marks."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _with_strings(table: Any, pattern: str, replacement: str) -> Any:
+    """The table with something replaced in all columns of strings."""
+    for i, column in enumerate(table.columns):
+        if pa.types.is_string(column.type):
+            replaced = pc.replace_substring_regex(column, pattern, replacement)
+            table = table.set_column(i, table.schema.field(i), replaced)
+    return table
 
 
 def _schema(types: Mapping[str, str]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], "\N{REPLACEMENT CHARACTER}")
+from whyrank.core.progress import printable
 
 
 class Failure(NamedTuple):
@@ -23,5 +23,5 @@ def reason_of(error: BaseException) -> str:
 
 def one_line(text: str, limit: int = 300) -> str:
     """A text without line breaks and without characters that steer a terminal, cut where it gets too long."""
-    joined = " ".join(text.split()).translate(_CONTROLS)
+    joined = printable(" ".join(text.split()))
     return joined if len(joined) <= limit else joined[:limit] + "…"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from whyrank.core.errors import WhyrankError
+from whyrank.core.progress import printable
 
 
 def main() -> int:
@@ -23,7 +24,7 @@ def main() -> int:
     try:
         _train(given.folder, given.out, given.seed or (), given.device)
     except (WhyrankError, OSError, ImportError) as error:
-        print(f"whyrank: {error}", file=sys.stderr)
+        print(printable(f"whyrank: {error}"), file=sys.stderr)
         return 2
     return 0
 
