@@ -310,7 +310,7 @@ def test_the_clustered_interval_covers_and_the_naive_one_does_not():
 @pytest.mark.parametrize(("queries", "least"), [(8, 0.91), (15, 0.93), (40, 0.93)])
 @pytest.mark.parametrize("probabilities", [(0.5, 0.0, 0.5), (0.9, 0.0, 0.1), (0.05, 0.75, 0.2)])
 def test_the_interval_keeps_its_level_for_few_queries(queries, least, probabilities):
-    """Queries of very different sizes, whose contrasts agree more than chance: see benchmarks/coverage.py for more."""
+    """Queries of very different sizes, whose contrasts agree more than chance: see benchmarks/interval_coverage.py for more."""
     draw, truth, covered = np.random.default_rng(queries), probabilities[0] - probabilities[2], 0
     for _ in range(600):
         sizes = np.maximum(1, np.exp(draw.normal(2.5, 1.2, queries))).astype(int)

@@ -3,7 +3,7 @@
 Effects are +1, 0 or -1. Contrasts of one query agree more than chance: each query has its own probabilities, drawn
 from a Dirichlet distribution with the given correlation within queries. Prints a table for docs/statistics.md:
 
-    python benchmarks/coverage.py
+    python benchmarks/interval_coverage.py
 """
 
 from __future__ import annotations
