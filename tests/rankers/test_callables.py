@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from whyrank.core.errors import WhyrankError
 from whyrank.rankers import open_ranker, rankers
+from whyrank.rankers.importing import _beside
 
 SOURCE = """
 def shorter(queries, docs):
@@ -95,3 +99,104 @@ def test_what_is_not_there_is_one_clear_line(module, resource):
 def test_arguments_that_cannot_be_meant(module, argument, message):
     with pytest.raises(WhyrankError, match=message):
         open_ranker(f"python:{module}:shorter({argument})")
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """Write modules into a folder that is on the path, and give the identity of a ranker as a new process would."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def forget():
+        for name in [n for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).startswith(str(tmp_path))]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+
+    def identity(resource, **files):
+        for name, content in files.items():
+            path = tmp_path.joinpath(*name.split("__")).with_suffix(".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_name(path.name.replace("start.py", "__init__.py")).write_text(content)
+        forget()
+        return repr(open_ranker(f"python:{resource.replace('DIR', str(tmp_path))}"))
+
+    yield identity
+    forget()
+
+
+SCORE = "def score(queries, docs):\n    return [WEIGHT for _ in docs]\n"
+
+
+@pytest.mark.parametrize("resource", ["DIR/first_one.py:score", "first_one:score"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import second_one\n",
+        "from second_one import WEIGHT\n",
+        "import second_one as other, json\n",
+        "def later():\n    import second_one\n",
+        "try:\n    from second_one import *\nexcept ImportError:\n    pass\n",
+    ],
+)
+def test_identity_has_the_sources_of_what_is_imported_from_beside(beside, resource, source):
+    before = beside(resource, first_one=source + SCORE, second_one="import third_one\nWEIGHT = 1", third_one="A = 1")
+    assert beside(resource, second_one="import third_one\nWEIGHT = 2") != before
+    assert beside(resource, second_one="import third_one\nWEIGHT = 1") == before
+    assert beside(resource, third_one="A = 2") != before
+    assert beside(resource, third_one="A = 1", unrelated="B = 1") == before
+
+
+def test_identity_has_the_sources_of_the_package(beside):
+    files = {"top__start": "", "top__deep__start": "", "top__util": "WEIGHT = 1"}
+    source = "from ..util import WEIGHT\nfrom . import near\n" + SCORE
+    before = beside("top.deep.mine:score", **files, top__deep__mine=source, top__deep__near="A = 1")
+    assert beside("top.deep.mine:score", top__util="WEIGHT = 2") != before
+    assert beside("top.deep.mine:score", top__util="WEIGHT = 1") == before
+    assert beside("top.deep.mine:score", top__deep__near="A = 2") != before
+
+
+def test_a_module_that_changed_after_its_import_is_known_by_what_was_imported(beside, tmp_path):
+    before = beside(
+        "DIR/first_one.py:score", first_one="from second_one import WEIGHT\n" + SCORE, second_one="WEIGHT = 1"
+    )
+    (tmp_path / "second_one.py").write_text("WEIGHT = 2")
+    again = open_ranker(f"python:{tmp_path}/first_one.py:score")
+    assert again.score(["q"], ["d"]).tolist() == [1]
+    assert repr(again) == before
+
+
+def test_installed_packages_are_not_part_of_the_source():
+    import numpy
+
+    assert set(_beside(numpy.linalg, Path(numpy.linalg.__file__))) >= {"numpy.linalg", "numpy"}
+    import typing_extensions  # alone in the folder of all that is installed
+
+    assert set(_beside(typing_extensions, Path(typing_extensions.__file__))) == {"typing_extensions"}
+
+
+def test_identity_has_the_files_that_the_ranker_names(module, tmp_path):
+    module.write_text(
+        SOURCE + "shorter.depends_on = ['weights.txt', ABSOLUTE]\n".replace("ABSOLUTE", repr(str(module)))
+    )
+    (tmp_path / "weights.txt").write_text("1")
+    before = repr(open_ranker(f"python:{module}:shorter"))
+    assert repr(open_ranker(f"python:{module}:Counting")) != before
+    (tmp_path / "weights.txt").write_text("22")
+    assert repr(open_ranker(f"python:{module}:shorter")) != before
+    (tmp_path / "weights.txt").write_text("1")
+    assert repr(open_ranker(f"python:{module}:shorter")) == before
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (
+            "['nowhere.txt']",
+            r"nowhere\.txt: cannot be read \(No such file or directory\), and ranker 'mine' names it",
+        ),
+        ("'weights.txt'", "ranker 'mine': depends_on must be a list of paths, not 'weights.txt'"),
+    ],
+)
+def test_files_that_are_not_there_are_one_clear_line(module, named, message):
+    module.write_text(SOURCE + f"shorter.depends_on = {named}\n")
+    with pytest.raises(WhyrankError, match=message):
+        repr(open_ranker(f"python:{module}:shorter"))

@@ -72,7 +72,7 @@ class Misbehaving:
     name: str = "misbehaving"
 
     def score(self, queries, docs):
-        if self.trigger in docs:
+        if any(self.trigger in (doc, "") for doc in docs):
             getattr(self, self.deed)()
         return Plain().score(queries, docs)
 
@@ -81,6 +81,13 @@ class Misbehaving:
 
     def kill_itself(self):
         os.kill(os.getpid(), signal.SIGKILL)
+
+    def sleep(self):
+        time.sleep(1e6)
+
+    def spin(self):
+        while True:
+            pass
 
     def refuse(self):
         raise WhyrankError("weights.bin: no such file; download it first")
@@ -131,6 +138,6 @@ def main(store, log, name, pause, n_queries, first_doc, last_doc, batch_size, go
     while go and not Path(go).exists():
         time.sleep(0.002)
     with ScoreStore(store) as opened:
-        engine = Engine(opened, executor(name), batch_size)
+        engine = Engine(opened, executor(name), batch_size, checked=0)
         scores = engine.score(Counting(log, pause), *grid(n_queries, first_doc, last_doc))
     sys.stdout.write(f"{scores.scored} {scores.reused} {len(scores.failures)}\n")

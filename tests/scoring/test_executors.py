@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,7 +114,7 @@ def test_no_process_starts_when_nothing_is_missing(store, monkeypatch):
         raise AssertionError("a process was started")
 
     monkeypatch.setattr("whyrank.scoring.processes._Crew", start)
-    assert Engine(store, ProcessExecutor(2)).score(Plain(), *grid(2, 0, 5)).reused == 10
+    assert Engine(store, ProcessExecutor(2), checked=0).score(Plain(), *grid(2, 0, 5)).reused == 10
     with pytest.raises(AssertionError, match="was started"):
         Engine(store, ProcessExecutor(2)).score(Plain(), *grid(2, 0, 6))
 
@@ -130,6 +131,41 @@ def test_a_worker_that_dies_is_reported_and_what_was_committed_stays(store, deed
     kept = store.get(repr(ranker), "q0", docs)
     assert kept == {d: true_score("q0", d) for d in kept}
     assert len(kept) == 18
+
+
+@pytest.mark.parametrize("deed", ["sleep", "spin"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_pair_that_never_ends_is_given_up_alone(store, deed, workers):
+    executor = ProcessExecutor(workers, timeout=2.0)
+    found = Engine(store, executor, batch_size=5).score(Misbehaving(deed), *grid(2, 0, 20))
+    hung = {Failure(query, "d7", "TimeoutError: no answer within 2 s") for query in ("q0", "q1")}
+    assert set(found.failures) == hung == set(store.failures(repr(Misbehaving(deed))))
+    assert np.isfinite(found.values).sum() == 38
+    executor.close()
+
+
+def test_a_ranker_that_never_answers_is_given_up_soon():
+    began = time.monotonic()
+    with pytest.raises(
+        WhyrankError, match=r"'misbehaving' failed on each of the first 4 pairs: TimeoutError: no answer"
+    ):
+        Engine(executor=ProcessExecutor(1, timeout=0.5)).score(Misbehaving("sleep", ""), *grid(1, 0, 200))
+    assert time.monotonic() - began < 60
+
+
+def test_pairs_that_took_too_long_before_do_not_stop_a_run_that_goes_on(store):
+    rows = grid(1, 0, 8)
+    for _ in range(2):
+        executor = ProcessExecutor(1, timeout=1.0)
+        found = Engine(store, executor, batch_size=4, checked=0).score(Misbehaving("sleep"), *rows)
+        assert [failure.doc for failure in found.failures] == ["d7"]
+        executor.close()
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "soon"])
+def test_a_time_limit_that_makes_no_sense_is_refused(timeout):
+    with pytest.raises(WhyrankError, match="timeout must be a number"):
+        ProcessExecutor(1, timeout)
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,31 @@ def test_two_runs_on_one_store_lose_nothing(tmp_path):
     assert (scores.scored, scores.reused) == (0, 440)
 
 
+def test_several_runs_on_one_store_divide_the_pairs(tmp_path):
+    store, log, go = str(tmp_path / "scores.sqlite"), str(tmp_path / "log"), tmp_path / "go"
+    runs = [start(store, log, "serial", 0.05, 4, 0, 120, 5, str(go)) for _ in range(3)]
+    time.sleep(0.5)
+    go.touch()
+    counts = [finish(run) for run in runs]
+    assert all(scored + reused == 480 and failures == 0 for scored, reused, failures in counts)
+    everything = {(f"q{i}", f"d{j}"): true_score(f"q{i}", f"d{j}") for i in range(4) for j in range(120)}
+    assert committed(store, Counting(log, 0.05), 4, 120) == everything
+    assert len(read_log(log)) == sum(scored for scored, _, _ in counts) < 1.5 * 480  # and not three times
+
+
+def test_the_pairs_of_a_run_that_dies_are_left_to_the_other(tmp_path):
+    store, log, go = str(tmp_path / "scores.sqlite"), str(tmp_path / "log"), tmp_path / "go"
+    dying, other = (start(store, log, "serial", 0.05, 4, 0, 60, 5, str(go)) for _ in range(2))
+    time.sleep(0.5)
+    go.touch()
+    wait_for(lambda: len(read_log(log)) >= 60)
+    os.kill(dying.pid, signal.SIGKILL)
+    dying.communicate()
+    scored, reused, failures = finish(other)
+    assert (scored + reused, failures) == (240, 0)
+    assert len(committed(store, Counting(log, 0.05), 4, 60)) == 240
+
+
 @pytest.mark.parametrize("size", [1, 1_000_000], ids=["small ranker", "ranker larger than a pipe"])
 def test_a_script_without_a_main_guard_gets_an_error_and_not_a_fork_bomb(tmp_path, size):
     script = tmp_path / "script.py"

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
-from counting_rankers import true_score
+from counting_rankers import Picky, Plain, grid, true_score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from side_by_side import in_threads
 from whyrank.core.errors import WhyrankError
 from whyrank.core.files import cache_folder
-from whyrank.scoring import Failure, ScoreStore
+from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.scoring.blobs import Blobs, merge
 from whyrank.scoring.pairs import digest, unique_pairs
 
@@ -221,3 +225,83 @@ def test_digests_that_share_their_start_are_told_apart():
     assert {merged.docs[:16], merged.docs[16:]} == {start + b"\x01" * 8, start + b"\x02" * 8}
     assert sorted(np.frombuffer(merged.scores)) == [1.0, 2.0]
     assert merge(old, Blobs(old.docs, np.array([9.0]).tobytes())) is None
+
+
+def as_nobody(work):
+    """What a child that may not write says, where we are root and may write everything."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            if os.getuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            said = work()
+        except BaseException as error:
+            said = repr(error)
+        os.write(theirs, said.encode())
+        os._exit(0)
+    os.close(theirs)
+    with open(ours, encoding="utf-8") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.fixture
+def folder():
+    """A folder that others may look into."""
+    with tempfile.TemporaryDirectory() as made:
+        os.chmod(made, 0o755)
+        yield Path(made)
+        os.chmod(made, 0o755)
+
+
+def look(path, last=3):
+    def work():
+        rows = grid(2, 0, last)
+        found = Engine(ScoreStore(path)).score(Plain(), *rows)
+        assert found.values.tolist() == Engine().score(Plain(), *rows).values.tolist()
+        return f"reused {found.reused}"
+
+    return work
+
+
+@pytest.mark.parametrize("name", ["scores.sqlite", "odd #%? name.sqlite"])
+def test_a_complete_store_that_cannot_be_written_is_read(folder, name):
+    with ScoreStore(folder / name) as store:
+        Engine(store).score(Plain(), *grid(2, 0, 3))
+    os.chmod(folder / name, 0o444)
+    os.chmod(folder, 0o555)
+    assert as_nobody(look(folder / name)) == "reused 6"
+    assert "cannot be written, and lacks 2 scores of ranker 'plain'; copy it to a place" in as_nobody(
+        look(folder / name, 4)
+    )
+
+
+def test_what_failed_before_is_asked_again_and_not_kept_where_nothing_can_be_written(folder):
+    with ScoreStore(folder / "s") as store:
+        Engine(store).score(Picky("d2"), *grid(1, 0, 5))
+    os.chmod(folder, 0o555)
+
+    def work():
+        found = Engine(ScoreStore(folder / "s")).score(Picky("d2"), *grid(1, 0, 5))
+        return f"{found.scored} {found.reused} {len(found.failures)}"
+
+    assert as_nobody(work) == "1 4 1"
+
+
+def test_commits_in_the_log_of_a_store_that_cannot_be_written_are_read_or_missed_aloud(folder):
+    """Another process has the store open, or was killed."""
+    store = ScoreStore(folder / "s")
+    Engine(store).score(Plain(), *grid(2, 0, 3))
+    os.chmod(folder, 0o555)
+    assert (folder / "s-wal").stat().st_size
+    assert as_nobody(look(folder / "s")) == "reused 6"
+    os.chmod(folder, 0o755)
+    for part in ("", "-wal"):
+        shutil.copy(folder / f"s{part}", folder / f"copy{part}")
+        os.chmod(folder / f"copy{part}", 0o444)
+    os.chmod(folder, 0o555)
+    assert "the score store cannot be used (unable to open" in as_nobody(look(folder / "copy"))
+    store.close()

@@ -69,7 +69,7 @@ def make_plan(request: Request, patterns: Sequence[str], table: str | None) -> B
     opened = open_table(table, check=True) if table is not None else None
     collection = setup.open_collection(request.collection, request.strict)
     rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats, request.precision)
-    engine = setup.make_engine(request.executor, request.batch_size, request.store)
+    engine = setup.make_engine(request.executor, request.batch_size, request.store, request.fresh, request.timeout)
     deltas = deltas_of(request, collection, rankers, engine)
     return BiasPlan(collection, made.studies, rankers, engine, opened, deltas, request.correction, request.seed)
 

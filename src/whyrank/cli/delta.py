@@ -26,6 +26,8 @@ def delta(
     executor: o.ExecutorOption = "serial",
     batch_size: o.BatchOption = None,
     store: o.StoreOption = None,
+    fresh: o.FreshOption = False,
+    timeout: o.TimeoutOption = None,
     json_: o.JsonOption = False,
     strict: o.StrictOption = False,
 ) -> None:
@@ -35,7 +37,7 @@ def delta(
     opened = setup.open_collection(collection, strict)
     rankers = setup.open_rankers(ranker, opened, analyzer, stats, precision)
     source = setup.delta_candidates(opened, None, candidates, strict)
-    found = thresholds(delta, rankers, source, setup.make_engine(executor, batch_size, store))
+    found = thresholds(delta, rankers, source, setup.make_engine(executor, batch_size, store, fresh, timeout))
     for line in setup.computed(rankers):
         setup.say(f"note: {line}")
     rows = [

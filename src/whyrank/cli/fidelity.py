@@ -109,6 +109,8 @@ def fidelity(
     executor: o.ExecutorOption = "serial",
     batch_size: o.BatchOption = None,
     store: o.StoreOption = None,
+    fresh: o.FreshOption = False,
+    timeout: o.TimeoutOption = None,
     out: o.OutOption = None,
     json_: o.JsonOption = False,
     strict: o.StrictOption = False,
@@ -123,7 +125,7 @@ def fidelity(
         measure or [], baseline or surrogate[0], analyzer, stats, precision, correction, seed, strict,
     )  # fmt: skip
     asked.check(out)
-    found = _found(asked, setup.make_engine(executor, batch_size, store))
+    found = _found(asked, setup.make_engine(executor, batch_size, store, fresh, timeout))
     if out:
         show_fidelity.write(found, out)
     print(show_fidelity.json_text(found)) if json_ else show_fidelity.tables(found, alpha, correction)

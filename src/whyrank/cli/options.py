@@ -138,6 +138,17 @@ StoreOption = Annotated[
         help="Where scores are kept; 'none' keeps nothing. Default: the user's cache folder.",
     ),
 ]
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="Delete what the store has of these rankers, and score anew.")
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        help="Most seconds for a batch; pairs that take longer alone count as without a score.",
+    ),
+]
 OutOption = Annotated[str | None, typer.Option("--out", "-o", metavar="PATH", help="Where the result is written.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 StrictOption = Annotated[

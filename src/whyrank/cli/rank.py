@@ -59,6 +59,8 @@ def rank(
     executor: o.ExecutorOption = "serial",
     batch_size: o.BatchOption = None,
     store: o.StoreOption = None,
+    fresh: o.FreshOption = False,
+    timeout: o.TimeoutOption = None,
     out: o.OutOption = None,
     strict: o.StrictOption = False,
 ) -> None:
@@ -74,7 +76,7 @@ def rank(
     )
     processes = executor if executor != "serial" else None
     scoring: dict[str, Any] = {"ranker": ranker, "precision": precision, "executor": processes}
-    scoring |= {"batch-size": batch_size, "store": store}
+    scoring |= {"batch-size": batch_size, "store": store, "fresh": fresh, "timeout": timeout}
     _check(axiom, candidates, {"method": method, "max-tokens": max_tokens}, scoring)
     preferred = None if axiom is None else _axiom(axiom, analyzer, stats, max_tokens)
     opened = setup.open_collection(collection, strict)
@@ -83,7 +85,7 @@ def rank(
         run, tag = _by_axiom(preferred, opened, given, method or "kwiksort", seed, depth), axiom or ""
     else:
         [asked] = setup.open_rankers(ranker or ["bm25"], opened, analyzer, stats, precision)
-        engine, tag = setup.make_engine(executor, batch_size, store), asked.name
+        engine, tag = setup.make_engine(executor, batch_size, store, fresh, timeout), asked.name
         candidate_run = setup.open_run(opened, candidates, strict) if candidates else None
         run = _by_ranker(asked, opened, candidate_run, analyzer, stats, depth, engine)
         for line in (*setup.computed([asked]), *_undecided(run)):

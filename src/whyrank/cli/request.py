@@ -35,6 +35,8 @@ class Request:
     executor: o.ExecutorOption = "serial"
     batch_size: o.BatchOption = None
     store: o.StoreOption = None
+    fresh: o.FreshOption = False
+    timeout: o.TimeoutOption = None
     out: o.OutOption = None
     json: o.JsonOption = False
     strict: o.StrictOption = False

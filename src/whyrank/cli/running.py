@@ -81,7 +81,7 @@ def make_plan(
     collection, (studies, notes) = setup.open_studies(patterns, catalogue, request, by_kind)
     rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats, request.precision)
     _groups(request, rankers)
-    engine = setup.make_engine(request.executor, request.batch_size, request.store)
+    engine = setup.make_engine(request.executor, request.batch_size, request.store, request.fresh, request.timeout)
     used = _thresholds(request, Plan(collection, studies, rankers, engine))
     _check_sweep(request, used)
     plan = Plan(collection, studies, rankers, engine, used, request.seed, request.limit, request.by, notes)

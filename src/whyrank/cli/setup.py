@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -86,16 +87,25 @@ def audited_rankers() -> tuple[list[str], list[str]]:
     return [*BUNDLED_RANKERS], [f"{BUNDLED_MODEL}, a neural ranker, is left out: it needs {lacking[0]}; {how}"]
 
 
-def make_engine(executor: str, batch_size: int | None, store: str | None) -> Engine:
-    """An engine with the user's score store, another one, or none."""
+def make_engine(
+    executor: str, batch_size: int | None, store: str | None, fresh: bool = False, timeout: float | None = None
+) -> Engine:
+    """An engine with the user's score store, another one, or none; a time limit needs a process to kill."""
+    from whyrank.core.errors import WhyrankError
     from whyrank.core.files import cache_folder
-    from whyrank.scoring import Engine, ScoreStore
+    from whyrank.scoring import Engine, ProcessExecutor, ScoreStore, SerialExecutor
     from whyrank.scoring import executor as executor_named
 
     if store != "none":
         stopping.keeps(stopping.SCORES)
     kept = None if store == "none" else ScoreStore(store or cache_folder() / "scores.sqlite")
-    return Engine(kept, executor_named(executor), batch_size)
+    made = executor_named(executor)
+    if timeout is not None:
+        made = ProcessExecutor(1) if isinstance(made, SerialExecutor) else made
+        if not isinstance(made, ProcessExecutor):
+            raise WhyrankError(f"--timeout needs the executor serial or processes, not {executor}")
+        made = replace(made, timeout=timeout)
+    return Engine(kept, made, batch_size, fresh, warn=lambda text: say(f"warning: {text}"))
 
 
 class Studies(NamedTuple):

@@ -76,6 +76,8 @@ def local_to_global(
     executor: o.ExecutorOption = "serial",
     batch_size: o.BatchOption = None,
     store: o.StoreOption = None,
+    fresh: o.FreshOption = False,
+    timeout: o.TimeoutOption = None,
     strict: o.StrictOption = False,
 ) -> None:
     """Learn a table from local explanations of a ranker's lists: the words that put documents on top, added up."""
@@ -92,7 +94,7 @@ def local_to_global(
     opened = setup.open_collection(collection, strict)
     [ranker] = setup.open_rankers([target], opened, chosen, stats, precision)
     given = setup.open_run(opened, candidates, strict) if candidates else None
-    engine = setup.make_engine(executor, batch_size, store)
+    engine = setup.make_engine(executor, batch_size, store, fresh, timeout)
     how = {"candidates": candidates, "stats": stats, "precision": precision}
     learned = learn_local(opened, ranker, engine, settings, chosen, queries, given, how)
     setup.report_failures(learned.failures)

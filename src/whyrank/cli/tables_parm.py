@@ -47,6 +47,7 @@ def parm(
     prepare: Prepare = None, bits: Bits = 32, beside: Beside = None, set_: Sets = None, seed: Seeds = None,
     device: Device = "",
     executor: o.ExecutorOption = "serial", batch_size: o.BatchOption = None, store: o.StoreOption = None,
+    fresh: o.FreshOption = False, timeout: o.TimeoutOption = None,
 ) -> None:  # fmt: skip
     """Train PaRM, which explains a ranker by pairs of terms; `tables build` makes a table of it."""
     from whyrank.core.errors import WhyrankError
@@ -65,7 +66,7 @@ def parm(
     if prepare is not None:
         check_place(prepare, bits)
     chosen = checked_device(device)
-    engine = make_engine(executor, batch_size, store)
+    engine = make_engine(executor, batch_size, store, fresh, timeout)
     prepared = prepare_parm(made, target, engine, travels=prepare is not None, say=say)
     if prepare is not None:
         _save(prepare, prepared, bits, beside)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ class Layout:
         """Open a file of this kind, making it where there is none; refuse files that are something else."""
         with self.reporting(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            connection = _to_read(path) if is_read_only(path) else _opened(str(path))
         try:
             with self.reporting(path):
                 self._prepare(connection, path)
@@ -105,6 +106,31 @@ def checksum(*values: object) -> bytes:
         data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "backslashreplace")
         found.update(b"%d " % len(data) + data)
     return found.digest()
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether a file is there, and it or its folder, where sqlite keeps its log, cannot be written."""
+    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _to_read(path: Path) -> sqlite3.Connection:
+    """Open a file that cannot be written; without its log, which may be missing, when nobody can write one."""
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    connection = _opened(address)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:  # it holds commits
+            raise
+        return _opened(f"{address}&immutable=1")
+    return connection
+
+
+def _opened(address: str) -> sqlite3.Connection:
+    uri = address.startswith("file:")
+    return sqlite3.connect(address, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=uri)
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,8 @@ class PythonRanker:
     """A function of (queries, docs) that gives one number per pair: `module:callable` or `path/file.py:callable`.
 
     A class is called once without arguments, and its instance (or its `score` method) is asked. The identity has a
-    hash of the module's source. What depends on anything else (a file, a model, a service) is stateful: its scores
+    hash of the module's source, of what it imports from beside it, and of the files that the function or class names
+    in its attribute `depends_on`. What depends on anything else (a model, a service) is stateful: its scores
     are reused across runs only with `version=`. Plain functions count as stateless and all else as stateful,
     unless `stateful=` says otherwise.
     """
@@ -31,6 +33,8 @@ class PythonRanker:
     stateful: bool | None = None
     version: str | int | float | None = None
     batch_size: int = 32
+
+    arithmetic: ClassVar[str] = "theirs"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; whether the function is there shows when it is needed."""
@@ -56,6 +60,12 @@ class PythonRanker:
         hidden = ("_module", "_function", "_target")
         return {key: value for key, value in self.__dict__.items() if key not in hidden}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Import the function before the first call, whose time may be limited; what fails shows then."""
+        self.__dict__.update(state)
+        with suppress(Exception, SystemExit):
+            _ = self._function
+
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> npt.NDArray[Any]:
         """Ask the function."""
         return np.asarray(self._function(queries, docs))
@@ -76,7 +86,7 @@ class PythonRanker:
 
     @cached_property
     def _source(self) -> str:
-        return source_digest(self._module)
+        return source_digest(self._module, getattr(self._target, "depends_on", ()))
 
     @cached_property
     def _module(self) -> ModuleType:

@@ -92,6 +92,7 @@ class HttpRanker:
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     scheme: ClassVar[str] = "http"
+    arithmetic: ClassVar[str] = "a service's"
     scale: ClassVar[str] = "as the service gives it"
 
     def __post_init__(self) -> None:

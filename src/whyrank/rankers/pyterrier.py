@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,13 +32,15 @@ class PyTerrierRanker:
     arguments to make one. Rows that it leaves out are counted as pairs without a score. A score must depend on its
     pair alone: what ranks or normalises within a list sees the batches of the engine, which mean nothing.
 
-    The identity has a hash of the module's source; what else the transformer depends on (an index, a model) is named
-    by `version=`, and only with it scores are reused in a later run.
+    The identity has a hash of the module's source and of what it imports from beside it; what else the transformer
+    depends on (an index, a model) is named by `version=`, and only with it scores are reused in a later run.
     """
 
     resource: str
     version: str | int | float | None = None
     batch_size: int = 64
+
+    arithmetic: ClassVar[str] = "theirs"
 
     def __post_init__(self) -> None:
         check_whole("pyterrier: batch_size", self.batch_size, 1)

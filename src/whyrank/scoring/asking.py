@@ -31,13 +31,17 @@ class Task(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The scores of one batch; NaN where the ranker raised, with the reason by position in the batch."""
+    """The scores of one batch; NaN where the ranker raised, with the reason by position in the batch.
+
+    A batch that took longer than is allowed is `late` and has no score at all.
+    """
 
     number: int
     values: Floats
     reasons: dict[int, str]
     succeeded: bool
     gave_up: bool = False
+    late: bool = False
 
 
 def answer(ranker: Ranker, task: Task) -> Answer:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Codes, Floats, Ranker
+from whyrank.core.protocols import Codes, Floats, Ints, Ranker
 from whyrank.scoring.asking import name_of
 from whyrank.scoring.executors import Executor, SerialExecutor
 from whyrank.scoring.failures import Failure
-from whyrank.scoring.job import Job
+from whyrank.scoring.job import Job, whose
 from whyrank.scoring.pairs import unique_pairs
 from whyrank.scoring.store import ScoreStore
 
@@ -44,11 +46,17 @@ class Engine:
         store: where scores outlive the call; None keeps nothing.
         executor: who puts the batches to the ranker.
         batch_size: None takes the ranker's own `batch_size`, or 32 where it has none.
+        fresh: whether what is stored of a ranker is deleted before it is first asked.
+        checked: how many stored scores of a ranker are asked for again, to see that it still gives them.
+        warn: what is told when it does not.
     """
 
     store: ScoreStore | None = None
     executor: Executor = field(default_factory=SerialExecutor)
     batch_size: int | None = None
+    fresh: bool = False
+    checked: int = 4
+    warn: Callable[[str], None] = warnings.warn
 
     def score(self, ranker: Ranker, queries: Sequence[str], docs: Sequence[str], query: Codes, doc: Codes) -> Scores:
         """Score the pairs `(queries[query[i]], docs[doc[i]])`."""
@@ -57,7 +65,11 @@ class Engine:
         pairs = unique_pairs(queries, docs, query, doc)
         job = Job(ranker, pairs, self.store if _reusable(ranker) else None)
         job.patience = None if job.identity in self._working else job.patience
-        job.work(job.recall(), batch_size, self.executor)
+        if self.fresh and job.store is not None and job.identity not in self._asked:
+            job.store.forget(job.identity)
+        missing = job.recall()
+        self._check(job, missing)
+        job.work(missing, batch_size, self.executor)
         self._working.update([job.identity] if job.patience is None else [])
         values, reused = job.values[pairs.inverse], len(pairs.keys) - job.scored
         return Scores(values, job.failures(), job.scored, reused, time.perf_counter() - start)
@@ -66,6 +78,28 @@ class Engine:
     def _working(self) -> set[str]:
         """Rankers that have scored something: what fails from then on are pairs."""
         return set()
+
+    @cached_property
+    def _asked(self) -> Counter[str]:
+        """How many stored scores of each ranker have been asked for again; each ranker that was asked is here."""
+        return Counter()
+
+    def _check(self, job: Job, missing: Ints) -> None:
+        """Warn of a ranker that no longer gives what is stored.
+
+        A service is not paid twice, and a ranker of ours, whose identity covers all that it depends on, is not loaded
+        for this alone.
+        """
+        known = len(job.values) - len(missing)
+        idle = whose(job.ranker) == "a service's" or (whose(job.ranker) == "ours" and not len(missing))
+        count = 0 if idle or job.store is None else min(self.checked - self._asked[job.identity], known)
+        self._asked[job.identity] += count
+        try:
+            found = job.check(count, self.executor) if count else ""
+        except WhyrankError as error:
+            found = f"the stored scores of ranker {name_of(job.ranker)!r} were not checked: {error}"
+        if found:
+            self.warn(found)
 
     def _batch_size(self, ranker: Ranker) -> int:
         wishes = (self.batch_size, getattr(ranker, "batch_size", None), BATCH_SIZE)

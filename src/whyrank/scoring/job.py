@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
+from whyrank import __version__
+from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.progress import Progress
 from whyrank.core.protocols import Floats, Ints, Ranker
+from whyrank.rankers.importing import files_digest
 from whyrank.scoring.asking import Answer, Task, name_of
 from whyrank.scoring.executors import Executor
 from whyrank.scoring.failures import Failure, one_line
-from whyrank.scoring.pairs import Pairs
+from whyrank.scoring.pairs import Pairs, unique_pairs
 from whyrank.scoring.store import ScoreStore
 
 PATIENCE = 20
+_COST_OF_LATE = 5  # of the patience, for a pair that took too long: each costs the whole time that is allowed
+_DRIFT = 1e-4  # scores may differ by this share between batches, of themselves and of the mean score
+
+
+def whose(ranker: Ranker) -> str:
+    """Whose arithmetic the scores are: `ours`, `a service's`, or `theirs`, that of other people's code."""
+    own = type(ranker).__module__.startswith("whyrank.")
+    return str(getattr(ranker, "arithmetic", "ours" if own else "theirs"))
+
+
+def identity_of(ranker: Ranker) -> str:
+    """What scores are kept under: the `repr`, digests of the files in `depends_on`, and our version for our own."""
+    module = sys.modules.get(type(ranker).__module__)
+    folder = Path(getattr(module, "__file__", None) or "").parent
+    named = files_digest(name_of(ranker), getattr(ranker, "depends_on", ()), folder)
+    version = f" whyrank={__version__}" if whose(ranker) == "ours" else ""
+    return repr(ranker) + (f" files={'+'.join(named)}" if named else "") + version
 
 
 @dataclass
@@ -39,32 +61,65 @@ class Job:
 
     def __post_init__(self) -> None:
         """Nothing is known and nothing is waiting yet."""
-        self.identity = repr(self.ranker)
+        self.identity = identity_of(self.ranker)
         self.batches: list[Ints] = []
-        self.new, self.new_batches = len(self.pairs.keys), 0
+        self.new, self.again = len(self.pairs.keys), set[int]()
         self.waiting: deque[int] = deque()
+        self.state, self.shared = 0, False
 
     def recall(self) -> Ints:
         """Take from the store what it knows; give the pairs that it does not know, in the order to score."""
         if self.store is None:
             self.values = np.full(len(self.pairs.keys), np.nan)
             return self.pairs.by_length(np.arange(len(self.pairs.keys)))
+        self.state = self.store.state()
         self.values, known = self.store.find(self.identity, self.pairs)
         missing = np.flatnonzero(~known)
         failed = self.store.failed(self.identity, self.pairs, missing)
         new, again = self.pairs.by_length(missing[~failed]), self.pairs.by_length(missing[failed])
         self.new = len(new)
+        if self.new and self.store.read_only:
+            what = f"cannot be written, and lacks {self.new:,} scores of ranker {name_of(self.ranker)!r}"
+            raise BadInput(self.store.path, what, "copy it to a place that can be written, or use another store")
         return np.concatenate([new, again])
+
+    def check(self, count: int, executor: Executor) -> str:
+        """Ask again for some of the scores that are stored, each pair alone; a line where they are others now."""
+        known = np.flatnonzero(np.isfinite(self.values))
+        if not len(known):
+            return ""
+        mixed = (
+            self.pairs.queries.digests[self.pairs.query[known], 0] ^ self.pairs.docs.digests[self.pairs.doc[known], 0]
+        )
+        rows = known[np.argsort(mixed)[:count]]
+        texts = zip(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), strict=True)
+        tasks = iter([Task(i, [query], [doc]) for i, (query, doc) in enumerate(texts)])
+        now, reasons, stored = np.full(len(rows), np.nan), dict[int, str](), self.values[rows]
+        with closing(executor.run(self.ranker, tasks)) as answers:
+            for answer in answers:
+                now[answer.number] = answer.values[0]
+                reasons[answer.number] = answer.reasons.get(0, "")
+        least = max(_DRIFT * np.abs(self.values[known]).mean(), getattr(self.ranker, "tie_tolerance", 0.0))
+        wrong = np.flatnonzero(~np.isclose(now, stored, _DRIFT, least))
+        if not len(wrong):
+            return ""
+        first = int(wrong[0])
+        example = f"{stored[first]:.6g} stored, {one_line(reasons[first]) or f'{now[first]:.6g}'} now"
+        return (
+            f"ranker {name_of(self.ranker)!r} no longer gives the scores that are stored: {len(wrong)} of "
+            f"{len(rows)} pairs that were asked again differ ({example}); score anew with --fresh, name the files "
+            "that it reads in depends_on, and see that no score depends on its batch"
+        )
 
     def work(self, missing: Ints, batch_size: int, executor: Executor) -> None:
         """Score the missing pairs."""
         self.scored = len(missing)
         new, again = _cut(missing[: self.new], batch_size), _cut(missing[self.new :], batch_size)
-        self.batches, self.new_batches = [*new, *again], len(new)
+        self.batches, self.again = [*new, *again], set(range(len(new), len(new) + len(again)))
         self.waiting = deque(range(len(self.batches)))
         with Progress(f"scoring {name_of(self.ranker)}", len(missing), unit="pairs") as progress:
             while self.waiting:  # a second round only when a batch was put back after the last one was drawn
-                with closing(executor.run(self.ranker, self._tasks())) as answers:
+                with closing(executor.run(self.ranker, self._tasks(progress))) as answers:
                     for answer in answers:
                         progress.step(self._take(answer))
 
@@ -73,20 +128,50 @@ class Job:
         bad = np.flatnonzero(~np.isfinite(self.values))
         return self._failures(bad, [self.reasons.get(i, f"score is {self.values[i]}") for i in bad.tolist()])
 
-    def _tasks(self) -> Iterator[Task]:
+    def _tasks(self, progress: Progress) -> Iterator[Task]:
         while self.waiting:
             number = self.waiting.popleft()
+            if taken_over := self._taken_over(number):
+                progress.step(taken_over)
             rows = self.batches[number]
-            patience = self.patience if number < self.new_batches else None
-            yield Task(number, self.pairs.query_texts(rows), self.pairs.doc_texts(rows), patience)
+            patience = None if number in self.again else self.patience
+            if len(rows):
+                yield Task(number, self.pairs.query_texts(rows), self.pairs.doc_texts(rows), patience)
+
+    def _taken_over(self, number: int) -> int:
+        """Take from the store what other processes have scored of a batch meanwhile, and say how many pairs that is.
+
+        Once another process is at work, the batches are shuffled, so that each process is at another place.
+        """
+        if self.store is None or self.store.state() == self.state:
+            return 0
+        if not self.shared:
+            self.shared, new = True, [each for each in self.waiting if each not in self.again]
+            random.SystemRandom().shuffle(new)  # no seed: processes must differ, and scores do not depend on it
+            self.waiting = deque([*new, *(each for each in self.waiting if each in self.again)])
+        rows = self.batches[number]
+        codes = np.arange(len(rows), dtype=np.int32)
+        asked = unique_pairs(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), codes, codes)
+        found = self.store.find(self.identity, asked)
+        known = found.known[asked.inverse]
+        self.values[rows[known]] = found.values[asked.inverse][known]
+        self.batches[number] = rows[~known]
+        self.scored -= int(known.sum())
+        return int(known.sum())
 
     def _take(self, answer: Answer) -> int:
-        """Keep an answer and say how many pairs it settled."""
+        """Keep an answer and say how many pairs it settled; those of a batch that took too long are asked alone."""
+        rows = self.batches[answer.number]
+        if answer.late and len(rows) > 1:
+            alone = range(len(self.batches), len(self.batches) + len(rows))
+            self.batches += _cut(rows, 1)
+            self.again |= set(alone) if answer.number in self.again else set()
+            self.waiting.extendleft(reversed(alone))
+            return 0
         self._lose_patience(answer)
         if answer.gave_up:  # given up before another worker's success was known
             self.waiting.append(answer.number)
             return 0
-        rows = self.batches[answer.number]
         self.values[rows] = answer.values
         self.reasons |= {int(rows[i]): reason for i, reason in answer.reasons.items()}
         self._commit(rows, answer)
@@ -102,17 +187,18 @@ class Job:
     def _lose_patience(self, answer: Answer) -> None:
         if answer.succeeded:
             self.patience = None
-        elif self.patience is not None and answer.number < self.new_batches:
-            self.patience -= len(answer.reasons)
+        elif self.patience is not None and answer.number not in self.again:
+            cost = _COST_OF_LATE if answer.late else 1
+            self.patience -= cost * len(answer.reasons)
             if self.patience <= 0:
                 reason = next(iter(answer.reasons.values()))
                 raise WhyrankError(
-                    f"ranker {name_of(self.ranker)!r} failed on each of the first {PATIENCE} pairs: "
+                    f"ranker {name_of(self.ranker)!r} failed on each of the first {PATIENCE // cost} pairs: "
                     f"{one_line(reason)}; the others were not tried"
                 )
 
     def _commit(self, rows: Ints, answer: Answer) -> None:
-        if self.store is None:
+        if self.store is None or self.store.read_only:
             return
         raised = np.fromiter(answer.reasons, np.int64, len(answer.reasons))
         scored = np.delete(np.arange(len(rows)), raised)

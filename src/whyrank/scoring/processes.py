@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import pickle
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,9 @@ from itertools import chain, islice
 from multiprocessing.connection import wait
 from typing import Any
 
+import numpy as np
+
+from whyrank.core.checks import check_number
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ranker
 from whyrank.scoring.asking import Answer, Task, name_of
@@ -33,22 +38,26 @@ class ProcessExecutor:
     """Scores batches in `workers` processes (None: one per core); each holds one batch at a time.
 
     An answer is handed on before its worker gets more to do, so a kill loses at most one batch per worker. The
-    workers stay, with the rankers that they loaded, for the next call, and end with the executor.
+    workers stay, with the rankers that they loaded, for the next call, and end with the executor. A worker that takes
+    more than `timeout` seconds for a batch is killed, and another one takes its place.
     """
 
     workers: int | None = None
+    timeout: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a number of workers that cannot work."""
         if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):
             raise WhyrankError(f"executor 'processes' needs 1 or more workers, not {self.workers!r}")
+        if self.timeout is not None:
+            check_number("timeout", self.timeout, 0, strict=True)
 
     def run(self, ranker: Ranker, tasks: Iterator[Task]) -> Answers:
         """Answer the tasks as the workers complete them."""
         first = list(islice(tasks, self.workers or _cores()))
         crew = self._idle.pop() if self._idle else _Crew()  # two calls at a time have a crew each
         try:
-            yield from crew.answers(ranker, chain(first, tasks), len(first))
+            yield from crew.answers(ranker, chain(first, tasks), len(first), self.timeout or math.inf)
         except BaseException:
             crew.abandon()
             raise
@@ -71,17 +80,32 @@ class _Crew:
     def __init__(self) -> None:
         self.workers: list[_Worker] = []
 
-    def answers(self, ranker: Ranker, tasks: Iterator[Task], size: int) -> Answers:
+    def answers(self, ranker: Ranker, tasks: Iterator[Task], size: int, timeout: float) -> Answers:
         """Give each of so many workers a task whenever it has none, until there are none."""
-        busy = {worker.pipe: worker for worker in self._ready(ranker, size) if worker.waits or worker.take(tasks)}
+        ready = self._ready(ranker, size)
+        busy = {worker.pipe: worker for worker in ready if worker.waits or worker.take(tasks, timeout)}
         while busy:
-            for pipe in wait(list(busy)):
+            left = min(worker.deadline for worker in busy.values()) - time.monotonic()
+            for pipe in wait(list(busy), None if left == math.inf else max(left, 0.0)):
                 worker = busy[pipe]  # type: ignore[index]
                 reply = worker.receive()
                 if reply is not None:
                     yield reply
-                if not worker.take(tasks):
+                if not worker.take(tasks, timeout):
                     del busy[worker.pipe]
+            for worker in [each for each in busy.values() if each.is_late()]:
+                del busy[worker.pipe]
+                another = self._replaced(worker, ranker)
+                busy[another.pipe] = another
+                yield worker.late(timeout)
+
+    def _replaced(self, worker: _Worker, ranker: Ranker) -> _Worker:
+        """Kill a worker; another one loads the ranker."""
+        worker.process.kill()
+        worker.end()
+        another = self.workers[self.workers.index(worker)] = _Worker()
+        another.load(name_of(ranker), _pickled(ranker))
+        return another
 
     def _ready(self, ranker: Ranker, size: int) -> list[_Worker]:
         """So many workers that have the ranker or are loading it; all are started before the first gets it."""
@@ -112,7 +136,8 @@ class _Worker:
     """One worker process, seen from the parent."""
 
     def __init__(self) -> None:
-        self.name, self.waits = "", False
+        self.name, self.waits, self.deadline = "", False, math.inf
+        self._task: Task | None = None
         self._loaded: dict[str, bytes] = {}
         self.pipe, theirs = _CONTEXT.Pipe()
         self.process = _CONTEXT.Process(target=serve, args=(theirs,), daemon=True)
@@ -132,15 +157,28 @@ class _Worker:
             self._send(payload)
             self._loaded[name] = state
 
-    def take(self, tasks: Iterator[Task]) -> bool:
-        """Send the next task; whether there was one."""
-        task = next(tasks, None)
-        if task is not None:
-            self._send(Order(self.name, task))
-        return task is not None
+    def take(self, tasks: Iterator[Task], timeout: float) -> bool:
+        """Send the next task, to be answered within so many seconds; whether there was one."""
+        self._task = next(tasks, None)
+        if self._task is not None:
+            self._send(Order(self.name, self._task))
+            self.deadline = time.monotonic() + timeout
+        return self._task is not None
+
+    def is_late(self) -> bool:
+        """Whether the time is over and no answer is there; we may have been busy while it came."""
+        return self.deadline <= time.monotonic() and not self.pipe.poll()
+
+    def late(self, timeout: float) -> Answer:
+        """What stands for the answer to a task that took too long."""
+        assert self._task is not None
+        number, size = self._task.number, len(self._task.docs)
+        reasons = dict.fromkeys(range(size), f"TimeoutError: no answer within {timeout:g} s")
+        return Answer(number, np.full(size, np.nan), reasons, succeeded=False, late=True)
 
     def receive(self) -> Answer | None:
         """The next answer; None when the worker only says that it is ready."""
+        self.deadline = math.inf
         try:
             reply = self.pipe.recv()
         except (EOFError, OSError) as error:

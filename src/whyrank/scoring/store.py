@@ -15,7 +15,7 @@ import numpy as np
 
 from whyrank.core.files import cache_folder
 from whyrank.core.protocols import Flags, Floats, Ints
-from whyrank.core.sqlite import checksum, writing
+from whyrank.core.sqlite import checksum, is_read_only, writing
 from whyrank.scoring.blobs import MAX_QUERIES, Blobs, Found, by_query, digest_bytes, fill, merge
 from whyrank.scoring.database import SCORES
 from whyrank.scoring.failures import Failure
@@ -39,6 +39,7 @@ class ScoreStore:
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
         """Open the store at `path`, or the one in the cache folder; make it where there is none."""
         self.path = Path(path) if path is not None else cache_folder() / "scores.sqlite"
+        self.read_only = is_read_only(self.path)
         self._connection = SCORES.connect(self.path)
         self._lock = threading.RLock()
         self._finalizer = weakref.finalize(self, self._connection.close)
@@ -82,6 +83,17 @@ class ScoreStore:
             ranker = self._add_ranker(identity)
             self._connection.executemany(_SAVE, self._merged(ranker, identity, new))
             self._connection.executemany(_SAVE_FAILURE, _failure_rows(ranker, identity, failures))
+
+    def forget(self, identity: str) -> None:
+        """Delete all that is stored of a ranker."""
+        with self._lock, SCORES.reporting(self.path), writing(self._connection):
+            for table in ("scores", "failures"):
+                self._connection.execute(f"DELETE FROM {table} WHERE ranker = ?", (self._ranker(identity),))
+
+    def state(self) -> int:
+        """A number that is another one after another process has stored something."""
+        with self._lock, SCORES.reporting(self.path):
+            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
     def get(self, identity: str, query: str, docs: Iterable[str]) -> dict[str, float]:
         """The known scores of one query's documents, by text."""
