@@ -276,3 +276,25 @@ def test_without_the_extra_the_rest_still_runs(monkeypatch, whyrank):
         assert "whyrank[nlp]" in err
         assert ("edited/case-fold" in out) == (code == 0)
         assert "edited/lemmatize " not in out
+
+
+@pytest.mark.parametrize(
+    "error", [ImportError("no symbol"), OSError("libblis.so: cannot open"), ValueError("dtype size")]
+)
+def test_a_broken_spacy_stops_only_the_studies_that_need_it(monkeypatch, whyrank, error):
+    from whyrank.text import pipelines
+
+    def broken(name):
+        raise error if name == "spacy" else AssertionError(name)
+
+    monkeypatch.setattr(pipelines, "import_module", broken)
+    pipelines._import_failure.cache_clear()
+    try:
+        code, out, err = whyrank("probe", "edited/*ize", "edited/case-*", "--ranker", "bm25", "--store", "none")
+    finally:
+        pipelines._import_failure.cache_clear()
+    assert code == 0, err
+    assert f"spaCy cannot be imported ({type(error).__name__}: {error})" in err
+    assert "edited/lemmatize" in err
+    assert "edited/case-fold" in out
+    assert "edited/lemmatize" not in out

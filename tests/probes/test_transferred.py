@@ -125,6 +125,19 @@ class TestDiscards:
         assert len(found) == 1
         assert dict(found.dropped) == {"no word shared by query and both texts": 1, "no question": 1}
 
+    def test_a_pair_set_that_keeps_nothing_names_a_strategy(self, tmp_path):
+        rows = [
+            {"neutral": "Cats purr.", "biased": "Dogs bark.", "title": "pets"},
+            {"neutral": "It rained a lot.", "biased": "It rained.", "title": "rain"},
+        ]
+        found = contrasts("neutrality", write(tmp_path / "p.jsonl", rows))
+        assert dict(found.dropped) == {"no shared noun chunk (query=title keeps 2 of the first 2)": 2}
+        untitled = [{"neutral": row["neutral"], "biased": row["biased"]} for row in rows]
+        found = contrasts("neutrality", write(tmp_path / "u.jsonl", untitled))
+        assert dict(found.dropped) == {"no shared noun chunk (query=overlapping-terms keeps 1 of the first 2)": 2}
+        found = contrasts("neutrality", write(tmp_path / "n.jsonl", untitled[:1]))
+        assert dict(found.dropped) == {"no shared noun chunk": 1}, "no strategy keeps any"
+
     def test_missing_roles(self, tmp_path):
         with pytest.raises(WhyrankError, match="source"):
             contrasts("fluency", write(tmp_path / "p.jsonl", [{"fluent": "a", "b": "c"}]))

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 from whyrank.contrasts.contrasts import Contrasts, Pair
 from whyrank.core.checks import check_text, check_whole
-from whyrank.core.errors import UnknownName
+from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.registry import call_of
 from whyrank.data.pairs import PairSet, TextPair, open_pairs
 from whyrank.probes.availability import missing
@@ -23,6 +25,7 @@ from whyrank.probes.queries import PUBLISHED_SEED, Discard, Draft, content_lemma
 from whyrank.text.annotate import Annotation, annotator
 
 _COMPAT = ("abnirml",)
+_TRIED = 100  # pairs on which other query strategies are tried where a pair set keeps nothing
 
 
 class Kind(NamedTuple):
@@ -139,6 +142,8 @@ class _Run:
         self.given.need(*self._roles(factual))
         self._annotate_all(factual)
         kept = list(self._kept())
+        if self.dropped and not kept:
+            self._suggest_strategy()
         names = cluster_names([self._shared(pair) for pair, _ in kept])
         return [
             asked._replace(labels={**asked.labels, "cluster": name})
@@ -151,6 +156,17 @@ class _Run:
                 yield pair, self._pair(pair)
             except Discard as reason:
                 self.dropped[str(reason)] += 1
+
+    def _suggest_strategy(self) -> None:
+        """Add to the most frequent reason the query strategy that keeps most of the first pairs, where one does."""
+        first, kept = PairSet.of(islice(self.given, _TRIED), self.given.name, self.given.source), Counter[str]()
+        for name in query_strategies.names():
+            with suppress(WhyrankError):  # a strategy may need what the pipeline does not give
+                kept[name] = sum(1 for _ in _Run(replace(self.study, query=name), first)._kept())
+        [(best, count)], [(reason, discarded)] = kept.most_common(1), self.dropped.most_common(1)
+        if count:
+            del self.dropped[reason]
+            self.dropped[f"{reason} (query={best} keeps {count} of the first {len(first)})"] = discarded
 
     def _roles(self, factual: bool) -> tuple[str, ...]:
         kind = self.study.kind

@@ -39,6 +39,21 @@ def find_pipeline(name: str) -> Pipeline:
     return found._replace(identity=f"{found.identity}, spaCy {version('spacy')}")
 
 
+def import_spacy() -> None:
+    """Import spaCy; one line that says why where it is installed but fails."""
+    if reason := _import_failure():
+        raise WhyrankError(f"spaCy cannot be imported ({reason}); install it anew with: pip install 'whyrank[nlp]'")
+
+
+@cache
+def _import_failure() -> str:
+    try:
+        import_module("spacy")
+    except Exception as error:  # broken libraries of its dependencies raise anything
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return ""
+
+
 @contextmanager
 def loading(name: str) -> Iterator[None]:
     """Turn what a broken pipeline raises into one line that names it."""
