@@ -149,7 +149,7 @@ class TestExactStudies:
     def test_calibration_only_where_it_is_needed(self):
         axiom, probe = self.STUDIES.values()
         assert [needs_calibration(spec, [axiom]) for spec in (None, "0.1", "p50")] == [False, False, True]
-        assert all(needs_calibration(spec, [axiom, probe]) for spec in (None, "0.1", "p50"))
+        assert [needs_calibration(spec, [axiom, probe]) for spec in (None, "0.1", "p50")] == [True, False, True]
 
     def test_thresholds_without_a_calibration(self, sample):
         rankers = [open_ranker("bm25", Setting(sample))]
@@ -168,6 +168,34 @@ class TestExactStudies:
         assert points[50].delta == used["bm25"].calibration.quantile(0.5)
         assert points[0].score >= points[99].score
         assert answer.findings[0].delta == 0
+
+
+class Rounded:
+    """Scores by length, with an error of up to 0.004."""
+
+    name, tie_tolerance = "rounded", 0.01
+
+    def score(self, queries, docs):
+        return [len(doc) // 20 + len(doc) % 5 / 1000 for doc in docs]
+
+
+class TestTieTolerance:
+    DOCS = {"a": "x" * 21, "b": "x" * 23, "c": "x" * 44}
+    COLLECTION = Collection.of(DOCS, {"q": "x"}, {"q": {"a": 2, "b": 1, "c": 0}})
+
+    def counts(self, delta):
+        [finding] = ask("axiom/ORACLE", Rounded(), self.COLLECTION, delta=delta)
+        return finding.delta, finding.positive, finding.neutral, finding.negative
+
+    def test_no_delta_is_below_it(self):
+        assert self.counts(None) == self.counts(0) == (0.01, 0, 1, 2)
+        assert self.counts(5) == (5, 0, 3, 0)
+        [answer] = answers(Plan(self.COLLECTION, {"o": axioms.create("axiom/ORACLE")}, [Rounded()], Engine()))
+        assert answer.findings[0].delta == 0.01
+
+    def test_a_calibrated_delta(self):
+        used = thresholds("p0", [Rounded()], candidates_for_delta(self.COLLECTION), Engine())["rounded"]
+        assert (used.delta, used.exact, used.source) == (0.01, 0.01, "tie tolerance of the ranker")
 
 
 class TestConclusions:

@@ -471,3 +471,17 @@ def test_the_scale_of_scores_is_stated_for_tfc2_alone(whyrank):
     assert code == 0
     assert "depend on their scale: bm25 sum of term weights, ql log probability" in out
     assert "depend on their scale" not in whyrank("axioms", "TFC1", "-r", "bm25")[1]
+
+
+def test_a_tie_tolerance_is_used_and_said_once(whyrank, tiny):
+    folder = tiny()
+    with open(f"{folder}/mine.py", "w") as file:
+        file.write(
+            "def f(queries, docs):\n    return [0.001 * ('cats cats' in d) for d in docs]\nf.tie_tolerance = 0.01\n"
+        )
+    asked = ("-c", folder, "--analyzer", "whitespace", "-r", f"python:{folder}/mine.py:f", "-r", "bm25")
+    code, out, err = whyrank("axioms", "TFC1", "LNC2", *asked)
+    assert code == 0
+    note = f"note: python:{folder}/mine.py:f: scores that differ by no more than 0.01 count as equal"
+    assert err.splitlines().count(note) == 1
+    assert f"delta: python:{folder}/mine.py:f 0.01 (tie tolerance of the ranker), bm25 0 (axioms)" in out

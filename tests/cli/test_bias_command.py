@@ -131,3 +131,10 @@ def test_bias_studies_and_filters_are_listed(whyrank):
     assert "bias/car-brand" in listed["bias_studies"]
     assert "relevant" in listed["bias_filters"]
     assert all(line for kind in listed.values() for line in kind.values())
+
+
+def test_a_given_delta_is_not_calibrated(whyrank, tea):
+    whyrank("bias", TEA, "-r", "python:likes.py:rose", "--delta", "none", "--store", "none")
+    alone = len((tea / "asked.txt").read_text())
+    whyrank("bias", TEA, "-r", "python:likes.py:rose", "--delta", "0.1", "--store", "none")
+    assert len((tea / "asked.txt").read_text()) == 2 * alone

@@ -580,3 +580,36 @@ def test_interrupted_run_goes_on(tmp_path):
     assert json.loads(second.stdout)[0]["n"] > 0
     scored = log.read_text().split()
     assert len(scored) - len(set(scored)) <= 8, "at most one batch is scored again"
+
+
+class TestGivenDelta:
+    """A delta that is a number is not calibrated: nothing is scored but the texts of the studies."""
+
+    SOURCE = (
+        "def f(queries, docs):\n"
+        "    with open('asked.txt', 'a') as notes:\n"
+        "        notes.write('x' * len(docs))\n"
+        "    return [float(len(d)) for d in docs]\n"
+    )
+
+    @pytest.fixture
+    def asked(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "mine.py").write_text(self.SOURCE)
+        return lambda: len((tmp_path / "asked.txt").read_text())
+
+    def test_only_the_texts_of_the_studies(self, whyrank, asked):
+        options = ("-r", "python:mine.py:f", "--limit", "5", "--store", "none", "--delta", "0.5", "--json")
+        code, out, err = whyrank("probe", "matched/length|tf", *options)
+        assert code == 0, err
+        assert {f["delta"] for f in json.loads(out)} == {0.5}
+        assert asked() <= 10
+
+    def test_a_symmetric_study_has_no_chance(self, whyrank, asked):
+        options = ("-r", "python:mine.py:f", "--limit", "5", "--store", "none", "--delta", "0.5", "--json")
+        _, out, err = whyrank("probe", "transferred/paraphrase", *options)
+        assert (asked() <= 10, json.loads(out)[0]["p_value"]) == (True, None)
+        assert "no p-values for transferred/paraphrase: delta is given, so it is not calibrated" in err
+        _, out, err = whyrank("probe", "transferred/paraphrase", *options, "--delta-from", "sample")
+        assert json.loads(out)[0]["p_value"] is not None
+        assert "no p-values" not in err

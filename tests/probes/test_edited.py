@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from whyrank.audit.asking import ask
 from whyrank.audit.runner import Plan, answers
 from whyrank.contrasts.files import pairs_of
 from whyrank.core.errors import WhyrankError
@@ -298,3 +299,13 @@ def test_a_broken_spacy_stops_only_the_studies_that_need_it(monkeypatch, whyrank
     assert "edited/lemmatize" in err
     assert "edited/case-fold" in out
     assert "edited/lemmatize" not in out
+
+
+def test_groups_by_relevance_come_in_the_order_of_grades():
+    """Unjudged texts come last, and 10 after 2."""
+    docs = {d: f"{d} and some more words" for d in "abcde"}
+    judged = {"q": {"a": 10, "b": 2, "c": 0, "d": 2}}
+    collection = Collection.of(docs, {"q": "x"}, judged, runs={"r": {"q": dict.fromkeys(docs, 1.0)}})
+    study = probes.create("edited/shuffle-words", pairs="all", candidates="r")
+    found = ask(study, collection=collection, by="relevance", delta=0)
+    assert [(f.group, f.n) for f in found] == [(None, 5), ("0", 1), ("2", 2), ("10", 1), ("unjudged", 1)]

@@ -13,6 +13,7 @@ import pytest
 from whyrank.core.errors import WhyrankError
 from whyrank.rankers import open_ranker, rankers
 from whyrank.rankers.importing import _beside
+from whyrank.rankers.nesting import tie_tolerance
 
 SOURCE = """
 def shorter(queries, docs):
@@ -200,3 +201,18 @@ def test_files_that_are_not_there_are_one_clear_line(module, named, message):
     module.write_text(SOURCE + f"shorter.depends_on = {named}\n")
     with pytest.raises(WhyrankError, match=message):
         repr(open_ranker(f"python:{module}:shorter"))
+
+
+def test_a_declared_tie_tolerance(tmp_path):
+    (tmp_path / "tied.py").write_text(
+        "def plain(queries, docs):\n    return [0.0 for d in docs]\n"
+        "def told(queries, docs):\n    return [0.0 for d in docs]\ntold.tie_tolerance = 0.5\n"
+        "class Model:\n    def __init__(self):\n        self.tie_tolerance = 0.25\n"
+        "    def score(self, queries, docs):\n        return [0.0 for d in docs]\n"
+        "def wrong(queries, docs):\n    return [0.0 for d in docs]\nwrong.tie_tolerance = -1\n"
+    )
+    ranker = {name: open_ranker(f"python:{tmp_path}/tied.py:{name}") for name in ("plain", "told", "Model", "wrong")}
+    found = [tie_tolerance(ranker[name]) for name in ("plain", "told", "Model")]
+    assert found == [0, 0.5, 0.25]
+    with pytest.raises(WhyrankError, match="tie_tolerance must be a number, 0 or more, not -1"):
+        tie_tolerance(ranker["wrong"])

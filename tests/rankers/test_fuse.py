@@ -16,6 +16,7 @@ from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker, rankers
 from whyrank.rankers.calibration import KINDS
+from whyrank.rankers.nesting import tie_tolerance
 from whyrank.scoring import Engine
 from whyrank.scoring.ranking import rerank
 from whyrank.testing import RankerContract
@@ -315,3 +316,32 @@ def test_candidates_must_come_from_somewhere():
     for setting in (Setting(), Setting(without_run)):
         with pytest.raises(WhyrankError, match="candidates=RUN"):
             open_ranker("fuse(of=['bm25','ql'],normalise=minmax)", setting)
+
+
+class Tied:
+    """Scores by length, with a rounding error that grows with the batch."""
+
+    name, tie_tolerance = "tied", 0.01
+
+    def score(self, queries, docs):
+        return np.array([len(doc) for doc in docs]) + 1e-4 * len(docs)
+
+
+def test_tie_tolerances_add_up(monkeypatch):
+    monkeypatch.setitem(rankers._factories, "tied", Tied)
+    plain = fused(["tied", "bm25"], toy(), weights=[-3.0, 100.0], scales=[2.0, 1.0])
+    assert tie_tolerance(plain) == pytest.approx(0.015)
+    assert tie_tolerance(fused(["tied", "bm25"], toy(), normalise="query")) == pytest.approx(0.01)
+    sizes = {query: [len(DOCS[d]) for d in docs if d in DOCS] for query, docs in RUN.items()}
+    scale = {"minmax": max(sizes["1"]) - min(sizes["1"]), "zscore": statistics.pstdev(sizes["1"])}
+    for kind, width in scale.items():  # the only candidate of query 2 leaves its scores as they are
+        assert tie_tolerance(fused(["tied", "bm25"], toy(), normalise=kind)) == pytest.approx(0.01 / min(width, 1.0))
+
+
+def test_ranks_respect_the_tie_tolerance(monkeypatch):
+    """A candidate has no rank below itself, whatever stands beside it in the batch."""
+    monkeypatch.setitem(rankers._factories, "tied", Tied)
+    ranker = fused(["tied", "tied"], toy(), normalise="rank")
+    alone = [ranker.score(["red fox"], [DOCS[d]])[0] for d in "abc"]
+    assert alone == ranker.score(["red fox"] * 3, [DOCS[d] for d in "abc"]).tolist()
+    assert tie_tolerance(ranker) == 0

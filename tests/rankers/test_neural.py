@@ -8,13 +8,16 @@ import os
 import pickle
 import shutil
 import threading
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whyrank.audit.asking import ask
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.data import Collection
 from whyrank.rankers import open_ranker
 from whyrank.rankers import weights as weights_module
 from whyrank.rankers.computing import Computing, ahead, by_length, has_bfloat16
@@ -24,6 +27,7 @@ from whyrank.rankers.weights import digest_of, model_folder
 from whyrank.scoring import Engine, ProcessExecutor, ScoreStore
 from whyrank.testing.examples import PAIRS
 
+WORDS = ["the", "a", "of", "is", "was", "who", "what", "berlin", "wall", "fell", "robert", "gray", "explorer"]
 QUERIES, DOCS = (list(texts) for texts in zip(*PAIRS, strict=True))
 
 
@@ -434,3 +438,59 @@ def test_a_wrong_folder_is_one_line(run, capsys):
     assert run("rank", "--ranker", "cross:/nowhere", "--candidates", "bm25") == 2
     error = capsys.readouterr().err.strip().splitlines()
     assert error[-1].endswith("/nowhere: there is no such model folder; give a model folder, or a hub id such as ORG/NAME or ORG/NAME@REVISION")  # fmt: skip
+
+
+KINDS = [
+    *((name, name) for name in ("cross", "bi", "t5", "sparse")),
+    *((name, "network") for name in ("vanilla", "cedr-knrm", "epic", "late")),
+    ("late", "colbert"),
+    ("knrm", "words"),
+]
+
+
+def tiny(models, name, kind):
+    arguments = (name,) if kind in ("words", "network") else ()
+    return f"{name}:{models.folder(kind, *arguments)}"
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_inputs_that_are_equal_once_they_are_cut_have_one_score(models, name, kind):
+    """Three texts that differ behind what a model reads, in calls of one and among others of any length."""
+    ranker, query = open_ranker(tiny(models, name, kind)), "who was robert gray"
+    start = " ".join(WORDS[i % len(WORDS)] for i in range(4000))
+    cut = [f"{start} {end}" for end in ("", "wall", "the wall fell")]
+    others = [" ".join(WORDS[: i % len(WORDS)]) for i in range(40)]
+    calls = [cut, [cut[1], *others], [*others, cut[2]]]
+    found = [ranker.score([query] * len(docs), docs) for docs in calls]
+    assert {*found[0], found[1][0], found[2][-1]} == {found[0][0]}
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_the_tie_tolerance_covers_what_a_batch_does_to_scores(models, name, kind):
+    spec = tiny(models, name, kind)
+    ranker = open_ranker(spec)
+    together = open_ranker(spec).score(QUERIES, DOCS)
+    alone = [open_ranker(spec).score([q], [d])[0] for q, d in zip(QUERIES, DOCS, strict=True)]
+    assert np.abs(together - alone).max() <= ranker.tie_tolerance
+    assert 0 < ranker.tie_tolerance < 1e-3 * np.abs(together).max()
+
+
+def test_the_tie_tolerance_is_measured_once(models, monkeypatch):
+    spec = f"cross:{models.folder('cross')}"
+    expected = open_ranker(spec).tie_tolerance
+    again = open_ranker(spec)
+    monkeypatch.setattr(type(again), "_scored_anew", None)
+    assert again.tie_tolerance == expected
+
+
+@pytest.mark.parametrize("size", [None, 7, 1])
+def test_findings_do_not_depend_on_the_batch_size(models, size):
+    """Both texts of each question are the same to the model, which reads 64 pieces."""
+    random = Random(0)
+    docs = {f"d{i}": " ".join(random.choices(WORDS, k=random.randint(70, 120))) for i in range(30)}
+    judged = {"q": dict.fromkeys(docs, 0), "p": dict.fromkeys(docs, 1)}
+    collection = Collection.of(docs, {"q": "who is gray", "p": "berlin wall"}, judged)
+    ranker = open_ranker(f"cross:{models.folder('cross')}")
+    [finding] = ask("axiom/LNC2", ranker, collection, engine=Engine(batch_size=size), analyzer="whitespace")
+    assert (finding.n, finding.neutral, finding.satisfied) == (60, 60, 1.0)
+    assert finding.delta == ranker.tie_tolerance

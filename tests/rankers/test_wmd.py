@@ -186,3 +186,13 @@ def test_the_published_column(data_folder):
     assert max(gaps) <= 0.06
     assert sum(gap <= 0.03 for gap in gaps) >= 11
     assert all(abs(finding.delta - 0.0064) < 0.001 for finding in found)
+
+
+def test_a_text_and_its_copies_tie(vectors):
+    """The distance is the same on paper, and the solver may add it up in another order."""
+    random = np.random.default_rng(0)
+    docs = {f"d{i}": " ".join(random.choice(VOCABULARY[:-1], random.integers(3, 40))) for i in range(200)}
+    queries = {str(i): " ".join(random.choice(VOCABULARY[:-1], 6)) for i in range(5)}
+    collection = whyrank.data.Collection.of(docs, queries, {query: dict.fromkeys(docs, 0) for query in queries})
+    [finding] = whyrank.ask("axiom/LNC2", f"wmd:{vectors}", collection, analyzer="whitespace")
+    assert (finding.neutral, finding.satisfied, finding.delta) == (1000, 1.0, 1e-9)

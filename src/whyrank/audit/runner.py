@@ -16,6 +16,7 @@ from whyrank.contrasts.readout import Setting
 from whyrank.core.protocols import Flags, Floats, Ranker, Study
 from whyrank.data import Collection
 from whyrank.data.term_table import TermTable
+from whyrank.rankers.nesting import tie_tolerance
 from whyrank.scoring import Engine, Failure, Scores
 
 FEW_QUERIES = 8  # from here on, 95% intervals were seen to hold the true value in 91% of samples or more
@@ -31,7 +32,8 @@ class Threshold:
     """The delta used for one ranker, and the calibration that it came from, if any.
 
     Studies that say `exact`, as axioms do, use the delta `exact` in its place. `origin` says where a delta comes from
-    that is not taken from the calibration: there is none, or the delta is `given` as a number.
+    that is not taken from the calibration: there is none, or the delta is `given` as a number. Neither delta is below
+    the `tolerance` within which the ranker's scores are equal.
     """
 
     delta: float = 0.0
@@ -39,11 +41,19 @@ class Threshold:
     exact: float = 0.0
     origin: str = "given"
     given: bool = False
+    tolerance: float = 0.0
 
     @property
     def source(self) -> str:
         """Where delta comes from, in words."""
+        if self.delta == self.tolerance > 0:
+            return "tie tolerance of the ranker"
         return self.calibration.source if self.calibration and not self.given else self.origin
+
+    def for_ranker(self, ranker: Ranker) -> Threshold:
+        """The same with the tie tolerance of the ranker."""
+        least = tie_tolerance(ranker)
+        return replace(self, delta=max(self.delta, least), exact=max(self.exact, least), tolerance=least)
 
     def of(self, study: Study) -> Threshold:
         """The threshold that applies to a study."""
@@ -76,8 +86,8 @@ class Plan:
     correction: str = "holm"
 
     def threshold(self, study: Study, ranker: Ranker) -> Threshold:
-        """The threshold for a study and a ranker; zero where none is given."""
-        return self.thresholds.get(ranker.name, Threshold()).of(study)
+        """The threshold for a study and a ranker; where none is given, the ranker's tie tolerance."""
+        return (self.thresholds.get(ranker.name) or Threshold().for_ranker(ranker)).of(study)
 
 
 @dataclass(frozen=True)

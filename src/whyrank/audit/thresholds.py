@@ -41,8 +41,8 @@ def candidates_for_delta(collection: Collection, run: str | None = None) -> Cand
 
 
 def needs_calibration(spec: str | None, studies: Iterable[Study]) -> bool:
-    """Whether delta has to be calibrated: not for exact studies alone, unless a percentile is asked for."""
-    return not all(map(is_exact, studies)) or (spec is not None and is_percentile(spec))
+    """Whether delta has to be calibrated: for a percentile, and without a spec unless all studies are exact."""
+    return not all(map(is_exact, studies)) if spec is None else is_percentile(spec)
 
 
 def thresholds(
@@ -50,19 +50,19 @@ def thresholds(
 ) -> dict[str, Threshold]:
     """The delta that `spec` (a number, or a percentile such as p50) means for each ranker.
 
-    Without a spec: the median, and zero for exact studies.
+    Without a spec: the median, and zero for exact studies. No delta is below the ranker's tie tolerance.
     """
     found = {ranker.name: _threshold(spec or DEFAULT, ranker, candidates, engine) for ranker in rankers}
-    if spec is None:
-        return found
-    return {name: replace(threshold, exact=threshold.delta) for name, threshold in found.items()}
+    if spec is not None:
+        found = {name: replace(threshold, exact=threshold.delta) for name, threshold in found.items()}
+    return {ranker.name: found[ranker.name].for_ranker(ranker) for ranker in rankers}
 
 
 def uncalibrated(spec: str | None, rankers: Sequence[Ranker]) -> dict[str, Threshold]:
-    """The thresholds of exact studies: a number, or without a spec zero."""
+    """Thresholds without a calibration: a number, or for exact studies without a spec zero; or the tie tolerance."""
     delta = 0.0 if spec is None else delta_of(spec, None)
-    origin = EXACT_ONLY if spec is None else "given"
-    return {ranker.name: Threshold(delta, exact=delta, origin=origin) for ranker in rankers}
+    used = Threshold(delta, exact=delta, origin=EXACT_ONLY if spec is None else "given")
+    return {ranker.name: used.for_ranker(ranker) for ranker in rankers}
 
 
 def _threshold(spec: str, ranker: Ranker, candidates: Candidates | None, engine: Engine) -> Threshold:

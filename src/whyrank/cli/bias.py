@@ -110,11 +110,13 @@ def deltas_of(
     request: Request, collection: Collection, rankers: Sequence[Ranker], engine: Engine
 ) -> dict[str, float]:
     """A delta per ranker, for effects in its units; none with `--delta none` or nothing to calibrate on."""
-    from whyrank.audit.thresholds import thresholds
+    from whyrank.audit.thresholds import needs_calibration, thresholds, uncalibrated
     from whyrank.core.errors import WhyrankError
 
     if request.delta == "none":
         return {}
+    if request.delta is not None and not needs_calibration(request.delta, ()):
+        return {name: threshold.delta for name, threshold in uncalibrated(request.delta, rankers).items()}
     found: dict[str, float] = {}
     try:
         candidates = setup.delta_candidates(collection, request.delta_from, request.candidates, request.strict)

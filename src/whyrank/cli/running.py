@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from whyrank.audit.stability import Spread
     from whyrank.audit.sweep import SweepPoint
     from whyrank.contrasts import Finding
-    from whyrank.core.protocols import Ranker
+    from whyrank.core.protocols import Ranker, Study
     from whyrank.report import ResultWriter
     from whyrank.scoring import Failure
 
@@ -84,6 +84,7 @@ def make_plan(
     engine = setup.make_engine(request.executor, request.batch_size, request.store, request.fresh, request.timeout)
     used = _thresholds(request, Plan(collection, studies, rankers, engine))
     _check_sweep(request, used)
+    notes = [*notes, *_tied(studies, used), *_without_chance(studies, used)]
     plan = Plan(collection, studies, rankers, engine, used, request.seed, request.limit, request.by, notes)
     return replace(plan, correction=request.correction)
 
@@ -102,15 +103,37 @@ def _bias_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue, 
 
 
 def _thresholds(request: Request, plan: Plan) -> dict[str, Threshold]:
-    """Delta for each ranker; axioms alone need no calibration, unless there is a sweep."""
+    """Delta for each ranker; a number, or axioms alone, need no calibration, but for a sweep or a named source."""
     from whyrank.audit.thresholds import needs_calibration, thresholds, uncalibrated
 
-    if not request.sweep and not needs_calibration(request.delta, plan.studies.values()):
+    asked = request.sweep or (request.delta is not None and request.delta_from is not None)
+    if not asked and not needs_calibration(request.delta, plan.studies.values()):
         if request.candidates:  # no such run is an error, whether pairs come from it or not
             setup.open_run(plan.collection, request.candidates, request.strict)
         return uncalibrated(request.delta, plan.rankers)
     candidates = setup.delta_candidates(plan.collection, request.delta_from, request.candidates, request.strict)
     return thresholds(request.delta, plan.rankers, candidates, plan.engine)
+
+
+def _tied(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[str]:
+    """A note on each ranker whose tie tolerance decides what is equal in any of the studies."""
+    tied = {
+        r: t.tolerance for r, t in used.items() if any(t.of(s).delta == t.tolerance > 0 for s in studies.values())
+    }
+    return [
+        f"{ranker}: scores that differ by no more than {least:.3g} count as equal" for ranker, least in tied.items()
+    ]
+
+
+def _without_chance(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[str]:
+    """A note on symmetric studies that have no p-value, because nothing says what chance gives."""
+    from whyrank.audit.auditing import is_bias
+
+    found = [name for name, study in studies.items() if study.symmetric and not is_bias(study)]
+    if not found or any(threshold.calibration for threshold in used.values()):
+        return []
+    why = "delta is given, so it is not calibrated; for p-values give a percentile such as p50, or --delta-from"
+    return [f"no p-values for {', '.join(found)}: {why}"]
 
 
 def _groups(request: Request, rankers: Sequence[Ranker]) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from whyrank.cli.axioms import EXPRESSION, PREFIX
@@ -93,9 +94,8 @@ def _name(study: str) -> str:
 
 
 def _deltas(thresholds: Mapping[str, Threshold]) -> str:
-    """The delta of axioms: zero, unless one was asked for."""
+    """The delta of axioms: zero or the ranker's tie tolerance, unless one was asked for."""
     if not any(threshold.exact for threshold in thresholds.values()):
         return "0 (axioms)"
-    return ", ".join(
-        f"{ranker} {threshold.exact:.4g} ({threshold.source})" for ranker, threshold in thresholds.items()
-    )
+    used = {ranker: replace(threshold, delta=threshold.exact) for ranker, threshold in thresholds.items()}
+    return ", ".join(f"{ranker} {t.delta:.4g} ({t.source if t.delta else 'axioms'})" for ranker, t in used.items())

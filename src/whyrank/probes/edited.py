@@ -174,9 +174,10 @@ class _Run:
     def _labels(self, pool: Pool, row: int) -> dict[str, Any]:
         grade, doc_id = float(pool.relevance[row]), pool.doc_ids[row]
         judged = not math.isnan(grade)
-        labels = {"relevance": str(int(grade)) if judged else "unjudged"}
-        labels["relevance_group"] = self.collection.grades.group(int(grade)) if judged else "unjudged"
-        return {"query_id": pool.query_id, "doc_ids": (doc_id, doc_id), **labels}
+        group = self.collection.grades.group(int(grade)) if judged else "unjudged"
+        relevance = int(grade) if judged else math.nan
+        labels = {"query_id": pool.query_id, "doc_ids": (doc_id, doc_id)}
+        return {**labels, "relevance": relevance, "relevance_group": group}
 
     @cached_property
     def _edit(self) -> Edit:

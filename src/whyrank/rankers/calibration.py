@@ -19,10 +19,11 @@ from whyrank.core.answers import Answered, ask, name_of
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Floats, Ranker
 from whyrank.data import Collection, Run, ranking, texts_of
-from whyrank.rankers.nesting import batch_size_of
+from whyrank.rankers.nesting import batch_size_of, tie_tolerance
 from whyrank.rankers.query_scales import query_scale
 
 Curve = Callable[[Floats], Floats]
+_QUERIES = 4  # whose candidates are scored to see how large a tie tolerance becomes
 
 
 class Footing(Protocol):
@@ -35,6 +36,10 @@ class Footing(Protocol):
 
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         """For each ranker what to do with its scores for a query, or the reason why that is not known."""
+        ...
+
+    def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
+        """What the tie tolerances of the rankers become."""
         ...
 
 
@@ -54,6 +59,10 @@ class Fixed:
         """One straight line per ranker."""
         return [line(shift, scale) for shift, scale in zip(self.shifts, self.scales, strict=True)]
 
+    def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
+        """Each by its scale."""
+        return [each / abs(scale) for each, scale in zip(given, self.scales, strict=True)]
+
 
 @dataclass(frozen=True)
 class ByQuery:
@@ -67,6 +76,10 @@ class ByQuery:
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         """One straight line through 0 per ranker."""
         return [line(0.0, query_scale(ranker, query)) for ranker in rankers]
+
+    def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
+        """As they are: what has one is worth 1, or the number of its tokens."""
+        return given
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -116,7 +129,7 @@ class PerQuery:
     @property
     def identity(self) -> str:
         """The kind, with the number of its rules where they were mended once, and a digest of all candidates."""
-        kind = {"zscore": "zscore 2"}.get(self.kind, self.kind)
+        kind = {"zscore": "zscore 2", "rank": "rank 2"}.get(self.kind, self.kind)
         return f"{kind} k={self.k} candidates={self.candidates.digest}"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -129,6 +142,20 @@ class PerQuery:
             self._known[query] = self._worked_out(rankers, query)
         return self._known[query]
 
+    def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
+        """Each by the least scale among the first queries; ranks have none, because `_worked_out` respects it."""
+        if self.kind == "rank" or not any(given):
+            return [0.0] * len(given)
+        unit, largest = np.array([0.0, 1.0]), np.zeros(len(given))
+        for query in sorted(self.candidates.ids)[:_QUERIES]:
+            curves = self.curves(rankers, query)
+            steps = (
+                [0.0] * len(given) if isinstance(curves, str) else [float(np.ptp(curve(unit))) for curve in curves]
+            )
+            largest = np.maximum(largest, steps)
+        found: list[float] = (largest * given).tolist()
+        return found
+
     def _worked_out(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         texts, found = self.candidates.texts(query), []
         if not texts:
@@ -137,7 +164,8 @@ class PerQuery:
             scores = _finite_scores(ranker, query, texts)
             if isinstance(scores, str):
                 return f"{self.kind}: {name_of(ranker)} scores no candidate of the query ({scores})"
-            found.append(KINDS[self.kind](scores, self.k))
+            equal = tie_tolerance(ranker) if self.kind == "rank" else 0.0
+            found.append(KINDS[self.kind](scores - equal, self.k))
         return found
 
 

@@ -47,6 +47,12 @@ class PythonRanker:
         return call_of(self, "python")
 
     @property
+    def tie_tolerance(self) -> Any:
+        """What the function, or the object that its class makes, declares as `tie_tolerance`; 0 where it does not."""
+        owner = getattr(self._function, "__self__", self._function)
+        return getattr(owner, "tie_tolerance", getattr(self._target, "tie_tolerance", 0.0))
+
+    @property
     def cacheable(self) -> bool:
         """Whether scores may be reused in a later run."""
         stateful = not isinstance(self._target, FunctionType) if self.stateful is None else self.stateful

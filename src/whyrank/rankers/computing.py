@@ -120,6 +120,30 @@ class Computing:
         return model
 
 
+class Kept:
+    """What was computed last, by key, up to a total size."""
+
+    def __init__(self, most: int) -> None:
+        """Keep nothing yet."""
+        self.most, self.size = most, 0
+        self._found: dict[bytes, tuple[Any, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: bytes) -> Any:
+        """What is kept under a key, or None."""
+        return self._found.get(key, (None, 0))[0]
+
+    def add(self, key: bytes, value: Any, size: int) -> None:
+        """Keep a value, and give up the oldest ones where there is no room."""
+        self.size += size - self._found.pop(key, (None, 0))[1]
+        self._found[key] = (value, size)
+        while self.size > self.most:
+            _, freed = self._found.pop(next(iter(self._found)))
+            self.size -= freed
+
+
 def has_bfloat16(device: str) -> bool:
     """Whether a device multiplies bfloat16 matrices in hardware."""
     import torch

@@ -18,7 +18,7 @@ from whyrank.core.registry import call_of
 from whyrank.rankers.expansions import ExpansionStore
 from whyrank.rankers.grouping import distinct
 from whyrank.rankers.http import hide_values
-from whyrank.rankers.nesting import all_cacheable
+from whyrank.rankers.nesting import all_cacheable, tie_tolerance
 from whyrank.rankers.opening import Setting, open_ranker
 from whyrank.rankers.query_scales import query_scale
 from whyrank.rankers.weights import check_folder, digest_of, model_folder
@@ -76,6 +76,11 @@ class ExpandingRanker:
     def scale(self) -> str:
         """What the scores are, in words."""
         return str(getattr(self.ranker, "scale", ""))
+
+    @property
+    def tie_tolerance(self) -> float:
+        """That of the ranker behind it."""
+        return tie_tolerance(self.ranker)
 
     @property
     def cacheable(self) -> bool:

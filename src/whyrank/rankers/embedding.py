@@ -1,4 +1,7 @@
-"""Scoring with models that read queries and texts apart: each distinct text embedded once, and kept for a while."""
+"""Scoring with models that read queries and texts apart: each distinct text embedded once, and kept for a while.
+
+Texts that are the same tokens to the model, once cut to its length, are one text.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core.protocols import Codes, Floats
 from whyrank.rankers.backends import Array, Compiled, Test, Traceable, taken_over
-from whyrank.rankers.computing import Computing, ahead, by_length
+from whyrank.rankers.computing import Computing, Kept, ahead, by_length
 from whyrank.rankers.passages import TextPairs
 from whyrank.rankers.weights import config_of
 
@@ -108,34 +111,47 @@ class EmbeddingScorer:
 
     def embed(self, texts: Sequence[str], task: str) -> list[Any]:
         """The embeddings of queries or of texts, those known from earlier calls included."""
-        keys = [blake2b(f"{task} {text}".encode(), digest_size=16).digest() for text in texts]
-        found = {i: self.kept.get(key) for i, key in enumerate(keys)}
-        new = [i for i, known in found.items() if known is None]
-        for rows, made in self._made([texts[i] for i in new], task):
-            found |= {new[row]: embedding for row, embedding in zip(rows.tolist(), made, strict=True)}
-        for i in new:
-            self.kept.add(keys[i], found[i], self.vectors.size(found[i]))
-        return [found[i] for i in range(len(texts))]
+        inputs, known = [b""] * len(texts), dict[bytes, Any]()
+        for keys, made in self._made(self._batches(texts, task, inputs, known), task):
+            known |= zip(keys, made, strict=True)
+        for key, embedding in known.items():
+            self.kept.add(key, embedding, self.vectors.size(embedding))
+        return [known[key] for key in inputs]
 
-    def _made(self, texts: Sequence[str], task: str) -> Iterable[tuple[Ints, list[Any]]]:
+    def _made(self, batches: Iterator[tuple[list[bytes], Any]], task: str) -> Iterable[tuple[list[bytes], list[Any]]]:
         import torch
 
-        batches = self._batches(texts, task)
         if self.compiled is not None:
-            found = self.compiled.each((rows, _arrays(features)) for rows, features in batches)
-            return ((rows, self.vectors.take({EMBEDDING: torch.from_numpy(made)})) for rows, made in found)
+            found = self.compiled.each((keys, _arrays(features)) for keys, features in batches)
+            return ((keys, self.vectors.take({EMBEDDING: torch.from_numpy(made)})) for keys, made in found)
         with self.computing.running():
-            return [(rows, self.vectors.take(self._outputs(given, task))) for rows, given in ahead(batches)]
+            return [(keys, self.vectors.take(self._outputs(given, task))) for keys, given in ahead(batches)]
 
-    def _batches(self, texts: Sequence[str], task: str) -> Iterator[tuple[Ints, Any]]:
-        """Tokenised texts of about the same length."""
+    def _batches(
+        self, texts: Sequence[str], task: str, inputs: list[bytes], known: dict[bytes, Any]
+    ) -> Iterator[tuple[list[bytes], Any]]:
+        """Tokenised texts of about the same length; the key of each goes to `inputs`, what is kept to `known`."""
         longest = getattr(self.model, "max_seq_length", None) or 512
         lengths = np.array([min(len(text) // _CHARACTERS_PER_TOKEN + 3, longest) for text in texts], np.int64)
         ties = np.array([len(text) for text in texts], np.int64)
         order = np.argsort(-ties, kind="stable")
+        seen = set[bytes]()
         for some in by_length(lengths[order], self.computing.tokens):
-            rows = order[some]
-            yield rows, self._features([texts[i] for i in rows], task)
+            given = [texts[i] for i in order[some]]
+            features, new = self._features(given, task), list[int]()
+            for i, key in enumerate(_keys(features, given, task)):
+                inputs[order[some[i]]] = key
+                if key not in seen:
+                    seen.add(key)
+                    embedding = self.kept.get(key)
+                    if embedding is None:
+                        new.append(i)
+                    else:
+                        known[key] = embedding
+            if 0 < len(new) < len(given):
+                features = self._features([given[i] for i in new], task)
+            if new:
+                yield [inputs[order[some[i]]] for i in new], features
 
     def _features(self, texts: Sequence[str], task: str) -> Any:
         return self.model.preprocess(list(texts), prompt=self.prompts[task], task=task)
@@ -149,30 +165,6 @@ class EmbeddingScorer:
 
     def _traced(self, constants: Mapping[str, Any], task: str, tensors: Mapping[str, Any]) -> Any:
         return self._embedded({**constants, **tensors}, task)
-
-
-class Kept:
-    """Embeddings of the texts that came last, up to a number of bytes."""
-
-    def __init__(self, most: int) -> None:
-        """Keep nothing yet."""
-        self.most, self.bytes = most, 0
-        self._found: dict[bytes, tuple[Any, int]] = {}
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def get(self, key: bytes) -> Any:
-        """What is kept under a key, or None."""
-        return self._found.get(key, (None, 0))[0]
-
-    def add(self, key: bytes, value: Any, size: int) -> None:
-        """Keep a value, and give up the oldest ones where there is no room."""
-        self._found[key] = (value, size)
-        self.bytes += size
-        while self.bytes > self.most:
-            _, freed = self._found.pop(next(iter(self._found)))
-            self.bytes -= freed
 
 
 def check_kind(folder: Path, models: Models) -> None:
@@ -197,6 +189,15 @@ def load_model(folder: Path, name: str, computing: Computing) -> Any:
         str(folder), device=computing.device, model_kwargs=arguments, local_files_only=True, trust_remote_code=False
     )
     return computing.placed(made)
+
+
+def _keys(features: Mapping[str, Any], texts: Sequence[str], task: str) -> list[bytes]:
+    """A digest of the tokens of each text; of the text itself where no mask says which tokens are padding."""
+    read = [text.encode() for text in texts]
+    if "input_ids" in features and "attention_mask" in features:
+        rows = zip(features["input_ids"].numpy(), features["attention_mask"].numpy() > 0, strict=True)
+        read = [ids[mask].tobytes() for ids, mask in rows]
+    return [blake2b(f"{task} ".encode() + each, digest_size=16).digest() for each in read]
 
 
 def _arrays(features: Mapping[str, Any]) -> dict[str, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from whyrank.rankers.calibration import KINDS, ByQuery, Candidates, Fixed, Footi
 from whyrank.rankers.fused_weights import contents_of, read_weights
 from whyrank.rankers.grouping import distinct, places
 from whyrank.rankers.http import hide_values
-from whyrank.rankers.nesting import all_cacheable, batch_size_of, opened, specs
+from whyrank.rankers.nesting import all_cacheable, batch_size_of, opened, specs, tie_tolerance
 from whyrank.rankers.opening import Setting
 
 _WITHOUT = ("none", "query")  # normalisations that need no candidates
@@ -162,6 +163,12 @@ class FusedRanker:
     def cacheable(self) -> bool:
         """Whether scores may be reused in a later run: when those of all parts may be."""
         return all_cacheable(self.parts)
+
+    @cached_property
+    def tie_tolerance(self) -> float:
+        """The weighted sum of those of the parts, each on the footing of the scores."""
+        found = self.footing.tolerances(self.parts, [tie_tolerance(part) for part in self.parts])
+        return sum(abs(weight) * each for weight, each in zip(self.weights, found, strict=True))
 
     def __repr__(self) -> str:
         return f"fuse weights={list(self.weights)} {self.footing.identity} of={list(self.parts)!r}"

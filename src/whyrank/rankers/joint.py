@@ -1,25 +1,27 @@
-"""Scoring with models that read query and text together: tokenised once, batched by length."""
+"""Scoring with models that read query and text together: tokenised once, batched by length, equal inputs once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core.protocols import Codes, Floats
 from whyrank.networks.batches import Arrays, tensors
 from whyrank.networks.pieces import Ids
 from whyrank.rankers.backends import Array, Compiled, Test, Traceable, taken_over
-from whyrank.rankers.computing import Computing, ahead, by_length
+from whyrank.rankers.computing import Computing, Kept, ahead, by_length
 from whyrank.rankers.passages import TextPairs
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 CHUNK = 1024  # so many pairs are tokenised at a time, and sorted by their number of tokens
+KEPT = 2**18  # scores that outlive a call
 _LONG = "ice and snow " * 180  # more than most models read at once
 _EXAMPLES = (
     (("what is ice", "snow"), ("Ice is water that froze.", "White, cold and light, it falls in winter.")),
@@ -48,15 +50,15 @@ class Reader(Protocol):
 
 
 class Batch(NamedTuple):
-    """Some pairs and the arrays that a reader makes of them."""
+    """Some inputs and the arrays that a reader makes of them."""
 
-    rows: Ints
+    keys: list[bytes]
     arrays: Arrays
 
 
 @dataclass(frozen=True, eq=False)
 class JointScorer:
-    """Puts pairs to a reader.
+    """Puts pairs to a reader. Pairs that are the same tokens to it, once cut to its length, are scored once.
 
     Args:
         reader: who reads them.
@@ -71,6 +73,11 @@ class JointScorer:
     tokens: int | None = None
     activation: Callable[[Floats], Floats] | None = None
     compiled: Compiled | None = None
+    kept: Kept = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is scored yet."""
+        object.__setattr__(self, "kept", Kept(KEPT))
 
     @classmethod
     def of(
@@ -92,34 +99,59 @@ class JointScorer:
 
     def __call__(self, pairs: TextPairs) -> Floats:
         """One score per pair."""
-        found = np.empty(len(pairs.query))
-        batches = self._batches(pairs)
-        for rows, scores in self._by_torch(batches) if self.compiled is None else self.compiled.each(batches):
-            found[rows] = scores
+        inputs, known = [b""] * len(pairs.query), dict[bytes, float]()
+        batches = self._batches(pairs, inputs, known)
+        for keys, scores in self._by_torch(batches) if self.compiled is None else self.compiled.each(batches):
+            known |= zip(keys, scores.tolist(), strict=True)
+        for key, score in known.items():
+            self.kept.add(key, score, 1)
+        found = np.array([known[key] for key in inputs], dtype=np.float64)
         return found if self.activation is None else self.activation(found)
 
     def exact(self) -> JointScorer:
         """The same model by torch in fp32."""
         return replace(self, computing=self.computing.exact, compiled=None)
 
-    def _by_torch(self, batches: Iterator[Batch]) -> list[tuple[Ints, Array]]:
+    def _by_torch(self, batches: Iterator[Batch]) -> list[tuple[list[bytes], Array]]:
         with self.computing.running():  # what is computed on a GPU is fetched at the end, so that it never waits
-            read = [(rows, self._read(arrays)) for rows, arrays in ahead(batches)]
-        return [(rows, scores.cpu().numpy()) for rows, scores in read]
+            read = [(keys, self._read(arrays)) for keys, arrays in ahead(batches)]
+        return [(keys, scores.cpu().numpy()) for keys, scores in read]
 
     def _read(self, arrays: Arrays) -> Tensor:
         return self.reader(tensors(arrays, self.computing.device)).double()
 
-    def _batches(self, pairs: TextPairs) -> Iterator[Batch]:
+    def _batches(self, pairs: TextPairs, inputs: list[bytes], known: dict[bytes, float]) -> Iterator[Batch]:
+        """Batches of the inputs that are new; the key of each pair goes to `inputs`, kept scores to `known`."""
+        seen = set[bytes]()
         queries, docs = (
             _Tokenised(self.reader.query_ids, pairs.queries),
             _Tokenised(self.reader.doc_ids, pairs.docs),
         )
         for rows in pairs.chunks(CHUNK):
             query, doc = queries.take(pairs.query[rows]), docs.take(pairs.doc[rows])
-            lengths = np.array([len(q) + len(d) for q, d in zip(query, doc, strict=True)], np.int64)
+            new = list[int]()
+            for i, row in enumerate(rows.tolist()):
+                inputs[row] = key = _key(self.reader.arrays([query[i]], [doc[i]]))
+                if key not in seen:
+                    seen.add(key)
+                    score = self.kept.get(key)
+                    if score is None:
+                        new.append(i)
+                    else:
+                        known[key] = score
+            lengths = np.array([len(query[i]) + len(doc[i]) for i in new], np.int64)
             for some in by_length(lengths, self.tokens or self.computing.tokens):
-                yield Batch(rows[some], self.reader.arrays([query[i] for i in some], [doc[i] for i in some]))
+                chosen = [new[i] for i in some]
+                arrays = self.reader.arrays([query[i] for i in chosen], [doc[i] for i in chosen])
+                yield Batch([inputs[rows[i]] for i in chosen], arrays)
+
+
+def _key(arrays: Arrays) -> bytes:
+    """A digest of all that a reader sees of a pair."""
+    found = blake2b(digest_size=16)
+    for array in arrays.values():
+        found.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+    return found.digest()
 
 
 class _Tokenised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from whyrank.core.callstrings import parse_call
@@ -28,6 +29,14 @@ def opened(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:
 def batch_size_of(rankers: Sequence[Ranker]) -> int:
     """A batch that suits all: the smallest wish."""
     return min(getattr(ranker, "batch_size", None) or BATCH_SIZE for ranker in rankers)
+
+
+def tie_tolerance(ranker: Ranker) -> float:
+    """The `tie_tolerance` of a ranker: scores that differ by no more are equal; 0 where it declares none."""
+    found = getattr(ranker, "tie_tolerance", 0.0)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < math.inf:
+        raise WhyrankError(f"ranker {ranker.name!r}: tie_tolerance must be a number, 0 or more, not {found!r}")
+    return float(found)
 
 
 def all_cacheable(rankers: Sequence[Ranker]) -> bool:

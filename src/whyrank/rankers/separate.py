@@ -1,17 +1,22 @@
-"""Scoring with networks that read queries and texts apart: each distinct one is encoded once per call."""
+"""Scoring with networks that read queries and texts apart: each distinct one is encoded once per call.
+
+Queries and texts that are the same tokens to the network are one, so that their scores are equal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from whyrank.core.protocols import Floats, Ints
 from whyrank.networks.batches import Arrays, tensors
-from whyrank.rankers.computing import Computing, ahead, by_length
-from whyrank.rankers.joint import CHUNK
+from whyrank.networks.pieces import Ids
+from whyrank.rankers.computing import Computing, Kept, ahead, by_length
+from whyrank.rankers.joint import KEPT
 from whyrank.rankers.passages import TextPairs
 
 if TYPE_CHECKING:
@@ -20,6 +25,15 @@ if TYPE_CHECKING:
     from whyrank.networks.separate import Encoded, SeparateNetwork
 
 _AT_ONCE = 512  # pairs that are compared at a time: encodings may be as wide as the vocabulary
+
+
+class _Coded(NamedTuple):
+    """Pairs as numbers of distinct queries and distinct texts, each of them tokens."""
+
+    queries: list[Ids]
+    docs: list[Ids]
+    query: Ints
+    doc: Ints
 
 
 class _Batch(NamedTuple):
@@ -36,15 +50,36 @@ class SeparateScorer:
     network: SeparateNetwork
     computing: Computing
     tokens: int | None = None
+    kept: Kept = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is scored yet."""
+        object.__setattr__(self, "kept", Kept(KEPT))
 
     def __call__(self, pairs: TextPairs) -> Floats:
         """One score per pair."""
+        from whyrank.networks.separate import distinct
+
+        queries, query = distinct(self.network.query_ids(pairs.queries))
+        docs, doc = distinct(self.network.doc_ids(pairs.docs))
+        coded = _Coded(queries, docs, query[pairs.query], doc[pairs.doc])
+        keys = [_key(queries[q], docs[d]) for q, d in zip(coded.query.tolist(), coded.doc.tolist(), strict=True)]
+        known = {key: self.kept.get(key) for key in keys}
+        new = {key: row for row, key in enumerate(keys) if known[key] is None}
+        if new:
+            rows = np.array(list(new.values()))
+            scores = self._scored(coded._replace(query=coded.query[rows], doc=coded.doc[rows]))
+            known |= zip(new, scores.tolist(), strict=True)
+        for key, score in known.items():
+            self.kept.add(key, score, 1)
+        return np.array([known[key] for key in keys], dtype=np.float64)
+
+    def _scored(self, pairs: _Coded) -> Floats:
         from whyrank.networks.separate import encode
 
         found, read = np.empty(len(pairs.query)), list[tuple[Ints, Any]]()
         with self.computing.running():
-            ids = self.network.query_ids(pairs.queries)
-            queries = encode(self.network, "query", ids, device=self.computing.device)
+            queries = encode(self.network, "query", pairs.queries, device=self.computing.device)
             for docs, arrays in ahead(self._batches(pairs)):
                 encoded = self.network.encode_docs(tensors(arrays, self.computing.device))
                 read += [(rows, self._compare(pairs, rows, queries, encoded, docs)) for rows in _of(pairs, docs)]
@@ -56,7 +91,7 @@ class SeparateScorer:
         """The same network in fp32."""
         return replace(self, computing=self.computing.exact)
 
-    def _compare(self, pairs: TextPairs, rows: Ints, queries: Encoded, encoded: Encoded, docs: Ints) -> Tensor:
+    def _compare(self, pairs: _Coded, rows: Ints, queries: Encoded, encoded: Encoded, docs: Ints) -> Tensor:
         import torch
 
         from whyrank.networks.separate import take
@@ -69,15 +104,18 @@ class SeparateScorer:
         )
         return self.network.interact(take(queries, query), take(encoded, doc)).double()
 
-    def _batches(self, pairs: TextPairs) -> Iterator[_Batch]:
-        order = np.argsort([-len(text) for text in pairs.docs], kind="stable")
-        for chunk in (order[start : start + CHUNK] for start in range(0, len(order), CHUNK)):
-            ids = self.network.doc_ids([pairs.docs[i] for i in chunk])
-            for some in by_length(np.array([len(row) for row in ids]), self.tokens or self.computing.tokens):
-                yield _Batch(chunk[some], self.network.doc_arrays([ids[i] for i in some]))
+    def _batches(self, pairs: _Coded) -> Iterator[_Batch]:
+        used = np.unique(pairs.doc)
+        for some in by_length(np.array([len(pairs.docs[i]) for i in used]), self.tokens or self.computing.tokens):
+            yield _Batch(used[some], self.network.doc_arrays([pairs.docs[i] for i in used[some]]))
 
 
-def _of(pairs: TextPairs, docs: Ints) -> Iterator[Ints]:
+def _key(query: Ids, doc: Ids) -> bytes:
+    """A digest of the tokens of a pair."""
+    return blake2b(f"{len(query)} ".encode() + query.tobytes() + doc.tobytes(), digest_size=16).digest()
+
+
+def _of(pairs: _Coded, docs: Ints) -> Iterator[Ints]:
     """The pairs of some texts, a part at a time."""
     rows = np.flatnonzero(np.isin(pairs.doc, docs))
     return (rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE))

@@ -62,6 +62,7 @@ class WMD:
 
     batch_size: ClassVar[int] = 10_000
     scale: ClassVar[str] = "minus a distance"
+    tie_tolerance: ClassVar[float] = 1e-9  # the solver adds up in another order for a text and its copies
 
     def __post_init__(self) -> None:
         check_flag("wmd: normalise", self.normalise)
