@@ -11,6 +11,7 @@ import numpy as np
 
 from whyrank.core.checks import check_number, check_whole
 from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.files import LOCK, exclusive
 from whyrank.networks.network import TOKENS, Network, load, read_config
 from whyrank.networks.pieces import Pieces
 from whyrank.networks.term_pairs_results import Results
@@ -71,7 +72,8 @@ def main() -> int:
     try:
         how = how_of(given.device, given.precision, given.way, given.seconds, given.tokens)
         place = given.results or given.folder / RESULTS
-        done = score_folder(given.folder, place, given.network or given.folder / NETWORK, how)
+        with exclusive(f"{place}{LOCK}"):
+            done = score_folder(given.folder, place, given.network or given.folder / NETWORK, how)
     except (WhyrankError, OSError) as error:
         print(f"whyrank: {error}", file=sys.stderr)
         return 2

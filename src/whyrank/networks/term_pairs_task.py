@@ -107,8 +107,6 @@ class Task:
 
 def save_task(folder: Path, task: Task) -> None:
     """Write a task; the settings come last, so that a folder with them is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / TASK).unlink(missing_ok=True)
     with replacing(folder / TERMS) as beside, open(beside, "wb") as file:
         np.savez_compressed(file, allow_pickle=False, **_arrays(task))
     write_text(folder / TASK, json.dumps(asdict(task.settings), indent=2) + "\n")
