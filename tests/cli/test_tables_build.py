@@ -14,7 +14,10 @@ import torch
 
 from refusals import one_line
 from side_by_side import wait_for
+from whyrank.core.files import exclusive
 from whyrank.data.term_table import open_table
+from whyrank.networks.term_pairs_results import Results
+from whyrank.tables import building
 
 sys.path.append(str(Path(__file__).parents[1] / "networks"))
 from pair_models import saved
@@ -178,6 +181,65 @@ def test_time_that_is_up_goes_on(whyrank, place):
 def test_wrong_requests_are_one_line(whyrank, place, options, expected):
     assert expected in one_line(whyrank("tables", "build", *options))
     assert not Path("t.tsv").exists()
+
+
+def files_of(folder):
+    return {each: (each.read_bytes(), each.stat().st_mtime_ns) for each in Path(folder).rglob("*") if each.is_file()}
+
+
+def test_the_same_task_is_not_written_again(whyrank, place, monkeypatch):
+    """Killed at any moment of the second start, the blocks of the first are still there."""
+    command = ("tables", "build", "parm", "--out", "t.tsv", *SMALL, "--block", "1")
+    stop_after(monkeypatch)
+    assert whyrank(*command)[0] == 130
+    kept = files_of("t.tsv.blocks")
+    assert any("block-" in each.name or "entries-" in each.name for each in kept)
+    monkeypatch.setattr(building, "score_folder", lambda *_: False)
+    assert whyrank(*command)[0] == 0
+    assert files_of("t.tsv.blocks") == kept
+
+
+@pytest.mark.parametrize("lost", [["task.json"], ["task.json", "terms.npz"], ["task.json", "tokenizer.json"]])
+def test_a_folder_whose_writer_was_killed_goes_on(whyrank, place, monkeypatch, lost):
+    command = ("tables", "build", "parm", "--out", "t.tsv", *SMALL, "--block", "1")
+    assert whyrank("tables", "build", "parm", "--out", "whole.tsv", *SMALL)[0] == 0
+    with monkeypatch.context() as patch:
+        stop_after(patch)
+        assert whyrank(*command)[0] == 130
+    for name in lost:
+        Path("t.tsv.blocks", name).unlink()
+    Path("t.tsv.blocks/.task.json.x1.tmp").touch()
+    code, _, err = whyrank(*command)
+    assert code == 0, err
+    assert open_table("t.tsv").digest == open_table("whole.tsv").digest
+
+
+def stop_after(monkeypatch):
+    """Stop a build once a block is kept."""
+    real = Results.add
+
+    def add(self, *args):
+        real(self, *args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Results, "add", add)
+
+
+def test_a_folder_with_other_things_is_left_alone(whyrank, place):
+    Path("t.tsv.blocks").mkdir()
+    Path("t.tsv.blocks/tokenizer.json").write_text("mine")
+    code, _, err = whyrank("tables", "build", "parm", "--out", "t.tsv", *SMALL)
+    assert code == 2
+    assert "t.tsv.blocks: is a folder with other things in it; remove it or name a new one" in err
+    assert Path("t.tsv.blocks/tokenizer.json").read_text() == "mine"
+
+
+def test_a_second_build_of_the_same_table_is_refused(whyrank, place):
+    with exclusive("t.tsv.blocks.lock"):
+        code, out, err = whyrank("tables", "build", "parm", "--out", "t.tsv", *SMALL)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "t.tsv.blocks.lock: another process is at work on the same output; wait until it ends" in err
+    assert not Path("t.tsv.blocks").exists()
 
 
 def test_ctrl_c_keeps_blocks_and_says_one_line(place):

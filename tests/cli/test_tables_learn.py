@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from refusals import one_line
+from whyrank.core.files import exclusive
 from whyrank.data import open_collection
 from whyrank.data.term_table import open_table
 from whyrank.tables.bitext import make_bitext
@@ -105,3 +107,12 @@ def test_help_where_no_learner_is_named(whyrank):
     code, printed, _ = whyrank("tables", "learn")
     assert code == 0
     assert "em" in printed
+
+
+def test_a_second_learner_with_the_same_checkpoint_is_refused(whyrank, tmp_path):
+    state = tmp_path / "state"
+    with exclusive(f"{state}.lock"):
+        said = one_line(whyrank("tables", "learn", "em", "--out", tmp_path / "t.tsv", "--checkpoint", state))
+    assert "state.lock: another process is at work on the same output; wait until it ends" in said
+    assert whyrank("tables", "learn", "em", "--out", tmp_path / "t.tsv", "--checkpoint", state)[0] == 0
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["state", "t.tsv"]

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from refusals import one_line
+from whyrank.core.files import exclusive
 from whyrank.data.term_table import open_table
 from whyrank.networks.network import digest, load
 from whyrank.training.parm_recipe import first_phase, second_phase
@@ -176,3 +177,9 @@ def test_wrong_input_is_one_line(whyrank, place, options, expected):
     assert expected in one_line((code, printed, lines[-1]))
     assert len(lines) == 1 or "embeddings" in expected or "attention" in expected
     assert not (place / "net").exists()
+
+
+def test_a_second_training_in_the_same_folder_is_refused(whyrank, place):
+    with exclusive("parm/.lock"):
+        said = one_line(whyrank(*LEARN, "-c", "toy", "--network", "parm"))
+    assert "parm/.lock: another process is at work on the same output; wait until it ends" in said

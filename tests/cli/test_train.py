@@ -12,6 +12,7 @@ import torch
 
 from refusals import one_line
 from whyrank.cli.main import main
+from whyrank.core.files import exclusive
 from whyrank.data import open_collection, read_run
 from whyrank.networks.network import load
 from whyrank.training.reading import validation_set
@@ -173,3 +174,10 @@ def test_trees_are_trained(whyrank, tmp_path):
     assert "instead of --prepare" in one_line(whyrank("train", "ltr", "--prepare", tmp_path / "x"))
     assert "one --seed" in one_line(whyrank("train", "ltr", "--out", tmp_path / "x", "--seed", 1, "--seed", 2))
     assert "unknown setting" in one_line(whyrank("train", "ltr", "--out", tmp_path / "x", "--set", "settings.tree=5"))
+
+
+def test_a_second_training_in_the_same_folder_is_refused(whyrank, tmp_path):
+    with exclusive(tmp_path / "network" / ".lock"):
+        said = one_line(whyrank("train", "smoke", "--out", tmp_path / "network", *QUICK))
+    assert "network/.lock: another process is at work on the same output; wait until it ends" in said
+    assert not (tmp_path / "network").exists()

@@ -17,6 +17,7 @@ from whyrank.core.errors import WhyrankError
 from whyrank.core.files import (
     cache_folder,
     check_place,
+    exclusive,
     file_digest,
     near_folder,
     replacing,
@@ -226,3 +227,66 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
     assert len(list(tmp_path.glob(".file.txt.*.tmp"))) == 1
     write_text(path, "new")
     assert sorted(os.listdir(tmp_path)) == ["file.txt", "file.txt.other"]
+
+
+HOLD = """
+import sys, time
+from whyrank.core.files import exclusive
+with exclusive(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that holds the lock of a folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path / "out" / ".lock"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_second_process_is_refused_at_once(tmp_path, holder):
+    said = r"\.lock: another process is at work on the same output; wait"
+    with pytest.raises(WhyrankError, match=said) as refused, exclusive(tmp_path / "out" / ".lock"):
+        pass
+    assert "\n" not in str(refused.value)
+    assert (tmp_path / "out" / ".lock").exists()
+
+
+def test_the_lock_of_a_killed_process_blocks_nothing(tmp_path, holder):
+    holder.kill()
+    holder.wait()
+    assert (tmp_path / "out" / ".lock").exists()
+    with exclusive(tmp_path / "out" / ".lock"):
+        (tmp_path / "out" / "result").touch()
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["result"]
+
+
+def test_a_lock_that_was_let_go_between_opening_and_locking_is_made_anew(tmp_path, monkeypatch):
+    """The file that was opened is gone by then: another process would lock a new one beside it."""
+    import fcntl
+
+    lock, real, opened = tmp_path / "out.lock", fcntl.flock, []
+
+    def late(handle, how):
+        if not opened:
+            lock.unlink()
+        opened.append(handle)
+        real(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with exclusive(lock):
+        assert len(opened) == 2
+        assert lock.exists()
+    assert not lock.exists()
+
+
+def test_nothing_is_left_of_a_lock(tmp_path):
+    with pytest.raises(RuntimeError), exclusive(tmp_path / "a" / ".lock"):
+        raise RuntimeError
+    assert not any(tmp_path.iterdir())

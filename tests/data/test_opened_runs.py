@@ -39,5 +39,7 @@ def test_a_run_of_other_queries_is_refused(folder, name, monkeypatch):
 
 
 def test_a_wrong_name_lists_the_runs(folder):
-    with pytest.raises(BadInput, match=r"nope: there is no such run file; runs of .*: other, some"):
+    with pytest.raises(
+        BadInput, match=r"nope: there is no such run file; runs of .*: other, some; `whyrank rank .* writes one"
+    ):
         open_run(open_collection(str(folder)), "nope")

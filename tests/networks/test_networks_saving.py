@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from pair_models import saved
@@ -45,3 +46,13 @@ def test_a_setting_that_no_network_has_is_named(place):
     (place / "config.json").write_text(json.dumps(config))
     with pytest.raises(BadInput, match="colour"):
         load(place)
+
+
+def test_files_have_ordinary_permissions(tmp_path):
+    before = os.umask(0o027)
+    try:
+        kept = saved(tmp_path)
+    finally:
+        os.umask(before)
+    modes = {each.name: oct(each.stat().st_mode & 0o777) for each in kept.iterdir()}
+    assert modes == dict.fromkeys(("config.json", "model.safetensors", "tokenizer.json"), "0o640")

@@ -12,7 +12,7 @@ import pytest
 from tiny_generators import KINDS, generator
 from whyrank.core.errors import MissingExtra, WhyrankError
 from whyrank.core.files import cache_folder
-from whyrank.rankers import Setting, open_ranker, rankers
+from whyrank.rankers import Setting, doc2query, open_ranker, rankers
 from whyrank.rankers.expansions import ExpansionStore
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample
@@ -40,11 +40,11 @@ def calls(monkeypatch):
     """The texts that the model is really asked about."""
     asked, real = [], generation.generate
 
-    def counting(text, *args):
-        asked.append(text)
-        return real(text, *args)
+    def counting(texts, *args):
+        asked.extend(texts)
+        return real(texts, *args)
 
-    monkeypatch.setattr(generation, "generate", counting)
+    monkeypatch.setattr(doc2query, "generate", counting)
     return asked
 
 
@@ -70,7 +70,7 @@ def test_scores_are_those_of_the_expanded_text(model):
     setting = Setting(sample())
     ranker, bm25 = open_ranker(f"doc2query:{model}(n=3,seed=5)", setting), open_ranker("bm25", setting)
     queries, texts = ["berlin wall", "city wall", "berlin wall"], ["berlin fell", "a city", "a city"]
-    expanded = [" ".join([text, *generation.generate(text, model, 3, 5)]) for text in texts]
+    expanded = [" ".join([text, *generation.generate([text], model, 3, 5)[0]]) for text in texts]
     assert ranker.score(queries, texts).tolist() == bm25.score(queries, expanded).tolist()
     assert ranker.expanded(["berlin fell"]) == expanded[:1]
     assert expanded[0] != "berlin fell"
@@ -154,13 +154,13 @@ def test_without_transformers_the_extra_is_named(model, monkeypatch):
 
 def test_the_store_keeps_what_it_has(tmp_path):
     store = ExpansionStore(tmp_path / "e.sqlite")
-    store.add("m", "text", ["one", "two"])
-    store.add("m", "text", ["other"])
-    store.add("m", "lone \ud800", [])
+    store.keep("m", [("text", ["one", "two"])])
+    store.keep("m", [("text", ["other"])])
+    store.keep("m", [("lone \ud800", [])])
     assert store.find("m", ["text", "missing", "lone \ud800"]) == {"text": ["one", "two"], "lone \ud800": []}
     assert store.find("n", ["text"]) == {}
     many = [f"text {i}" for i in range(1200)]
-    store.add("m", many[-1], ["x"])
+    store.keep("m", [(many[-1], ["x"])])
     assert store.find("m", many) == {many[-1]: ["x"]}
     store.close()
 
@@ -169,7 +169,7 @@ def test_the_store_keeps_what_it_has(tmp_path):
 def test_a_damaged_store_is_one_clear_line(tmp_path, value):
     path = tmp_path / "e.sqlite"
     store = ExpansionStore(path)
-    store.add("m", "text", ["one"])
+    store.keep("m", [("text", ["one"])])
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE expansions SET queries = ?", (value,))
     connection.close()
@@ -180,3 +180,30 @@ def test_a_damaged_store_is_one_clear_line(tmp_path, value):
 def test_the_store_lies_in_the_cache_folder(model):
     open_ranker(f"doc2query:{model}(n=1)").score(["wall"], ["berlin"])
     assert (cache_folder() / "expansions.sqlite").is_file()
+
+
+def test_texts_are_written_about_in_batches_of_like_length(model, monkeypatch):
+    batches, real = [], generation.generate
+    monkeypatch.setattr(doc2query, "generate", lambda texts, *args: batches.append(texts) or real(texts, *args))
+    monkeypatch.setitem(doc2query._TOKENS, "cpu", 400)
+    texts = [*(f"wall {i} " * 20 for i in range(6)), *(f"city {i}" for i in range(6)), " "]
+    ranker = open_ranker(f"doc2query:{model}(n=1,device=cpu)")
+    found = ranker.expanded(texts)
+    assert [len(batch) for batch in batches] == [4, 4, 4]
+    assert [len({text.count(" ") > 2 for text in batch}) for batch in batches] == [1, 2, 1]
+    assert ranker.expanded(texts[::-1]) == found[::-1]
+    assert len(batches) == 3
+
+
+def test_what_is_written_does_not_depend_on_the_batch(model, monkeypatch, tmp_path):
+    texts, found = [f"berlin wall {i} " * (1 + i % 5) for i in range(12)], []
+    for tokens in (1, 1 << 20):
+        monkeypatch.setenv("WHYRANK_CACHE", str(tmp_path / str(tokens)))
+        monkeypatch.setitem(doc2query._TOKENS, "cpu", tokens)
+        found.append(open_ranker(f"doc2query:{model}(device=cpu)").expanded(texts))
+    assert found[0] == found[1]
+
+
+def test_a_device_that_is_not_there_is_one_clear_line(model):
+    with pytest.raises(WhyrankError, match="device 'nowhere' cannot be used"):
+        open_ranker(f"doc2query:{model}(device=nowhere)").score(["q"], ["never asked about"])

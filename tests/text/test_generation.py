@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tiny_generators import KINDS, WORDS, generator
 from whyrank.core.errors import WhyrankError
+from whyrank.text import generation
 from whyrank.text.edit_content import doc2query
 from whyrank.text.generation import MAX_INPUT, MAX_NEW, fitting, generate, load
 
@@ -23,31 +25,58 @@ def model(request, tmp_path_factory):
 
 
 def test_seeded_by_the_text(model):
-    one, two = (generate("berlin wall fell", model, 4, 42) for _ in range(2))
+    one, two = (generate(["berlin wall fell"], model, 4, 42)[0] for _ in range(2))
     assert one == two
     assert 1 <= len(one) <= 4
     assert all(set(query.split()) <= set(WORDS) for query in one)
-    assert generate("berlin wall fell", model, 4, 43) != one
-    assert generate("city", model, 4, 42) != one
+    assert generate(["berlin wall fell"], model, 4, 43)[0] != one
+    assert generate(["city"], model, 4, 42)[0] != one
+
+
+def test_what_is_written_does_not_depend_on_the_other_texts_of_a_batch(model):
+    texts = ["city", "berlin wall fell " * 30, "what is a wall", "a\ud800 city", "when " * 7]
+    alone = [generate([text], model, 3, 7)[0] for text in texts]
+    assert generate(texts, model, 3, 7) == alone
+    assert generate(texts[::-1], model, 3, 7) == alone[::-1]
+    assert generate(["wall", *texts[2:]], model, 3, 7)[1:] == alone[2:]
+
+
+def test_tokens_are_drawn_by_their_probabilities_from_the_ten_most_probable(model, monkeypatch):
+    """The first token of many queries against the probabilities that the model itself gives."""
+    made, n = load(model), 4000
+    monkeypatch.setattr(generation, "MAX_NEW", 1)
+    monkeypatch.setattr(generation, "TOP_K", 4)
+    row, special = torch.tensor([made.ids("berlin wall")]), set(made.tokenizer.all_special_ids)
+    first = {"decoder_input_ids": torch.tensor([[0]])} if made.model.config.is_encoder_decoder else {}
+    with torch.inference_mode():
+        best = made.model(input_ids=row, **first).logits[0, -1].double().topk(4)
+    drawn = Counter(query for query in generate(["berlin wall"], model, n, 1)[0])
+    expected = {WORDS[i]: p for i, p in zip(best.indices.tolist(), best.values.softmax(0).tolist(), strict=True)}
+    for word, share in expected.items():
+        if WORDS.index(word) not in special:
+            assert abs(drawn[word] / n - share) < 4 * (share * (1 - share) / n) ** 0.5
+    assert set(drawn) <= set(expected)
 
 
 def test_global_generator_is_left_alone(model):
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    generate("wall", model, 2, 0)
+    generate(["wall"], model, 2, 0)
     assert torch.rand(1) == expected
 
 
 def test_expanded_text(model):
     found = doc2query("berlin wall", random.Random(3), model=model, n=2)
     assert found.startswith("berlin wall ")
-    assert found == "berlin wall " + " ".join(generate("berlin wall", model, 2, random.Random(3).getrandbits(32)))
+    assert found == "berlin wall " + " ".join(
+        generate(["berlin wall"], model, 2, random.Random(3).getrandbits(32))[0]
+    )
 
 
 def test_a_model_that_is_not_there():
     with pytest.raises(WhyrankError, match="no/such/model"):
-        generate("wall", "no/such/model", 1, 0)
+        generate(["wall"], "no/such/model", 1, 0)
 
 
 def test_weights_must_be_safetensors(model, tmp_path):
@@ -58,7 +87,7 @@ def test_weights_must_be_safetensors(model, tmp_path):
     weights = Path(copy) / "model.safetensors"
     weights.rename(Path(copy) / "pytorch_model.bin")
     with pytest.raises(WhyrankError, match="safetensors"):
-        generate("wall", str(copy), 1, 0)
+        generate(["wall"], str(copy), 1, 0)
 
 
 QUESTION = "A search query that this passage answers:"
@@ -68,25 +97,25 @@ QUESTION = "A search query that this passage answers:"
 def test_of_a_long_text_the_text_is_cut_and_not_the_question(tmp_path, positions, size):
     folder = generator("causal", tmp_path / "causal", positions=positions)
     made = load(folder)
-    found = made.inputs("berlin wall fell " * 1000)["input_ids"][0].tolist()
+    found = made.ids("berlin wall fell " * 1000)
     asked = made.tokenizer("\n\n" + QUESTION)["input_ids"]
     text = made.tokenizer("berlin wall fell " * 1000)["input_ids"]
     assert len(found) == size
     assert found == text[: size - len(asked)] + asked
-    assert generate("berlin wall fell " * 1000, folder, 2, 0)
+    assert generate(["berlin wall fell " * 1000], folder, 2, 0)[0]
 
 
 def test_a_short_text_is_asked_about_as_a_whole(model):
     made = load(model)
     if not made.model.config.is_encoder_decoder:
         whole = made.tokenizer(f"berlin wall\n\n{QUESTION}")["input_ids"]
-        assert made.inputs("berlin wall")["input_ids"][0].tolist() == whole
+        assert made.ids("berlin wall") == whole
 
 
 def test_a_model_without_room_for_the_question_is_one_clear_line(tmp_path):
     folder = generator("causal", tmp_path / "causal", positions=MAX_NEW + 5)
     with pytest.raises(WhyrankError, match=rf"reads {MAX_NEW + 5} tokens, too few for a question") as refused:
-        generate("wall " * 9, folder, 1, 0)
+        generate(["wall " * 9], folder, 1, 0)
     assert folder in str(refused.value)
 
 
@@ -106,8 +135,9 @@ def test_what_an_encoder_has_places_for_is_what_it_reads(tmp_path):
         **shape,
     )
     BartForConditionalGeneration(config).save_pretrained(folder)
-    assert load(folder).inputs("wall " * 500)["input_ids"].shape[1] == 100
-    assert isinstance(generate("wall " * 500, folder, 1, 0), list)
+    assert len(load(folder).ids("wall " * 500)) == 100
+    texts = ["wall " * 500, "berlin", "when fell a city " * 9]
+    assert generate(texts, folder, 3, 0) == [generate([text], folder, 3, 0)[0] for text in texts]
 
 
 @given(st.text(alphabet="ab é", max_size=40), st.integers(-1, 45))
@@ -128,6 +158,6 @@ def test_a_model_that_does_not_write_is_refused(kind, tmp_path, capfd):
     with pytest.raises(
         WhyrankError, match=r"cannot write queries \(it (has no cls\.|is a BertForMaskedLM)"
     ) as refused:
-        generate("wall", folder, 1, 0)
+        generate(["wall"], folder, 1, 0)
     assert "\n" not in str(refused.value)
     assert capfd.readouterr() == ("", "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,6 +138,18 @@ def test_an_installed_package_has_an_encoder(tmp_path, monkeypatch):
     (tmp_path / "some_model.py").write_text(f"MODEL_DIR = {str(tmp_path)!r}\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert sources_of(toy_recipe(encoder="package:some_model", tokenizer="")).encoder == tmp_path
+
+
+@pytest.mark.parametrize("entry", ["", ".", "the folder"])
+def test_a_module_of_the_working_folder_is_no_package_and_is_not_run(tmp_path, monkeypatch, entry):
+    (tmp_path / "evil_model.py").write_text(f"open('ran', 'w')\nMODEL_DIR = {str(tmp_path)!r}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path) if entry == "the folder" else entry)
+    before = sys.path[:]
+    with pytest.raises(WhyrankError, match="package 'evil_model' with a model is not installed"):
+        sources_of(toy_recipe(encoder="package:evil_model", tokenizer=""))
+    assert not Path("ran").exists()
+    assert sys.path == before
 
 
 @pytest.mark.parametrize(

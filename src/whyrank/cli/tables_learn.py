@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,6 +104,7 @@ def em(
     seed: o.SeedOption = 0, strict: o.StrictOption = False,
 ) -> None:  # fmt: skip
     """Learn IBM Model 1, T(query term | document term), by EM from relevant texts."""
+    from whyrank.core.files import exclusive
     from whyrank.tables.bitext import make_bitext
     from whyrank.tables.em import learn_em
     from whyrank.tables.memory import memory_limit
@@ -110,14 +112,15 @@ def em(
     o.check_filled(out=out, memory=memory, checkpoint=checkpoint)
     _check_name(out)
     limit = memory_limit(memory)
-    opened = open_collection(collection, strict)
-    bitext = make_bitext(opened, analyzer, ratio, fertility, symmetrise, sample, seed, relevant, most)
-    _tell(bitext)
-    _tell_stop(checkpoint)
-    table, _ = learn_em(
-        bitext, iterations, null, threads, limit, held_out, stop, checkpoint, threshold, top, seed, check
-    )
-    table.save(out)
+    with exclusive(f"{checkpoint}.lock") if checkpoint else nullcontext():
+        opened = open_collection(collection, strict)
+        bitext = make_bitext(opened, analyzer, ratio, fertility, symmetrise, sample, seed, relevant, most)
+        _tell(bitext)
+        _tell_stop(checkpoint)
+        table, _ = learn_em(
+            bitext, iterations, null, threads, limit, held_out, stop, checkpoint, threshold, top, seed, check
+        )
+        table.save(out)
     say(f"{_perplexities(table)}; {plural(len(table), 'entry', 'entries')}: {out}")
 
 
@@ -155,6 +158,7 @@ def _check_training(recipe: str | None, settings: list[str] | None, seed: int | 
 
 def _train_network(recipe: str, settings: list[str], seed: int | None, folder: Path, device: str) -> None:
     from whyrank.core.errors import WhyrankError
+    from whyrank.core.files import LOCK, exclusive
     from whyrank.tables.neural_export import ARCHITECTURE
     from whyrank.training.preparing import prepare
     from whyrank.training.running import train_seeds
@@ -163,7 +167,8 @@ def _train_network(recipe: str, settings: list[str], seed: int | None, folder: P
     if made.architecture != ARCHITECTURE:
         raise WhyrankError(f"recipe {recipe!r} trains {made.architecture}; only {ARCHITECTURE} is a table")
     stopping.keeps(stopping.TRAINING)
-    train_seeds(prepare(made), folder, [made.seeds[0] if seed is None else seed], device, say)
+    with exclusive(folder / LOCK):
+        train_seeds(prepare(made), folder, [made.seeds[0] if seed is None else seed], device, say)
 
 
 def _check_name(out: str) -> None:

@@ -51,6 +51,7 @@ def parm(
 ) -> None:  # fmt: skip
     """Train PaRM, which explains a ranker by pairs of terms; `tables build` makes a table of it."""
     from whyrank.core.errors import WhyrankError
+    from whyrank.core.files import LOCK, exclusive
 
     o.check_filled(recipe=recipe, target=target)
     if (network is None) == (prepare is None):
@@ -67,11 +68,11 @@ def parm(
         check_place(prepare, bits)
     chosen = checked_device(device)
     engine = make_engine(executor, batch_size, store, fresh, timeout)
-    prepared = prepare_parm(made, target, engine, travels=prepare is not None, say=say)
     if prepare is not None:
-        _save(prepare, prepared, bits, beside)
+        _save(prepare, prepare_parm(made, target, engine, travels=True, say=say), bits, beside)
     elif network is not None:
-        _train(prepared, network, seed or [], chosen)
+        with exclusive(network / LOCK):
+            _train(prepare_parm(made, target, engine, travels=False, say=say), network, seed or [], chosen)
 
 
 def _check_places(network: Path | None, prepare: Path | None, bits: int, beside: Path | None) -> None:

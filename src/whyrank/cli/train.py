@@ -34,6 +34,7 @@ def train(
 ) -> None:  # fmt: skip
     """Train a network (or a tree ensemble) from a recipe; started again after a stop, it goes on."""
     from whyrank.core.errors import WhyrankError
+    from whyrank.core.files import LOCK, exclusive
     from whyrank.training.recipe import TREES
 
     if (out is None) == (prepare is None):
@@ -43,11 +44,11 @@ def train(
         _train_trees(made, out, seed or made.seeds)
         return
     require_torch()
-    prepared = _prepared(made)
     if prepare is not None:
-        _save(prepare, prepared)
+        _save(prepare, _prepared(made))
     elif out is not None:
-        _train(prepared, out, seed or [], device)
+        with exclusive(out / LOCK):
+            _train(_prepared(made), out, seed or [], device)
 
 
 def changed(name: str, settings: list[str]) -> Recipe:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from whyrank.core.errors import BadInput
-from whyrank.core.files import replacing
+from whyrank.core.files import replacing, write_text
 
 _ZEROS = b"0" * 64
 EMPTY = f"whyrank-sha256:{_ZEROS.decode()}"
@@ -98,7 +98,7 @@ def read_sealed_json(path: str | os.PathLike[str], remedy: str) -> Any:
 def list_checksums(folder: Path, files: Iterable[Path]) -> None:
     """Write `checksums.json` for some files of a folder."""
     digests = {file.relative_to(folder).as_posix(): _of_file(file) for file in sorted(files)}
-    (folder / LISTING).write_text(sealed_json({"sha256": digests}, indent=1), encoding="utf-8")
+    write_text(folder / LISTING, sealed_json({"sha256": digests}, indent=1))
 
 
 def check_listed(folder: Path, remedy: str) -> None:

@@ -1,4 +1,4 @@
-"""Files that are never half-written: write beside, then rename."""
+"""Files that are never half-written (write beside, then rename), and outputs that one process works on at a time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from whyrank.core.errors import BadInput, nearest
+
+LOCK = ".lock"  # in a folder that one process works on at a time
 
 
 @contextmanager
@@ -76,6 +78,47 @@ def hidden_prefix(target: Path) -> str:
 def hidden(target: Path, suffix: str) -> list[Path]:
     """The temporary neighbours of a file or folder."""
     return sorted(target.parent.glob(f"{glob.escape(hidden_prefix(target))}????????.{suffix}"))
+
+
+@contextmanager
+def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold a lock file while the block runs; an error at once where another process holds it.
+
+    The system lets go of the lock when its process ends, however that comes about, so that a file that a killed
+    process left blocks nothing. The file is removed at the end, and so is its folder where that was made for it and
+    is still empty.
+    """
+    lock = Path(path)
+    new = not lock.parent.exists()
+    handle = _locked(lock)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(handle)
+        with suppress(OSError):
+            if new:
+                lock.parent.rmdir()
+
+
+def _locked(lock: Path) -> int:
+    while True:
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise _unwritable(lock, error) from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(lock)):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            what = "another process is at work on the same output"
+            raise BadInput(lock, what, "wait until it ends, or name another output") from None
+        except FileNotFoundError:
+            pass
+        os.close(handle)  # its holder removed the file after we opened it: try again with a new one
 
 
 @contextmanager

@@ -36,7 +36,8 @@ def _own(collection: Collection, name: str) -> OpenedRun:
 def _file(collection: Collection, name: str, strict: bool) -> OpenedRun:
     if not Path(name).exists():
         runs = ", ".join(collection.runs) or "none"
-        raise BadInput(name, "there is no such run file", f"runs of {collection.name}: {runs}")
+        remedy = f"runs of {collection.name}: {runs}; `whyrank rank -r bm25 --out FILE` writes one"
+        raise BadInput(name, "there is no such run file", remedy)
     run = read_run(name)
     return OpenedRun(run, References(collection.queries, collection.docs, strict).check(Path(name), run))
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from whyrank.core.checksums import check_listed, list_checksums
+from whyrank.core.checksums import LISTING, check_listed, list_checksums
 from whyrank.core.errors import BadInput
+from whyrank.core.files import replacing, write_text
 from whyrank.networks import networks
 from whyrank.networks.batches import Arrays, tensors
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder, settings_of
@@ -110,13 +111,15 @@ def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> 
     from safetensors.torch import save_file
 
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
     state = {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()}
-    save_file(_narrowed(state, bits), place / WEIGHTS)
-    (place / TOKENS).write_bytes(network.pieces.content)
+    (place / LISTING).unlink(missing_ok=True)  # what is there of an older network no longer fits it
+    with replacing(place / WEIGHTS) as beside:
+        save_file(_narrowed(state, bits), beside)
+    with replacing(place / TOKENS) as beside:
+        beside.write_bytes(network.pieces.content)
     config = {"kind": KIND, "architecture": network.architecture, "settings": network.settings}
     config |= {"encoder": settings_of(network.encoder), **facts}
-    (place / CONFIG).write_text(json.dumps(config, indent=2) + "\n")
+    write_text(place / CONFIG, json.dumps(config, indent=2) + "\n")
     list_checksums(place, (place / name for name in (CONFIG, WEIGHTS, TOKENS)))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from whyrank.core.checks import check_number, check_whole
 from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.files import LOCK, exclusive
 from whyrank.core.progress import printable
 from whyrank.networks.network import TOKENS, Network, load, read_config
 from whyrank.networks.pieces import Pieces
@@ -72,7 +73,8 @@ def main() -> int:
     try:
         how = how_of(given.device, given.precision, given.way, given.seconds, given.tokens)
         place = given.results or given.folder / RESULTS
-        done = score_folder(given.folder, place, given.network or given.folder / NETWORK, how)
+        with exclusive(f"{place}{LOCK}"):
+            done = score_folder(given.folder, place, given.network or given.folder / NETWORK, how)
     except (WhyrankError, OSError) as error:
         print(printable(f"whyrank: {error}"), file=sys.stderr)
         return 2

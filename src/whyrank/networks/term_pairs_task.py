@@ -108,8 +108,6 @@ class Task:
 
 def save_task(folder: Path, task: Task) -> None:
     """Write a task; the settings come last, so that a folder with them is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / TASK).unlink(missing_ok=True)
     with sealed_file(folder / TERMS) as file:
         np.savez_compressed(file, allow_pickle=False, **_arrays(task))
     write_text(folder / TASK, sealed_json(asdict(task.settings), indent=2))

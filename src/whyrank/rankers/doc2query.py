@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from whyrank.core.callstrings import parse_call
-from whyrank.core.checks import check_whole
+from whyrank.core.checks import check_text, check_whole
 from whyrank.core.errors import WhyrankError
 from whyrank.core.files import cache_folder
-from whyrank.core.progress import track
+from whyrank.core.progress import Progress
 from whyrank.core.protocols import Floats, Ranker
 from whyrank.core.registry import call_of
+from whyrank.rankers.computing import Computing, by_length
 from whyrank.rankers.expansions import ExpansionStore
 from whyrank.rankers.grouping import distinct
 from whyrank.rankers.http import hide_values
@@ -22,6 +25,9 @@ from whyrank.rankers.nesting import all_cacheable, tie_tolerance
 from whyrank.rankers.opening import Setting, open_ranker
 from whyrank.rankers.query_scales import query_scale
 from whyrank.rankers.weights import check_folder, digest_of, model_folder
+from whyrank.text.generation import MAX_INPUT, MAX_NEW, generate, load
+
+_TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # of a batch, what is read and what is written
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,11 @@ class Doc2Query:
     """A ranker over text + " " + n generated queries, by default BM25.
 
     MODEL is a hub id or a folder: a sequence-to-sequence model reads the text, a causal model a prompt with it. The
-    queries are sampled (top-k 10, at most 64 tokens), seeded by `seed` and the text, and kept on disk by text, model,
-    n and seed. Only texts that are scored are expanded, all of a collection where it retrieves: analyzer and
-    statistics (document frequencies, number of documents, average length) are those of the collection as it is, not
-    expanded; `ranker='bm25(stats=FILE)'` takes them from elsewhere.
+    queries are sampled (top-k 10, at most 64 tokens) in batches on `device`, by default CUDA where there is one; each
+    text is seeded by `seed` and itself, whatever else is in its batch. They are kept on disk by text, model, n and
+    seed. Only texts that are scored are expanded, all of a collection where it retrieves: analyzer and statistics
+    (document frequencies, number of documents, average length) are those of the collection as it is, not expanded;
+    `ranker='bm25(stats=FILE)'` takes them from elsewhere.
 
     Nogueira and Lin, "From doc2query to docTTTTTquery", 2019.
     """
@@ -41,10 +48,12 @@ class Doc2Query:
     n: int = 4
     seed: int = 0
     ranker: str = "bm25"
+    device: str | None = None
 
     def __post_init__(self) -> None:
         check_whole("doc2query: n", self.n, 1)
         check_whole("doc2query: seed", self.seed, 0)
+        check_text("doc2query: device", self.device)
         if not isinstance(self.ranker, str):
             raise WhyrankError(f"doc2query: ranker must be a call string, not {self.ranker!r}")
         object.__setattr__(self, "ranker", str(parse_call(hide_values(self.ranker))))
@@ -108,24 +117,30 @@ class ExpandingRanker:
     def expanded(self, texts: Sequence[str]) -> list[str]:
         """Each text with its generated queries behind it."""
         known = self._store.find(self._maker, texts) if texts else {}
-        missing = [text for text in texts if text not in known]
-        for text in track(missing, "writing queries", len(missing)):
-            known[text] = self._generated(text)
-            self._store.add(self._maker, text, known[text])
-        return [" ".join([text, *known[text]]) for text in texts]
+        missing = [text for text in dict.fromkeys(texts) if text not in known and text.strip()]
+        with Progress("writing queries", len(missing)) as progress:
+            for some in self._batches(missing) if missing else ():
+                written = generate(some, self._folder, self.call.n, self.call.seed, self._computing.device)
+                known |= (found := dict(zip(some, written, strict=True)))
+                self._store.keep(self._maker, found.items())
+                progress.step(len(some))
+        return [" ".join([text, *known.get(text, [])]) for text in texts]
 
-    def _generated(self, text: str) -> list[str]:
-        from whyrank.text.generation import generate, load
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        """Texts of like length, as many as go into one batch; a token is taken to have four bytes."""
+        sizes = np.array([len(text.encode("utf-8", "replace")) // 4 for text in texts], np.int64)
+        cells = self.call.n * (np.minimum(sizes, MAX_INPUT) + MAX_NEW)
+        for rows in by_length(cells, _TOKENS["cuda" if self._computing.on_gpu else "cpu"]):
+            yield [texts[i] for i in rows]
 
-        if not text.strip():
-            return []  # there is nothing to ask about
+    @cached_property
+    def _computing(self) -> Computing:
         load(self._folder)  # says what is missing before anything is imported from it
-        valid = text.encode("utf-8", "replace").decode()  # no tokenizer takes lone surrogates
-        return generate(valid, self._folder, self.call.n, self.call.seed)
+        return Computing.of(self.call.device, "exact")
 
     @cached_property
     def _maker(self) -> str:
-        return f"doc2query 2 model={digest_of(Path(self._folder))} n={self.call.n} seed={self.call.seed}"
+        return f"doc2query 3 model={digest_of(Path(self._folder))} n={self.call.n} seed={self.call.seed}"
 
     @cached_property
     def _folder(self) -> str:

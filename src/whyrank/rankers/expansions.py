@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,6 @@ class ExpansionStore(TextStore[list[str]]):
     def __init__(self, path: Path) -> None:
         """Open the file, and make it where there is none."""
         super().__init__(path, _LAYOUT, _NAMES)
-
-    def add(self, identity: str, text: str, queries: Sequence[str]) -> None:
-        """Commit the queries of one text; what is stored already stays."""
-        self.keep(identity, [(text, list(queries))])
 
     def encoded(self, value: list[str]) -> str:
         """Queries as JSON."""

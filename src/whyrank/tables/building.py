@@ -23,7 +23,7 @@ import numpy as np
 
 from whyrank.core.checksums import list_checksums
 from whyrank.core.errors import BadInput
-from whyrank.core.files import check_place, replacing
+from whyrank.core.files import LOCK, check_place, exclusive, replacing
 from whyrank.data import Collection, open_collection
 from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_files import SUFFIXES, check_suffix
@@ -92,14 +92,15 @@ def build_table(
     check_out(out, bool(build.audit))
     read_config(Path(build.network))
     work = work_folder(out)
-    _forget_unscored(work)
-    prepare_build(build, work, copy=False)
-    if not score_folder(work, work / RESULTS, Path(build.network), how or How(), say):
-        return None
-    made = collect_build(work, top)
-    write_built(made, out)
-    shutil.rmtree(work)
-    return made
+    with exclusive(f"{work}{LOCK}"):
+        _forget_unscored(work)
+        prepare_build(build, work, copy=False)
+        if not score_folder(work, work / RESULTS, Path(build.network), how or How(), say):
+            return None
+        made = collect_build(work, top)
+        write_built(made, out)
+        shutil.rmtree(work)
+        return made
 
 
 def check_out(out: str | Path, audited: bool = False) -> None:
@@ -125,6 +126,8 @@ def _forget_unscored(work: Path) -> None:
 def prepare_build(build: Build, folder: Path, copy: bool = True, bits: int = 32) -> Task:
     """Write all that scoring needs to a folder; an error where another task lies there.
 
+    What is there already is not written again. The task comes last, so that a folder with one is whole.
+
     Args:
         build: what is built.
         folder: a new one, or one of the same task.
@@ -143,14 +146,14 @@ def prepare_build(build: Build, folder: Path, copy: bool = True, bits: int = 32)
     asked = distinct(around(read.query(terms.queries.terms), frame.query, read.mask))
     told = distinct(around(read.doc(terms.docs.terms), frame.doc, read.mask))
     task = Task(asked, told, Settings(**asdict(settings) | {"audited": tuple(terms.audited)}))
-    _check_free(folder, task)
-    save_task(folder, task)
+    same = _holds(folder, task)
+    _put(folder / SPELLED, _spell(terms, _facts(build, [c.name for c in found])))
     if copy:
         _copy(source, folder / NETWORK, bits)
     else:
-        with replacing(folder / TOKENS) as beside:
-            beside.write_bytes(Pieces(source).content)
-    _spell(folder / SPELLED, terms, _facts(build, [c.name for c in found]))
+        _put(folder / TOKENS, Pieces(source).content)
+    if not same:
+        save_task(folder, task)
     return task
 
 
@@ -255,12 +258,16 @@ def _opened(collections: Sequence[str | Collection]) -> list[Collection]:
     return [each if isinstance(each, Collection) else open_collection(each) for each in collections]
 
 
-def _check_free(folder: Path, task: Task) -> None:
-    """A folder of the same task goes on; one with anything else is left alone."""
+def _holds(folder: Path, task: Task) -> bool:
+    """Whether a folder holds this task; False for none, a new one and one whose writer was stopped before the end.
+
+    A folder with anything else is left alone. Blocks of another task are told by their own identity.
+    """
     if folder.exists() and not folder.is_dir():
         raise BadInput(folder, "is a file, not a folder", "name another place")
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return
+    names = {each.name for each in folder.glob("*") if (each.name[0], each.suffix) != (".", ".tmp")}
+    if not names or (names & {SPELLED, TERMS} and names <= _OURS - {TASK} | {NETWORK}):
+        return False
     try:
         theirs = load_task(folder).identity("", "")
     except BadInput:
@@ -269,6 +276,14 @@ def _check_free(folder: Path, task: Task) -> None:
         raise BadInput(
             folder, "holds the blocks of another vocabulary or of other settings", "remove it to start anew"
         )
+    return True
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Write a file in one step, unless it has this content."""
+    if not path.is_file() or path.read_bytes() != content:
+        with replacing(path) as beside:
+            beside.write_bytes(content)
 
 
 class _Readers(NamedTuple):
@@ -289,10 +304,9 @@ def _readers(source: Path, whole: bool) -> _Readers:
 
 
 def _copy(source: Path, place: Path, bits: int) -> None:
-    place.mkdir(exist_ok=True)
     if bits == 32:
         for name in (CONFIG, WEIGHTS, TOKENS):
-            shutil.copyfile(source / name, place / name)
+            _put(place / name, (source / name).read_bytes())
         list_checksums(place, (place / name for name in (CONFIG, WEIGHTS, TOKENS)))
         return
     save(open_parm(source), place, bits, **told_by(source))
@@ -317,11 +331,10 @@ def _facts(build: Build, collections: Sequence[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _spell(path: Path, terms: TermVocabulary, facts: dict[str, Any]) -> None:
+def _spell(terms: TermVocabulary, facts: dict[str, Any]) -> bytes:
     named = (("query", terms.queries), ("doc", terms.docs))
     sides = {name: [side.terms, side.texts.tolist(), side.occurrences.tolist()] for name, side in named}
-    with replacing(path) as beside, gzip.open(beside, "wt", encoding="utf-8", errors="surrogatepass") as file:
-        json.dump({**sides, "audited": terms.audited, "facts": facts}, file)
+    return gzip.compress(json.dumps({**sides, "audited": terms.audited, "facts": facts}).encode(), mtime=0)
 
 
 def _spelled(path: Path) -> tuple[TermVocabulary, dict[str, Any]]:

@@ -81,4 +81,4 @@ def _row(path: str, number: int, line: str) -> dict[str, list[str]]:
 def _generated(text: str, model: str, n: int, seed: int) -> list[str]:
     from whyrank.text.generation import generate
 
-    return generate(text, model, n, seed)
+    return generate([text], model, n, seed)[0]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from whyrank.core.errors import MissingExtra, WhyrankError
 from whyrank.core.positions import positions_of
-from whyrank.core.seeds import seed_for
+from whyrank.core.seeds import generator
 from whyrank.core.silence import silent
 
 MAX_INPUT, MAX_NEW, TOP_K = 1024, 64, 10
@@ -21,12 +23,12 @@ class Generator(NamedTuple):
     tokenizer: Any
     model: Any
 
-    def inputs(self, text: str) -> Any:
+    def ids(self, text: str) -> list[int]:
         """The tokens of a text that the model reads; of a causal model, with the question behind it."""
         if self.model.config.is_encoder_decoder:
             return self._tokens(text, min(MAX_INPUT, self.places))
         room = min(MAX_INPUT, self.places - MAX_NEW)
-        cut = fitting(text, lambda part: self._tokens(_ask(part), max(room, 0) + 1)["input_ids"].shape[1] <= room)
+        cut = fitting(text, lambda part: len(self._tokens(_ask(part), max(room, 0) + 1)) <= room)
         if cut is None:
             what = f"model {self.tokenizer.name_or_path!r} reads {self.places} tokens"
             raise WhyrankError(f"{what}, too few for a question and {MAX_NEW} tokens of answer; give a larger one")
@@ -38,24 +40,67 @@ class Generator(NamedTuple):
         found = positions_of(self.model) or getattr(self.model.config, "max_position_embeddings", None) or 0
         return found if found > 0 else MAX_INPUT + MAX_NEW
 
-    def _tokens(self, text: str, most: int) -> Any:
-        return self.tokenizer(text, return_tensors="pt", truncation=True, max_length=most)
+    @property
+    def pad(self) -> int:
+        """What fills up a row: padding, or where a tokenizer has none, the end of a text."""
+        end = self.model.generation_config.eos_token_id
+        end = end[0] if isinstance(end, list) else end
+        found = [each for each in (self.tokenizer.pad_token_id, end, 0) if each is not None]
+        return int(found[0])
+
+    def _tokens(self, text: str, most: int) -> list[int]:
+        found: list[int] = self.tokenizer(text, truncation=True, max_length=most)["input_ids"]
+        return found
 
 
-def generate(text: str, model: str, n: int, seed: int) -> list[str]:
-    """Sample n queries (top-k 10, at most 64 tokens, as docTTTTTquery does), seeded by the text."""
+def generate(texts: Sequence[str], model: str, n: int, seed: int, device: str | None = None) -> list[list[str]]:
+    """Sample n queries of each text (top-k 10, at most 64 tokens, as docTTTTTquery does), all texts in one batch.
+
+    Each text has random numbers of its own, from its words and the seed: what is written for it does not depend on
+    the other texts, but for rounding. The device is CUDA by default, where there is one.
+    """
     import torch
+    from transformers.modeling_outputs import BaseModelOutput
 
-    made = load(model)
-    inputs = made.inputs(text)
-    with torch.random.fork_rng(devices=[]), torch.inference_mode():
-        torch.manual_seed(seed_for(seed, "doc2query", text) % 2**63)
+    made, texts = load(model), [text.encode("utf-8", "replace").decode() for text in texts]  # no lone surrogates
+    made.model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    rows, device = [made.ids(text) for text in texts], made.model.device
+    width, causal = max(map(len, rows)), not made.model.config.is_encoder_decoder
+    ids, mask = torch.full((len(rows), width), made.pad), torch.zeros((len(rows), width), dtype=torch.long)
+    for i, row in enumerate(rows):  # what is written goes on behind a causal model's input, so that ends stand level
+        at = slice(width - len(row), width) if causal else slice(len(row))
+        ids[i, at], mask[i, at] = torch.tensor(row), 1
+    drawn = np.concatenate([generator(seed, "doc2query", text).random((n, MAX_NEW)) for text in texts])
+    with torch.inference_mode():
+        once = {"input_ids": ids.to(device), "attention_mask": mask.to(device)}
+        read: dict[str, Any] = {name: value.repeat_interleave(n, dim=0) for name, value in once.items()}
+        if not causal:  # each text is read once, however many queries are written for it
+            states: Any = made.model.get_encoder()(**once).last_hidden_state
+            read["encoder_outputs"] = BaseModelOutput(states.repeat_interleave(n, dim=0))
         found = made.model.generate(
-            **inputs, do_sample=True, top_k=TOP_K, max_new_tokens=MAX_NEW, num_return_sequences=n
-        )
-    start = 0 if made.model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
-    decoded = made.tokenizer.batch_decode(found[:, start:], skip_special_tokens=True)
-    return [line for text in decoded if (line := " ".join(text.split()))]
+            **read, pad_token_id=made.pad, max_new_tokens=MAX_NEW, num_return_sequences=1, num_beams=1,
+            do_sample=False, temperature=None, top_k=None, top_p=None,
+            logits_processor=[_choosing(torch.from_numpy(drawn).to(device))],
+        )  # fmt: skip
+    lines = made.tokenizer.batch_decode(found[:, width if causal else 0 :].cpu(), skip_special_tokens=True)
+    kept = [" ".join(line.split()) for line in lines]
+    return [[line for line in kept[i * n : (i + 1) * n] if line] for i in range(len(texts))]
+
+
+def _choosing(drawn: Any) -> Callable[[Any, Any], Any]:
+    """Leaves one token of each row: the one of its top k that its own random number of the step, 0 to 1, falls on.
+
+    The top k stand in the order of the vocabulary, not of their probabilities, which rounding can exchange.
+    """
+    steps = iter(drawn.unbind(1))
+
+    def choose(_: Any, scores: Any) -> Any:
+        ids = scores.topk(min(TOP_K, scores.shape[1])).indices.sort(dim=1).values
+        ends = scores.gather(1, ids).double().softmax(dim=1).cumsum(dim=1)
+        place = (ends <= next(steps)[:, None]).sum(dim=1, keepdim=True).clamp(max=ids.shape[1] - 1)
+        return scores.new_full(scores.shape, -float("inf")).scatter(1, ids.gather(1, place), 0.0)
+
+    return choose
 
 
 def fitting(text: str, fits: Callable[[str], bool]) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from whyrank.core.errors import WhyrankError
+from whyrank.core.files import LOCK, exclusive
 from whyrank.core.progress import printable
 
 
@@ -22,7 +23,8 @@ def main() -> int:
     parser.add_argument("--device", default="", help="cpu or cuda; by default cuda where there is one")
     given = parser.parse_args()
     try:
-        _train(given.folder, given.out, given.seed or (), given.device)
+        with exclusive(given.out / LOCK):
+            _train(given.folder, given.out, given.seed or (), given.device)
     except (WhyrankError, OSError, ImportError) as error:
         print(printable(f"whyrank: {error}"), file=sys.stderr)
         return 2

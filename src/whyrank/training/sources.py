@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -126,14 +128,21 @@ def located(source: str) -> Path:
 
 
 def resolved(source: str) -> str:
-    """The folder or hub id that a source names; `package:NAME` is the model folder of an installed package."""
+    """The folder or hub id that a source names; `package:NAME` is the model folder of an installed package.
+
+    A module of the working folder is none, and is not run, whatever name it has.
+    """
     if not source.startswith("package:"):
         return str(Path(source).expanduser())
     name = source.removeprefix("package:")
+    before, here = sys.path[:], os.path.realpath(os.curdir)
+    sys.path[:] = [each for each in before if each and os.path.realpath(each) != here]
     try:
         return str(importlib.import_module(name).MODEL_DIR)
     except (ImportError, AttributeError, ValueError):
         raise WhyrankError(f"package {name!r} with a model is not installed; install it or give a folder") from None
+    finally:
+        sys.path[:] = before
 
 
 def _arguments(made: Any) -> set[str]:
