@@ -91,7 +91,7 @@ COMMANDS = {
     "bias": Command(f"bias bias/when-year --limit 3 -r {MINE} --delta none --out out --store s", file("out/values.csv")),
     "rank": Command(f"rank -c toy -r {MINE} --candidates bm25 --out out --store s", file()),
     "evaluate": Command(f"evaluate -c toy -r {MINE} --candidates bm25 --per-query out.csv --store s", file("out.csv")),
-    "tune": Command("tune -c toy -r bm25 --grid k1=0.6,0.9,1.2 --grid b=0.2,0.4,0.8 --out out", file()),
+    "tune": Command("tune -c toy -r bm25 --grid k1=0.6,0.9 --grid b=0.2,0.4 --out out", file()),
     "train": Command("train cross.yaml --out out --device cpu", network),
     "em": Command("tables learn em -c toy --iterations 40 --checkpoint c --out t.arrow", table),
     "neural": Command("tables learn neural --network nm1 --threshold 0.01 --out t.arrow", table),

@@ -3,7 +3,8 @@
 A file carries `whyrank-sha256:` and 64 hexadecimal digits where its format has room for text: before the footer of
 Parquet and Arrow files, in the metadata of safetensors, under a key of JSON, behind the end of npy and npz files. The
 digits are the SHA-256 of the file with zeros in their place. Model folders hold files of other packages; their
-digests are listed in `checksums.json`. Files without a checksum, of older versions or other tools, are read as they are.
+digests are listed in `checksums.json`. Files without a checksum (of older versions, of other tools) are read as
+they are.
 """
 
 from __future__ import annotations
