@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT    ?= demo-report
 
-.PHONY: demo test test-slow lint bench docs browser clean
+.PHONY: demo test test-slow faults lint bench docs browser clean
 
 demo: $(VENV)/.base ## Audit the bundled rankers on the bundled sample
 	$(BIN)/whyrank audit --precision fast --out $(OUT)
@@ -17,6 +17,9 @@ test: $(VENV)/.dev browser lint ## Lint, type-check and run every quick test
 
 test-slow: $(VENV)/.dev ## The long tests: generated collections, real models
 	$(BIN)/python -m pytest -m slow
+
+faults: $(VENV)/.dev ## Kill long commands, damage files, fill disks, write twice at once: WHYRANK_FAULTS trials of each
+	WHYRANK_FAULTS=$${WHYRANK_FAULTS:-20} $(BIN)/python -m pytest tests/faults -rP
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -280,7 +280,10 @@ def test_entries_of_a_mapped_file_are_checked_when_asked(tmp_path):
     assert_same(open_table(tmp_path / "t.arrow", check=True), table)
     raw = (tmp_path / "t.arrow").read_bytes()
     weight = table.weights[500:510].tobytes()
-    (tmp_path / "t.arrow").write_bytes(raw.replace(weight, np.full(10, -1, dtype=np.float32).tobytes()))
+    raw = raw.replace(weight, np.full(10, -1, dtype=np.float32).tobytes())
+    (tmp_path / "t.arrow").write_bytes(raw)
+    refused(tmp_path / "t.arrow", "does not match its checksum")
+    (tmp_path / "t.arrow").write_bytes(raw.replace(b"whyrank-sha256:", b"another-sha256:"))
     assert open_table(tmp_path / "t.arrow").weights[500] == -1
     with pytest.raises(BadInput, match="the weight -1"):
         open_table(tmp_path / "t.arrow", check=True)

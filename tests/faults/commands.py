@@ -91,10 +91,10 @@ COMMANDS = {
     "bias": Command(f"bias bias/when-year --limit 3 -r {MINE} --delta none --out out --store s", file("out/values.csv")),
     "rank": Command(f"rank -c toy -r {MINE} --candidates bm25 --out out --store s", file()),
     "evaluate": Command(f"evaluate -c toy -r {MINE} --candidates bm25 --per-query out.csv --store s", file("out.csv")),
-    "tune": Command("tune -c toy -r bm25 --grid k1=0.6,0.9,1.2 --grid b=0.2,0.4,0.8 --out out", file()),
+    "tune": Command("tune -c toy -r bm25 --grid k1=0.6,0.9 --grid b=0.2,0.4 --out out", file()),
     "train": Command("train cross.yaml --out out --device cpu", network),
     "em": Command("tables learn em -c toy --iterations 40 --checkpoint c --out t.arrow", table),
-    "neural": Command("tables learn neural -c toy --network nm1 --out t.arrow", table),
+    "neural": Command("tables learn neural --network nm1 --threshold 0.01 --out t.arrow", table),
     "parm": Command(
         f"tables learn parm -c toy --recipe parm.yaml --target {MINE} --network out --device cpu --store s", network
     ),
@@ -113,6 +113,9 @@ def make_inputs(place: Path) -> None:
     from pair_models import saved
 
     import whyrank.data
+    from whyrank.networks.network import save
+    from whyrank.networks.neural_model1 import NeuralModel1
+    from whyrank.networks.pieces import Pieces
 
     torch.set_num_threads(1)
     sample, toy = Path(str(whyrank.data.__file__)).parent / "sample", place / "toy"
@@ -131,7 +134,7 @@ def make_inputs(place: Path) -> None:
     (place / "mine.py").write_text(RANKER)
     (place / "cross.yaml").write_text(RECIPE.replace("ARCHITECTURE", "cross") + CROSS)
     (place / "parm.yaml").write_text(RECIPE.replace("ARCHITECTURE", "parm") + PARM)
-    saved(place)
+    save(NeuralModel1.over_pieces(Pieces(saved(place)), dims=8, widths=(8, 8, 4), max_doc=30), place / "nm1")
 
 
 def start(arguments: str, place: Path, most: int | None = None) -> int:

@@ -13,9 +13,10 @@ import pytest
 TRIALS = int(os.environ.get("WHYRANK_FAULTS", "0"))
 COMMANDS = ("audit", "probe", "axioms", "bias", "rank", "evaluate", "tune", "train", "em", "neural", "parm",
             "local-to-global", "build", "fidelity")  # fmt: skip
-SHORT = {("kill", "probe"), ("kill", "em"), ("together", "rank"), ("full", "build")}
+SHORT = {("kill", "probe"), ("kill", "em"), ("together", "rank"), ("full", "build")}  # a minute
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("fault", ["kill", "together", "full"])
 def test_the_next_run_gives_the_same_result(fault, name, tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-TRIALS = int(os.environ.get("WHYRANK_FAULTS", "20"))
+TRIALS = int(os.environ.get("WHYRANK_FAULTS", "10"))
 KINDS = (
     "arrow", "parquet", "tsv.gz", "contrasts", "result", "bias", "statistics", "em", "network", "checkpoint", "blocks",
     "prepared", "vectors", "documents", "trees", "weights",

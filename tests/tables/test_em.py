@@ -187,7 +187,7 @@ def test_a_checkpoint_of_something_else_is_one_line(tmp_path):
         learn_em(bitext(random_pairs(20, seed=1)), checkpoint=path)
     with pytest.raises(BadInput, match="other settings"):
         learn_em(bitext(random_pairs(20)), null=False, checkpoint=path)
-    for broken, said in ((content[:-1], "not whole"), (b"PAR1" + content, "no checkpoint"), (b"", "no checkpoint")):
+    for broken, said in ((content[:-1], "is damaged"), (b"PAR1" + content, "is damaged"), (b"", "no checkpoint")):
         path.write_bytes(broken)
         with pytest.raises(BadInput, match=said):
             learn_em(bitext(random_pairs(20)), checkpoint=path)

@@ -178,7 +178,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path, whole, monkeypatch):
     assert said == [f"{whole[1]}: trained already"]
     assert curve(history) == whole[0]
     assert sorted(path.name for path in whole[1].iterdir()) == [
-        "config.json", "log.json", "model.safetensors", "tokenizer.json",
+        "checksums.json", "config.json", "log.json", "model.safetensors", "tokenizer.json",
     ]  # fmt: skip
 
 

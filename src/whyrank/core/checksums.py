@@ -1,15 +1,17 @@
 """Checksums inside the files that are read back, verified before anything else reads them.
 
-A file carries `whyrank-sha256:` and 64 hexadecimal digits where its format has room for text: in the metadata of
-Parquet, Arrow and safetensors files, under a key of JSON, behind the end of npy and npz files. The digits are the
-SHA-256 of the file with zeros in their place. Model folders hold files of other packages; their digests are listed in
-`checksums.json`. Files without a checksum, of older versions or other tools, are read as they are.
+A file carries `whyrank-sha256:` and 64 hexadecimal digits where its format has room for text: before the footer of
+Parquet and Arrow files, in the metadata of safetensors, under a key of JSON, behind the end of npy and npz files. The
+digits are the SHA-256 of the file with zeros in their place. Model folders hold files of other packages; their
+digests are listed in `checksums.json`. Files without a checksum (of older versions, of other tools) are read as
+they are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,13 +22,14 @@ from typing import Any, BinaryIO
 from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing, write_text
 
-_ZEROS = b"0" * 64
-EMPTY = f"whyrank-sha256:{_ZEROS.decode()}"
+_NAME, _ZEROS = b"whyrank-sha256:", b"0" * 64
+EMPTY = (_NAME + _ZEROS).decode()
 """What a writer puts into a file, for `seal` to fill in."""
 
 KEY = "checksum"
 LISTING = "checksums.json"
-_MARK = re.compile(rb"whyrank-sha256:([0-9a-f]{64})")
+_MARK = re.compile(_NAME + rb"([0-9a-f]{64})")
+_FOOTERS = (b"PAR1", b"ARROW1")
 _TAIL, _HEAD = 1 << 16, 1 << 24  # where the checksum is looked for: near the end, then in a header
 _CHUNK = 1 << 20
 
@@ -40,6 +43,19 @@ def seal(path: str | os.PathLike[str]) -> None:
         digest = _digest(file, place)
         file.seek(place)
         file.write(digest)
+
+
+def seal_before_footer(path: str | os.PathLike[str]) -> None:
+    """Put the checksum into a Parquet or Arrow file, where tools that copy its metadata do not copy it."""
+    with open(path, "r+b") as file:
+        last = 4 + (6 if file.read(6) == b"ARROW1" else 4)  # the length of the footer, and the format's name again
+        file.seek(-last, os.SEEK_END)
+        file.seek(-last - int.from_bytes(file.read(4), "little"), os.SEEK_END)
+        start = file.tell()
+        footer = file.read()
+        file.seek(start)
+        file.write(EMPTY.encode() + b"\n" + footer)
+    seal(path)
 
 
 @contextmanager
@@ -111,11 +127,7 @@ def check_listed(folder: Path, remedy: str) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(listing, f"cannot be read ({error})", remedy) from None
     for name, digest in digests.items():
-        try:
-            same = _of_file(folder / name) == digest
-        except OSError as error:
-            raise BadInput(folder / name, f"cannot be read ({error.strerror or error})", remedy) from None
-        if not same:
+        if (folder / name).exists() and _of_file(folder / name) != digest:  # whoever reads it says what is missing
             raise damaged(folder / name, remedy)
 
 
@@ -131,8 +143,14 @@ def _find(file: BinaryIO) -> int | None:
     if found := list(_MARK.finditer(file.read())):
         return start + found[-1].start(1)
     file.seek(0)
-    first = _MARK.search(file.read(_HEAD))
-    return None if first is None else first.start(1)
+    head = file.read(_HEAD)
+    if not head.startswith(_FOOTERS):
+        first = _MARK.search(head)
+        return None if first is None else first.start(1)
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:  # the footer may be long
+        place = whole.rfind(_NAME)
+        held = _MARK.match(whole, place) if place >= 0 else None
+        return None if held is None else held.start(1)
 
 
 def _digest(file: BinaryIO, place: int) -> bytes:

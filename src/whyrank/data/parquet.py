@@ -7,9 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.checksums import EMPTY, check_seal, seal
-
-_CHECKSUM = "whyrank.checksum"
+from whyrank.core.checksums import check_seal, seal_before_footer
 
 
 def write_parquet(
@@ -21,8 +19,8 @@ def write_parquet(
 
     with pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True, **options) as writer:
         writer.write_table(table, row_group_size=row_group_size)
-        writer.add_key_value_metadata({**(metadata or {}), _CHECKSUM: EMPTY})
-    seal(path)
+        writer.add_key_value_metadata(dict(metadata or {}))
+    seal_before_footer(path)
 
 
 def read_parquet(path: str | PathLike[str], remedy: str, **options: Any) -> Any:

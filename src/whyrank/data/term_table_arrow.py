@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.checksums import EMPTY, check_seal, seal
+from whyrank.core.checksums import check_seal, seal_before_footer
 from whyrank.core.errors import WhyrankError
 from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_columns import Stored, lists_of, parts_of, table_of
 from whyrank.data.term_table_files import AGAIN, facts_text
 from whyrank.data.terms import ArrowTerms, arrow_terms
 
-_FACTS, _CHECKSUM = b"whyrank.term_table", b"whyrank.checksum"
+_FACTS = b"whyrank.term_table"
 _KINDS = {
     "query_terms": "string",
     "doc_terms": "string",
@@ -31,10 +31,10 @@ def write_arrow(table: TermTable, path: Path) -> None:
     parts: dict[str, Any] = {name: arrow_terms(getattr(table, name)) for name in ("query_terms", "doc_terms")}
     parts |= {name: pa.array(getattr(table, name)) for name in ("indptr", "indices", "weights")}
     parts["counts"] = None if table.counts is None else pa.array(table.counts)
-    batch = lists_of(parts).replace_schema_metadata({_FACTS: facts_text(table.facts), _CHECKSUM: EMPTY})
+    batch = lists_of(parts).replace_schema_metadata({_FACTS: facts_text(table.facts)})
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    seal(path)
+    seal_before_footer(path)
 
 
 def read_arrow(path: Path) -> TermTable:
