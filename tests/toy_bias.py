@@ -51,12 +51,12 @@ class Toy:
 PLANTED = Toy(words=(("honda", 0.3), ("2007", -0.25)), endings=(("q", 0.2),), scale=0.05)
 
 
-def toy_collection(texts: int = 24) -> Collection:
-    """Texts with a brand or a year each, and a query with a word of the text that is judged for it."""
+def toy_collection(texts: int = 24, about: str = "") -> Collection:
+    """Texts with a brand or a year each, and a query with a word of the text that is judged for it, `about` something."""
     docs, queries, qrels = {}, {}, {}
     for i in range(texts):
         term, brand, year = TERMS[i % len(TERMS)], BRANDS[i % len(BRANDS)], YEARS[i % len(YEARS)]
-        queries[f"q{i}"] = f"when is a {term} {i} useful"
+        queries[f"q{i}"] = f"when is a {term} {i} useful{about}"
         docs[f"b{i}"] = f"Note {i}. The {term} of a {brand.capitalize()} is described on page {i}."
         docs[f"y{i}"] = f"Note {i}. The {term} was described in {year} on page {i}."
         qrels[f"q{i}"] = {f"b{i}": 1, f"y{i}": 1}

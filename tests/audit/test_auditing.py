@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import combinations
 
@@ -9,13 +10,16 @@ import numpy as np
 import pytest
 
 import whyrank
-from toy_bias import BRANDS, PLANTED, Toy, toy_collection
+from toy_bias import BRANDS, PLANTED, TERMS, Toy, toy_collection
 from whyrank.audit.asking import ask
 from whyrank.audit.auditing import all_answers, is_bias, most_templates, with_adjusted_kinds
 from whyrank.audit.bias import bias_studies
 from whyrank.audit.bias_asking import ask_bias
 from whyrank.audit.catalogue import every_kind
 from whyrank.audit.runner import Plan, Threshold
+from whyrank.report import from_csv, render, to_csv, to_markdown, verdicts
+from whyrank.report.arrow import csv_of, findings_of, findings_table
+from whyrank.report.grid import significant
 from whyrank.scoring import Engine
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS)},head=car)"
@@ -129,3 +133,57 @@ def test_a_ranker_without_scores_has_a_finding_that_says_so():
     assert (finding.n, finding.nonfinite, finding.score, finding.p_value) == (24 * 66, 24 * 66, None, None)
     assert answer.bias.n_templates == 0
     assert len(answer.failures) == 24 * len(BRANDS)
+
+
+def fond(name: str, gain: float, noise_of: float = 0.0) -> Toy:
+    """A ranker that adds `gain` for one make, to scores that differ by 1 between words of the query."""
+
+    class Fond(Toy):
+        @property
+        def name(self) -> str:
+            return name
+
+    return Fond(words=(("honda", gain), *((term, float(i)) for i, term in enumerate(TERMS))), scale=noise_of)
+
+
+def test_a_finding_states_how_strong_a_bias_is():
+    """A bias of 0.5, one of 1.5, and a ranker whose scores of different texts differ by noise of 0.001."""
+    rankers = [fond("mild", 0.5), fond("strong", 1.5), fond("innocent", 0.0, 1e-3)]
+    found = ask(CARS, rankers, toy_collection(), delta=0.25)
+    mild, strong, innocent = found
+    assert [f.range for f in found] == [pytest.approx(0.5), pytest.approx(1.5), pytest.approx(0, abs=0.002)]
+    assert [f.range_deltas for f in found] == [pytest.approx(2), pytest.approx(6), pytest.approx(0, abs=0.008)]
+    assert mild.score == strong.score, "the share of pairs that differ does not tell them apart"
+    for f in (mild, strong):
+        assert (f.favoured, f.disfavoured) == ("honda", "all others")
+        assert f.p_omnibus == f.p_value < 0.01
+        assert significant(f, 0.05)
+    assert innocent.p_omnibus > 0.05
+    assert not significant(innocent, 0.05)
+    said = [str(verdict) for verdict in verdicts(found, 0.05, {CARS})]
+    assert said[0] == f"mild favours honda over all others in {CARS} (2.0 δ)."
+    assert said[1] == f"strong favours honda over all others in {CARS} (6.0 δ)."
+    assert said[2] == "innocent shows no significant preference (α = 0.05)."
+    row = to_markdown(found).splitlines()[2]
+    assert row.endswith("| 2.0 δ† | 6.0 δ† | 0.0 δ |")
+    cells = re.findall(r'<td class="cell([^"]*)"[^>]*><span class="score">([^<]*)', render(found))
+    assert cells == [(" pos sure", "2.0 δ"), (" pos sure", "6.0 δ"), ("", "0.0 δ")], "coloured where significant"
+    assert from_csv(to_csv(found)) == found
+
+
+def test_without_a_delta_a_bias_is_stated_in_scores():
+    [found] = ask(CARS, fond("mild", 0.5), toy_collection(), delta=0)
+    assert (found.range, found.range_deltas) == (pytest.approx(0.5), None)
+    assert "over all others in" in str(verdicts([found])[0])
+    assert str(verdicts([found])[0]).endswith("(0.5).")
+
+
+def test_findings_without_a_strength_are_read_and_shown():
+    """Those of a folder that an earlier version wrote."""
+    [found] = ask(CARS, fond("mild", 0.5), toy_collection(), delta=0.25)
+    table = findings_table([found]).drop_columns(["range", "range_deltas", "favoured", "disfavoured", "p_omnibus"])
+    [old] = findings_of(table)
+    assert from_csv(csv_of(table)) == [old]
+    assert (old.range, old.favoured, old.p_omnibus) == (None, "", None)
+    assert f"{old.score:+.2f}" in to_markdown([old])
+    assert f"{old.score:+.2f}" in render([old])

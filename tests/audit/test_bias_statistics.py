@@ -13,15 +13,9 @@ from scipy import stats
 
 from whyrank.audit.bias_correlation import correlate, pearson
 from whyrank.audit.bias_readout import correlations_of
-from whyrank.audit.bias_statistics import (
-    bounds_of,
-    cluster_scores,
-    omnibus,
-    pair_differences,
-    resampled_means,
-    value_p,
-)
+from whyrank.audit.bias_statistics import cluster_scores, mean_bounds, omnibus, pair_differences, value_p
 from whyrank.contrasts.clustered import sign_flip_p
+from whyrank.contrasts.correction import adjust
 
 # Year, weight for "when" in the published thesaurus, score of its cross-encoder for "{year} north carolina join
 # ifta", and occurrences in the corpus: facts of a published study.
@@ -169,7 +163,7 @@ def test_what_is_given_takes_a_value_more():
 @given(grids())
 def test_sums_are_those_of_a_loop(grid):
     scores, clusters = grid
-    sums = cluster_scores(scores, clusters)
+    [sums] = cluster_scores(scores, clusters).ways
     for place, cluster in enumerate(sorted(set(clusters.tolist()))):
         rows = scores[clusters == cluster]
         np.testing.assert_allclose(sums.scores[place], rows.sum(axis=0))
@@ -177,16 +171,64 @@ def test_sums_are_those_of_a_loop(grid):
         assert sums.sizes[place] == len(rows)
 
 
-@given(grids())
-def test_pair_differences_are_paired_t_tests_over_clusters(grid):
-    scores, clusters = grid
-    sums = cluster_scores(scores, clusters)
-    found = pair_differences(sums)
-    for i, j, mean, p in zip(found.first, found.second, found.mean, found.p_values, strict=True):
-        assert mean == pytest.approx((scores[:, i] - scores[:, j]).mean(), abs=1e-9)
-        totals = sums.scores[:, i] - sums.scores[:, j]
-        if len(totals) > 1 and totals.std() > 1e-6:
-            assert p == pytest.approx(stats.ttest_1samp(totals, 0).pvalue, abs=1e-6)
+def jackknifed(scores, clusters):
+    """The variance of the mean of each column: every cluster left out once."""
+    names = sorted(set(clusters.tolist()))
+    means = np.array([scores[clusters != name].mean(axis=0) for name in names])
+    return (len(names) - 1) / len(names) * ((means - scores.mean(axis=0)) ** 2).sum(axis=0)
+
+
+@given(grids(), st.randoms(use_true_random=False))
+def test_differences_are_t_tests_with_the_error_of_the_jackknife(grid, shuffler):
+    scores, docs = grid
+    queries = np.array([shuffler.randrange(3) for _ in docs], dtype=np.int32)
+    for given_ in ([docs], [docs, queries]):
+        sums = cluster_scores(scores, *given_)
+        ways = [way for way in given_ if len(set(way.tolist())) > 1]
+        found = pair_differences(sums)
+        for k, (i, j) in enumerate(zip(found.first, found.second, strict=True)):
+            difference = (scores[:, i] - scores[:, j])[:, None]
+            assert found.mean[k] == pytest.approx(difference.mean(), abs=1e-9)
+            if not ways:
+                assert math.isnan(found.p_values[k])
+                continue
+            variances = [jackknifed(difference, way)[0] for way in ways]
+            if len(ways) == 2:
+                variances.append(sum(variances) - jackknifed(difference, 3 * docs + queries)[0])
+            error, free = max(variances) ** 0.5, min(len(set(way.tolist())) for way in ways) - 1
+            if error > 1e-6:
+                p = 2 * stats.t.sf(abs(difference.mean()) / error, free)
+                assert found.p_values[k] == pytest.approx(p, abs=1e-6)
+                reach = stats.t.ppf(0.975, free) * error
+                assert found.bounds.low[k] == pytest.approx(difference.mean() - reach, abs=1e-6)
+                assert found.bounds.high[k] == pytest.approx(difference.mean() + reach, abs=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_without_clusters_differences_are_paired_t_tests(seed):
+    scores = np.random.default_rng(seed).normal(size=(9, 3))
+    found = pair_differences(cluster_scores(scores, np.arange(9, dtype=np.int32)))
+    expected = [stats.ttest_rel(scores[:, i], scores[:, j]).pvalue for i, j in ((0, 1), (0, 2), (1, 2))]
+    np.testing.assert_allclose(found.p_values, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("templates", [2, 5, 12, 3_000])
+def test_templates_that_agree_to_the_last_digit_have_the_p_value_of_sign_flips(templates):
+    """A ranker that adds 0.5 for the first value, to scores of any size: no test may be surer than 2 / 2^templates."""
+    scores = np.random.default_rng(templates).normal(size=(templates, 1)) + np.array([0.5, 0.0, 0.0])
+    found = pair_differences(cluster_scores(scores, np.arange(templates, dtype=np.int32)))
+    np.testing.assert_allclose(found.p_values, [2.0 ** -min(templates - 1, 1000)] * 2 + [1])
+    assert (found.p_values > 0).all()
+
+
+def test_scores_of_few_levels_do_not_make_pairs_significant():
+    """Four templates, 29 values, scores of 0, 1 or 2 by chance: some pairs agree in all four."""
+    hits = 0
+    for seed in range(100):
+        scores = np.random.default_rng(seed).integers(0, 3, size=(4, 29)).astype(float)
+        p = pair_differences(cluster_scores(scores, np.arange(4, dtype=np.int32))).p_values
+        hits += int(adjust(p, "holm").min() < 0.05)
+    assert hits <= stats.binom.ppf(0.999, 100, 0.05), hits
 
 
 @given(grids(least=4))
@@ -203,9 +245,9 @@ def test_friedman_is_scipys(grid):
 def test_the_omnibus_test_is_that_of_all_permutations():
     scores = np.array([[0.0, 1.0, 3.0], [0.2, 0.9, 1.0], [0.1, 0.5, 0.4]])
     sums = cluster_scores(scores, np.arange(3, dtype=np.int32))
-    rows = [list(itertools.permutations(row)) for row in sums.effects]
+    rows = [list(itertools.permutations(row)) for row in sums.cells.effects]
     every = np.array([(np.array(choice).sum(axis=0) ** 2).sum() for choice in itertools.product(*rows)])
-    exact = np.mean(every >= (sums.effects.sum(axis=0) ** 2).sum() - 1e-9)
+    exact = np.mean(every >= (sums.cells.effects.sum(axis=0) ** 2).sum() - 1e-9)
     assert omnibus(sums, 20_000, 0).p_value == pytest.approx(exact, abs=0.01)
 
 
@@ -214,7 +256,7 @@ def test_one_cluster_has_no_tests_and_equal_scores_no_effect():
     assert math.isnan(omnibus(one, 10, 0).p_value)
     assert np.isnan(value_p(one, 10, 0)).all()
     assert np.isnan(pair_differences(one).p_values).all()
-    assert np.isnan(bounds_of(resampled_means(one, 10, 0), 1).low).all()
+    assert np.isnan(mean_bounds(one, lambda way: way.scores)).all()
     flat = cluster_scores(np.full((8, 3), 0.1) + np.arange(8)[:, None] / 3, np.arange(8, dtype=np.int32))
     assert omnibus(flat, 100, 0).p_value == 1
     assert (value_p(flat, 100, 0) == 1).all()
@@ -229,15 +271,15 @@ def test_neither_the_order_of_templates_nor_their_level_matters(grid, shuffler):
     level = np.array([shuffler.random() * 10 for _ in order])[:, None]
     plain = cluster_scores(scores, clusters)
     moved = cluster_scores((scores + level)[order], clusters[order])
-    np.testing.assert_allclose(moved.effects, plain.effects, atol=1e-9)
+    np.testing.assert_allclose(moved.ways[0].effects, plain.ways[0].effects, atol=1e-9)
     assert omnibus(moved, 50, 1).friedman == pytest.approx(omnibus(plain, 50, 1).friedman, nan_ok=True, abs=1e-6)
 
 
 @given(grids())
 def test_the_test_of_a_value_is_the_sign_flip_test(grid):
     sums = cluster_scores(*grid)
-    if len(sums.sizes) > 1:
-        expected = [sign_flip_p(column) for column in sums.effects.T]
+    if sums.size > 1:
+        expected = [sign_flip_p(column) for column in sums.ways[0].effects.T]
         np.testing.assert_allclose(value_p(sums, 100, 0), expected)
 
 
@@ -248,13 +290,33 @@ def test_random_sign_flips_are_near_the_exact_test():
     np.testing.assert_allclose(value_p(twice, 20_000, 0), value_p(exact, 1, 0), atol=0.012)
 
 
-def test_bootstrap_bounds_cover_the_mean():
-    random = np.random.default_rng(5)
-    hits = 0
-    for trial in range(200):
-        clusters = np.repeat(np.arange(15, dtype=np.int32), 2)
-        scores = random.normal(size=(15, 3)).repeat(2, axis=0) + random.normal(size=(30, 3)) + [0, 1, 2]
-        sums = cluster_scores(scores, clusters)
-        bounds = bounds_of(resampled_means(sums, 400, trial), 15)
-        hits += int(bounds.low[1] <= 1 <= bounds.high[1])
-    assert hits >= stats.binom.ppf(0.001, 200, 0.90), "the percentile interval of 15 clusters covers about 92%"
+@pytest.mark.parametrize("clusters", [4, 8, 15])
+def test_intervals_cover_the_mean_with_few_clusters_of_different_sizes(clusters):
+    random, hits = np.random.default_rng(5), np.zeros(3)
+    for _ in range(400):
+        codes = np.repeat(np.arange(clusters, dtype=np.int32), random.integers(1, 6, size=clusters))
+        scores = random.normal(size=(clusters, 3))[codes] + random.normal(size=(len(codes), 3)) + [0, 1, 2]
+        low, high = mean_bounds(cluster_scores(scores, codes), lambda way: way.scores)
+        hits += (low <= [0, 1, 2]) & (high >= [0, 1, 2])
+    assert hits.sum() >= stats.binom.ppf(0.001, 1200, 0.94), hits / 400
+
+
+def crossed(random, docs=12, queries=10, size=60):
+    """Templates of some pairs of documents and queries."""
+    pairs = random.choice(docs * queries, size, replace=False)
+    return (pairs // queries).astype(np.int32), (pairs % queries).astype(np.int32)
+
+
+@pytest.mark.parametrize("shared", [(0, 0), (1, 0), (0, 1), (1, 1)], ids=["none", "doc", "query", "both"])
+def test_documents_and_queries_that_recur_do_not_make_noise_significant(shared):
+    """Noise of templates, and noise that templates of one document, of one query, or of either have in common."""
+    by_doc, by_query = shared
+    random, hits, tests = np.random.default_rng(7), np.zeros(3), 0
+    for trial in range(300):
+        doc, query = crossed(random)
+        noise = by_doc * random.normal(size=(12, 4))[doc] + by_query * random.normal(size=(10, 4))[query]
+        sums = cluster_scores(noise + 0.3 * random.normal(size=(60, 4)), doc, query)
+        found = [[omnibus(sums, 199, trial).p_value] * 4, value_p(sums, 199, trial), pair_differences(sums).p_values]
+        hits += [np.mean(np.array(p) <= 0.05) for p in found]
+        tests += 1
+    assert (hits <= stats.binom.ppf(0.999, tests, 0.05)).all(), hits / tests

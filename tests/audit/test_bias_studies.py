@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from toy_bias import BRANDS, PLANTED, YEARS, Toy, toy_collection, toy_table
+from toy_bias import BRANDS, PLANTED, YEARS, Toy, noise, toy_collection, toy_table
 from whyrank.audit.bias import bias_filters, bias_studies
 from whyrank.audit.bias_asking import ask_bias
 from whyrank.audit.bias_filters import filtered
+from whyrank.audit.bias_readout import BiasSetting, read_bias
 from whyrank.audit.bias_result import BiasResult
 from whyrank.audit.bias_slots import Slotted
 from whyrank.audit.bias_substitution import Substitution
@@ -40,7 +41,7 @@ def test_every_study_is_a_study_and_its_call_string_makes_it_again(name):
     st.fixed_dictionaries({}, optional={
         "values": st.text("abc+ 2", min_size=1).filter(str.strip), "head": st.text("ab'() =,", min_size=1),
         "templates": st.sampled_from(["found", "both", "written"]), "most": st.integers(1, 99),
-        "cluster": st.sampled_from(["doc", "query", "pair"]), "filters": st.just("one-value|relevant(rank=3)"),
+        "cluster": st.sampled_from(["both", "doc", "query", "pair"]), "filters": st.just("one-value|relevant(rank=3)"),
     })
 )  # fmt: skip
 def test_call_strings_come_back(arguments):
@@ -241,13 +242,13 @@ def test_templates_of_one_text_are_one_cluster():
     qrels = {q: dict.fromkeys(docs, 1) for q in queries}
     collection = Collection.of(docs, queries, qrels, name="few")
     sizes = {}
-    for cluster in ("doc", "query", "pair"):
+    for cluster in ("both", "doc", "query", "pair"):
         [result] = ask_bias(
             f"bias/substitution(values=honda+ford,cluster={cluster})", Toy(), collection, resamples=50
         )
         sizes[cluster] = (result.n_templates, result.n_clusters)
-        assert any("cannot be below 0.125" in note for note in result.notes) == (cluster == "doc")
-    assert sizes == {"doc": (24, 4), "query": (24, 6), "pair": (24, 24)}
+        assert any("cannot be below 0.125" in note for note in result.notes) == (cluster in ("both", "doc"))
+    assert sizes == {"both": (24, 4), "doc": (24, 4), "query": (24, 6), "pair": (24, 24)}
 
 
 @pytest.mark.parametrize(
@@ -286,6 +287,59 @@ def test_that_most_templates_are_of_one_query_is_told(others, cluster, told):
     note = "4 of 7 templates are of the query 'which is red'; cluster=query takes them as one"
     assert (note in result.notes) == told
     assert any("are of the query" in each for each in result.notes) == told
+
+
+def test_templates_of_one_query_are_tested_over_texts_and_that_is_told():
+    docs = {f"d{i}": f"A Honda of type {i} is red." for i in range(9)}
+    collection = Collection.of(docs, {"q": "which is red"}, {"q": dict.fromkeys(docs, 1)}, name="one")
+    [result] = ask_bias("bias/substitution(values=honda+ford)", Toy(words=(("ford", 1.0),)), collection, resamples=50)
+    assert (result.n_clusters, result.p_value < 0.05) == (9, True)
+    assert "all 9 templates are of the query 'which is red': the tests say nothing of other queries" in result.notes
+
+
+def test_a_document_is_one_cluster_whichever_word_the_letters_are_appended_to():
+    docs = {"d": "The red car is fast.", "e": "The old boat is slow."}
+    queries = {"q1": "red things", "q2": "fast things", "q3": "slow things"}
+    collection = Collection.of(docs, queries, {"q1": {"d": 1}, "q2": {"d": 1}, "q3": {"e": 1}}, name="letters")
+    doc, query = bias_studies.create("bias/postfix-letter").grid(collection).clusters
+    assert [len(set(way.tolist())) for way in (doc, query)] == [2, 3]
+
+
+KINDS = {
+    "text": lambda seed, query, text, value: noise(seed, text),
+    "query and text": lambda seed, query, text, value: noise(seed, query, text),
+    "query and value": lambda seed, query, text, value: noise(seed, query, value),
+    "either": lambda seed, query, text, value: noise(seed, text) + noise(seed, query, value),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_of_texts_and_of_queries_is_significant_no_more_often_than_stated(kind, data_folder):
+    """Scores that depend on a text, on a query and a value, or on both: 40 rankers, real texts that recur."""
+    asked = {
+        "sample": ["bias/when-year(templates=written)", "bias/substitution(values=water+people+years+time)"],
+        str(data_folder / "cranfield"): ["bias/substitution(values=water+people+years+time)"],
+    }
+    hits, tests = np.zeros(3), 0
+    for spec, calls in asked.items():
+        for grid in (bias_studies.create(call).grid(open_collection(spec)) for call in calls):
+            texts = grid.texts()
+            for seed in range(40):
+                rows = zip(grid.templates, texts, strict=True)
+                scores = [
+                    [
+                        KINDS[kind](seed, template.query, text, value)
+                        for text, value in zip(row, grid.values, strict=True)
+                    ]
+                    for template, row in rows
+                ]
+                setting = BiasSetting("study", "study", "ranker", spec, permutations=199, seed=seed)
+                result = read_bias(grid, np.array(scores), setting)
+                hits[0] += result.p_value <= 0.05
+                hits[1] += np.mean([row.p_value <= 0.05 for row in result.values])
+                hits[2] += np.mean([row.p_value <= 0.05 for row in result.pairs])
+                tests += 1
+    assert (hits <= binom.ppf(0.99, tests, 0.05)).all(), hits / tests
 
 
 def test_scores_that_are_missing_leave_their_template_out():

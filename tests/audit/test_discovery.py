@@ -38,10 +38,11 @@ def test_planted_oddities_are_found_and_confirmed():
     chosen = [surest[kind, group] for kind, group, _ in EXPECTED]
     assert [(s.kind, s.group, s.direction) for s in chosen] == list(EXPECTED)
     assert [s.value for s in chosen] == list(EXPECTED.values())
-    asked = confirmed(chosen, PLANTED, toy_collection())
+    cars = toy_collection(about=" in a car")  # bias/car-brand asks queries with this word, and needs more than two
+    asked = confirmed(chosen, PLANTED, cars)
     assert [s.confirmed for s in asked] == [True, True, True], [s.outcome for s in asked]
     assert all(s.null and "effect" in s.outcome for s in asked)
-    again = confirmed(chosen, Toy(9), toy_collection())
+    again = confirmed(chosen, Toy(9), cars)
     assert [s.confirmed for s in again] == [False, False, False], "another ranker has no such bias"
 
 

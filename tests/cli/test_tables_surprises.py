@@ -18,7 +18,7 @@ def table(tmp_path, monkeypatch):
     """The table of a ranker with planted biases, its collection as a folder, and the ranker as a module."""
     monkeypatch.chdir(tmp_path)
     toy_table(PLANTED).save("table.parquet")
-    collection = toy_collection()
+    collection = toy_collection(about=" in a car")
     (tmp_path / "toys").mkdir()
     docs = [json.dumps({"id": doc_id, "text": text}) for doc_id, text in collection.docs.items()]
     (tmp_path / "toys" / "corpus.jsonl").write_text("\n".join(docs))

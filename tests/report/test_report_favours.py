@@ -16,8 +16,9 @@ from test_report_html import Page, spaced
 
 from whyrank.audit.bias_correlation import Correlation
 from whyrank.audit.bias_result import BiasResult, PairRow, ValueRow
+from whyrank.contrasts import Finding
 from whyrank.core.errors import BadInput
-from whyrank.report import favours, render, to_markdown, verdicts
+from whyrank.report import favours, render, to_latex, to_markdown, verdicts
 from whyrank.report.bias_drawing import bias_panel, bias_svg
 from whyrank.report.bias_folder import read_bias_results, write_bias, write_figures
 
@@ -58,19 +59,42 @@ FLAT = replace(EQUAL, values=[replace(row, low=0.0, high=0.0) for row in EQUAL.v
 NONE = replace(TEAS, values=[], pairs=[], correlations=[], n_templates=0, p_value=None, p_adjusted=None)
 
 
+def row(r: BiasResult, **changes) -> Finding:
+    """The finding of a result."""
+    figures = {"range": r.range, "range_deltas": r.range_deltas, "p_omnibus": r.p_value, "p_adjusted": r.p_adjusted}
+    named = {"favoured": r.favoured, "disfavoured": r.disfavoured}
+    return finding(study=r.study, ranker=r.ranker, **figures | named | changes)
+
+
 def page_of(*results: BiasResult, more=()) -> Page:
-    rows = [finding(study=r.study, ranker=r.ranker, meaning="differs") for r in results]
+    rows = [row(r, meaning="differs") for r in results]
     studies = [{"name": r.study, "symmetric": True} for r in results]
     return Page(render([*rows, *more], {"studies": studies}, bias=results))
 
 
 class TestFigures:
     def test_how_far_values_lie_apart(self):
-        assert favours.spread_of(TEAS) == pytest.approx(0.7)
-        assert favours.spread_in_deltas(TEAS) == pytest.approx(3.5)
-        assert favours.spread_in_deltas(replace(TEAS, delta=None)) is None
-        assert favours.spread_of(NONE) is None
+        assert (TEAS.range, TEAS.range_deltas) == (pytest.approx(0.7), pytest.approx(3.5))
+        assert replace(TEAS, delta=None).range_deltas is None
+        assert (NONE.range, NONE.favoured, NONE.disfavoured) == (None, "", "")
+        assert (FLAT.range, FLAT.favoured, FLAT.disfavoured) == (0.0, "", "")
         assert [favours.is_flat(r) for r in (TEAS, FLAT)] == [False, True]
+
+    @pytest.mark.parametrize(
+        ("effects", "named"),
+        [
+            ({"a": 0.1, "b": 0.3, "c": -0.4}, ("b", "c")),
+            ({"a": 0.3, "b": 0.3 - 1e-12, "c": -0.2, "d": -0.4}, ("a, b", "d")),
+            ({"a": 0.4, "b": -0.2, "c": -0.2}, ("a", "all others")),
+            ({"a": 0.1, "b": -0.1}, ("a", "b")),
+            (dict.fromkeys("abcde", 0.2) | {"y": -0.4, "z": -0.6}, ("a, b, c and 2 more", "z")),
+        ],
+    )
+    def test_which_values_are_named(self, effects, named):
+        made = result(effects)
+        assert (made.favoured, made.disfavoured) == named
+        letters = replace(result({"q": 0.3, "r": 0.3, "s": 0.0, "t": -0.6}), changes=True)
+        assert (letters.favoured, letters.disfavoured) == ("endings q, r", "ending t")
 
     @given(st.lists(st.floats(-9, 9), min_size=2, max_size=12))
     def test_largest_differences_read_upwards(self, effects):
@@ -128,7 +152,7 @@ class TestReport:
         heads = [data for tag, data in page.texts if tag == "h2"]
         assert "What it favours" in heads
         for words in (
-            "bm25 9 7 0.7 † 3.5 0.6 <0.001 <0.001 2 of 3 1 of 3", "rose 1.3 [0.3, 2.3] 0.3 † [0.2, 0.4] 1.5 1 0.010 0.010 – 3",
+            "bm25 9 7 0.7 † 3.5 rose sage 0.6 <0.001 <0.001 2 of 3 1 of 3", "rose 1.3 [0.3, 2.3] 0.3 † [0.2, 0.4] 1.5 1 0.010 0.010 – 3",
             "rose sage 0.7 † [0.6, 0.8] 3.5 0.001 0.010", "mean score count – 3 +0.75 [0.5, 0.9] 0.012 – +0.80",
             "9 templates kept; left out by one-value 4; not drawn 1,500; 2 without a finite score for some value.",
             "7 independent templates: few.", "100 contrasts of 20 independent templates", "Omnibus", "All 3 values",
@@ -175,12 +199,9 @@ class TestReport:
 
 
 class TestVerdict:
-    def rows(self, *results):
-        return [finding(study=r.study, ranker=r.ranker) for r in results]
-
     def said(self, *results, more=()):
         names = {r.study for r in results}
-        return [str(v) for v in verdicts([*self.rows(*results), *more], 0.05, names, bias=results)]
+        return [str(v) for v in verdicts([*map(row, results), *more], 0.05, names)]
 
     def test_the_most_and_the_least_favoured(self):
         assert self.said(TEAS, FLAT) == [
@@ -206,13 +227,16 @@ class TestVerdict:
         assert "bias/w" not in told
 
     def test_in_scores_without_a_delta(self):
-        assert self.said(replace(TEAS, delta=None)) == ["bm25 favours rose over sage in bias/tea (+0.70)."]
+        assert self.said(replace(TEAS, delta=None)) == ["bm25 favours rose over sage in bias/tea (0.7)."]
 
 
 def test_tables_say_what_the_mark_means():
-    words = "Bias studies: share of pairs of values that differ by more than δ; † where any value differs."
-    assert words in to_markdown([finding(study=STUDY), finding()], 0.05)
+    words = "Bias studies: highest mean score of a value less the lowest, in δ or, without one, in scores; †"
+    text = to_markdown([row(TEAS), row(FLAT), finding()], 0.05)
+    assert words in text
+    assert text.splitlines()[2].endswith("| 3.5 δ† | 0.0 δ |")
     assert words not in to_markdown([finding()], 0.05)
+    assert r"$\mathbf{3.5\,\delta}^{\dagger}$ & $0.0\,\delta$" in to_latex([row(TEAS), row(FLAT)])
 
 
 class TestFolder:
@@ -238,7 +262,7 @@ class TestFolder:
         write_bias(str(tmp_path / "b"), [TEAS, FLAT], {}, 0.05)
         alone = (tmp_path / "b" / "report.html").read_text()
         parts = re.compile(r'<table class="figures biases">.*?</table>|<svg class="bias".*?</svg>', re.DOTALL)
-        rows = [finding(study=r.study, ranker=r.ranker) for r in (TEAS, FLAT)]
+        rows = [row(r) for r in (TEAS, FLAT)]
         assert parts.findall(alone) == parts.findall(render(rows, bias=[TEAS, FLAT]))
         assert len(parts.findall(alone)) == 5
         assert not Page(alone).all("script")

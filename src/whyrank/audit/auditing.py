@@ -65,7 +65,18 @@ def _answer(plan: Plan, name: str, ranker: Ranker, found: BiasAnswer) -> Answer:
 def _finding(
     plan: Plan, name: str, ranker: Ranker, contrasts: Contrasts, reading: Reading, found: BiasAnswer
 ) -> Finding:
-    """How often two values differ by more than delta; the p-value is that of the omnibus test: any value differs."""
+    """How far values lie apart, and how many pairs of them by more than delta; the p-value is the omnibus test's."""
     setting = replace(setting_of(plan, name, ranker), chance=math.nan)
     [finding] = read_out(plan.studies[name], contrasts, reading, setting)
-    return replace(finding, p_value=found.result.p_value, seconds=found.result.seconds)
+    result = found.result
+    return replace(
+        finding,
+        p_value=result.p_value,
+        p_omnibus=result.p_value,
+        range=result.range,
+        range_deltas=result.range_deltas,
+        favoured=result.favoured,
+        disfavoured=result.disfavoured,
+        n_queries=result.n_clusters,
+        seconds=result.seconds,
+    )

@@ -75,7 +75,7 @@ def ask_bias(
         correction: of the values and pairs of a study, and of the omnibus tests: `holm`, `bonferroni`, `bh`, `none`.
         engine: who scores and keeps scores; by default nothing is kept.
         seed: of all that is random.
-        resamples: of the bootstrap, and so many permutations.
+        resamples: permutations of values, and flips of signs.
         limit: at most so many templates of a study that does not say `most` itself, drawn at random.
 
     Example:
@@ -114,7 +114,7 @@ def _answer(plan: BiasPlan, name: str, study: Any, ranker: Ranker) -> BiasAnswer
     delta = (plan.deltas or {}).get(ranker.name)
     setting = BiasSetting(
         name, study.id, ranker.name, plan.collection.name, plan.table, delta, plan.correction, plan.seed,
-        plan.resamples, plan.resamples,
+        plan.resamples,
     )  # fmt: skip
     result = read_bias(grid, scored.values, setting)
     timed = replace(result, seconds=round(time.perf_counter() - start, 3))

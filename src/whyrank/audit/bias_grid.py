@@ -15,7 +15,7 @@ from whyrank.core.errors import UnknownName
 from whyrank.core.protocols import Codes, Flags, Floats, Ranker
 from whyrank.scoring import Engine, Failure
 
-CLUSTERS = ("doc", "query", "pair")
+CLUSTERS = ("both", "doc", "query", "pair")
 
 
 class Scored(NamedTuple):
@@ -32,7 +32,8 @@ class Grid:
     Attributes:
         templates: a query and a text with a slot each.
         values: what goes into the slots, one after the other.
-        cluster: which templates hang together: those of one `doc`, of one `query`, or none but the `pair` itself.
+        cluster: which templates are not independent: those of one `doc`, those of one `query`, `both` kinds, or none
+            but the `pair` itself.
         term: the query term whose weights in a table belong to the values; where values are appended to a word, each
             template has its own.
         appended: values are appended to the template's term, and scores are changes from the text without one.
@@ -43,7 +44,7 @@ class Grid:
 
     templates: Sequence[Template]
     values: tuple[str, ...]
-    cluster: str = "doc"
+    cluster: str = "both"
     term: str | None = None
     appended: bool = False
     counts: Floats | None = None
@@ -58,14 +59,16 @@ class Grid:
         return len(self.templates)
 
     @property
-    def clusters(self) -> Codes:
-        """The cluster of each template."""
+    def clusters(self) -> list[Codes]:
+        """The cluster of each template, in each way that templates are clustered."""
+        texts, queries = ["".join(t.slotted.parts) for t in self.templates], [t.query for t in self.templates]
         keys = {
-            "doc": [template.slotted.text for template in self.templates],
-            "query": [template.query for template in self.templates],
-            "pair": [f"{template.query}\t{template.slotted.text}" for template in self.templates],
+            "doc": texts,
+            "query": queries,
+            "pair": [f"{q}\t{text}" for q, text in zip(queries, texts, strict=True)],
         }
-        return index_texts(keys[self.cluster])[1]
+        ways = ("doc", "query") if self.cluster == "both" else (self.cluster,)
+        return [index_texts(keys[way])[1] for way in ways]
 
     def of_values(self, kept: Flags) -> Grid:
         """The grid of some of the values."""
@@ -97,10 +100,12 @@ class Grid:
         queries, query = index_texts(template.query for template in self.templates)
         grid, (first, second) = codes.reshape(len(self), len(self.values)), np.triu_indices(len(self.values), 1)
         pairs = np.stack([grid[:, first], grid[:, second]], axis=-1).reshape(-1, 2)
-        times = len(first)
+        times, ways = len(first), self.clusters
+        several = [way for way in ways if way.max(initial=0) > 0] or ways
+        coarsest = min(several, key=lambda way: int(way.max(initial=0)))
         labels: dict[str, Labels] = {
             "query_id": _named([t.query_id or t.query for t in self.templates], times),
-            "cluster": Categories(np.repeat(self.clusters, times), [str(c) for c in range(len(self))]),
+            "cluster": Categories(np.repeat(coarsest, times), [str(c) for c in range(len(self))]),
             "values": Categories(
                 np.tile(np.stack([first, second], -1), (len(self), 1)).astype(np.int32), self.values
             ),

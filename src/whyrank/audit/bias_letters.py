@@ -34,14 +34,15 @@ class PostfixLetter:
     Attributes:
         values: the letters, or any endings: as of `bias/substitution`.
         filters: call strings of filters, with `|` between them.
-        cluster: pairs that hang together: of one `doc`, one `query`, or none but the `pair` itself.
+        cluster: pairs that are not independent: those of one `doc`, those of one `query`, `both` kinds, or none but
+            the `pair` itself.
         most: at most so many pairs of a query and a text, drawn at random.
         seed: of the draws: of the pairs, and of one shared word for each.
     """
 
     values: str = "letters"
     filters: str = ""
-    cluster: str = "query"
+    cluster: str = "both"
     most: int = 500
     seed: int = 0
 

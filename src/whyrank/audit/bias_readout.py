@@ -13,13 +13,11 @@ from whyrank.audit.bias_correlation import PERMUTATIONS, Correlation, correlate
 from whyrank.audit.bias_grid import Grid, finite_columns, finite_rows
 from whyrank.audit.bias_result import BiasResult, PairRow, ValueRow
 from whyrank.audit.bias_statistics import (
-    Sums,
-    bounds_of,
-    centred,
+    Clustered,
     cluster_scores,
+    mean_bounds,
     omnibus,
     pair_differences,
-    resampled_means,
     value_p,
 )
 from whyrank.audit.bias_weights import table_weights
@@ -44,7 +42,6 @@ class BiasSetting:
     delta: float | None = None
     correction: str = "holm"
     seed: int = 0
-    resamples: int = 10_000
     permutations: int = 10_000
 
 
@@ -61,18 +58,18 @@ def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
     columns, unscored = finite_columns(scores), _unscored(grid, scores)
     grid, scores = grid.of_values(columns), scores[:, columns]
     usable = finite_rows(scores)
-    kept, clusters = scores[usable], grid.clusters[usable]
-    sums = cluster_scores(kept, clusters)
+    kept, clusters = scores[usable], [way[usable] for way in grid.clusters]
+    sums = cluster_scores(kept, *clusters)
     units = _Units(setting.delta or None, _deviation(kept))
     test = omnibus(sums, setting.permutations, setting.seed)
-    rows, pairs = _rows(grid, sums, setting, units) if len(kept) else ([], [])
+    rows = _values(grid, sums, setting, units) if len(kept) else []
     return BiasResult(
         study=setting.study,
         call=setting.call,
         ranker=setting.ranker,
         collection=setting.collection,
         n_templates=len(kept),
-        n_clusters=len(sums.sizes),
+        n_clusters=sums.size,
         nonfinite=int(np.count_nonzero(~usable)),
         dropped=dict(grid.dropped),
         delta=units.delta,
@@ -81,11 +78,11 @@ def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
         correction=setting.correction,
         changes=grid.appended,
         values=rows,
-        pairs=pairs,
+        pairs=_pairs(grid, sums, setting, units) if len(kept) else [],
         correlations=_correlations(grid, rows, setting),
         notes=[
             *_left_out(unscored, grid),
-            *_notes(len(sums.sizes), int(np.count_nonzero(~usable)), rows, setting),
+            *_notes(sums.size, int(np.count_nonzero(~usable)), rows, setting),
             *_unweighted(grid, rows, setting.table),
             *_one_query(grid, usable),
         ],
@@ -98,18 +95,12 @@ def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
     )
 
 
-def _rows(grid: Grid, sums: Sums, setting: BiasSetting, units: _Units) -> tuple[list[ValueRow], list[PairRow]]:
-    draws = resampled_means(sums, setting.resamples, setting.seed)
-    return _values(grid, sums, draws, setting, units), _pairs(grid, sums, draws, setting, units)
-
-
-def _values(grid: Grid, sums: Sums, draws: Floats, setting: BiasSetting, units: _Units) -> list[ValueRow]:
-    n, clusters = sums.sizes.sum(), len(sums.sizes)
-    p = value_p(sums, setting.permutations, setting.seed)
-    effects = sums.effects.sum(axis=0) / n
+def _values(grid: Grid, sums: Clustered, setting: BiasSetting, units: _Units) -> list[ValueRow]:
+    n, p = sums.cells.sizes.sum(), value_p(sums, setting.permutations, setting.seed)
+    effects = sums.cells.effects.sum(axis=0) / n
     columns = [
-        sums.scores.sum(axis=0) / n, *bounds_of(draws, clusters),
-        effects, *bounds_of(centred(draws), clusters),
+        sums.cells.scores.sum(axis=0) / n, *mean_bounds(sums, lambda way: way.scores),
+        effects, *mean_bounds(sums, lambda way: way.effects),
         p, adjust(p, setting.correction), *_in_units(effects, units), _weights(grid, setting),
     ]  # fmt: skip
     known = np.full(len(grid.values), np.nan) if grid.counts is None else grid.counts
@@ -125,15 +116,11 @@ def _value(value: str, figures: list[float], count: int | None) -> ValueRow:
     return ValueRow(value, mean, *bounds, effect, low, high, p, adjusted, deltas, sds, weight, count)
 
 
-def _pairs(grid: Grid, sums: Sums, draws: Floats, setting: BiasSetting, units: _Units) -> list[PairRow]:
-    found, clusters = pair_differences(sums), len(sums.sizes)
+def _pairs(grid: Grid, sums: Clustered, setting: BiasSetting, units: _Units) -> list[PairRow]:
+    found = pair_differences(sums)
     adjusted = adjust(found.p_values, setting.correction)
     deltas, _ = _in_units(found.mean, units)
-    draws, (low, high) = centred(draws), np.empty((2, len(found.mean)))
-    for first in range(len(grid.values) - 1):  # a block per first value: all pairs at once would be too many numbers
-        here = found.first == first
-        low[here], high[here] = bounds_of(draws[:, [first]] - draws[:, first + 1 :], clusters)
-    figures = np.stack([found.mean, low, high, found.p_values, adjusted, deltas], axis=1).tolist()
+    figures = np.stack([found.mean, *found.bounds, found.p_values, adjusted, deltas], axis=1).tolist()
     names = zip(found.first.tolist(), found.second.tolist(), figures, strict=True)
     return [PairRow(grid.values[i], grid.values[j], row[0], *map(or_none, row[1:])) for i, j, row in names]
 
@@ -236,13 +223,14 @@ def _left_out(unscored: Mapping[str, int], grid: Grid) -> list[str]:
 
 
 def _one_query(grid: Grid, usable: Flags) -> list[str]:
-    """A note where more than half of the templates are of one query and count as independent."""
+    """A note where the tests speak of one query alone, or take many templates of one query for independent."""
     asked = Counter(template.query for template, used in zip(grid.templates, usable, strict=True) if used)
-    if grid.cluster == "query" or len(asked) < 2:
+    [(query, most)] = asked.most_common(1) or [("", 0)]
+    if len(asked) == 1 < most and grid.cluster != "query":
+        return [f"all {most} templates are of the query {query!r}: the tests say nothing of other queries"]
+    if grid.cluster in ("both", "query") or most <= asked.total() / 2 or len(asked) < 2:
         return []
-    [(query, most)] = asked.most_common(1)
-    advice = f"{most} of {asked.total()} templates are of the query {query!r}; cluster=query takes them as one"
-    return [advice] if most > asked.total() / 2 else []
+    return [f"{most} of {asked.total()} templates are of the query {query!r}; cluster=query takes them as one"]
 
 
 def _too_few(clusters: int, values: int, setting: BiasSetting) -> list[str]:

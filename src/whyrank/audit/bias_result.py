@@ -11,6 +11,8 @@ import numpy as np
 from whyrank.audit.bias_correlation import Correlation
 from whyrank.contrasts.correction import adjust
 
+NAMED = 3  # values that share the highest or the lowest mean and are named
+
 
 @dataclass(frozen=True)
 class ValueRow:
@@ -95,6 +97,38 @@ class BiasResult:
         kinds = {"values": ValueRow, "pairs": PairRow, "correlations": Correlation}
         rows = {name: [kind(**each) for each in row[name]] for name, kind in kinds.items()}
         return cls(**{**row, **rows})
+
+    @property
+    def range(self) -> float | None:
+        """How far the highest mean score of a value lies above the lowest; None without values."""
+        effects = [row.effect for row in self.values]
+        return max(effects) - min(effects) if effects else None
+
+    @property
+    def range_deltas(self) -> float | None:
+        """The same in units of the ranker's delta; None where there is none."""
+        return None if self.range is None or not self.delta else self.range / self.delta
+
+    @property
+    def favoured(self) -> str:
+        """The value with the highest mean, or the values that share it; empty where all are equal."""
+        return self._at(max((row.effect for row in self.values), default=0.0))
+
+    @property
+    def disfavoured(self) -> str:
+        """The value with the lowest mean, or the values that share it; empty where all are equal."""
+        return self._at(min((row.effect for row in self.values), default=0.0))
+
+    def _at(self, effect: float) -> str:
+        """The names of the values with this effect, but for rounding, in the order of the values."""
+        names = [row.value for row in self.values if abs(row.effect - effect) <= 1e-9 * (self.range or 0.0)]
+        if not self.range:
+            return ""
+        if 1 < len(names) == len(self.values) - 1:
+            return "all others"
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        kind = ("ending " if len(names) == 1 else "endings ") if self.changes else ""
+        return f"{kind}{', '.join(names[:NAMED])}{more}"
 
     def value(self, name: str) -> ValueRow:
         """The row of one value, in whatever case of letters."""

@@ -80,7 +80,8 @@ class Substitution:
         query: one query instead, together with `doc`, one text with `{value}`.
         doc: one text with `{value}`.
         filters: call strings of filters, with `|` between them.
-        cluster: templates that hang together: of one `doc`, one `query`, or none but the `pair` itself.
+        cluster: templates that are not independent: those of one `doc`, those of one `query`, `both` kinds, or none
+            but the `pair` itself.
         most: at most so many templates, drawn at random.
         compat: `relevance-thesaurus` takes the published template (when-year) and filters (car-brand).
         seed: of the draws.
@@ -95,7 +96,7 @@ class Substitution:
     query: str | None = None
     doc: str | None = None
     filters: str | None = None
-    cluster: str = "doc"
+    cluster: str = "both"
     most: int = MOST
     compat: str | None = None
     seed: int = 0

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from whyrank.audit.bias_asking import BiasAnswer
 from whyrank.audit.bias_grid import finite_columns, finite_rows
-from whyrank.audit.bias_statistics import Sums, bounds_of, cluster_scores, resampled_means
+from whyrank.audit.bias_statistics import Clustered, Sums, cluster_scores, mean_bounds
 from whyrank.audit.discovery_tests import Compared, against_rest
 from whyrank.contrasts.correction import adjust
 from whyrank.core.protocols import Floats
@@ -28,21 +28,21 @@ def standings(answer: BiasAnswer, seed: int = 0) -> dict[str, Standing]:
     columns = finite_columns(answer.scores)
     grid, scores = answer.grid.of_values(columns), answer.scores[:, columns]
     usable = finite_rows(scores)
-    sums = cluster_scores(scores[usable], grid.clusters[usable])
-    if len(sums.sizes) < 2:
+    sums = cluster_scores(scores[usable], *(way[usable] for way in grid.clusters))
+    if sums.size < 2:
         return {}
     compared = against_rest(sums, DRAWS, seed)
     adjusted = adjust([one.p_value for one in compared], "holm").tolist()
-    draws = resampled_means(sums, DRAWS, seed)
     found = zip(compared, adjusted, strict=True)
-    return {grid.values[one.value]: Standing(*_figures(sums, draws, one), p) for one, p in found}
+    return {grid.values[one.value]: Standing(*_figures(sums, one), p) for one, p in found}
 
 
-def _figures(sums: Sums, draws: Floats, one: Compared) -> tuple[float, float, float]:
+def _figures(sums: Clustered, one: Compared) -> tuple[float, float, float]:
     """The mean difference of a value from those that it is compared with, and its interval."""
-    means = sums.scores.sum(axis=0, keepdims=True) / sums.sizes.sum()
-    effect, drawn = (
-        each[:, [one.value]] - each[:, one.others].mean(axis=1, keepdims=True) for each in (means, draws)
-    )
-    low, high = bounds_of(drawn, len(sums.sizes))
-    return float(effect[0, 0]), float(low[0]), float(high[0])
+
+    def apart(way: Sums) -> Floats:
+        others: Floats = way.effects[:, one.others].mean(axis=1, keepdims=True)
+        return way.effects[:, [one.value]] - others
+
+    low, high = mean_bounds(sums, apart)
+    return float((low[0] + high[0]) / 2), float(low[0]), float(high[0])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.audit.bias_statistics import Sums, centred, cluster_scores, value_p
+from whyrank.audit.bias_statistics import Clustered, centred, cluster_scores, value_p
 from whyrank.audit.bias_substitution import PRESETS
 from whyrank.audit.discovery_classes import FEWEST, PRESET_OF, TermClass
 from whyrank.audit.discovery_surprise import SPREAD, VALUE, Surprise
@@ -125,19 +125,19 @@ def most_unseen(table: TermTable) -> Floats:
     return lowest
 
 
-def against_rest(sums: Sums, permutations: int, seed: int) -> list[Compared]:
+def against_rest(sums: Clustered, permutations: int, seed: int) -> list[Compared]:
     """Every value against the others; one that stands out is taken away before the rest are compared.
 
     Else one extreme value moves the mean of the class, and all others differ from it. The most extreme value goes as
     long as its p-value times the number of values is below 5%, up to half of the class.
     """
-    values = sums.effects.shape[1]
+    values = sums.cells.effects.shape[1]
     left = list(range(values))
     found: list[Compared] = []
     while True:
-        here = sums._replace(effects=centred(sums.effects[:, left]))
+        here = sums.map_effects(lambda effects: centred(effects[:, left]))
         p = value_p(here, permutations, seed)
-        odd = int(np.argmax(np.abs(here.effects.sum(axis=0))))
+        odd = int(np.argmax(np.abs(here.cells.effects.sum(axis=0))))
         if p[odd] * len(left) >= STANDS_OUT or len(left) <= max(FEWEST, values / 2):
             return found + [Compared(i, [j for j in left if j != i], float(p[k])) for k, i in enumerate(left)]
         number = left.pop(odd)

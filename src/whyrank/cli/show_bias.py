@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from whyrank.audit.bias_correlation import Correlation
     from whyrank.audit.bias_result import BiasResult, ValueRow
 
-_SUMMARY = """range: highest less lowest mean score of a value; in deltas of the ranker
-p: any value differs (values permuted within templates); W: Kendall's coefficient of concordance, 0 to 1
+_SUMMARY = """range: mean score of the highest value less that of the lowest; in deltas of the ranker
+p: any value differs, permuted within documents and within queries; W: Kendall's coefficient of concordance, 0 to 1
 values, pairs: how many differ after correction ({correction}) at {alpha:g}"""
-_VALUES = """effect: mean difference from all values in the same templates; intervals and p are clustered by template
+_VALUES = """effect: mean difference from all values in the same templates; clustered by document and query
 * p < {alpha:g} after correction ({correction})"""
 _CORRELATIONS = """over the values of a class; p permutes values, p shift shifts ordered ones in a circle
 given: this figure is partialled out; count: occurrences in the collection"""
@@ -43,26 +43,29 @@ def print_lines(results: Sequence[BiasResult]) -> None:
 
 def summary(results: Sequence[BiasResult], alpha: float, correction: str) -> None:
     """Print a line per study and ranker."""
-    header = ["study", "ranker", "templates", "independent", "range", "deltas", "W", "p", "p adj.", "values", "pairs"]
+    header = ["study", "ranker", "templates", "independent", "range", "deltas", "W", "p", "p adj.", "values", "pairs",
+              "highest", "lowest"]  # fmt: skip
     rows = [_summary(result, alpha) for result in results]
     table("", header, rows, 2, _SUMMARY.format(correction=correction, alpha=alpha))
 
 
 def _summary(result: BiasResult, alpha: float) -> list[str]:
-    from whyrank.report.favours import is_sure, spread_in_deltas, spread_of, sure_pairs
+    from whyrank.report.favours import is_sure, sure_pairs
 
     return [
         result.study,
         result.ranker,
         f"{result.n_templates:,}",
         f"{result.n_clusters:,}",
-        figure(spread_of(result), ".4g") + ("*" if is_sure(result, alpha) else " "),
-        figure(spread_in_deltas(result), ".2f"),
+        figure(result.range, ".4g") + ("*" if is_sure(result, alpha) else " "),
+        figure(result.range_deltas, ".2f"),
         figure(result.kendall_w),
         p_value(result.p_value),
         p_value(result.p_adjusted),
         f"{len(result.significant(alpha))} of {len(result.values)}",
         f"{sure_pairs(result, alpha)} of {len(result.pairs)}",
+        result.favoured or "–",
+        result.disfavoured or "–",
     ]
 
 

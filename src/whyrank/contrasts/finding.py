@@ -22,6 +22,10 @@ class Finding:
     a coin. `with_relevant` counts the contrasts with a relevant document; of these, `decided` those in which grades
     decide between the texts, and `agreement` is the share of them in which they side with the axiom. `scale` is what
     the ranker declares its scores to be.
+
+    For a bias study, `range` is the highest mean score of a value less the lowest, `range_deltas` the same in deltas;
+    `favoured` and `disfavoured` name the values that have them, and `p_omnibus`, which is also its `p_value`, tests
+    whether any value differs. `positive` counts the pairs of values that differ by more than delta.
     """
 
     study: str
@@ -61,6 +65,11 @@ class Finding:
     decided: int | None = None
     agreement: float | None = None
     scale: str = ""
+    range: float | None = None
+    range_deltas: float | None = None
+    favoured: str = ""
+    disfavoured: str = ""
+    p_omnibus: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON and tables."""

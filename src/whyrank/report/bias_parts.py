@@ -16,8 +16,7 @@ def equip(environment: Environment) -> None:
         "breakable": words.breakable, "sentence": words.sentence, "anchor": slug,
     }  # fmt: skip
     environment.globals |= {
-        "bias_panel": bias_panel, "bounds": words.bounds, "spread_of": favours.spread_of,
-        "spread_in_deltas": favours.spread_in_deltas, "is_flat": favours.is_flat, "is_sure": favours.is_sure,
+        "bias_panel": bias_panel, "bounds": words.bounds, "is_flat": favours.is_flat, "is_sure": favours.is_sure,
         "ranked": favours.ranked, "sure_pairs": favours.sure_pairs, "dropped_of": favours.dropped_of,
         "largest_differences": favours.largest_differences,
     }  # fmt: skip

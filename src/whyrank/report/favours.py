@@ -18,18 +18,6 @@ def by_study(results: Sequence[BiasResult]) -> dict[str, list[BiasResult]]:
     return found
 
 
-def spread_of(result: BiasResult) -> float | None:
-    """How far the highest mean score of a value lies above the lowest; None without values."""
-    effects = [row.effect for row in result.values]
-    return max(effects) - min(effects) if effects else None
-
-
-def spread_in_deltas(result: BiasResult) -> float | None:
-    """The same in units of the ranker's delta; None where there is none."""
-    spread = spread_of(result)
-    return None if spread is None or not result.delta else spread / result.delta
-
-
 def is_flat(result: BiasResult) -> bool:
     """Whether all values score the same, as for a ranker that does not see them; equal means alone are not enough."""
     return not any(figure for row in result.values for figure in (row.effect, row.low, row.high))

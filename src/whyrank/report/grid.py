@@ -57,9 +57,12 @@ class Row:
     def strongest(self) -> set[str]:
         """Rankers whose shown score is the furthest from zero, where there are others to compare with.
 
-        For an axiom, those that satisfy it most often.
+        For an axiom, those that satisfy it most often; for a bias study, those with the largest range in deltas.
         """
-        values = {ranker: f.satisfied if f.conclusion else f.score for ranker, f in self.cells.items()}
+        values = {
+            ranker: f.satisfied if f.conclusion else f.score if f.range is None else f.range_deltas
+            for ranker, f in self.cells.items()
+        }
         shown = {ranker: abs(round(v, 3 if self.conclusion else 2)) for ranker, v in values.items() if v is not None}
         top = max(shown.values(), default=0.0)
         return {ranker for ranker, value in shown.items() if value == top > 0} if len(shown) > 1 else set()
@@ -128,6 +131,12 @@ def lean(finding: Finding) -> float:
     above = finding.satisfied - finding.chance
     room = 1 - finding.chance if above > 0 else finding.chance
     return max(-1.0, min(1.0, above / room)) if room > 0 else 0.0
+
+
+def shade(finding: Finding) -> float:
+    """How dark the cell of a significant bias is, from 0 to 1: one half where the range is one delta, or unknown."""
+    deltas = 1.0 if finding.range_deltas is None else finding.range_deltas
+    return deltas / (1 + deltas)
 
 
 def significant(finding: Finding, alpha: float) -> bool:

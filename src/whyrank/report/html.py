@@ -31,6 +31,7 @@ from whyrank.report.grid import (
     rankers_of,
     rows_of,
     scales_of,
+    shade,
     shared_names,
     significant,
     standing,
@@ -132,13 +133,13 @@ def _environment() -> Environment:
     environment.filters |= {
         "interval": words.interval, "shorten": shorten, "day": _day, "setting": _setting,
         "dropped": words.dropped_words, "share": words.share,
-        "share_interval": words.share_interval, "concludes": words.conclusion_words,
+        "share_interval": words.share_interval, "bias_range": words.bias_range, "concludes": words.conclusion_words,
         "agrees": words.agreement_words, "per": words.per, "shares_of": overlaps.shares_of,
         "mean_of": overlaps.mean_of, "interval_of": overlaps.interval_of,
     }  # fmt: skip
     environment.globals |= {
         "stacked_bar": svg.stacked_bar, "interval_bar": svg.interval_bar, "share_bar": svg.share_bar,
-        "standing": standing, "lean": lean, "overlap_panel": overlap_panel, "top_of": top_of,
+        "standing": standing, "lean": lean, "shade": shade, "overlap_panel": overlap_panel, "top_of": top_of,
         "marker": marker, "significant": significant, "panel": panel, "swatch": swatch, "marks": MARKS,
         "published": published,
     }  # fmt: skip
@@ -171,7 +172,7 @@ def _page(
         "axioms": any(section.row.conclusion for section in sections),
         "favours": any(section.bias for section in sections),
         "directed": any(not section.row.conclusion and not section.bias for section in sections) or not sections,
-        "verdicts": verdicts(findings, alpha, symmetric, bias=bias),
+        "verdicts": verdicts(findings, alpha, symmetric),
         "deltas": words.delta_words([f for f in findings if not f.conclusion]),
         "axiom_deltas": words.delta_words([f for f in findings if f.conclusion]),
         "scales": {ranker: scale for ranker, scale in scales_of(findings).items() if scale},

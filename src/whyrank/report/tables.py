@@ -11,7 +11,7 @@ from typing import Any
 
 from whyrank.contrasts.finding import Finding
 from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, significant, standing
-from whyrank.report.words import DASH, correction_words, count, delta_words, share, signed
+from whyrank.report.words import DASH, bias_range, correction_words, count, delta_words, share, signed
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~])")
 _LATEX = {
@@ -121,9 +121,11 @@ def _score_legend(where: str, alpha: float, correction: str) -> str:
 
 
 def _bias_words(findings: Sequence[Finding]) -> str:
-    biased = any(finding.study.startswith("bias/") for finding in findings)
-    said = "Bias studies: share of pairs of values that differ by more than δ; † where any value differs. "
-    return said if biased else ""
+    biased = any(finding.range is not None for finding in findings)
+    said = (
+        "Bias studies: highest mean score of a value less the lowest, in δ or, without one, in scores; † where any "
+    )
+    return f"{said}value differs. " if biased else ""
 
 
 def _axiom_legend(where: str, alpha: float, correction: str) -> str:
@@ -206,7 +208,8 @@ def _plain_cell(row: Row, ranker: str, alpha: float) -> str:
     if finding.conclusion:
         return share(finding.satisfied) + _STANDING[standing(finding, alpha)]
     control = "" if finding.control is None else f" ({signed(finding.control)})"
-    return signed(finding.score) + ("†" if significant(finding, alpha) else "") + control
+    shown = signed(finding.score) if finding.range is None else bias_range(finding)
+    return shown + ("†" if significant(finding, alpha) else "") + control
 
 
 def _latex_row(row: Row, rankers: Sequence[str], lead: _Lead, alpha: float) -> str:
@@ -221,6 +224,8 @@ def _latex_cell(finding: Finding | None, bold: bool, alpha: float) -> str:
     if finding.conclusion:
         return _latex_share(finding, bold, alpha)
     number = signed(finding.score, minus="-")
+    if finding.range is not None:
+        number = bias_range(finding).replace(" δ", r"\,\delta")
     mark = r"^{\dagger}" if significant(finding, alpha) else ""
     control = "" if finding.control is None else f" (${signed(finding.control, minus='-')}$)"
     return (rf"$\mathbf{{{number}}}{mark}$" if bold else f"${number}{mark}$") + control

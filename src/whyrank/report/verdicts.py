@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from whyrank.audit.bias_result import BiasResult
 from whyrank.contrasts.finding import Finding
-from whyrank.report.favours import is_sure, ranked, spread_in_deltas
 from whyrank.report.grid import rankers_of, significant, standing
-from whyrank.report.words import axiom_name, instances, share, signed
+from whyrank.report.words import axiom_name, bias_range, instances, share, signed
 
 _UNTESTED = "could not be tested"
 
@@ -65,39 +63,35 @@ class Verdict:
 
 
 def verdicts(
-    findings: Sequence[Finding],
-    alpha: float = 0.05,
-    symmetric: Iterable[str] = (),
-    most: int = 3,
-    bias: Sequence[BiasResult] = (),
+    findings: Sequence[Finding], alpha: float = 0.05, symmetric: Iterable[str] = (), most: int = 3
 ) -> list[Verdict]:
     """One verdict per ranker: its strongest significant findings, one per thing preferred, both signs; its axioms.
 
-    Studies named in `symmetric` have no direction and are left out, but for bias studies whose results are given.
+    Studies named in `symmetric` have no direction and are left out, but for bias studies.
     """
-    directed = [f for f in findings if f.group is None and f.study not in set(symmetric)]
-    found = [_verdict(name, [f for f in directed if f.ranker == name], alpha, most) for name in rankers_of(findings)]
-    return [_with_favours(verdict, findings, alpha, bias, most) for verdict in found] if bias else found
+    whole, found = [f for f in findings if f.group is None], []
+    for name in rankers_of(findings):
+        own = [f for f in whole if f.ranker == name]
+        directed = [f for f in own if f.study not in set(symmetric) and f.range is None]
+        verdict = _verdict(name, directed, alpha, most)
+        found.append(_with_favours(verdict, [f for f in own if f.range is not None], alpha, most))
+    return found
 
 
-def _with_favours(
-    verdict: Verdict, findings: Sequence[Finding], alpha: float, bias: Sequence[BiasResult], most: int
-) -> Verdict:
+def _with_favours(verdict: Verdict, biased: Sequence[Finding], alpha: float, most: int) -> Verdict:
     """The verdict with what the ranker favours most."""
-    own = {f.study: f for f in findings if f.ranker == verdict.ranker and f.group is None}
-    asked = [r for r in bias if r.ranker == verdict.ranker and r.study in own and r.p_adjusted is not None]
-    sure = sorted((r for r in asked if is_sure(r, alpha)), key=lambda r: -(spread_in_deltas(r) or 0.0))
+    tested = [f for f in biased if f.p_adjusted is not None]
+    sure = sorted((f for f in tested if significant(f, alpha)), key=_strength)
     otherwise = verdict.otherwise
-    if asked and otherwise in (_UNTESTED, _preferring_nothing(alpha)):
+    if tested and otherwise in (_UNTESTED, _preferring_nothing(alpha)):
         otherwise = "" if sure else _preferring_nothing(alpha)
-    return replace(verdict, favoured=[_favour(r, own[r.study]) for r in sure[:most]], otherwise=otherwise)
+    claims = [Claim(f"{f.favoured} over {f.disfavoured} in {f.study}", f, bias_range(f)) for f in sure[:most]]
+    return replace(verdict, favoured=claims, otherwise=otherwise)
 
 
-def _favour(result: BiasResult, finding: Finding) -> Claim:
-    first, *_, last = ranked(result)
-    deltas = spread_in_deltas(result)
-    far = f"{deltas:.1f} δ" if deltas is not None else signed(first.effect - last.effect)
-    return Claim(f"{first.value} over {last.value} in {result.study}", finding, far)
+def _strength(finding: Finding) -> tuple[float, float]:
+    """Sorts by the range in deltas, the largest first; then by the range in scores."""
+    return -(finding.range_deltas or 0.0), -(finding.range or 0.0)
 
 
 def _verdict(ranker: str, findings: list[Finding], alpha: float, most: int) -> Verdict:

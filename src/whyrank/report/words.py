@@ -75,6 +75,11 @@ def interval(finding: Finding) -> str:
     return f"[{signed(finding.ci_low)}, {signed(finding.ci_high)}]"
 
 
+def bias_range(finding: Finding) -> str:
+    """How far the values of a bias study lie apart: in deltas of the ranker, or in scores where it has none."""
+    return figure(finding.range) if finding.range_deltas is None else f"{finding.range_deltas:.1f} δ"
+
+
 def dropped_words(dropped: str) -> str:
     """How many questions could not be asked and why, as sentences; `dropped` is the field of a finding.
 
