@@ -90,7 +90,7 @@ COMMANDS = {
     "axioms": Command(f"axioms axiom/TFC1 axiom/LNC1 -c toy -r {MINE} --out out --store s", result),
     "bias": Command(f"bias bias/when-year --limit 3 -r {MINE} --delta none --out out --store s", file("out/values.csv")),
     "rank": Command(f"rank -c toy -r {MINE} --candidates bm25 --out out --store s", file()),
-    "evaluate": Command(f"evaluate -c toy -r {MINE} --candidates bm25 --per-query out.csv --store s", file("out.csv")),
+    "evaluate": Command("evaluate -c toy --run bm25 --out out.csv", file("out.csv")),
     "tune": Command("tune -c toy -r bm25 --grid k1=0.6,0.9 --grid b=0.2,0.4 --out out", file()),
     "train": Command("train cross.yaml --out out --device cpu", network),
     "em": Command("tables learn em -c toy --iterations 40 --checkpoint c --out t.arrow", table),
