@@ -156,7 +156,7 @@ class TestProbe:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_sweep_without_candidates_is_refused_at_once(self, whyrank, tmp_path):
-        folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n")
+        folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 0\n")
         asked = ("probe", "matched/length|tf", "--collection", str(folder), "--delta", "0.1", "--sweep")
         assert "--delta-from" in one_line(whyrank(*asked, "--out", str(tmp_path / "r")))
         assert not (tmp_path / "r").exists()
@@ -489,7 +489,7 @@ class TestWrongRequests:
         assert json.loads(said[1][1])[1]["group"] == bad
 
     def test_nothing_to_calibrate_on(self, whyrank, tmp_path):
-        folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n")
+        folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 0\n")
         said = one_line(whyrank("probe", "matched/length|tf", "--collection", str(folder)))
         assert "no query has two texts" in said
         assert "whyrank rank" in said
@@ -501,7 +501,7 @@ class TestWrongRequests:
         )
         said = one_line(whyrank("probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:f"))
         assert "no two finite scores for any query of run bm25 of sample (score is nan), so delta" in said
-        tiny = str(make_folder(tmp_path / "c"))
+        tiny = str(make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n1 0 b 0\n"))
         said = one_line(whyrank("probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:g", "-c", tiny))
         assert (
             "no two finite scores for any query of judged documents of c (OSError: weights.bin is missing), so"

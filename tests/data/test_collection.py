@@ -105,3 +105,10 @@ def test_strict_makes_unknown_ids_fatal(arguments, what):
     Collection.of(DOCS, QUERIES, **arguments)
     with pytest.raises(BadInput, match=what):
         Collection.of(DOCS, QUERIES, strict=True, **arguments)
+
+
+def test_strict_makes_empty_texts_fatal():
+    with pytest.raises(BadInput, match=r"docs: item 2: documents: the text of 'b' is empty"):
+        Collection.of({"a": "x", "b": " "}, QUERIES, strict=True)
+    with pytest.raises(BadInput, match=r"queries: item 1: queries: the text of 'q' is empty"):
+        Collection.of(DOCS, {"q": ""}, strict=True)

@@ -73,7 +73,7 @@ def test_a_collection_written_to_a_folder_comes_back(tmp_path_factory, docs, ask
     end = ".gz" if packed else ""
     write_qrels(folder / f"qrels.txt{end}", qrels)
     write_run(folder / "runs" / f"r.txt{end}", run)
-    found = open_collection(str(folder), strict=True)
+    found = open_collection(str(folder), strict=all(text.strip() for text in [*docs.values(), *asked.values()]))
     plain = Collection.of(docs, asked, qrels, runs={"r": run}, name=folder.name)
     assert (found.docs, found.queries, found.qrels, dict(found.runs), found.grades) == (
         plain.docs, plain.queries, plain.qrels, plain.runs, plain.grades
@@ -179,6 +179,23 @@ def test_unknown_ids_are_noted_or_with_strict_fatal(tmp_path):
     runs = open_collection(str(tmp_path), strict=True).runs
     with pytest.raises(BadInput, match=r"r\.txt:2: document 'y' is not in the collection"):
         runs["r"]
+
+
+@pytest.mark.parametrize("limit", ["1G", "10"])
+def test_an_empty_text_is_noted_or_with_strict_fatal(tmp_path, monkeypatch, limit):
+    monkeypatch.setenv("WHYRANK_MEMORY_LIMIT", limit)
+    (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "one"}\n\n{"id": "b", "text": " "}\n')
+    (tmp_path / "queries.tsv").write_text("1\tone\n2\t\n")
+    for _ in range(2):  # the second time, a large corpus has a store
+        assert open_collection(str(tmp_path)).notes[:2] == [
+            "corpus.jsonl: documents with an empty text: 1 (b)",
+            "queries.tsv: queries with an empty text: 1 (2)",
+        ]
+    with pytest.raises(BadInput, match=r"queries\.tsv:2: queries: the text of '2' is empty; give it a text, or open"):
+        open_collection(str(tmp_path), strict=True)
+    (tmp_path / "queries.tsv").write_text("1\tone\n")
+    with pytest.raises(BadInput, match=r"corpus\.jsonl:3: documents: the text of 'b' is empty; give it a text, or"):
+        open_collection(str(tmp_path), strict=True)
 
 
 def test_a_declaration_names_collection_and_grades(tmp_path):

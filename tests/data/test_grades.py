@@ -133,6 +133,34 @@ def test_a_bad_declaration_is_named(tmp_path, text, what):
         declare(tmp_path, text)
 
 
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (BOMB, "its aliases stand for more than 100,000 values"),
+        ("name: &a [*a]\n", "its aliases stand for more than 100,000 values"),
+        ("name: " + "x" * 2**20, "it has more than 1,048,576 bytes"),
+        ("[" * 100_000, "recursion"),
+    ],
+)
+def test_a_declaration_has_a_size_limit(tmp_path, text, what):
+    with pytest.raises(BadInput, match=rf"collection\.yaml: malformed YAML \(.*{what}") as caught:
+        declare(tmp_path, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_aliases_are_read(tmp_path):
+    assert declare(tmp_path, "name: &a mine\ngrades: {names: {0: *a, 1: *a}}\n") == (
+        "mine",
+        Grades({0: "mine", 1: "mine"}),
+    )
+
+
 def test_a_declaration_that_is_not_text(tmp_path):
     (tmp_path / "collection.yaml").write_bytes(b"name: \xff\xff\n")
     with pytest.raises(BadInput, match=r"collection\.yaml: "):

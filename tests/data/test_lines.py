@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.data.lines import find_file, read_lines, write_lines
+from whyrank.data.raw import every_line
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1).filter(
     lambda text: not text.isspace() and not text.startswith("\ufeff")
@@ -88,6 +90,28 @@ def test_damaged_gzip_bytes_are_an_error(tmp_path):
     (tmp_path / "a.gz").write_bytes(bytes(whole))
     with pytest.raises(BadInput, match=r"the gzip data is damaged|is not UTF-8"):
         content(tmp_path / "a.gz")
+
+
+def test_a_small_gzip_file_with_a_huge_line_is_refused(tmp_path):
+    path = tmp_path / "bomb.jsonl.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b'{"id": "a", "text": "x"}\n')
+        for _ in range(300):
+            file.write(b"x" * 2**20)
+    assert path.stat().st_size < 2**20
+    what = r"bomb\.jsonl\.gz:2: this line has more than 67,108,864 bytes; cut it, or get the file again"
+    tracemalloc.start()
+    for read in (read_lines, every_line):
+        with pytest.raises(BadInput, match=what):
+            list(read(path))
+    assert tracemalloc.get_traced_memory()[1] < 2**28
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["long.txt", "long.txt.gz"])
+def test_a_line_of_two_megabytes_is_fine(tmp_path, name):
+    write_lines(tmp_path / name, ["ä" * 2**20, "b"])
+    assert [len(line.text) for line in read_lines(tmp_path / name)] == [2**20, 1]
 
 
 def test_what_cannot_be_opened_is_one_clear_line(tmp_path):

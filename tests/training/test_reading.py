@@ -134,7 +134,7 @@ def test_triples_with_the_scores_of_a_teacher(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "what"),
-    [(b"", "holds no triples"), (b"a\tb\tc\na\tb\n", ":2: has 2 columns"), (b"a\tb\tc\t1\tx\n", ":1: has the scores"),
+    [(b"", "the file is empty"), (b"a\tb\tc\na\tb\n", ":2: has 2 columns"), (b"a\tb\tc\t1\tx\n", ":1: has the scores"),
      (b"a\tb\tc\t1\tnan\n", "scores"), (b"a\tb\t\xff\n", "not UTF-8")],
 )  # fmt: skip
 def test_wrong_triples_are_one_clear_line(tmp_path, content, what):

@@ -93,15 +93,17 @@ def _hypothesis(path: str, name: str, claim: object) -> Hypothesis:
 def _content(path: str) -> Any:
     import yaml
 
+    from whyrank.data.yaml_text import YAML_ERRORS, read_yaml
+
     try:
-        text = Path(path).expanduser().read_text(encoding="utf-8")
-        _check_names(path, yaml.compose(text, yaml.SafeLoader))
-        return yaml.safe_load(text)
+        content = read_yaml(Path(path).expanduser())
+        _check_names(path, yaml.compose(Path(path).expanduser().read_bytes(), yaml.SafeLoader))
     except OSError as error:
         raise BadInput(path, f"cannot be read ({error.strerror or error})", _REMEDY) from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (*YAML_ERRORS, ValueError) as error:
         problem = " ".join(str(getattr(error, "problem", None) or error).split())
         raise BadInput(path, f"malformed YAML ({problem})", _REMEDY) from None
+    return content
 
 
 def _check_names(path: str, node: Any) -> None:

@@ -84,7 +84,7 @@ def _put(old: Any, keys: list[str], value: Any, setting: str) -> Any:
 
 def _value(setting: str, text: str) -> Any:
     from whyrank.core.errors import WhyrankError
-    from whyrank.training.yaml_text import YAML_ERRORS, parse_yaml
+    from whyrank.data.yaml_text import YAML_ERRORS, parse_yaml
 
     try:
         return parse_yaml(text)

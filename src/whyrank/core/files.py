@@ -10,11 +10,14 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from gzip import GzipFile
 from pathlib import Path
+from typing import IO
 
 from whyrank.core.errors import BadInput, nearest
 
 LOCK = ".lock"  # in a folder that one process works on at a time
+MOST_BYTES = 2**26  # of a line: more than any document, and less than what a small gzip file can unpack to
 
 
 @contextmanager
@@ -174,6 +177,21 @@ def file_digest(path: str | os.PathLike[str]) -> str:
     """First 16 hex digits of the SHA-256 of a file's content."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def lines_of(path: str | os.PathLike[str], file: IO[bytes] | GzipFile) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file with their numbers from 1; a line that is too long is an error before it is read."""
+    number = 0
+    while raw := file.readline(MOST_BYTES + 1):
+        number += 1
+        check_size(path, len(raw), "this line", number)
+        yield number, raw
+
+
+def check_size(path: str | os.PathLike[str], size: int, what: str, line: int | None = None) -> None:
+    """Raise an error where a part of a file is larger than any text that is meant."""
+    if size > MOST_BYTES:
+        raise BadInput(path, f"{what} has more than {MOST_BYTES:,} bytes", "cut it, or get the file again", line)
 
 
 def cache_folder() -> Path:

@@ -31,8 +31,8 @@ def read_beir(path: Path, split: str | None = None, strict: bool = False) -> Col
     if corpus_file is None or queries_file is None or not _splits(path):
         raise BadInput(path, "not a BEIR folder", "it needs corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv")
     judged = Judged.read(_judgement_file(path, split or _DEFAULT), notes, strict)
-    queries = _of_split(read_json_queries(queries_file, notes), judged.qrels, notes)
-    corpus = read_corpus(corpus_file)
+    queries = _of_split(read_json_queries(queries_file, notes, strict), judged.qrels, notes)
+    corpus = read_corpus(corpus_file, strict=strict)
     return assemble(path, split or _DEFAULT, corpus, queries, judged, notes=notes, strict=strict)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from whyrank.data.grades import Grades, grades_for
 from whyrank.data.plain import Judgements, Texts, plain_qrels, plain_texts
@@ -52,11 +53,12 @@ class Collection:
             name: stands in tables; a known name (such as `dl19`) brings the meaning of its grades.
             titles: id -> title, where titles are needed on their own.
             grades: the meaning of the grades; else known by name or inferred.
-            strict: whether an unknown id in judgements or runs is an error.
+            strict: whether an empty text, or an unknown id in judgements or runs, is an error.
         """
         notes: list[str] = []
-        kept = docs if isinstance(docs, Mapping) and not isinstance(docs, dict) else plain_texts("docs", docs, notes)
-        asked, judged = plain_texts("queries", queries, notes), plain_qrels(qrels, notes)
+        unread = isinstance(docs, Mapping) and not isinstance(docs, dict)
+        kept = cast("Mapping[str, str]", docs) if unread else plain_texts("docs", docs, notes, strict)
+        asked, judged = plain_texts("queries", queries, notes, strict), plain_qrels(qrels, notes)
         references = References(asked, kept, strict)
         for source, mentioned in {"qrels": judged, **_labelled(runs or {})}.items():
             notes += references.check(source, mentioned)

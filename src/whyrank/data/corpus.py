@@ -27,15 +27,20 @@ class Corpus(NamedTuple):
     notes: list[str]
 
 
-def read_corpus(path: Path, limit: int | None = None) -> Corpus:
-    """Read a JSON lines corpus; above `limit` bytes (default: `memory_limit`) its documents stay on disk."""
+def read_corpus(path: Path, limit: int | None = None, strict: bool = False) -> Corpus:
+    """Read a JSON lines corpus; above `limit` bytes (default: `memory_limit`) its documents stay on disk.
+
+    With `strict` an empty text is an error, and a store that has some is not used.
+    """
     limit = memory_limit() if limit is None else limit
     store, packed = store_folder(path), path.stat().st_size
     kept = open_store(store)
+    if strict and kept is not None and any("with an empty text" in note for note in kept.notes):
+        kept = None
     if kept is not None and max(kept.corpus_bytes, packed) > limit:
         return Corpus(kept, DiskTitles(kept), kept.notes)
     # a file above the limit need not fill the memory first; a compressed one only grows when it is unpacked
-    return _stream(path, store, limit if packed <= limit else 0)
+    return _stream(path, store, limit if packed <= limit else 0, strict)
 
 
 def memory_limit() -> int:
@@ -66,8 +71,8 @@ class _Memory:
         self.titles.clear()
 
 
-def _stream(path: Path, store: Path, limit: int) -> Corpus:
-    tallies, memory = TextTallies("documents"), _Memory()
+def _stream(path: Path, store: Path, limit: int, strict: bool) -> Corpus:
+    tallies, memory = TextTallies("documents", strict), _Memory()
     stream = track(read_documents(path, tallies), f"reading {path.name}")
     for document in stream:
         if document.id in memory.docs:

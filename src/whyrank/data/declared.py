@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.data.grades import Grades
+from whyrank.data.yaml_text import YAML_ERRORS, problem_of, read_yaml
 
 _REMEDY = "known keys: name, grades (names, relevant, nonrelevant), corpus"
 
@@ -65,11 +65,10 @@ def _validated(path: Path) -> Declaration:
 
 def _content(path: Path) -> Any:
     try:
-        content = yaml.safe_load(path.read_bytes())
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        what = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
-        raise BadInput(path, f"malformed YAML ({what})", _REMEDY, mark.line + 1 if mark else None) from None
+        content = read_yaml(path)
+    except YAML_ERRORS as error:
+        what, line = problem_of(error)
+        raise BadInput(path, f"malformed YAML ({what})", _REMEDY, line) from None
     except (OSError, ValueError) as error:
         raise BadInput(path, f"cannot be read ({error})", _REMEDY) from None
     if content is None:

@@ -29,7 +29,7 @@ def read_documents(path: Path, tallies: TextTallies) -> Iterator[Document]:
     for line in read_lines(path):
         fields = _fields(path, line)
         doc_id, title = _id(path, line, fields), _string(path, line, fields, "title", "")
-        text = tallies.mend(doc_id, full_text(title, _string(path, line, fields, "text")))
+        text = tallies.mend(doc_id, full_text(title, _string(path, line, fields, "text")), path, line.number)
         yield Document(doc_id, text, without_surrogates(title) if title.strip() else "", line.number, line.size)
 
 

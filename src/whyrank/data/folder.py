@@ -40,8 +40,8 @@ def read_folder(path: Path, split: str | None = None, strict: bool = False) -> C
     notes: list[str] = []
     split = _split(path, split, notes)
     dot = f".{split}" if split else ""
-    asked = read_queries(_found(path, f"queries{dot}.tsv"), notes)
-    corpus = read_corpus(corpus_file(path, split))
+    asked = read_queries(_found(path, f"queries{dot}.tsv"), notes, strict)
+    corpus = read_corpus(corpus_file(path, split), strict=strict)
     judged = Judged.read(find_file(path, f"qrels{dot}.txt", f"qrels{dot}.tsv"), notes, strict)
     if judged.file is None:
         notes.append(f"no qrels{dot}.txt in {path.name}: nothing is judged")

@@ -89,7 +89,7 @@ def _note_misfit(grades: Grades, present: set[int], notes: list[str], remedy: st
     strange = sorted(present - set(grades.names))
     if strange and grades.names:
         notes.append(f"grades without a declared name: {', '.join(map(str, strange))}")
-    if present and max(present) < grades.relevant:
+    if present and max(present) < grades.relevant and not remedy:
         notes.append(f"no judgement reaches grade {grades.relevant}, the lowest relevant: nothing counts as relevant")
     if present and min(present) >= grades.relevant:
         notes.append(

@@ -109,9 +109,9 @@ def read_irds(name: str, strict: bool = False) -> Collection:
         what = "documents" if dataset.has_queries() else "queries"
         raise WhyrankError(f"irds:{name} has no {what}; name a part of it that has, such as a test split")
     with _obtaining(name):
-        queries = plain_texts("queries", ((q.query_id, _text(q)) for q in dataset.queries_iter()), notes)
+        queries = plain_texts("queries", ((q.query_id, _text(q)) for q in dataset.queries_iter()), notes, strict)
         qrels = _qrels(name, dataset, notes)
-        docs, titles = _documents(name, dataset, notes)
+        docs, titles = _documents(name, dataset, notes, strict)
         scale = grades_for(f"irds:{name}", qrels, notes, names=_grade_names(dataset))
     references = References(queries, docs if strict or isinstance(docs, dict) else None, strict)
     notes += references.check("qrels", qrels)
@@ -157,14 +157,14 @@ def _grade_names(dataset: Any) -> dict[int, str]:
     return {grade: textwrap.shorten(text, 40, placeholder=" …") for grade, text in short.items() if text}
 
 
-def _documents(name: str, dataset: Any, notes: list[str]) -> tuple[Mapping[str, str], dict[str, str]]:
+def _documents(name: str, dataset: Any, notes: list[str], strict: bool) -> tuple[Mapping[str, str], dict[str, str]]:
     """All documents in memory with their titles; where they are too many, their store and no titles."""
     if (_count(dataset) or 0) > _MANY:
         return StoredDocs(name), {}
     titles: dict[str, str] = {}
     rows = track(dataset.docs_iter(), f"reading irds:{name}", _count(dataset))
     try:
-        return plain_texts("docs", _within(memory_limit(), rows, titles), notes), titles
+        return plain_texts("docs", _within(memory_limit(), rows, titles), notes, strict), titles
     except _TooLargeError:
         return StoredDocs(name), {}
 

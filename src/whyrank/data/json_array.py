@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from whyrank.core.errors import BadInput
+from whyrank.core.files import check_size
 from whyrank.data.raw import pieces
 
 _DECODER = json.JSONDecoder()
@@ -112,6 +113,7 @@ class _Text:
         if piece is None:
             return False
         self._buffer, self._at = self._buffer[self._at :] + piece, 0
+        check_size(self.path, len(self._buffer), "this item", self.line)
         return True
 
     def _go_to(self, position: int) -> None:

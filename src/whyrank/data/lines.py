@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import replacing
+from whyrank.core.files import lines_of, replacing
 
 _GZIP = b"\x1f\x8b"
 
@@ -62,7 +62,7 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
         with opened(path) as file:
-            for number, raw in enumerate(file, 1):
+            for number, raw in lines_of(path, file):
                 yield number, raw
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again", number + 1) from None

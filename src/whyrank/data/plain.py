@@ -14,15 +14,15 @@ Texts = Mapping[str, str] | Iterable[tuple[str, str]]
 Judgements = Mapping[str, Mapping[str, int]] | Iterable[tuple[str, str, int]]
 
 
-def plain_texts(kind: str, given: Texts, notes: list[str]) -> dict[str, str]:
+def plain_texts(kind: str, given: Texts, notes: list[str], strict: bool = False) -> dict[str, str]:
     """Id -> text from a mapping or from pairs; `kind` names the argument in messages."""
-    tallies = TextTallies({"docs": "documents"}.get(kind, kind))
+    tallies = TextTallies({"docs": "documents"}.get(kind, kind), strict)
     texts: dict[str, str] = {}
     for number, item in enumerate(given.items() if isinstance(given, Mapping) else given, 1):
         text_id, text = _pair(kind, number, item)
         if text_id in texts:
             raise BadInput(kind, f"item {number}: id {text_id!r} occurs twice", "give every text an id of its own")
-        texts[text_id] = tallies.mend(text_id, text)
+        texts[text_id] = tallies.mend(text_id, text, f"{kind}: item {number}")
     notes += tallies.notes(kind)
     return texts
 

@@ -11,18 +11,18 @@ from whyrank.data.lines import read_lines
 from whyrank.data.tallies import TextTallies
 
 
-def read_queries(path: Path, notes: list[str]) -> dict[str, str]:
+def read_queries(path: Path, notes: list[str], strict: bool = False) -> dict[str, str]:
     """Read queries from tab-separated lines without a header; columns after the second are ignored."""
-    tallies = TextTallies("queries")
-    rows = ((query_id, tallies.mend(query_id, text), line) for query_id, text, line in _columns(path))
+    tallies = TextTallies("queries", strict)
+    rows = ((query_id, tallies.mend(query_id, text, path, line), line) for query_id, text, line in _columns(path))
     queries = _unique(path, rows)
     notes += tallies.notes(path.name)
     return queries
 
 
-def read_json_queries(path: Path, notes: list[str]) -> dict[str, str]:
+def read_json_queries(path: Path, notes: list[str], strict: bool = False) -> dict[str, str]:
     """Read queries from JSON lines with `_id` and `text`."""
-    tallies = TextTallies("queries")
+    tallies = TextTallies("queries", strict)
     queries = _unique(path, ((query.id, query.text, query.line) for query in read_documents(path, tallies)))
     notes += tallies.notes(path.name)
     return queries

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from whyrank.core.errors import BadInput
+from whyrank.core.files import check_size, lines_of
 from whyrank.data.lines import decode, opened
 
 _PIECE = 1 << 20
@@ -31,7 +32,7 @@ def every_line(path: Path) -> Iterator[RawLine]:
     """Yield all lines; a file without any text is an error, as are bytes that are not UTF-8."""
     found = False
     with _reading(path) as file:
-        for number, raw in enumerate(file, 1):
+        for number, raw in lines_of(path, file):
             text = decode(path, number, raw)
             found = found or not (text == "" or text.isspace())
             yield RawLine(number, text, raw[len(raw.rstrip(b"\r\n")) :].decode())
@@ -41,7 +42,12 @@ def every_line(path: Path) -> Iterator[RawLine]:
 
 def whole_text(path: Path) -> str:
     """The text of a file that has some."""
-    return "".join(line.text + line.end for line in every_line(path))
+    found, size = list[str](), 0
+    for line in every_line(path):
+        found += [line.text, line.end]
+        size += len(line.text)
+        check_size(path, size, "the file")
+    return "".join(found)
 
 
 def pieces(path: Path, size: int = _PIECE) -> Iterator[str]:

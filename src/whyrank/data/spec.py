@@ -35,7 +35,8 @@ def open_collection(spec: str, strict: bool = False) -> Collection:
     """Open a collection: `sample`, `irds:ID`, `folder:PATH`, `beir:PATH`, or a path (`PATH`, `PATH:SPLIT`).
 
     A registered name wins over a folder of the same name; write `./sample` for the folder. With `strict`,
-    judgements or runs that mention unknown documents or queries are an error (runs: when they are read).
+    empty texts are an error, and so are judgements or runs that mention unknown documents or queries (runs: when
+    they are read).
     """
     name = re.split(r"[:(]", spec.strip(), maxsplit=1)[0]
     try:

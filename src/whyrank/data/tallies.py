@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+from whyrank.core.errors import BadInput
 
 _SHOWN = 5
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -33,14 +36,18 @@ class Tally:
 class TextTallies:
     """What can be odd about texts: empty ones are kept, lone surrogates are replaced."""
 
-    def __init__(self, things: str) -> None:
-        """Start at none; `things` are `documents` or `queries`."""
+    def __init__(self, things: str, strict: bool = False) -> None:
+        """Start at none; `things` are `documents` or `queries`. With `strict` an empty text is an error."""
+        self.things, self.strict = things, strict
         self.empty = Tally(f"{things} with an empty text")
         self.mended = Tally(f"{things} with lone surrogates (each replaced by U+FFFD)")
 
-    def mend(self, text_id: str, text: str) -> str:
+    def mend(self, text_id: str, text: str, source: str | Path, line: int | None = None) -> str:
         """Count what is odd about a text and give it in a form that can be encoded."""
         if not text or text.isspace():
+            if self.strict:
+                what = f"{self.things}: the text of {text_id!r} is empty"
+                raise BadInput(source, what, "give it a text, or open the collection without strict", line)
             self.empty.add(text_id)
         mended = without_surrogates(text)
         if mended is not text:

@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.files import MOST_BYTES, check_size
 from whyrank.data.lines import opened
 from whyrank.data.term_table import TermTable
 from whyrank.data.term_table_columns import COLUMNS, Stored, table_of
@@ -125,15 +126,16 @@ def _header(path: Path, file: IO[bytes] | gzip.GzipFile) -> _Header:
     """Read the lines before the entries."""
     start = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
     file.seek(start)
-    first = file.readline()
+    first = file.readline(MOST_BYTES + 1)
+    check_size(path, len(first), "this line", 1)
     if first.rstrip(b"\r\n").decode("utf-8", "replace") == _FIRST:
         return _own_header(path, file)
     while first.startswith(b"#") and first.count(b"\t") != 2:
         start = file.tell()
-        first = file.readline()
+        first = file.readline(MOST_BYTES + 1)
     if first.rstrip(b"\r\n").lower().split(b"\t") == [name.encode() for name in COLUMNS]:
         start = file.tell()
-        first = file.readline()
+        first = file.readline(MOST_BYTES + 1)
     return _Header(start, empty=not first)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from whyrank.core.errors import BadInput
+from whyrank.core.files import lines_of
 from whyrank.text.vector_numbers import GET_AGAIN, Entries, Entry
 
 _SAMPLE = 100  # lines that say how many numbers there are
@@ -22,7 +23,7 @@ class _Line(NamedTuple):
 
 def text_entries(path: Path, file: IO[bytes]) -> Entries:
     """The words of a file; a first line with the two counts is passed over."""
-    lines = (line for n, raw in enumerate(file, 1) if (line := _Line(n, raw.strip(_BLANKS))).text)
+    lines = (line for n, raw in lines_of(path, file) if (line := _Line(n, raw.strip(_BLANKS))).text)
     first = list(islice(lines, _SAMPLE))
     if not first:
         raise BadInput(path, "the file is empty", "give a file of word vectors")

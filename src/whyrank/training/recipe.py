@@ -167,10 +167,10 @@ def _path(name: str) -> Path:
 
 
 def _content(path: Path) -> Any:
-    from whyrank.training.yaml_text import YAML_ERRORS, parse_yaml, problem_of
+    from whyrank.data.yaml_text import YAML_ERRORS, problem_of, read_yaml
 
     try:
-        return parse_yaml(path.read_text(encoding="utf-8"))
+        return read_yaml(path)
     except YAML_ERRORS as error:
         what, line = problem_of(error)
         raise BadInput(path, f"is not YAML ({what})", "mend it", line=line) from None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from whyrank.core.errors import BadInput
+from whyrank.data.raw import every_line
 from whyrank.training.examples import Examples, Fixed, Texts, TrainingSet
 
 _REMEDY = "write query, positive and negative text with tabs between them, and perhaps two scores"
@@ -40,16 +40,7 @@ def triples(path: str, limit: int | None = None) -> TrainingSet:
 
 
 def _lines(path: Path) -> Iterator[Triple]:
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    number = 0
-    try:
-        with opened(path, "rt", encoding="utf-8", newline="\n") as file:
-            for number, line in enumerate(file, 1):
-                yield _triple(line.rstrip("\r\n").split("\t"), path, number)
-    except (OSError, EOFError) as error:
-        raise BadInput(path, f"cannot be read ({error})", "give a TSV file of triples") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(path, f"is not UTF-8 ({error.reason})", "convert it", line=number + 1) from None
+    return (_triple(line.text.split("\t"), path, line.number) for line in every_line(path))
 
 
 def _triple(parts: list[str], path: Path, number: int) -> Triple:
