@@ -202,8 +202,16 @@ def test_a_damaged_row_is_reported(tmp_path):
     connection.execute("UPDATE scores SET scores = x'00'")
     connection.commit()
     connection.close()
-    with ScoreStore(path) as store, pytest.raises(WhyrankError, match="damaged; delete it or pass another path"):
+    with (
+        ScoreStore(path) as store,
+        pytest.raises(
+            WhyrankError, match="damaged; score the ranker anew with --fresh, or delete it or pass another path"
+        ),
+    ):
         store.get("r", "q1", ["d1"])
+    with ScoreStore(path) as store:
+        store.forget("r")
+        assert store.get("r", "q1", ["d1"]) == {}
 
 
 def test_a_folder_in_place_of_the_file_is_reported(tmp_path):

@@ -121,9 +121,7 @@ def test_the_sample_is_asked_under_the_time_limit(store):
     assert "1 stored, TimeoutError: no answer within 0.5 s now" in lines[0]
 
 
-def test_a_ranker_of_ours_is_not_loaded_where_nothing_is_missing_and_a_service_is_never_asked_again(
-    store, monkeypatch
-):
+def test_neither_a_ranker_of_ours_nor_a_service_is_asked_again(store, monkeypatch):
     ranker = open_ranker("bm25")
     Engine(store).score(ranker, *ROWS)
     asked = []

@@ -63,9 +63,9 @@ class Layout:
             remedy = f"see that it can be written and that no other program holds it, or {self.elsewhere}"
             raise BadInput(path, f"the {self.what} cannot be used ({error})", remedy) from error
 
-    def damaged(self, path: Path) -> BadInput:
-        """The error for a row that does not make sense."""
-        return BadInput(path, f"the {self.what} is damaged", self.remedy)
+    def damaged(self, path: Path, rather: str = "") -> BadInput:
+        """The error for a row that is not as it was written; `rather` is what a user may try first."""
+        return BadInput(path, f"the {self.what} is damaged", rather + self.remedy)
 
     def _prepare(self, connection: sqlite3.Connection, path: Path) -> None:
         connection.create_function("checksum", -1, checksum, deterministic=True)

@@ -87,12 +87,11 @@ class Engine:
     def _check(self, job: Job, missing: Ints) -> None:
         """Warn of a ranker that no longer gives what is stored.
 
-        A service is not paid twice, and a ranker of ours, whose identity covers all that it depends on, is not loaded
-        for this alone.
+        Other people's code is asked: the identity of ours covers all that it depends on, and a service costs money.
         """
         known = len(job.values) - len(missing)
-        idle = whose(job.ranker) == "a service's" or (whose(job.ranker) == "ours" and not len(missing))
-        count = 0 if idle or job.store is None else min(self.checked - self._asked[job.identity], known)
+        theirs = job.store is not None and whose(job.ranker) == "theirs"
+        count = min(self.checked - self._asked[job.identity], known) if theirs else 0
         self._asked[job.identity] += count
         try:
             found = job.check(count, self.executor) if count else ""

@@ -145,7 +145,7 @@ class ScoreStore:
         """The rows of a ranker without their checksums; an error for one that is not as it was written."""
         for *values, kept in rows:
             if kept != checksum(_storable(identity), *values):
-                raise SCORES.damaged(self.path)
+                raise SCORES.damaged(self.path, "score the ranker anew with --fresh, or ")
             yield tuple(values)
 
     def _merged(self, ranker: int, identity: str, new: dict[bytes, Blobs]) -> list[tuple[object, ...]]:
