@@ -98,6 +98,19 @@ def test_where_all_contrasts_agree_the_interval_is_a_bound(effect, bounds, expec
     assert mean_interval(np.full(500, effect), np.arange(500) % 10, bounds=bounds) == pytest.approx(expected)
 
 
+def test_a_few_exceptions_say_little_about_all_queries():
+    """The interval shrinks by steps from the bound that no exception gives, and not at once."""
+    widths = []
+    for exceptions in range(5):
+        effects = np.zeros(480)
+        effects[: 12 * exceptions : 12] = 1
+        low, high = mean_interval(effects, np.repeat(np.arange(40), 12), bounds=(-1, 1))
+        widths.append(high - low)
+    assert widths[0] == pytest.approx(2 * (1 - 0.025 ** (1 / 40)))
+    assert widths == sorted(widths, reverse=True)
+    assert all(after > before / 2.5 for before, after in itertools.pairwise(widths))
+
+
 @pytest.mark.parametrize(
     ("values", "codes"), [([], []), ([3.0, 1.0], [5, 5]), ([1.0, math.nan], [0, 1]), ([1.0, math.inf], [0, 1])]
 )

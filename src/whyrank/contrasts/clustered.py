@@ -109,7 +109,8 @@ def mean_interval(
     For values within `bounds` the interval is Wilson's with an effective sample size: all means that differ from m
     by at most t standard errors, where the variance shrinks towards the bounds. So that a few queries that agree do
     not look like all queries, the variance then includes one more query at the farther bound, times the correlation
-    of contrasts within queries. Where all values are equal nothing is known of the variance: then the share of other
+    of contrasts within queries; of that little is known where few queries have other values than most, so that it is
+    1/(1 + k)^2 at least with k such queries. Where all values are equal nothing is known of the variance: then the share of other
     values is bounded as in Q trials without a success, by 1 - 0.025^(1/Q). Undefined (NaN) below two clusters or for
     values that are not finite. Wilson, JASA 22 (1927); Korn and Graubard, Survey Methodology 24 (1998); Hansen,
     Jackknife standard errors for clustered regression (2022).
@@ -204,6 +205,8 @@ def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) 
     size = float(np.sort(sizes.astype(np.float64) ** 2).sum()) / n  # of the query of a contrast, on average
     excess = (queries - 1) / queries * clustered - independent
     correlation = min(1.0, excess / independent / (size - 1)) if excess > 0 and independent and size > 1 else 0.0
+    if size > 1:
+        correlation = max(correlation, (1 + int(np.count_nonzero(sums != round(mean) * sizes))) ** -2.0)
     kurtosis = queries * float((squares**2).sum()) / total**2 if total else 1.0
     freedom = min(n / size - 1, 2 * queries / (kurtosis - 1) if kurtosis > 1 else math.inf)
     return _Estimate(mean, max(variance, independent), max(min(2, queries - 1), freedom), queries, correlation)
