@@ -110,10 +110,10 @@ def mean_interval(
     by at most t standard errors, where the variance shrinks towards the bounds. So that a few queries that agree do
     not look like all queries, the variance then includes one more query at the farther bound, times the correlation
     of contrasts within queries; of that little is known where few queries have other values than most, so that it is
-    1/(1 + k)^2 at least with k such queries. Where all values are equal nothing is known of the variance: then the share of other
-    values is bounded as in Q trials without a success, by 1 - 0.025^(1/Q). Undefined (NaN) below two clusters or for
-    values that are not finite. Wilson, JASA 22 (1927); Korn and Graubard, Survey Methodology 24 (1998); Hansen,
-    Jackknife standard errors for clustered regression (2022).
+    1/(1 + k)^2 at least with k such queries. Where all values are equal nothing is known of the variance: then the
+    share of other values is bounded as in Q trials without a success, by 1 - 0.025^(1/Q). Undefined (NaN) below two
+    clusters or for values that are not finite. Wilson, JASA 22 (1927); Korn and Graubard, Survey Methodology 24
+    (1998); Hansen, Jackknife standard errors for clustered regression (2022).
     """
     array = np.asarray(values, dtype=np.float64)
     codes = np.arange(len(array)) if clusters is None else np.asarray(clusters)
