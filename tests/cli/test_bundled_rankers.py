@@ -17,6 +17,7 @@ from whyrank.axioms import axioms
 from whyrank.cli import setup
 from whyrank.rankers import open_ranker
 from whyrank.scoring import ScoreStore
+from whyrank.scoring.job import identity_of
 
 TEXTS = {
     "d1": "Boil an egg for seven minutes. Then cool it in cold water.",
@@ -81,7 +82,7 @@ def test_the_neural_ranker_is_asked_all_that_the_others_are(whyrank, kitchen, tm
     assert all(ranker in (tmp_path / "r" / "report.html").read_text() for ranker in studies)
     model = open_ranker("cross:bundled")
     with ScoreStore(store) as opened:
-        kept = opened.get(repr(model), query, TEXTS.values())
+        kept = opened.get(identity_of(model), query, TEXTS.values())
     expected = model.score([query] * len(TEXTS), list(TEXTS.values()))
     assert [kept[text] for text in TEXTS.values()] == pytest.approx(list(expected), abs=1e-5)
 

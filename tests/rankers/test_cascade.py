@@ -15,6 +15,7 @@ from whyrank.data import Collection, ranking, write_run
 from whyrank.rankers import Setting, open_ranker, rankers
 from whyrank.rankers.cascade import stacked
 from whyrank.scoring import Engine, ScoreStore
+from whyrank.scoring.job import identity_of
 from whyrank.scoring.ranking import rerank, retrieve
 from whyrank.testing.examples import sample
 
@@ -92,8 +93,8 @@ def test_each_stage_is_asked_only_for_what_it_needs_and_its_scores_are_kept(part
     with ScoreStore(tmp_path / "s.sqlite") as store:
         rerank(Engine(store), ranker, toy(), {"1": dict.fromkeys(DOCS, 1.0)})
         first, second = ranker.stages
-        assert set(store.get(repr(first), "query", DOCS.values())) == set(DOCS.values())
-        assert len(store.get(repr(second), "query", DOCS.values())) == 2
+        assert set(store.get(identity_of(first), "query", DOCS.values())) == set(DOCS.values())
+        assert len(store.get(identity_of(second), "query", DOCS.values())) == 2
 
 
 def test_a_whole_collection_and_its_run_as_a_ranker(tmp_path):

@@ -245,7 +245,8 @@ def _friedman(effects: Floats) -> tuple[float, float, float]:
     from scipy.stats import rankdata
 
     clusters, values = effects.shape
-    ranks = rankdata(effects, axis=1) - (values + 1) / 2
+    unit = ROUNDING * np.abs(effects).max(initial=0.0) or 1.0
+    ranks = rankdata(np.round(effects / unit), axis=1) - (values + 1) / 2  # sums that differ by rounding are ties
     spread = float((ranks**2).sum())
     if spread == 0:
         return 0.0, 1.0, 0.0

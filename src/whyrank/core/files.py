@@ -110,7 +110,7 @@ def _locked(lock: Path) -> int:
             lock.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise _unwritable(lock, error) from None
+            raise _unwritable(lock.parent, error) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(handle), os.stat(lock)):
