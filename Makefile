@@ -19,7 +19,7 @@ test-slow: $(VENV)/.dev ## The long tests: generated collections, real models
 	$(BIN)/python -m pytest -m slow
 
 faults: $(VENV)/.dev ## Kill long commands, damage files, fill disks, write twice at once: WHYRANK_FAULTS trials of each
-	WHYRANK_FAULTS=$${WHYRANK_FAULTS:-20} $(BIN)/python -m pytest tests/faults -rP
+	WHYRANK_FAULTS=$${WHYRANK_FAULTS:-20} $(BIN)/python -m pytest tests/faults tests/scoring/test_damaged_stores.py tests/scoring/test_resuming.py -rP
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -16,8 +16,9 @@ import pytest
 import torch
 from training_models import toy_network, toy_run, train_quietly
 
+from full_disks import small_files
 from whyrank.core.errors import BadInput
-from whyrank.networks.network import load
+from whyrank.networks.network import digest, load
 from whyrank.training import checkpoints, running
 from whyrank.training.running import train
 from whyrank.training.schedule import optimiser as made_optimiser
@@ -251,3 +252,16 @@ def test_the_count_of_steps_goes_where_the_optimiser_looks_for_it(options: dict[
     checkpoints._restore(optimiser, {"0.step": torch.tensor(3.0), "0.exp_avg": torch.ones(2)})  # type: ignore[arg-type]
     state = optimiser.state[parameter]
     assert (state["step"].device.type, state["exp_avg"].device.type) == (place, "meta")
+
+
+@pytest.mark.parametrize(("size", "schedule", "what"), [
+    (300, EVERY, "a temporary file cannot be written"), (9000, EVERY, rf"{CHECKPOINT}: cannot be written"),
+    (9000, {}, r"model\.safetensors: cannot be written"),
+])  # fmt: skip
+def test_a_full_disk_is_one_line_and_training_goes_on_later(tmp_path, size, schedule, what):
+    with small_files(size), pytest.raises(BadInput, match=rf"{what} \(File too large\); free the disk"):
+        train_quietly(toy_run(schedule=schedule), tmp_path / "out")
+    assert not list(tmp_path.rglob(".*.tmp"))
+    train_quietly(toy_run(schedule=schedule), tmp_path / "out")
+    train_quietly(toy_run(schedule=schedule), tmp_path / "whole")
+    assert digest(tmp_path / "out") == digest(tmp_path / "whole")

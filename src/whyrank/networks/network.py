@@ -108,13 +108,13 @@ def start(architecture: str, source: str | Path, layers: Sequence[int] | None = 
 
 def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> None:
     """Write a network as a folder, its weights in 32, 16 or 8 bits; `facts` go into config.json."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save as packed
 
     place = Path(folder)
     state = {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()}
     (place / LISTING).unlink(missing_ok=True)  # what is there of an older network no longer fits it
     with replacing(place / WEIGHTS) as beside:
-        save_file(_narrowed(state, bits), beside)
+        beside.write_bytes(packed(_narrowed(state, bits)))
     with replacing(place / TOKENS) as beside:
         beside.write_bytes(network.pieces.content)
     config = {"kind": KIND, "architecture": network.architecture, "settings": network.settings}

@@ -54,11 +54,11 @@ def load_checkpoint(path: Path, module: nn.Module, optimiser: torch.optim.Optimi
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, str] | None = None) -> None:
     """Write tensors as a file that is never half-written."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     plain = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as beside:
-        save_file(plain, beside, metadata={**(facts or {}), KEY: EMPTY})
+        beside.write_bytes(save(plain, {**(facts or {}), KEY: EMPTY}))
         seal(beside)
 
 

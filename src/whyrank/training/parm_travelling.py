@@ -63,14 +63,14 @@ def narrow(folder: Path, bits: int) -> None:
 
 def widen(folder: Path) -> None:
     """Write the weights that `narrow` kept as single precision, beside them."""
-    from safetensors.torch import load, save_file
+    from safetensors.torch import load, save
 
     for small in sorted(folder.rglob(f"*.safetensors{SMALL}")):
         whole = small.with_name(small.name.removesuffix(SMALL))
         check_seal(whole, f"remove it; it is made again from {small.name}")
         if not whole.exists():
             with replacing(whole) as beside:
-                save_file(restored(load(_read(small))), beside, metadata={"format": "pt", KEY: EMPTY})
+                beside.write_bytes(save(restored(load(_read(small))), {"format": "pt", KEY: EMPTY}))
                 seal(beside)
 
 

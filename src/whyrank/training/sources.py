@@ -18,6 +18,7 @@ import torch
 
 from whyrank.core.checks import check_whole
 from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.files import temporary_room
 from whyrank.core.seeds import seed_for
 from whyrank.networks import networks
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
@@ -204,5 +205,6 @@ def _check_shape(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
 
 def _pieces(content: bytes) -> Pieces:
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "tokenizer.json").write_bytes(content)
+        with temporary_room():
+            (Path(folder) / "tokenizer.json").write_bytes(content)
         return Pieces(folder)
