@@ -104,7 +104,8 @@ def mean_interval(
     variance of m is the jackknife's, (Q - 1)/Q sum_q (r_q / (n - n_q))^2, plus `covariance` / n^2 (what contrasts of
     different queries have in common, see `SharedDocuments`), and never below that of n independent values. Student's
     t has min(n^2 / sum n_q^2 - 1, 2 Q / (k - 1)) degrees of freedom, at least 2: the first counts queries by their
-    size, the second by their weight in the variance, with k the kurtosis of the summands above.
+    size, the second by their weight in the variance, with k the kurtosis of the summands above. With one value per
+    query all this is the usual interval of Student, with Q - 1 degrees of freedom.
 
     For values within `bounds` the interval is Wilson's with an effective sample size: all means that differ from m
     by at most t standard errors, where the variance shrinks towards the bounds. So that a few queries that agree do
@@ -203,12 +204,14 @@ def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) 
     variance = clustered + max(0.0, covariance) / n**2
     independent = max(0.0, (float(values @ values) / n - mean**2) / n)
     size = float(np.sort(sizes.astype(np.float64) ** 2).sum()) / n  # of the query of a contrast, on average
-    excess = (queries - 1) / queries * clustered - independent
-    correlation = min(1.0, excess / independent / (size - 1)) if excess > 0 and independent and size > 1 else 0.0
+    freedom, correlation = n / size - 1, 0.0
     if size > 1:
-        correlation = max(correlation, (1 + int(np.count_nonzero(sums != round(mean) * sizes))) ** -2.0)
-    kurtosis = queries * float((squares**2).sum()) / total**2 if total else 1.0
-    freedom = min(n / size - 1, 2 * queries / (kurtosis - 1) if kurtosis > 1 else math.inf)
+        excess = (queries - 1) / queries * clustered - independent
+        estimated = excess / independent / (size - 1) if excess > 0 < independent else 0.0
+        others = int(np.count_nonzero(sums != round(mean) * sizes))
+        correlation = max(min(1.0, estimated), (1 + others) ** -2.0)
+        kurtosis = queries * float((squares**2).sum()) / total**2 if total else 1.0
+        freedom = min(freedom, 2 * queries / (kurtosis - 1) if kurtosis > 1 else math.inf)
     return _Estimate(mean, max(variance, independent), max(min(2, queries - 1), freedom), queries, correlation)
 
 
