@@ -66,14 +66,14 @@ class Expansions:
     def fill(self, path):
         store = ExpansionStore(path)
         for text in TEXTS:
-            store.add("maker", text, [text.upper(), text[::-1]])
+            store.keep("maker", [(text, [text.upper(), text[::-1]])])
         return store
 
     def look(self, path):
         store = ExpansionStore(path)
         try:
             assert all(found == [text.upper(), text[::-1]] for text, found in store.find("maker", TEXTS).items())
-            store.add("maker", "one more", ["query"])
+            store.keep("maker", [("one more", ["query"])])
         finally:
             store.close()
 
