@@ -60,4 +60,4 @@ def test_files_have_ordinary_permissions(tmp_path):
     finally:
         os.umask(before)
     modes = {each.name: oct(each.stat().st_mode & 0o777) for each in kept.iterdir()}
-    assert modes == dict.fromkeys(("config.json", "model.safetensors", "tokenizer.json"), "0o640")
+    assert modes == dict.fromkeys(("checksums.json", "config.json", "model.safetensors", "tokenizer.json"), "0o640")
