@@ -187,11 +187,13 @@ def _found(share: Share, candidates: Run) -> bool:
 def _row(row: Effectiveness, group: Group) -> OverlapRow:
     values = _values(row, group)
     low, high = group.whole[0].share, group.whole[-1].share
-    return OverlapRow(row.run, row.measure, group.queries, group.number, low, high, len(values), *_estimate(values))
+    return OverlapRow(
+        row.run, row.measure, group.queries, group.number, low, high, len(values), *_estimate(values, (0, 1))
+    )
 
 
 def _against(made: OverlapRow, row: Effectiveness, base: Effectiveness, group: Group) -> OverlapRow:
-    mean, low, high = _estimate(_values(row, group) - _values(base, group))
+    mean, low, high = _estimate(_values(row, group) - _values(base, group), (-1, 1))
     return replace(made, baseline=base.run, difference=mean, difference_low=low, difference_high=high)
 
 
@@ -199,8 +201,8 @@ def _values(row: Effectiveness, group: Group) -> Floats:
     return np.array([row.per_query.get(share.query_id, 0.0) for share in group.counted])
 
 
-def _estimate(values: Floats) -> tuple[float | None, float | None, float | None]:
+def _estimate(values: Floats, bounds: tuple[float, float]) -> tuple[float | None, float | None, float | None]:
     """Mean and interval; None where they are undefined."""
-    interval = mean_interval(values)
+    interval = mean_interval(values, bounds=bounds)
     mean = float(values.mean()) if len(values) else np.nan
     return or_none(mean), or_none(interval.low), or_none(interval.high)

@@ -103,38 +103,44 @@ def mean_interval(
     With m the mean and, for query q of Q, r_q the sum and n_q the number of its residuals v - m, of n in all, the
     variance of m is the jackknife's, (Q - 1)/Q sum_q (r_q / (n - n_q))^2, plus `covariance` / n^2 (what contrasts of
     different queries have in common, see `SharedDocuments`), and never below that of n independent values. Student's
-    t has min(n^2 / sum n_q^2 - 1, 2 Q / (k - 1)) degrees of freedom, at least 2: the first counts queries by their
-    size, the second by their weight in the variance, with k the kurtosis of the summands above. With one value per
-    query all this is the usual interval of Student, with Q - 1 degrees of freedom.
+    t has n^2 / sum n_q^2 - 1 degrees of freedom, which counts queries by their size. With one value per query this is
+    the usual interval of Student, with Q - 1 degrees of freedom.
 
     For values within `bounds` the interval is Wilson's with an effective sample size: all means that differ from m
-    by at most t standard errors, where the variance shrinks towards the bounds. So that a few queries that agree do
-    not look like all queries, the variance then includes one more query at the farther bound, times the correlation
-    of contrasts within queries; of that little is known where few queries have other values than most, so that it is
-    1/(1 + k)^2 at least with k such queries. Where all values are equal nothing is known of the variance: then the
-    share of other values is bounded as in Q trials without a success, by 1 - 0.025^(1/Q). Undefined (NaN) below two
-    clusters or for values that are not finite. Wilson, JASA 22 (1927); Korn and Graubard, Survey Methodology 24
-    (1998); Hansen, Jackknife standard errors for clustered regression (2022).
+    by at most t standard errors, where the variance shrinks towards the bounds. Where no value of several per query
+    lies beyond the middle of the bounds (no effect is positive, say), the middle is a bound. A few queries that agree
+    are not all queries: the variance includes one more query at the farther bound, times the correlation of contrasts
+    within queries, which is taken to be 1/(1 + k)^2 at least where k queries have other values than most. And the
+    interval reaches no further than it would if those k queries had nothing else, with the bound of Clopper and
+    Pearson on their share; where all values are equal, that is 1 - 0.025^(1/Q). Undefined (NaN) below two clusters or
+    for values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26 (1934); Korn and
+    Graubard, Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered regression (2022).
     """
     array = np.asarray(values, dtype=np.float64)
     codes = np.arange(len(array)) if clusters is None else np.asarray(clusters)
-    mean, variance, freedom, queries, correlation = _estimate(array, codes, covariance)
+    mean, variance, freedom, queries, others, correlation = _estimate(array, codes, covariance)
     if math.isnan(variance):
         return Interval(math.nan, math.nan)
     if bounds is None:
         half = _t_quantile(freedom, level) * math.sqrt(variance)
         return Interval(mean - half, mean + half)
     low, high = bounds
+    most = _most(others, queries, level)
+    usual = round(mean)
+    widest = Interval(usual - most * (usual - low), usual + most * (high - usual))
     if array.min() == array.max():
-        other = 1 - ((1 - level) / 2) ** (1 / queries)
-        return Interval(mean - other * (mean - low), mean + other * (high - mean))
+        return widest
+    middle = (low + high) / 2
+    if correlation:
+        low, high = low if array.min() < middle else middle, high if array.max() > middle else middle
     # Wilson's formula on the scale from -1 to 1, where the variance of a mean x is proportional to 1 - x^2
     centre, width = (low + high) / 2, (high - low) / 2
     x = (mean - centre) / width
     variance += correlation * (width * (1 + abs(x)) / queries) ** 2
     ratio = _t_quantile(freedom, level) ** 2 * variance / width**2 / (1 - x**2)
     half = math.sqrt(ratio * (1 - x**2 + ratio))
-    return Interval(*(centre + width * (x + end) / (1 + ratio) for end in (-half, half)))
+    found = Interval(*(centre + width * (x + end) / (1 + ratio) for end in (-half, half)))
+    return Interval(max(found.low, widest.low), min(found.high, widest.high))
 
 
 def stratified_interval(parts: Sequence[Floats], level: float = 0.95) -> Interval:
@@ -185,6 +191,7 @@ class _Estimate(NamedTuple):
     variance: float
     freedom: float
     clusters: int
+    others: int
     correlation: float
 
 
@@ -194,25 +201,27 @@ def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) 
     counts = np.bincount(codes) if n else np.zeros(0)
     filled, queries = counts > 0, int(np.count_nonzero(counts))
     if queries < 2 or not np.isfinite(values).all():
-        return _Estimate(math.nan, math.nan, math.nan, queries, math.nan)
+        return _Estimate(math.nan, math.nan, math.nan, queries, 0, math.nan)
     sums, sizes = np.bincount(codes, weights=values)[filled], counts[filled]
     mean = math.fsum(sums) / n
     steps = (sums - mean * sizes) / (n - sizes)
-    squares = np.sort(steps**2)  # sorted, so that sums do not depend on the order of clusters
-    total = float(squares.sum())
-    clustered = (queries - 1) / queries * total
+    clustered = (queries - 1) / queries * math.fsum(steps**2)  # exact, so that the order of clusters does not matter
     variance = clustered + max(0.0, covariance) / n**2
     independent = max(0.0, (float(values @ values) / n - mean**2) / n)
-    size = float(np.sort(sizes.astype(np.float64) ** 2).sum()) / n  # of the query of a contrast, on average
-    freedom, correlation = n / size - 1, 0.0
+    size = math.fsum(sizes.astype(np.float64) ** 2) / n  # of the query of a contrast, on average
+    others, correlation = int(np.count_nonzero(sums != round(mean) * sizes)), 0.0
     if size > 1:
         excess = (queries - 1) / queries * clustered - independent
         estimated = excess / independent / (size - 1) if excess > 0 < independent else 0.0
-        others = int(np.count_nonzero(sums != round(mean) * sizes))
         correlation = max(min(1.0, estimated), (1 + others) ** -2.0)
-        kurtosis = queries * float((squares**2).sum()) / total**2 if total else 1.0
-        freedom = min(freedom, 2 * queries / (kurtosis - 1) if kurtosis > 1 else math.inf)
-    return _Estimate(mean, max(variance, independent), max(min(2, queries - 1), freedom), queries, correlation)
+    return _Estimate(mean, max(variance, independent), max(1.0, n / size - 1), queries, others, correlation)
+
+
+def _most(others: int, queries: int, level: float) -> float:
+    """The largest share of queries of a kind that is likely with so many seen (Clopper and Pearson, 1934)."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(others + 1, queries - others, (1 + level) / 2)) if others < queries else 1.0
 
 
 def _t_quantile(freedom: float, level: float) -> float:
