@@ -111,6 +111,14 @@ def test_a_few_exceptions_say_little_about_all_queries():
     assert all(after > before / 2.5 for before, after in itertools.pairwise(widths))
 
 
+def test_one_large_query_that_differs_is_not_left_out():
+    """It has 45% of the contrasts, though it is one of 40 queries."""
+    effects = np.r_[np.ones(320), np.zeros(390)]
+    query = np.r_[np.zeros(320, int), 1 + np.arange(390) % 39]
+    low, high = mean_interval(effects, query, bounds=(-1, 1))
+    assert low < effects.mean() < high
+
+
 @pytest.mark.parametrize(
     ("values", "codes"), [([], []), ([3.0, 1.0], [5, 5]), ([1.0, math.nan], [0, 1]), ([1.0, math.inf], [0, 1])]
 )

@@ -130,7 +130,7 @@ class Controls:
     def score(self, study: Study, ranker: Ranker, contrasts: Contrasts) -> float | None:
         """The score of the study's control; None where it has none, or no contrasts."""
         control: Study | None = getattr(study, "control_study", None)
-        if control is None or bool(getattr(control, "unavailable", False)):
+        if control is None or not len(contrasts) or bool(getattr(control, "unavailable", False)):
             return None
         if control.id not in self._contrasts:
             self._contrasts[control.id] = control.contrasts(self._plan.collection)

@@ -218,4 +218,5 @@ def report_failures(failures: Sequence[Failure]) -> None:
         first = failures[0]
         text = first.doc if len(first.doc) <= 80 else first.doc[:77] + "..."
         where = f"{one_line(first.reason)} for query {first.query!r}, text {text!r}"
-        say(f"note: {len(failures):,} pairs have no finite score; the first: {where}")
+        have = "has" if len(failures) == 1 else "have"
+        say(f"note: {plural(len(failures), 'pair')} {have} no finite score; the first: {where}")

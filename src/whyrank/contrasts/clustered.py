@@ -111,10 +111,11 @@ def mean_interval(
     lies beyond the middle of the bounds (no effect is positive, say), the middle is a bound. A few queries that agree
     are not all queries: the variance includes one more query at the farther bound, times the correlation of contrasts
     within queries, which is taken to be 1/(1 + k)^2 at least where k queries have other values than most. And the
-    interval reaches no further than it would if those k queries had nothing else, with the bound of Clopper and
-    Pearson on their share; where all values are equal, that is 1 - 0.025^(1/Q). Undefined (NaN) below two clusters or
-    for values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26 (1934); Korn and
-    Graubard, Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered regression (2022).
+    interval reaches no further than it would if those k queries, or the larger share of n that is theirs, had nothing
+    else, with the bound of Clopper and Pearson; where all values are equal, that is 1 - 0.025^(1/Q). Undefined (NaN)
+    below two clusters or for values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26
+    (1934); Korn and Graubard, Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered
+    regression (2022).
     """
     array = np.asarray(values, dtype=np.float64)
     codes = np.arange(len(array)) if clusters is None else np.asarray(clusters)
@@ -125,8 +126,7 @@ def mean_interval(
         half = _t_quantile(freedom, level) * math.sqrt(variance)
         return Interval(mean - half, mean + half)
     low, high = bounds
-    most = _most(others, queries, level)
-    usual = round(mean)
+    most, usual = _most(others, queries, level), round(mean)
     widest = Interval(usual - most * (usual - low), usual + most * (high - usual))
     if array.min() == array.max():
         return widest
@@ -185,13 +185,16 @@ def sign_flip_p(sums: npt.ArrayLike, flips: int = 10_000, seed: int = 0, covaria
 
 
 class _Estimate(NamedTuple):
-    """A mean, its variance with the degrees of freedom, the number of clusters and the correlation within them."""
+    """A mean, its variance with the degrees of freedom, the number of clusters, and the correlation within them.
+
+    `others` counts clusters with other values than most, by their share of all values where that is larger.
+    """
 
     mean: float
     variance: float
     freedom: float
     clusters: int
-    others: int
+    others: float
     correlation: float
 
 
@@ -209,15 +212,16 @@ def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) 
     variance = clustered + max(0.0, covariance) / n**2
     independent = max(0.0, (float(values @ values) / n - mean**2) / n)
     size = math.fsum(sizes.astype(np.float64) ** 2) / n  # of the query of a contrast, on average
-    others, correlation = int(np.count_nonzero(sums != round(mean) * sizes)), 0.0
+    unlike, correlation = sums != round(mean) * sizes, 0.0
     if size > 1:
         excess = (queries - 1) / queries * clustered - independent
         estimated = excess / independent / (size - 1) if excess > 0 < independent else 0.0
-        correlation = max(min(1.0, estimated), (1 + others) ** -2.0)
+        correlation = max(min(1.0, estimated), (1 + int(np.count_nonzero(unlike))) ** -2.0)
+    others = max(float(np.count_nonzero(unlike)), queries * float(sizes[unlike].sum()) / n)
     return _Estimate(mean, max(variance, independent), max(1.0, n / size - 1), queries, others, correlation)
 
 
-def _most(others: int, queries: int, level: float) -> float:
+def _most(others: float, queries: int, level: float) -> float:
     """The largest share of queries of a kind that is likely with so many seen (Clopper and Pearson, 1934)."""
     from scipy.special import betaincinv
 
