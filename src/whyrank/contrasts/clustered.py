@@ -107,15 +107,14 @@ def mean_interval(
     the usual interval of Student, with Q - 1 degrees of freedom.
 
     For values within `bounds` the interval is Wilson's with an effective sample size: all means that differ from m
-    by at most t standard errors, where the variance shrinks towards the bounds. Where no value of several per query
-    lies beyond the middle of the bounds (no effect is positive, say), the middle is a bound. A few queries that agree
-    are not all queries: the variance includes one more query at the farther bound, times the correlation of contrasts
-    within queries, which is taken to be 1/(1 + k)^2 at least where k queries have other values than most. And the
-    interval reaches no further than it would if those k queries, or the larger share of n that is theirs, had nothing
-    else, with the bound of Clopper and Pearson; where all values are equal, that is 1 - 0.025^(1/Q). Undefined (NaN)
-    below two clusters or for values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26
-    (1934); Korn and Graubard, Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered
-    regression (2022).
+    by at most t standard errors, where the variance shrinks towards the bounds. Where no value lies beyond the middle
+    of the bounds (no effect is positive, say), it ends there. A few queries that agree are not all queries: the
+    variance includes one more query at the farther bound, times the correlation of contrasts within queries, which is
+    taken to be 1/(1 + k)^2 at least where k queries have other values than most. And the interval reaches no further
+    than it would if those k queries, or the larger share of n that is theirs, had nothing else, with the bound of
+    Clopper and Pearson; where all values are equal, that is 1 - 0.025^(1/Q). Undefined (NaN) below two clusters or for
+    values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26 (1934); Korn and Graubard,
+    Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered regression (2022).
     """
     array = np.asarray(values, dtype=np.float64)
     codes = np.arange(len(array)) if clusters is None else np.asarray(clusters)
@@ -130,17 +129,15 @@ def mean_interval(
     widest = Interval(usual - most * (usual - low), usual + most * (high - usual))
     if array.min() == array.max():
         return widest
-    middle = (low + high) / 2
-    if correlation:
-        low, high = low if array.min() < middle else middle, high if array.max() > middle else middle
     # Wilson's formula on the scale from -1 to 1, where the variance of a mean x is proportional to 1 - x^2
     centre, width = (low + high) / 2, (high - low) / 2
     x = (mean - centre) / width
     variance += correlation * (width * (1 + abs(x)) / queries) ** 2
     ratio = _t_quantile(freedom, level) ** 2 * variance / width**2 / (1 - x**2)
     half = math.sqrt(ratio * (1 - x**2 + ratio))
-    found = Interval(*(centre + width * (x + end) / (1 + ratio) for end in (-half, half)))
-    return Interval(max(found.low, widest.low), min(found.high, widest.high))
+    ends = [centre + width * (x + end) / (1 + ratio) for end in (-half, half)]
+    lowest, highest = (centre if array.min() >= centre else low), (centre if array.max() <= centre else high)
+    return Interval(max(ends[0], widest.low, lowest), min(ends[1], widest.high, highest))
 
 
 def stratified_interval(parts: Sequence[Floats], level: float = 0.95) -> Interval:
