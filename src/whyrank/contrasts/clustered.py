@@ -112,9 +112,9 @@ def mean_interval(
     variance includes one more query at the farther bound, times the correlation of contrasts within queries, which is
     taken to be 1/(1 + k)^2 at least where k queries have other values than most. And the interval reaches no further
     than it would if those k queries, or the larger share of n that is theirs, had nothing else, with the bound of
-    Clopper and Pearson; where all values are equal, that is 1 - 0.025^(1/Q). Undefined (NaN) below two clusters or for
-    values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26 (1934); Korn and Graubard,
-    Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered regression (2022).
+    Clopper and Pearson; where all values are equal, that is 1 - 0.025^(1/Q). Undefined (NaN) below two clusters or
+    for values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26 (1934); Korn and
+    Graubard, Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered regression (2022).
     """
     array = np.asarray(values, dtype=np.float64)
     codes = np.arange(len(array)) if clusters is None else np.asarray(clusters)
