@@ -117,6 +117,11 @@ def test_one_positive_effect_does_not_exclude_zero():
     assert mean_interval(-effects, np.repeat(np.arange(40), 12), bounds=(-1, 1)).high == 0
 
 
+def test_shares_on_one_side_of_a_half_may_be_beyond_it():
+    assert mean_interval([0.1, 0.45], bounds=(0, 1)).high > 0.5
+    assert mean_interval([0.6, 0.9], bounds=(0, 1)).low < 0.5
+
+
 def test_one_large_query_that_differs_is_not_left_out():
     """It has 45% of the contrasts, though it is one of 40 queries."""
     effects = np.r_[np.ones(320), np.zeros(390)]

@@ -107,8 +107,8 @@ def mean_interval(
     the usual interval of Student, with Q - 1 degrees of freedom.
 
     For values within `bounds` the interval is Wilson's with an effective sample size: all means that differ from m
-    by at most t standard errors, where the variance shrinks towards the bounds. Where no value lies beyond the middle
-    of the bounds (no effect is positive, say), it ends there. A few queries that agree are not all queries: the
+    by at most t standard errors, where the variance shrinks towards the bounds. Where no value is positive, or
+    none negative, it does not reach beyond 0. A few queries that agree are not all queries: the
     variance includes one more query at the farther bound, times the correlation of contrasts within queries, which is
     taken to be 1/(1 + k)^2 at least where k queries have other values than most. And the interval reaches no further
     than it would if those k queries, or the larger share of n that is theirs, had nothing else, with the bound of
@@ -136,7 +136,7 @@ def mean_interval(
     ratio = _t_quantile(freedom, level) ** 2 * variance / width**2 / (1 - x**2)
     half = math.sqrt(ratio * (1 - x**2 + ratio))
     ends = [centre + width * (x + end) / (1 + ratio) for end in (-half, half)]
-    lowest, highest = (centre if array.min() >= centre else low), (centre if array.max() <= centre else high)
+    lowest, highest = (max(low, 0) if array.min() >= 0 else low), (min(high, 0) if array.max() <= 0 else high)
     return Interval(max(ends[0], widest.low, lowest), min(ends[1], widest.high, highest))
 
 
