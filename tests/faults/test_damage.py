@@ -18,6 +18,7 @@ KINDS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_is_noticed(kind, tmp_path):
     command = [sys.executable, Path(__file__).with_name("damage.py"), kind, tmp_path, "0", str(TRIALS)]

@@ -133,8 +133,7 @@ def test_a_worker_that_dies_is_reported_and_what_was_committed_stays(store, deed
     assert len(kept) == 18
 
 
-@pytest.mark.parametrize("deed", ["sleep", "spin"])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("deed", "workers"), [("sleep", 2), ("spin", 1)])
 def test_a_pair_that_never_ends_is_given_up_alone(store, deed, workers):
     executor = ProcessExecutor(workers, timeout=2.0)
     found = Engine(store, executor, batch_size=5).score(Misbehaving(deed), *grid(2, 0, 20))
