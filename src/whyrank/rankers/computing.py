@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -142,6 +142,16 @@ class Kept:
         while self.size > self.most:
             _, freed = self._found.pop(next(iter(self._found)))
             self.size -= freed
+
+    def missing(self, keys: Sequence[bytes], known: dict[bytes, Any]) -> list[int]:
+        """Positions of the keys to compute, each key once; `known` gets what is kept, and None for what is not."""
+        found = []
+        for i, key in enumerate(keys):
+            if key not in known:
+                known[key] = self.get(key)
+                if known[key] is None:
+                    found.append(i)
+        return found
 
 
 def has_bfloat16(device: str) -> bool:

@@ -135,23 +135,17 @@ class EmbeddingScorer:
         lengths = np.array([min(len(text) // _CHARACTERS_PER_TOKEN + 3, longest) for text in texts], np.int64)
         ties = np.array([len(text) for text in texts], np.int64)
         order = np.argsort(-ties, kind="stable")
-        seen = set[bytes]()
         for some in by_length(lengths[order], self.computing.tokens):
             given = [texts[i] for i in order[some]]
-            features, new = self._features(given, task), list[int]()
-            for i, key in enumerate(_keys(features, given, task)):
-                inputs[order[some[i]]] = key
-                if key not in seen:
-                    seen.add(key)
-                    embedding = self.kept.get(key)
-                    if embedding is None:
-                        new.append(i)
-                    else:
-                        known[key] = embedding
+            features = self._features(given, task)
+            keys = _keys(features, given, task)
+            for row, key in zip(order[some].tolist(), keys, strict=True):
+                inputs[row] = key
+            new = self.kept.missing(keys, known)
             if 0 < len(new) < len(given):
                 features = self._features([given[i] for i in new], task)
             if new:
-                yield [inputs[order[some[i]]] for i in new], features
+                yield [keys[i] for i in new], features
 
     def _features(self, texts: Sequence[str], task: str) -> Any:
         return self.model.preprocess(list(texts), prompt=self.prompts[task], task=task)

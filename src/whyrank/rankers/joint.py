@@ -122,28 +122,21 @@ class JointScorer:
 
     def _batches(self, pairs: TextPairs, inputs: list[bytes], known: dict[bytes, float]) -> Iterator[Batch]:
         """Batches of the inputs that are new; the key of each pair goes to `inputs`, kept scores to `known`."""
-        seen = set[bytes]()
         queries, docs = (
             _Tokenised(self.reader.query_ids, pairs.queries),
             _Tokenised(self.reader.doc_ids, pairs.docs),
         )
         for rows in pairs.chunks(CHUNK):
             query, doc = queries.take(pairs.query[rows]), docs.take(pairs.doc[rows])
-            new = list[int]()
-            for i, row in enumerate(rows.tolist()):
-                inputs[row] = key = _key(self.reader.arrays([query[i]], [doc[i]]))
-                if key not in seen:
-                    seen.add(key)
-                    score = self.kept.get(key)
-                    if score is None:
-                        new.append(i)
-                    else:
-                        known[key] = score
+            keys = [_key(self.reader.arrays([q], [d])) for q, d in zip(query, doc, strict=True)]
+            for row, key in zip(rows.tolist(), keys, strict=True):
+                inputs[row] = key
+            new = self.kept.missing(keys, known)
             lengths = np.array([len(query[i]) + len(doc[i]) for i in new], np.int64)
             for some in by_length(lengths, self.tokens or self.computing.tokens):
                 chosen = [new[i] for i in some]
                 arrays = self.reader.arrays([query[i] for i in chosen], [doc[i] for i in chosen])
-                yield Batch([inputs[rows[i]] for i in chosen], arrays)
+                yield Batch([keys[i] for i in chosen], arrays)
 
 
 def _key(arrays: Arrays) -> bytes:

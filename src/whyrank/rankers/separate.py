@@ -64,12 +64,10 @@ class SeparateScorer:
         docs, doc = distinct(self.network.doc_ids(pairs.docs))
         coded = _Coded(queries, docs, query[pairs.query], doc[pairs.doc])
         keys = [_key(queries[q], docs[d]) for q, d in zip(coded.query.tolist(), coded.doc.tolist(), strict=True)]
-        known = {key: self.kept.get(key) for key in keys}
-        new = {key: row for row, key in enumerate(keys) if known[key] is None}
-        if new:
-            rows = np.array(list(new.values()))
-            scores = self._scored(coded._replace(query=coded.query[rows], doc=coded.doc[rows]))
-            known |= zip(new, scores.tolist(), strict=True)
+        known = dict[bytes, Any]()
+        if new := self.kept.missing(keys, known):
+            scores = self._scored(coded._replace(query=coded.query[new], doc=coded.doc[new]))
+            known |= zip([keys[i] for i in new], scores.tolist(), strict=True)
         for key, score in known.items():
             self.kept.add(key, score, 1)
         return np.array([known[key] for key in keys], dtype=np.float64)
