@@ -39,7 +39,7 @@ bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA f
 	$(BIN)/python benchmarks/fidelity.py
 
 docs: $(VENV)/.base ## Write the pages that are made from docstrings
-	$(BIN)/python -m whyrank.axioms.statements > docs/axioms-reference.md.new
+	$(BIN)/python -m whyrank.studies.axioms.statements > docs/axioms-reference.md.new
 	mv docs/axioms-reference.md.new docs/axioms-reference.md
 
 browser: ## A browser for the tests of the report, where apt can install one

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from whyrank.axioms import axioms
 from whyrank.data import Collection, open_collection
+from whyrank.studies.axioms import axioms
 
 HERE = Path(__file__).parent
 PEER = HERE.parent / ".venv-ir-axioms"

@@ -18,12 +18,12 @@ import numpy as np
 from model1 import LENGTH, PASSAGES, QUERIES, TERMS, distinct_terms, generated, processor_time, zipf
 from numba import njit
 
-from whyrank.data.term_table import TermTable
 from whyrank.rankers import Background, Setting, open_ranker
-from whyrank.rankers.background import count
-from whyrank.rankers.index import LexicalIndex
-from whyrank.rankers.lexical import Weights
-from whyrank.rankers.thesaurus import ThesaurusRanker
+from whyrank.rankers.lexical.background import count
+from whyrank.rankers.lexical.base import Weights
+from whyrank.rankers.lexical.index import LexicalIndex
+from whyrank.rankers.lexical.thesaurus import ThesaurusRanker
+from whyrank.tables.table import TermTable
 from whyrank.text import Tokens, analyzers
 
 COLLECTION, DEPTH = 200_000, 1_000

@@ -24,10 +24,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from whyrank.tables.bitext import Bitext, bitext_of
-from whyrank.tables.em import learn_em
-from whyrank.tables.growing import Growing
-from whyrank.tables.learner import Learner
+from whyrank.learners.em.bitext import Bitext, Growing, bitext_of
+from whyrank.learners.em.learner import Learner, learn_em
 
 HERE = Path(__file__).parent
 PEER = HERE.parent / ".venv-aligners"

@@ -10,8 +10,8 @@ import time
 import numpy as np
 import scipy.stats
 
-from whyrank.tables.fidelity import compare_runs, measures_of
-from whyrank.tables.fidelity_rows import differences, summarise
+from whyrank.evaluation.fidelity.agreement import compare_runs, measures_of
+from whyrank.evaluation.fidelity.rows import differences, summarise
 
 QUERIES, DOCUMENTS = 200, 1_000
 

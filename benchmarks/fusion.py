@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
-from whyrank.rankers.coordinate_ascent import fit
-from whyrank.rankers.ranked_gains import RankedGains, cut
+from whyrank.evaluation.fusion.ascent import fit
+from whyrank.evaluation.fusion.objectives import RankedGains, cut
 
 
 def problem(queries: int, depth: int, parts: int):

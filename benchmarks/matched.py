@@ -8,14 +8,14 @@ import sys
 import time
 from pathlib import Path
 
-from whyrank.audit.runner import Plan, answers
-from whyrank.contrasts.pools import Pools, Source
 from whyrank.data import open_collection
-from whyrank.probes import probes
-from whyrank.probes.characteristics import measured
-from whyrank.probes.matching import Tolerance, match
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
+from whyrank.studies.pools import Pools, Source
+from whyrank.studies.probes import probes
+from whyrank.studies.probes.characteristics import measured
+from whyrank.studies.probes.matched import Tolerance, match
+from whyrank.studies.runner import Plan, answers
 
 
 def whole(data: Path, analyzer: str) -> None:

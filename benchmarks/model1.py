@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from whyrank.data.term_table import TermTable
-from whyrank.rankers import model1_kernels as kernels
 from whyrank.rankers import open_ranker
-from whyrank.rankers.model1 import LEAST_PROBABILITY, Model1Ranker
+from whyrank.rankers.lexical import translation as kernels
+from whyrank.rankers.lexical.model1 import LEAST_PROBABILITY, Model1Ranker
+from whyrank.tables.table import TermTable
 from whyrank.text import Tokens
 
 PASSAGES, LENGTH, TERMS, QUERIES, ROUNDS = 1_000, 60, 6, 50, 5

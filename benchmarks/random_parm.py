@@ -2,7 +2,7 @@
 
     python benchmarks/random_parm.py TOKENIZER OUT --size base
     whyrank tables build OUT --prepare there --query-terms 1115 --threshold 0.9 --top 1000 -c ...
-    python -m whyrank.networks.term_pairs there
+    python -m whyrank.learners.parm.pairs.main there
 
 Random weights put half of all pairs above the default threshold: a high one keeps what comes back small.
 """
@@ -17,7 +17,7 @@ from term_pairs import SIZES
 
 from whyrank.networks.encoder import new_encoder
 from whyrank.networks.network import make, save
-from whyrank.networks.pieces import Pieces
+from whyrank.networks.tokens import Pieces
 
 
 def main() -> None:

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from whyrank.learners.parm.pairs.operations import Tiles
+from whyrank.learners.parm.pairs.running import scored
+from whyrank.learners.parm.pairs.scorer import PairScorer
+from whyrank.learners.parm.pairs.task import Settings, Task
+from whyrank.learners.parm.pairs.terms import Distinct, Sequences, distinct, side_of
 from whyrank.networks.encoder import new_encoder
 from whyrank.networks.parm import ParmNetwork
-from whyrank.networks.term_pairs_operations import Tiles
-from whyrank.networks.term_pairs_running import scored
-from whyrank.networks.term_pairs_scorer import PairScorer
-from whyrank.networks.term_pairs_task import Settings, Task
-from whyrank.networks.term_pairs_terms import Distinct, Sequences, distinct, side_of
 
 SIZES = {
     "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.data.term_table import TermTable, open_table
+from whyrank.tables.table import TermTable, open_table
 
 OPENED = """
 import resource, sys, time
 from pathlib import Path
 import numpy, pyarrow.parquet, pyarrow.csv
-from whyrank.data.term_table import open_table
-import whyrank.data.term_table_files, whyrank.data.term_table_arrow, whyrank.data.term_table_parquet, whyrank.data.term_table_tsv
+from whyrank.tables.table import open_table
+import whyrank.tables.files, whyrank.tables.files, whyrank.tables.files, whyrank.tables.tsv
 def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
 before, start = resident(), time.perf_counter()
 table = open_table(sys.argv[1])

@@ -10,7 +10,7 @@ import pytest
 
 import whyrank
 from whyrank.core.errors import WhyrankError
-from whyrank.probes import probes
+from whyrank.studies.probes import probes
 
 
 def test_every_public_name_is_there():

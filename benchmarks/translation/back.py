@@ -22,13 +22,13 @@ import numpy as np
 from indexed import Run, Texts, added, pool_of
 from targets import Target, targets
 
-from whyrank.audit.effectiveness import Effectiveness, evaluate, measure_of
-from whyrank.audit.fusing import DEPTH as WEIGHED
-from whyrank.audit.hypotheses import Hypothesis, Tested, judge
-from whyrank.audit.objectives import objective_of, ties_ascend
 from whyrank.data import Collection, read_run
-from whyrank.networks.pieces import Pieces
-from whyrank.rankers.coordinate_ascent import fit
+from whyrank.evaluation.effectiveness import Effectiveness, evaluate, measure_of
+from whyrank.evaluation.fusion.ascent import fit
+from whyrank.evaluation.fusion.fitting import DEPTH as WEIGHED
+from whyrank.evaluation.fusion.objectives import objective_of, ties_ascend
+from whyrank.evaluation.hypotheses import Hypothesis, Tested, judge
+from whyrank.networks.tokens import Pieces
 
 FUSED = "neural-model1"
 QUERY = 32  # pieces of a question that a network reads

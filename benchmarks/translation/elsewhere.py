@@ -41,8 +41,8 @@ from safetensors.torch import load_file, save_file
 from workers import Crew
 
 from whyrank.networks.network import load, save
-from whyrank.networks.pieces import Pieces
 from whyrank.networks.quantised import restored
+from whyrank.networks.tokens import Pieces
 from whyrank.training.prepared import Prepared, load_prepared
 from whyrank.training.recipe import recipe_of
 from whyrank.training.running import summary, train

@@ -17,13 +17,13 @@ from indexed import Run, Texts, added, pool_of
 from sparsity import BM25, QUESTIONS, first
 from targets import targets
 
-from whyrank.audit.effectiveness import evaluate, measure_of
-from whyrank.audit.hypotheses import Hypothesis, judge
-from whyrank.audit.objectives import objective_of
 from whyrank.data import Collection
+from whyrank.evaluation.effectiveness import evaluate, measure_of
+from whyrank.evaluation.fusion.ascent import fit
+from whyrank.evaluation.fusion.objectives import objective_of
+from whyrank.evaluation.hypotheses import Hypothesis, judge
 from whyrank.rankers import open_ranker
-from whyrank.rankers.coordinate_ascent import fit
-from whyrank.rankers.query_scales import query_scale
+from whyrank.rankers.calibration import query_scale
 from whyrank.scoring import Engine
 from whyrank.scoring.ranking import rerank
 

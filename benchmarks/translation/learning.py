@@ -8,7 +8,7 @@ from pathlib import Path
 from targets import Target, merged
 
 from whyrank.data import Collection
-from whyrank.tables import table_learners
+from whyrank.learners import table_learners
 
 
 def learn_tables(found: dict[str, Target], units: dict[str, str], folder: Path) -> dict[str, dict[str, str]]:

@@ -20,8 +20,8 @@ from back import Back, claimed, judged, only, opened_back
 from indexed import Run
 from targets import Target, targets
 
-from whyrank.audit.effectiveness import evaluate
 from whyrank.data import Collection
+from whyrank.evaluation.effectiveness import evaluate
 
 CHUNK = 200  # pieces
 FEWEST = 20  # questions, below which a view is counted and not tested

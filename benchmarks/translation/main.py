@@ -20,9 +20,9 @@ from lemmatised import NAME as LEMMAS
 from systems import Work, system_run
 from targets import Target, targets
 
-from whyrank.audit.effectiveness import evaluate
-from whyrank.audit.hypotheses import Hypothesis, judge
 from whyrank.data import write_run
+from whyrank.evaluation.effectiveness import evaluate
+from whyrank.evaluation.hypotheses import Hypothesis, judge
 
 CLAIMS = {
     "words": ("bm25+model1-words", "bm25+words"),

@@ -9,13 +9,14 @@ from itertools import product
 from indexed import Run, Texts, added, pool_of
 from targets import Target
 
-from whyrank.audit.effectiveness import evaluate, measure_of
-from whyrank.audit.fusing import DEPTH as WEIGHED
-from whyrank.audit.objectives import objective_of, ties_ascend
-from whyrank.audit.tuning import DEFAULT_GRIDS
 from whyrank.core.callstrings import Call, parse_call
-from whyrank.data import Collection, open_table
-from whyrank.rankers.coordinate_ascent import fit
+from whyrank.data import Collection
+from whyrank.evaluation.effectiveness import evaluate, measure_of
+from whyrank.evaluation.fusion.ascent import fit
+from whyrank.evaluation.fusion.fitting import DEPTH as WEIGHED
+from whyrank.evaluation.fusion.objectives import objective_of, ties_ascend
+from whyrank.evaluation.tuning import DEFAULT_GRIDS
+from whyrank.tables import open_table
 
 QUERIES = 300  # of a part, to tune on
 GRID = {"p_self": (0.05, 0.15, 0.3, 0.5, 0.7), "lam": (0.05, 0.15, 0.3, 0.5)}

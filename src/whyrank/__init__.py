@@ -10,20 +10,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from whyrank.audit.asking import ask
-    from whyrank.contrasts import Contrasts, Finding, Pair
     from whyrank.data import Collection, open_collection
     from whyrank.rankers import open_ranker
     from whyrank.scoring import Engine, ScoreStore
+    from whyrank.studies import Contrasts, Finding, Pair
+    from whyrank.studies.asking import ask
 
 __version__ = "0.1.0"
 _HOMES = {
-    "ask": "whyrank.audit.asking",
+    "ask": "whyrank.studies.asking",
     "Collection": "whyrank.data",
-    "Contrasts": "whyrank.contrasts",
+    "Contrasts": "whyrank.studies",
     "Engine": "whyrank.scoring",
-    "Finding": "whyrank.contrasts",
-    "Pair": "whyrank.contrasts",
+    "Finding": "whyrank.studies",
+    "Pair": "whyrank.studies",
     "ScoreStore": "whyrank.scoring",
     "open_collection": "whyrank.data",
     "open_ranker": "whyrank.rankers",

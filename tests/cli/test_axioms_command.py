@@ -8,12 +8,12 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from whyrank.audit.runner import Threshold
-from whyrank.axioms.frequency import TFC1
 from whyrank.cli.show_axioms import axioms_table, both_tables
-from whyrank.contrasts import Finding
-from whyrank.contrasts.files import load
 from whyrank.report import read_findings, read_settings
+from whyrank.studies import Finding
+from whyrank.studies.axioms.counts import TFC1
+from whyrank.studies.files import load
+from whyrank.studies.runner import Threshold
 
 TINY = {
     "corpus.jsonl": "".join(
@@ -350,7 +350,7 @@ class TestOtherCommands:
         code, _, err = whyrank("contrasts", given, "-c", folder, "--analyzer", "whitespace", "--out", out)
         assert code == 0, err
         assert f"{n} contrast{'s' * (n != 1)} of {given}" in err
-        assert json.loads(pq.read_schema(out).metadata[b"whyrank.contrasts"])["study"] == full
+        assert json.loads(pq.read_schema(out).metadata[b"whyrank.studies"])["study"] == full
 
     @pytest.mark.parametrize(
         ("given", "says"),

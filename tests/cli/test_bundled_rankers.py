@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from refusals import one_line
-from whyrank.audit.catalogue import Catalogue
-from whyrank.axioms import axioms
 from whyrank.cli import setup
 from whyrank.rankers import open_ranker
 from whyrank.scoring import ScoreStore
-from whyrank.scoring.job import identity_of
+from whyrank.scoring.engine import identity_of
+from whyrank.studies.axioms import axioms
+from whyrank.studies.catalogue import Catalogue
 
 TEXTS = {
     "d1": "Boil an egg for seven minutes. Then cool it in cold water.",
@@ -58,7 +58,7 @@ def requests(monkeypatch):
 @pytest.fixture
 def axioms_alone(monkeypatch):
     """An audit of few studies, which need no parser."""
-    monkeypatch.setattr("whyrank.audit.catalogue.everything", lambda: Catalogue(axioms))
+    monkeypatch.setattr("whyrank.studies.catalogue.everything", lambda: Catalogue(axioms))
 
 
 def asked(out) -> dict[str, set[str]]:

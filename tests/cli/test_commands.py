@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from refusals import one_line
-from whyrank.contrasts.files import load
 from whyrank.data import open_collection
 from whyrank.data.trec import read_run
+from whyrank.studies.files import load
 
 SUBPROCESS = [sys.executable, "-m", "whyrank.cli.main"]
 LEXICAL = ("--ranker", "bm25", "--ranker", "ql")

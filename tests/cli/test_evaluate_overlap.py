@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from whyrank.audit.overlap import overlap_split
 from whyrank.data import open_collection, write_run
+from whyrank.evaluation.overlap import overlap_split
 
 
 @pytest.fixture

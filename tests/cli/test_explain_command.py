@@ -11,8 +11,8 @@ import pytest
 import whyrank as package
 from refusals import one_line
 from whyrank.data import open_collection
-from whyrank.data.term_table import TermTable
 from whyrank.rankers import Setting
+from whyrank.tables.table import TermTable
 
 
 @pytest.fixture

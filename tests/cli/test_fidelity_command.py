@@ -10,8 +10,8 @@ import pytest
 import scipy.stats
 
 from refusals import one_line
-from whyrank.audit.effectiveness import evaluate
 from whyrank.data import open_collection, write_run
+from whyrank.evaluation.effectiveness import evaluate
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 from whyrank.scoring.ranking import rerank

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from refusals import one_line
-from whyrank.axioms.reranking import rerank
 from whyrank.data import open_collection
 from whyrank.data.trec import ranking, read_run
+from whyrank.studies.axioms.reranking import rerank
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ class TestPreferences:
         assert "3 pairs by 2 axioms" in err
         table = pq.read_table(out)
         assert table.column_names[3:5] == ["TFC1", "M-AND & -DIV"]
-        assert json.loads(table.schema.metadata[b"whyrank.axioms"]) == {
+        assert json.loads(table.schema.metadata[b"whyrank.studies.axioms"]) == {
             "TFC1": "axiom/TFC1(analyzer=whitespace)",
             "M-AND & -DIV": "axiom/and(analyzer=whitespace,of=('M-AND', \"not(of=('DIV',))\"))",
         }

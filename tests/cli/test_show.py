@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from whyrank.audit.runner import Threshold
-from whyrank.audit.stability import stability
-from whyrank.audit.sweep import SweepPoint
 from whyrank.cli.show import dropped_lines, findings_table, stability_table, sweep_table
-from whyrank.contrasts import Finding
+from whyrank.evaluation.stability import stability
+from whyrank.studies import Finding
+from whyrank.studies.runner import Threshold
+from whyrank.studies.sweep import SweepPoint
 
 BASE = Finding(
     study="edited/typos", ranker="bm25", collection="toy", n=6912, positive=60, neutral=10, negative=30, nonfinite=0,

@@ -39,7 +39,7 @@ def stopped(tmp_path, monkeypatch, capsys):
     ],
 )  # fmt: skip
 def test_in_em(stopped, more, said):
-    found = stopped("whyrank.tables.em.learn_em", "tables", "learn", "em", "--out", "t.parquet", *more)
+    found = stopped("whyrank.learners.em.learner.learn_em", "tables", "learn", "em", "--out", "t.parquet", *more)
     assert found == f"whyrank: stopped; {said}"
 
 
@@ -53,7 +53,7 @@ def test_while_scoring(stopped, store, said):
 
 
 def test_while_tuning_which_stores_nothing(stopped):
-    found = stopped("whyrank.audit.tuning.Runner.run", "tune", "-r", "bm25", "--grid", "k1=0.9")
+    found = stopped("whyrank.evaluation.tuning.Runner.run", "tune", "-r", "bm25", "--grid", "k1=0.9")
     assert found == "whyrank: stopped; nothing was kept so far"
 
 

@@ -15,9 +15,9 @@ import torch
 from refusals import one_line
 from side_by_side import wait_for
 from whyrank.core.files import exclusive
-from whyrank.data.term_table import open_table
-from whyrank.networks.term_pairs_results import Results
-from whyrank.tables import building
+from whyrank.learners.parm import building
+from whyrank.learners.parm.pairs.results import Results
+from whyrank.tables.table import open_table
 
 sys.path.append(str(Path(__file__).parents[1] / "networks"))
 from pair_models import saved
@@ -58,7 +58,7 @@ def test_three_steps_give_the_same(whyrank, place):
     assert "6 x 40 terms" in err
     assert " pieces on average: there" in err
     scored = subprocess.run(
-        [sys.executable, "-m", "whyrank.networks.term_pairs", "there", "--device", "cpu"],
+        [sys.executable, "-m", "whyrank.learners.parm.pairs.main", "there", "--device", "cpu"],
         check=True, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert "pairs/s" in scored.stdout

@@ -9,9 +9,9 @@ import pytest
 from refusals import one_line
 from whyrank.core.files import exclusive
 from whyrank.data import open_collection
-from whyrank.data.term_table import open_table
-from whyrank.tables.bitext import make_bitext
-from whyrank.tables.em import learn_em
+from whyrank.learners.em.bitext import make_bitext
+from whyrank.learners.em.learner import learn_em
+from whyrank.tables.table import open_table
 
 
 def test_the_last_line_has_perplexities_entries_and_path(whyrank, tmp_path):

@@ -13,9 +13,9 @@ import torch
 
 from refusals import one_line
 from whyrank.core.files import exclusive
-from whyrank.data.term_table import open_table
 from whyrank.networks.network import digest, load
-from whyrank.training.parm_recipe import first_phase, second_phase
+from whyrank.tables.table import open_table
+from whyrank.training.phases import first_phase, second_phase
 
 torch.set_num_threads(1)
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo") for b in ("lan", "mer", "nis", "rop", "tuk")]
@@ -36,7 +36,7 @@ import sys
 for name in ("numba", "pyarrow", "ir_measures", "bm25s", "nltk", "jinja2"):
     sys.modules[name] = None
 sys.argv = ["x", "run", "--out", "there", "--seed", "0", "--seed", "1", "--device", "cpu"]
-from whyrank.training.__main__ import main
+from whyrank.learners.__main__ import main
 sys.exit(main())
 """
 
@@ -88,7 +88,7 @@ def test_one_command_learns_what_another_builds_a_table_of(whyrank, place, prese
 def test_a_prepared_run_trains_with_torch_alone(whyrank, place):
     code, _, said = whyrank(*LEARN, "-c", "toy", "--prepare", "run")
     assert code == 0, said
-    assert "train there with `python -m whyrank.training run --out OUT`" in said
+    assert "train there with `python -m whyrank.learners run --out OUT`" in said
     done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, env=os.environ, check=False)
     assert done.returncode == 0, done.stderr
     code, _, _ = whyrank(*LEARN, "-c", "toy", "--network", "here", "--seed", "1")

@@ -8,8 +8,8 @@ import pytest
 
 from refusals import one_line
 from whyrank.data import open_collection, read_run
-from whyrank.data.term_table import TermTable
 from whyrank.rankers import Setting, open_ranker
+from whyrank.tables.table import TermTable
 
 ROWS = [
     ("car", "hatchback", 0.6),

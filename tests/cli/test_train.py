@@ -15,7 +15,7 @@ from whyrank.cli.main import main
 from whyrank.core.files import exclusive
 from whyrank.data import open_collection, read_run
 from whyrank.networks.network import load
-from whyrank.training.reading import validation_set
+from whyrank.training.data import validation_set
 from whyrank.training.recipe import read_recipe
 
 QUICK = ("--set", "schedule.epochs=1", "--set", "validation={}", "--device", "cpu")
@@ -114,7 +114,7 @@ def test_a_run_is_prepared(whyrank, tmp_path):
     code, _, err = whyrank("train", "smoke", "--prepare", tmp_path / "run", *QUICK)
     assert code == 0, err
     assert err.endswith(
-        f"prepared: {tmp_path}/run; train there with `python -m whyrank.training {tmp_path}/run --out OUT`\n"
+        f"prepared: {tmp_path}/run; train there with `python -m whyrank.learners {tmp_path}/run --out OUT`\n"
     )
     assert (tmp_path / "run" / "recipe.json.gz").exists()
 

@@ -96,8 +96,8 @@ def test_a_builtin_is_not_imported_before_it_is_asked_for(on_path):
 
 def test_the_builtins_of_whyrank_resolve():
     from whyrank.data import collections
-    from whyrank.probes import probes
     from whyrank.rankers import rankers
+    from whyrank.studies.probes import probes
     from whyrank.text import analyzers
 
     for registry in (collections, probes, rankers, analyzers):

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import cache_folder
-from whyrank.data import disk, store
-from whyrank.data.corpus import memory_limit, read_corpus
+from whyrank.data import disk
+from whyrank.data import disk as store
 from whyrank.data.disk import DiskDocs, DiskTitles, texts_of
+from whyrank.data.documents import memory_limit, read_corpus
 
 anything = st.text(max_size=30)
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
@@ -130,7 +131,7 @@ def test_the_store_is_used_again_and_notes_with_it(tmp_path, monkeypatch):
     path = write(tmp_path / "c.jsonl", {"a": ("", ""), "b": ("", "text")})
     first = read_corpus(path, limit=0)
     assert first.notes == ["c.jsonl: documents with an empty text: 1 (a)"]
-    monkeypatch.setattr("whyrank.data.corpus.read_documents", lambda *_: pytest.fail("the corpus was read again"))
+    monkeypatch.setattr("whyrank.data.documents.read_documents", lambda *_: pytest.fail("the corpus was read again"))
     again = read_corpus(path, limit=0)
     assert (again.docs, again.notes) == (first.docs, first.notes)
 
@@ -164,8 +165,8 @@ def test_an_error_while_building_leaves_nothing(tmp_path):
 KILLED = """
 import os, sys
 from pathlib import Path
-from whyrank.data import store
-from whyrank.data.corpus import read_corpus
+from whyrank.data import disk as store
+from whyrank.data.documents import read_corpus
 count, add = 0, store.StoreWriter.add
 def dying(self, *document):
     global count
@@ -202,7 +203,7 @@ def test_of_two_builds_at_once_the_first_wins(tmp_path):
 def test_processes_that_build_at_once_all_get_the_documents(tmp_path):
     path = write(tmp_path / "c.jsonl", numbered(3000))
     code = (
-        "import sys; from pathlib import Path; from whyrank.data.corpus import read_corpus\n"
+        "import sys; from pathlib import Path; from whyrank.data.documents import read_corpus\n"
         "docs = read_corpus(Path(sys.argv[1]), limit=0).docs; print(len(docs), docs['doc-7'])"
     )
     running = [
@@ -248,7 +249,7 @@ def test_compressed_corpora_are_measured_unpacked(tmp_path, monkeypatch):
 MEASURED = r"""
 import random, re, sys
 from pathlib import Path
-from whyrank.data.corpus import read_corpus
+from whyrank.data.documents import read_corpus
 def peak():  # not ru_maxrss, which a child inherits from the process that started it
     return re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]
 docs = read_corpus(Path(sys.argv[1])).docs

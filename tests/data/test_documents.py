@@ -7,10 +7,8 @@ import json
 import pytest
 
 from whyrank.core.errors import BadInput
-from whyrank.data.corpus import read_corpus
-from whyrank.data.documents import full_text, read_documents
-from whyrank.data.queries import read_json_queries, read_queries
-from whyrank.data.tallies import TextTallies
+from whyrank.data.documents import full_text, read_corpus, read_documents, read_json_queries, read_queries
+from whyrank.data.lines import TextTallies
 
 
 def jsonl(path, *rows):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.data.declared import read_declaration
+from whyrank.data.folder import read_declaration
 from whyrank.data.grades import ANTIQUE, LIVEQA, TREC_DL, Grades, grades_for, known_grades
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.core.errors import BadInput
-from whyrank.data.json_array import array_items
+from whyrank.data.lines import array_items
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -65,7 +65,7 @@ def test_an_item_larger_than_many_pieces(tmp_path):
 def test_a_mistake_is_found_without_reading_the_rest(tmp_path, monkeypatch):
     path = spoil(tmp_path / "a.json", '[\n{"a": 1},\n{"a": oops},\n' + '{"a": "x"},\n' * 200_000 + "1]")
     read = []
-    from whyrank.data import json_array
+    from whyrank.data import lines as json_array
 
     def counting(path, size):
         for piece in pieces(path, size):

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.data.lines import find_file, read_lines, write_lines
-from whyrank.data.raw import every_line
+from whyrank.data.lines import every_line, find_file, read_lines, write_lines
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1).filter(
     lambda text: not text.isspace() and not text.startswith("\ufeff")

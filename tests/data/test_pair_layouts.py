@@ -9,8 +9,7 @@ import json
 import pytest
 
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
-from whyrank.data.pair_layouts import detect, pair_layouts
-from whyrank.data.pairs import open_pairs
+from whyrank.data.pairs.sets import detect, open_pairs, pair_layouts
 
 
 def write(folder, files):

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
-from whyrank.data.pair_layouts import pair_layouts
-from whyrank.data.pairs import KINDS, PairSet, TextPair, open_pairs
+from whyrank.data.pairs.sets import KINDS, PairSet, TextPair, open_pairs, pair_layouts
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]))
 one_line = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\r\n"))

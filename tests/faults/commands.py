@@ -75,7 +75,7 @@ def file(name: str = "out") -> Callable[[Path], object]:
 
 
 def table(place: Path) -> object:
-    from whyrank.data.term_table import open_table
+    from whyrank.tables.table import open_table
 
     return open_table(place / "t.arrow").digest
 
@@ -112,12 +112,12 @@ COMMANDS = {
 def make_inputs(place: Path) -> None:
     """A slice of the sample, recipes, a ranker that takes its time and a network."""
     import torch
-    from pair_models import saved
 
     import whyrank.data
+    from pair_models import saved
+    from whyrank.networks.model1 import NeuralModel1
     from whyrank.networks.network import save
-    from whyrank.networks.neural_model1 import NeuralModel1
-    from whyrank.networks.pieces import Pieces
+    from whyrank.networks.tokens import Pieces
 
     torch.set_num_threads(1)
     sample, toy = Path(str(whyrank.data.__file__)).parent / "sample", place / "toy"

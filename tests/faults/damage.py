@@ -28,7 +28,7 @@ QUIET = lambda line: None  # noqa: E731
 
 
 def table_of(size: int = 60):
-    from whyrank.data.term_table import TermTable
+    from whyrank.tables.table import TermTable
 
     random, terms = np.random.default_rng(1), [f"term{i}" for i in range(size)]
     pairs = [(q, d) for q in terms[:9] for d in terms]
@@ -40,7 +40,7 @@ def table_of(size: int = 60):
 
 def term_table(suffix: str):
     def make(folder: Path):
-        from whyrank.data.term_table import open_table
+        from whyrank.tables.table import open_table
 
         table_of().save(folder / f"t{suffix}")
 
@@ -54,9 +54,9 @@ def term_table(suffix: str):
 
 
 def contrasts(folder: Path):
-    from whyrank.contrasts.files import load, save
     from whyrank.data import open_collection
-    from whyrank.probes import probes
+    from whyrank.studies.files import load, save
+    from whyrank.studies.probes import probes
 
     save(probes.create("matched/length|tf").contrasts(open_collection("sample")), folder / "c.parquet")
 
@@ -68,12 +68,12 @@ def contrasts(folder: Path):
 
 
 def result(folder: Path):
-    from whyrank.audit import Plan, answers
     from whyrank.data import open_collection
-    from whyrank.probes import probes
     from whyrank.rankers import Setting, open_ranker
     from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
     from whyrank.scoring import Engine
+    from whyrank.studies.probes import probes
+    from whyrank.studies.runner import Plan, answers
 
     sample, study = open_collection("sample"), probes.create("matched/length|tf")
     [made] = answers(Plan(sample, {study.id: study}, [open_ranker("bm25", Setting(sample))], Engine()))
@@ -98,8 +98,8 @@ def result(folder: Path):
 
 
 def bias(folder: Path):
-    from whyrank.audit.bias_result import BiasResult
     from whyrank.report.bias_folder import read_bias_results, write_figures
+    from whyrank.studies.bias.result import BiasResult
 
     made = BiasResult("bias/x", "bias/x", "bm25", "toy", 9, 8, 0, {}, 0.5, 1.5, 3, "holm", False, (), (), ())
     write_figures(folder, [made], {"seed": 3}, 0.05)
@@ -108,7 +108,7 @@ def bias(folder: Path):
 
 def statistics(folder: Path):
     from whyrank.data import open_collection
-    from whyrank.rankers.background import Background
+    from whyrank.rankers.lexical.background import Background
     from whyrank.text import analyzers
 
     sample = open_collection("sample")
@@ -122,8 +122,8 @@ def statistics(folder: Path):
 
 
 def em(folder: Path):
-    from whyrank.tables.bitext import bitext_of
-    from whyrank.tables.em import learn_em
+    from whyrank.learners.em.bitext import bitext_of
+    from whyrank.learners.em.learner import learn_em
 
     random = np.random.default_rng(0)
     words = [[f"{side}{word}" for word in random.integers(20, size=6)] for _ in range(40) for side in "dq"]
@@ -144,7 +144,6 @@ def em(folder: Path):
 
 def network(folder: Path):
     from pair_models import saved
-
     from whyrank.networks.network import load
 
     saved(folder)
@@ -189,11 +188,10 @@ def checkpoint(folder: Path):
 
 def blocks(folder: Path):
     from pair_models import saved
-
-    from whyrank.networks.term_pairs import score_folder
-    from whyrank.networks.term_pairs_running import How
-    from whyrank.networks.term_pairs_task import Settings
-    from whyrank.tables.building import Build, collect_build, prepare_build
+    from whyrank.learners.parm.building import Build, collect_build, prepare_build
+    from whyrank.learners.parm.pairs.main import score_folder
+    from whyrank.learners.parm.pairs.running import How
+    from whyrank.learners.parm.pairs.task import Settings
 
     os.chdir(folder.parent)
     one = folder.parent / "one"
@@ -223,7 +221,6 @@ def blocks(folder: Path):
 
 def prepared(folder: Path):
     from training_models import toy_run
-
     from whyrank.training.prepared import load_prepared, save_prepared
 
     save_prepared(folder / "p", toy_run(corpus=("one text", "another one")))
@@ -236,7 +233,7 @@ def prepared(folder: Path):
 
 
 def vectors(folder: Path):
-    from whyrank.text.vector_matrix import read_matrix, write_matrix
+    from whyrank.text.vectors.vectors import read_matrix, write_matrix
 
     write_matrix(
         folder / "v.npy", [f"word{i}" for i in range(20)], np.random.default_rng(0).random((20, 5), np.float32)
@@ -250,7 +247,7 @@ def vectors(folder: Path):
 
 
 def documents(folder: Path):
-    from whyrank.data.corpus import read_corpus
+    from whyrank.data.documents import read_corpus
 
     corpus = folder.parent / "corpus.jsonl"
     rows = ({"id": f"d{i}", "title": f"T{i % 3}" if i % 2 else "", "text": f"text {i} " * 5} for i in range(40))
@@ -268,8 +265,8 @@ def documents(folder: Path):
 
 def trees(folder: Path):
     from whyrank.data import open_collection
-    from whyrank.rankers.ltr_training import Boosting, train_ltr
-    from whyrank.rankers.trees import read_trees
+    from whyrank.rankers.ltr.training import Boosting, train_ltr
+    from whyrank.rankers.ltr.trees import read_trees
 
     train_ltr(open_collection("sample"), "bm25", folder / "model.lgb", boosting=Boosting(trees=4))
 
@@ -283,7 +280,7 @@ def trees(folder: Path):
 
 
 def weights(folder: Path):
-    from whyrank.rankers.fused_weights import read_weights, write_weights
+    from whyrank.rankers.fuse import read_weights, write_weights
 
     write_weights(str(folder / "w.json"), ["bm25", "ql"], "minmax", [0.25, 0.75], {"seed": 1})
     return lambda: read_weights(str(folder / "w.json"), ["bm25", "ql"], "minmax")

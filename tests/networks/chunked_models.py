@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from whyrank.networks.encoder import new_encoder
 from whyrank.networks.network import Network, make
-from whyrank.networks.pieces import Pieces
+from whyrank.networks.tokens import Pieces
 
 ARCHITECTURES = ("vanilla", "cedr-knrm", "cedr-drmm", "cedr-pacrr", "bert-model1")
 WORDS = [f"w{i}" for i in range(60)]

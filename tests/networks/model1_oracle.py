@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from whyrank.networks.translating import Translating
+from whyrank.networks.model1 import Translating
 
 
 def weights(module):

@@ -10,11 +10,10 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from whyrank.networks import networks
-from whyrank.networks.batches import tensors
 from whyrank.networks.encoder import new_encoder
 from whyrank.networks.network import Network, make
-from whyrank.networks.pieces import Pieces
-from whyrank.training.examples import Judged, TrainingSet
+from whyrank.networks.tokens import Pieces, tensors
+from whyrank.training.data import Judged, TrainingSet
 from whyrank.training.losses import CrossEntropy
 from whyrank.training.schedule import Schedule
 from whyrank.training.trainer import Trainer

@@ -4,7 +4,7 @@ import torch
 from chunked_models import ARCHITECTURES, WORDS, small_network, small_pairs, small_pieces, words
 
 from whyrank.networks.network import digest, load, save
-from whyrank.training.examples import Judged, TrainingSet
+from whyrank.training.data import Judged, TrainingSet
 from whyrank.training.losses import CrossEntropy
 from whyrank.training.schedule import Schedule
 from whyrank.training.trainer import Trainer

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.core.errors import WhyrankError
-from whyrank.networks.batches import tensors
 from whyrank.networks.chunks import chunk_arrays, reading
+from whyrank.networks.tokens import tensors
 
 torch.set_num_threads(1)
 SPECIAL = {"cls": 101, "sep": 102, "pad": 0, "mask": 103}

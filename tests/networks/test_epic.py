@@ -10,8 +10,8 @@ import torch
 from separate_models import DOCS, QUERIES, layer, scores, small, states
 
 from whyrank.core.errors import WhyrankError
-from whyrank.networks.batches import tensors
 from whyrank.networks.epic import log_softplus, pruned
+from whyrank.networks.tokens import tensors
 
 torch.set_num_threads(1)
 

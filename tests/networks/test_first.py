@@ -9,11 +9,10 @@ from chunked_models import ENCODER, WORDS, small_network, small_pairs, small_pie
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.networks.batches import packed_pairs, pair_arrays, tensors
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
 from whyrank.networks.first import is_plain
 from whyrank.networks.network import load, make, save
-from whyrank.networks.pieces import Pieces
+from whyrank.networks.tokens import Pieces, packed_pairs, pair_arrays, tensors
 
 
 @pytest.fixture

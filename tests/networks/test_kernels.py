@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.core.errors import WhyrankError
-from whyrank.networks.kernels import MUS, SIGMAS, KernelPooling, cosine_matrix
+from whyrank.networks.knrm import MUS, SIGMAS, KernelPooling, cosine_matrix
 
 torch.set_num_threads(1)
 SIZES = st.tuples(st.integers(0, 4), st.integers(0, 6))

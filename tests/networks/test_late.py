@@ -14,7 +14,7 @@ from transformers import BertConfig, BertModel
 from whyrank.core.errors import BadInput
 from whyrank.networks.encoder import new_encoder
 from whyrank.networks.network import make, start
-from whyrank.networks.pieces import Pieces
+from whyrank.networks.tokens import Pieces
 
 torch.set_num_threads(1)
 CLS, SEP, MASK, Q, D, COMMA = (

@@ -12,9 +12,9 @@ from separate_models import DOCS, QUERIES, puzzle, reciprocal_rank_of, scores, s
 
 from whyrank.core.errors import WhyrankError
 from whyrank.networks.encoder import WordEncoder
+from whyrank.networks.model1 import matrix
 from whyrank.networks.network import load, make, save, start
-from whyrank.networks.pieces import Pieces
-from whyrank.networks.translating import matrix
+from whyrank.networks.tokens import Pieces
 from whyrank.training.schedule import Schedule
 
 torch.set_num_threads(1)

@@ -8,10 +8,10 @@ from chunked_models import small_pieces
 from transformers import AutoConfig, AutoModel
 
 from whyrank.core.errors import UnknownName, WhyrankError
-from whyrank.networks.batches import tensors
 from whyrank.networks.encoder import new_encoder
 from whyrank.networks.network import is_network, load, make, save, start
 from whyrank.networks.parm import ParmNetwork
+from whyrank.networks.tokens import tensors
 
 torch.set_num_threads(1)
 SHAPE = {"model_type": "bert", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,

@@ -7,9 +7,9 @@ import pytest
 import torch
 from separate_models import ALL, DOCS, QUERIES, puzzle, reciprocal_rank_of, scores, small, trainer
 
-from whyrank.networks.batches import tensors
 from whyrank.networks.network import digest, load, save, start
 from whyrank.networks.separate import distinct, encode, joined, take
+from whyrank.networks.tokens import tensors
 from whyrank.training.schedule import Schedule
 
 torch.set_num_threads(1)

@@ -17,10 +17,9 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from whyrank.networks.batches import tensors
 from whyrank.networks.network import load, save, start
-from whyrank.networks.pieces import Pieces
 from whyrank.networks.separate import encode
+from whyrank.networks.tokens import Pieces, tensors
 from whyrank.networks.vocabulary import flops
 from whyrank.training.schedule import Schedule
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.core.errors import BadInput
-from whyrank.networks.words import Words, open_pieces
+from whyrank.networks.tokens import Words, open_pieces
 
 KNOWN = Words(["cat", "dog", "cat", "über"], buckets=8)
 

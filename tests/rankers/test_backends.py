@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.core.errors import MissingExtra, WhyrankError
-from whyrank.rankers import computing as computing_module
 from whyrank.rankers import open_ranker
-from whyrank.rankers.backends import Compiled
-from whyrank.rankers.computing import Computing, has_bfloat16, installed
-from whyrank.rankers.passages import TextPairs
+from whyrank.rankers.neural import computing as computing_module
+from whyrank.rankers.neural.backends import Compiled
+from whyrank.rankers.neural.computing import Computing, has_bfloat16, installed
+from whyrank.rankers.neural.passages import TextPairs
 from whyrank.scoring import Engine, ScoreStore
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
@@ -211,7 +211,7 @@ def test_a_back_end_computes_on_the_cpu_only():
 
 
 def test_a_back_end_that_is_not_installed(models, monkeypatch):
-    monkeypatch.setattr("whyrank.rankers.neural.installed", lambda name: name == "torch")
+    monkeypatch.setattr("whyrank.rankers.neural.base.installed", lambda name: name == "torch")
     with pytest.raises(
         MissingExtra, match=r"needs an optional dependency; install it with: pip install 'whyrank\[fast"
     ):
@@ -255,7 +255,7 @@ def refuse(*_):
 def test_torch_computes_what_a_back_end_cannot(
     models, monkeypatch, caplog, openvino, compile_model, reason, precision, kind
 ):
-    from whyrank.rankers import by_openvino
+    from whyrank.rankers.neural import by_openvino
 
     monkeypatch.setattr(by_openvino, "compile_model", compile_model)
     spec = with_arguments(spec_of(models, kind), precision=precision, device="cpu")
@@ -273,7 +273,7 @@ def test_torch_computes_what_a_back_end_cannot(
 
 def test_a_model_that_a_tracer_misreads_is_found_out(models, monkeypatch, caplog, openvino):
     """What depends on the number of pairs in a batch is a constant for a tracer."""
-    from whyrank.rankers.cross import ClassifierReader
+    from whyrank.rankers.neural.cross import ClassifierReader
 
     read = ClassifierReader.__call__
     monkeypatch.setattr(ClassifierReader, "__call__", lambda self, batch: read(self, batch) * len(batch["ids"]))

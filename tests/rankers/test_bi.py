@@ -10,8 +10,8 @@ import pytest
 
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
 from whyrank.rankers import open_ranker
-from whyrank.rankers.computing import Kept
-from whyrank.rankers.similarities import SIMILARITIES
+from whyrank.rankers.neural.computing import Kept
+from whyrank.rankers.neural.embedding import SIMILARITIES
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
 

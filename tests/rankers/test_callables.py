@@ -13,7 +13,7 @@ import pytest
 from whyrank.core.errors import WhyrankError
 from whyrank.rankers import open_ranker, rankers
 from whyrank.rankers.importing import _beside
-from whyrank.rankers.nesting import tie_tolerance
+from whyrank.rankers.opening import tie_tolerance
 
 SOURCE = """
 def shorter(queries, docs):

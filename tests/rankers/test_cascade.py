@@ -15,7 +15,7 @@ from whyrank.data import Collection, ranking, write_run
 from whyrank.rankers import Setting, open_ranker, rankers
 from whyrank.rankers.cascade import stacked
 from whyrank.scoring import Engine, ScoreStore
-from whyrank.scoring.job import identity_of
+from whyrank.scoring.engine import identity_of
 from whyrank.scoring.ranking import rerank, retrieve
 from whyrank.testing.examples import sample
 

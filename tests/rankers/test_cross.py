@@ -9,7 +9,7 @@ import pytest
 
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
 from whyrank.rankers import open_ranker
-from whyrank.rankers.tokens import shares
+from whyrank.rankers.neural.tokens import shares
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
 

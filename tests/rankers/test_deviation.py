@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers import deviation as module
-from whyrank.rankers.deviation import PAIRS as ENOUGH
-from whyrank.rankers.deviation import Deviation, Watch, lines_of, mean_tau, recalled, remember
+from whyrank.rankers.neural import deviation as module
+from whyrank.rankers.neural.deviation import PAIRS as ENOUGH
+from whyrank.rankers.neural.deviation import Deviation, Watch, lines_of, mean_tau, recalled, remember
 from whyrank.scoring import Engine, ProcessExecutor
 from whyrank.testing.examples import PAIRS
 
@@ -126,7 +126,7 @@ def test_a_kept_file_that_is_not_ours_is_no_deviation(tmp_path, monkeypatch):
 
 
 def half_ranker(models, kind="cross", **more):
-    from whyrank.rankers.computing import has_bfloat16
+    from whyrank.rankers.neural.computing import has_bfloat16
 
     if not has_bfloat16("cpu"):
         pytest.skip("needs bfloat16 arithmetic")

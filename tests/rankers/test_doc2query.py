@@ -13,7 +13,7 @@ from tiny_generators import KINDS, generator
 from whyrank.core.errors import MissingExtra, WhyrankError
 from whyrank.core.files import cache_folder
 from whyrank.rankers import Setting, doc2query, open_ranker, rankers
-from whyrank.rankers.expansions import ExpansionStore
+from whyrank.rankers.doc2query import ExpansionStore
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample
 from whyrank.text import generation

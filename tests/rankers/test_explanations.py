@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.explanations import Explaining, Explanation
 from whyrank.data import Collection
-from whyrank.data.term_table import TermTable
 from whyrank.rankers import Setting, open_ranker, rankers
+from whyrank.rankers.lexical.explanations import Explaining, Explanation
+from whyrank.tables.table import TermTable
 
 DOCS = {"a": "cat dog cat bird", "b": "dog eats bird seed", "c": "fish", "d": "cat fish dog seed seed eats a a"}
 WORDS = ["cat", "dog", "bird", "fish", "seed", "eats", "a", "new", "[CLS]"]

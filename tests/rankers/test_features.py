@@ -15,8 +15,8 @@ from test_kneser_ney import Plain as Model
 from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.features import FEATURES, open_features
-from whyrank.rankers.matches import trigrams
+from whyrank.rankers.ltr.features import FEATURES, open_features
+from whyrank.rankers.ltr.matches import trigrams
 from whyrank.testing.examples import PAIRS, sample
 from whyrank.text import analyzers
 
@@ -175,7 +175,7 @@ class TestStatistics:
 
     def test_pairs_of_terms_are_counted_only_where_asked_for(self, monkeypatch):
         asked = []
-        monkeypatch.setattr("whyrank.rankers.features.language_model", lambda *given: asked.append(given))
+        monkeypatch.setattr("whyrank.rankers.ltr.features.language_model", lambda *given: asked.append(given))
         features(["a b"], ["bm25"])
         assert not asked
         features(["a b"], ["bm25", "query_language"])

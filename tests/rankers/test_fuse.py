@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.answers import PartlyScored
 from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import PartlyScored
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker, rankers
 from whyrank.rankers.calibration import KINDS
-from whyrank.rankers.nesting import tie_tolerance
+from whyrank.rankers.opening import tie_tolerance
 from whyrank.scoring import Engine
 from whyrank.scoring.ranking import rerank
 from whyrank.testing import RankerContract

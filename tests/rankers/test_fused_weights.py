@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from whyrank.core.errors import WhyrankError
-from whyrank.data import Collection, TermTable
+from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker, rankers
-from whyrank.rankers.fused_weights import contents_of, read_weights, write_weights
-from whyrank.rankers.query_scales import query_scale
+from whyrank.rankers.calibration import query_scale
+from whyrank.rankers.fuse import contents_of, read_weights, write_weights
+from whyrank.tables import TermTable
 from whyrank.testing import RankerContract
 
 DOCS = {"a": "red fox", "b": "the red red fox ran home", "c": "blue", "d": "fox fox cub"}

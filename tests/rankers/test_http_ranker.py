@@ -21,12 +21,12 @@ import pytest
 pytest.importorskip("httpx", reason="the extra http is not installed")
 from rerank_server import jina, rows, serving, tei, true_score
 
-from whyrank.core.answers import PartlyScored
 from whyrank.core.callstrings import Call
 from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError
-from whyrank.rankers import open_ranker, rankers, service
-from whyrank.rankers.http import IN_A_ROW
-from whyrank.rankers.service import retry_after
+from whyrank.core.protocols import PartlyScored
+from whyrank.rankers import http as service
+from whyrank.rankers import open_ranker, rankers
+from whyrank.rankers.http import IN_A_ROW, retry_after
 from whyrank.scoring import Engine, ScoreStore, executor
 from whyrank.testing import RankerContract
 
@@ -372,7 +372,7 @@ def test_a_service_that_hangs_now_and_then_costs_those_pairs(deed):
 
 
 def test_an_interrupted_call_does_not_wait_for_the_service(monkeypatch):
-    from whyrank.rankers import threads
+    from whyrank.rankers import http as threads
 
     class Interrupted(threads.SimpleQueue):
         def get(self, *args):

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.data import Collection
-from whyrank.rankers import kneser_ney
-from whyrank.rankers.kneser_ney import KneserNey, language_model
+from whyrank.rankers.ltr import kneser_ney
+from whyrank.rankers.ltr.kneser_ney import KneserNey, language_model
 from whyrank.text import analyzers
 
 START = "<start>"

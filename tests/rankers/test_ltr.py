@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from whyrank.audit.effectiveness import evaluate
 from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError
 from whyrank.data import Collection, open_collection
+from whyrank.evaluation.effectiveness import evaluate
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.features import FEATURES
-from whyrank.rankers.ltr import train_ltr, train_recipe
-from whyrank.rankers.ltr_training import Boosting
+from whyrank.rankers.ltr.features import FEATURES
+from whyrank.rankers.ltr.ranker import train_ltr, train_recipe
+from whyrank.rankers.ltr.training import Boosting
 from whyrank.scoring import Engine, executor
 from whyrank.scoring.ranking import rerank, retrieve
 from whyrank.testing import RankerContract

@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.audit.asking import ask
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import open_ranker
-from whyrank.rankers import weights as weights_module
-from whyrank.rankers.computing import Computing, ahead, by_length, has_bfloat16
-from whyrank.rankers.joint import JointScorer
-from whyrank.rankers.passages import Passages, TextPairs, windows
-from whyrank.rankers.weights import digest_of, model_folder
+from whyrank.rankers.neural import weights as weights_module
+from whyrank.rankers.neural.computing import Computing, ahead, by_length, has_bfloat16
+from whyrank.rankers.neural.joint import JointScorer
+from whyrank.rankers.neural.passages import Passages, TextPairs, windows
+from whyrank.rankers.neural.weights import digest_of, model_folder
 from whyrank.scoring import Engine, ProcessExecutor, ScoreStore
+from whyrank.studies.asking import ask
 from whyrank.testing.examples import PAIRS
 
 WORDS = ["the", "a", "of", "is", "was", "who", "what", "berlin", "wall", "fell", "robert", "gray", "explorer"]
@@ -232,7 +232,7 @@ def test_each_distinct_text_is_tokenised_once(monkeypatch):
         def __call__(self, batch):
             return batch["sizes"]
 
-    monkeypatch.setattr("whyrank.rankers.joint.CHUNK", 7)
+    monkeypatch.setattr("whyrank.rankers.neural.joint.CHUNK", 7)
     random = np.random.default_rng(0)
     queries, docs = (["x" * n for n in random.integers(0, 9, 100)] for _ in range(2))
     found = JointScorer(Counting(), Computing("cpu"))(TextPairs.of(queries, docs))
@@ -319,7 +319,7 @@ def test_fast_is_close_for_all(models, kind):
 
 
 def test_without_bfloat16_fast_is_exact(models, monkeypatch, caplog):
-    monkeypatch.setattr("whyrank.rankers.computing.has_bfloat16", lambda device: False)
+    monkeypatch.setattr("whyrank.rankers.neural.computing.has_bfloat16", lambda device: False)
     folder = models.folder("cross")
     with caplog.at_level(logging.WARNING):
         fast = open_ranker(f"cross:{folder}(precision=fast,device=cpu,backend=torch)")

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from whyrank.core.answers import PartlyScored
 from whyrank.core.errors import MissingExtra, WhyrankError
+from whyrank.core.protocols import PartlyScored
 from whyrank.rankers import open_ranker, rankers
 from whyrank.scoring import Engine
 from whyrank.testing import RankerContract

@@ -14,11 +14,11 @@ from threading import Event
 import numpy as np
 import pytest
 
-from whyrank.core.answers import Answered, PartlyScored, ask, checked
 from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Answered, PartlyScored, ask, checked
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.threads import spread
+from whyrank.rankers.http import spread
 from whyrank.scoring import Engine, ScoreStore
 from whyrank.scoring.asking import Task, answer
 from whyrank.scoring.ranking import rerank

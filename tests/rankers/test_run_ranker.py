@@ -13,16 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.audit.runner import Plan, Threshold, answers
-from whyrank.audit.thresholds import candidates_for_delta, thresholds
-from whyrank.contrasts import Contrasts, Pair
-from whyrank.contrasts.identified import scores_by_ids
 from whyrank.core.errors import WhyrankError
 from whyrank.data import Collection, open_collection, read_run, write_run
-from whyrank.probes import probes
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore, executor
 from whyrank.scoring.ranking import rerank
+from whyrank.studies import Contrasts, Pair
+from whyrank.studies.probes import probes
+from whyrank.studies.runner import Plan, Threshold, answers, scores_by_ids
+from whyrank.studies.thresholds import candidates_for_delta, thresholds
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample
 
@@ -240,7 +239,7 @@ class TestByIds:
         random = np.random.default_rng(0)
         docs = {f"d{i}": f"text {i}" for i in range(2000)}
         collection = Collection.of(docs, {"q": "x"}, runs={"mine": {"q": {d: float(i) for i, d in enumerate(docs)}}})
-        from whyrank.contrasts import Categories
+        from whyrank.studies import Categories
 
         doc = random.integers(0, 2000, (n, 2)).astype(np.int32)
         labels = {"query_id": Categories(np.zeros(n, np.int32), ["q"]), "doc_ids": Categories(doc, list(docs))}

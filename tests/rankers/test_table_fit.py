@@ -11,10 +11,10 @@ import pytest
 
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.data import open_collection
-from whyrank.data.term_table import TermTable, open_table
+from whyrank.learners.em.bitext import bitext_of
+from whyrank.learners.em.learner import learn_em
 from whyrank.rankers import Setting, open_ranker
-from whyrank.tables.bitext import bitext_of
-from whyrank.tables.em import learn_em
+from whyrank.tables.table import TermTable, open_table
 from whyrank.text import analyzers
 
 RANKERS = ("model1", "bm25t", "qlt")

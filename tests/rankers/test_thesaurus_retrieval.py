@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thesaurus_oracle import TERMS, matches, random_table, related
 
-from whyrank.audit.tuning import Runner
 from whyrank.data import Collection, open_collection
-from whyrank.data.term_table import TermTable
-from whyrank.rankers import Setting, open_ranker, thesaurus_retrieval
-from whyrank.rankers.index import LexicalIndex
+from whyrank.evaluation.tuning import Runner
+from whyrank.rankers import Setting, open_ranker
+from whyrank.rankers.lexical import thesaurus as thesaurus_retrieval
+from whyrank.rankers.lexical.index import LexicalIndex
 from whyrank.scoring import Engine
 from whyrank.scoring.ranking import rescore, retrieve
+from whyrank.tables.table import TermTable
 from whyrank.text import analyzers
 
 words = st.sampled_from([*TERMS, *TERMS[:3], "common", "common", "other"])

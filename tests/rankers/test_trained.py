@@ -8,7 +8,7 @@ import pytest
 from whyrank.core.errors import BadInput, UnknownName
 from whyrank.networks import network, networks
 from whyrank.rankers import open_ranker, rankers
-from whyrank.rankers.weights import NETWORK
+from whyrank.rankers.neural.weights import NETWORK
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tiny_generators import generator
-from whyrank.audit.fusing import fit_fusion
-from whyrank.audit.tuning import Runner, Split
 from whyrank.data import Collection, ranking
+from whyrank.evaluation.fusion.fitting import fit_fusion
+from whyrank.evaluation.tuning import Runner, Split
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.query_scales import query_scale
+from whyrank.rankers.calibration import query_scale
 from whyrank.scoring import Engine
 from whyrank.scoring.ranking import rerank, retrieve, retriever
 
@@ -36,7 +36,7 @@ def collection():
 @pytest.fixture(scope="module")
 def parts(models, tmp_path_factory):
     """The call strings of the three models."""
-    from whyrank.tables.neural_export import export_table, open_network
+    from whyrank.learners.neural import export_table, open_network
 
     place, network = tmp_path_factory.mktemp("parts"), models.folder("pieces", "neural-model1")
     export_table(open_network(network), 1e-4).save(place / "neural.arrow")

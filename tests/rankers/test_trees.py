@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.core.errors import WhyrankError
-from whyrank.rankers.trees import read_trees, with_facts
+from whyrank.rankers.ltr.trees import read_trees, with_facts
 
 MODEL = """tree
 version=v4

@@ -171,7 +171,7 @@ def sentencepiece() -> PreTrainedTokenizerFast:
 def network(folder: Path, architecture: str = "cross", **settings: object) -> Path:
     from whyrank.networks import network as networks
     from whyrank.networks.encoder import new_encoder
-    from whyrank.networks.pieces import Pieces
+    from whyrank.networks.tokens import Pieces
 
     torch.manual_seed(6)
     tokenizer = wordpiece()
@@ -218,7 +218,7 @@ def words(folder: Path, architecture: str) -> Path:
 def pieces(folder: Path, architecture: str) -> Path:
     """A network with vectors of its own for pieces."""
     from whyrank.networks import network as networks
-    from whyrank.networks.pieces import Pieces
+    from whyrank.networks.tokens import Pieces
 
     torch.manual_seed(9)
     wordpiece().save_pretrained(str(folder / "tokens"))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from whyrank.audit.overlap import OverlapRow
-from whyrank.audit.runner import Answer
-from whyrank.audit.sweep import SweepPoint
-from whyrank.contrasts import Contrasts, Finding, Pair, Reading
-from whyrank.contrasts.readout import Setting, read_out
+from whyrank.evaluation.overlap import OverlapRow
 from whyrank.scoring import Failure
+from whyrank.studies import Contrasts, Finding, Pair, Reading
+from whyrank.studies.reading import Setting, read_out
+from whyrank.studies.runner import Answer
+from whyrank.studies.sweep import SweepPoint
 
 NASTY = """<script>alert(1)</script> & "quotes" 'single' </script><!-- --> <img src=x onerror=alert(2)>"""
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from markupsafe import escape
 from report_samples import NASTY, ToyStudy, toy_answer, toy_contrasts
 
-from whyrank.contrasts import Contrasts, Pair
 from whyrank.report.examples import KEPT, choose, marker, shorten
+from whyrank.studies import Contrasts, Pair
 
 
 def chosen(diffs, queries, symmetric=False):

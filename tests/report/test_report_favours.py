@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from report_samples import NASTY, axiom, finding
 from test_report_html import Page, spaced
 
-from whyrank.audit.bias_correlation import Correlation
-from whyrank.audit.bias_result import BiasResult, PairRow, ValueRow
-from whyrank.contrasts import Finding
 from whyrank.core.errors import BadInput
 from whyrank.report import favours, render, to_latex, to_markdown, verdicts
 from whyrank.report.bias_drawing import bias_panel, bias_svg
 from whyrank.report.bias_folder import read_bias_results, write_bias, write_figures
+from whyrank.studies import Finding
+from whyrank.studies.bias.correlation import Correlation
+from whyrank.studies.bias.result import BiasResult, PairRow, ValueRow
 
 SVG = "{http://www.w3.org/2000/svg}"
 STUDY = "bias/tea"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import NASTY, axiom, broken_axiom, curve, empty, finding, findings, overlap_rows, toy_answer
 
-from whyrank.audit.stability import group_rankers, stability
+from whyrank.evaluation.stability import group_rankers, stability
 from whyrank.report.examples import choose
 from whyrank.report.html import render
 from whyrank.report.slugs import slug

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import axiom, broken_axiom, empty, finding
 
-from whyrank.contrasts.agreement import obedience
-from whyrank.contrasts.clustered import mean_interval, sign_flip_p
+from whyrank.core.clustered import mean_interval, sign_flip_p
 from whyrank.report.grid import lean, standing
 from whyrank.report.slugs import slug
 from whyrank.report.verdicts import in_words, verdicts
@@ -23,6 +22,7 @@ from whyrank.report.words import (
     share_interval,
     signed,
 )
+from whyrank.studies.reading import obedience
 
 MORE = "prefers the text with more words, at equal "
 

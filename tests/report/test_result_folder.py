@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import NASTY, ToyStudy, curve, empty, finding, findings, overlap_rows, toy_answer, toy_contrasts
 
-from whyrank.audit.runner import Threshold
-from whyrank.audit.stability import stability
-from whyrank.contrasts import Calibration, Contrasts, Pair
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
-from whyrank.data.term_table import TermTable
+from whyrank.evaluation.stability import stability
 from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
 from whyrank.report.record import plain
 from whyrank.scoring import Failure
+from whyrank.studies import Calibration, Contrasts, Pair
+from whyrank.studies.runner import Threshold
+from whyrank.tables.table import TermTable
 
 
 def write(path: Path, *answers, rows=None, settings=None, **rest) -> Path:

@@ -11,11 +11,11 @@ import pytest
 from counting_rankers import Plain, grid, true_score
 
 from whyrank.core.errors import WhyrankError
-from whyrank.rankers.expansions import ExpansionStore
+from whyrank.rankers.doc2query import ExpansionStore
 from whyrank.scoring import Engine, Failure, ScoreStore
-from whyrank.scoring.database import SCORES
-from whyrank.text.annotation import Annotation, Span
-from whyrank.text.annotation_store import AnnotationStore
+from whyrank.scoring.store import SCORES
+from whyrank.text.annotation.annotations import Annotation, Span
+from whyrank.text.annotation.store import AnnotationStore
 
 TRIALS, LOG_TRIALS = 200, 50
 TEXTS = [f"text number {i}" for i in range(60)]

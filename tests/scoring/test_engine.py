@@ -277,7 +277,7 @@ def test_nothing_is_printed(capsys, store):
 
 
 def test_progress_names_the_ranker_and_counts_what_is_missing(store, monkeypatch):
-    from whyrank.scoring import job
+    from whyrank.scoring import engine as job
 
     steps = []
 

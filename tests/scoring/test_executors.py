@@ -9,17 +9,9 @@ import pytest
 from counting_rankers import Counting, LoadsNowhere, Misbehaving, Picky, Plain, grid, read_log, true_score
 
 from whyrank.core.errors import UnknownName, WhyrankError
-from whyrank.scoring import (
-    Engine,
-    Executor,
-    Failure,
-    ProcessExecutor,
-    SerialExecutor,
-    executor,
-    executors,
-)
+from whyrank.scoring import Engine, Executor, Failure, ProcessExecutor, SerialExecutor, executor, executors
 from whyrank.scoring.asking import Answer, Task
-from whyrank.scoring.job import Job
+from whyrank.scoring.engine import Job
 from whyrank.scoring.pairs import unique_pairs
 
 pytestmark = pytest.mark.usefixtures("no_workers_left")

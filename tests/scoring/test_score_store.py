@@ -16,8 +16,8 @@ from side_by_side import in_threads
 from whyrank.core.errors import WhyrankError
 from whyrank.core.files import cache_folder
 from whyrank.scoring import Engine, Failure, ScoreStore
-from whyrank.scoring.blobs import Blobs, merge
 from whyrank.scoring.pairs import digest, unique_pairs
+from whyrank.scoring.store import Blobs, merge
 
 ODD = ["", "\0", "a\0", "\ud800", "\ud800\udc00", "\U00010000", "y" * 2_000_000]
 

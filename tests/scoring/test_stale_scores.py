@@ -9,7 +9,7 @@ from counting_rankers import Misbehaving, Plain, grid
 
 from whyrank.rankers import open_ranker
 from whyrank.scoring import Engine, ProcessExecutor
-from whyrank.scoring.job import identity_of
+from whyrank.scoring.engine import identity_of
 
 ROWS = grid(3, 0, 20)
 
@@ -141,7 +141,7 @@ def test_the_version_joins_the_identity_of_what_we_compute(monkeypatch, tmp_path
     specs = ("bm25", "fuse(of=['bm25','ql'])", f"python:{mine}:score", "http://localhost:1(version=1)")
     rankers = [open_ranker(spec) for spec in specs]
     before = [identity_of(ranker) for ranker in rankers]
-    monkeypatch.setattr("whyrank.scoring.job.__version__", "99.0")
+    monkeypatch.setattr("whyrank.scoring.engine.__version__", "99.0")
     changed = [identity_of(ranker) != old for ranker, old in zip(rankers, before, strict=True)]
     assert changed == [True, True, False, False]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from whyrank.core.errors import WhyrankError
-from whyrank.data.term_table import TermTable, open_table
+from whyrank.tables.table import TermTable, open_table
 
 
 @pytest.mark.parametrize("suffix", [".arrow", ".parquet"])

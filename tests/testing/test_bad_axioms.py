@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from contract_failures import failures, names_in
 
-from whyrank.axioms import axioms
-from whyrank.axioms.axiom import Axiom
-from whyrank.axioms.preconditions import SimilarLength
+from whyrank.studies.axioms import axioms
+from whyrank.studies.axioms.axiom import Axiom, SimilarLength
 from whyrank.testing import AxiomContract, StudyContract
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from contract_failures import failures, names_in
 
-from whyrank.contrasts import Categories, Contrasts, Pair
-from whyrank.probes import probes
+from whyrank.studies import Categories, Contrasts, Pair
+from whyrank.studies.probes import probes
 from whyrank.testing import StudyContract
 
 

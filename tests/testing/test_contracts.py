@@ -7,9 +7,9 @@ from itertools import permutations
 import pytest
 from contract_failures import failures, names_in
 
-from whyrank.probes import probes
-from whyrank.probes.characteristics import characteristics
 from whyrank.rankers import Setting, open_ranker
+from whyrank.studies.probes import probes
+from whyrank.studies.probes.characteristics import characteristics
 from whyrank.testing import AnalyzerContract, AxiomContract, CharacteristicContract, RankerContract, StudyContract
 from whyrank.testing.examples import sample
 from whyrank.text import analyzers

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from side_by_side import in_threads
 from whyrank.core.errors import WhyrankError
 from whyrank.core.files import cache_folder
-from whyrank.text import annotate
-from whyrank.text.annotate import Annotation, Annotator, Recent, Span, annotator, parsed_texts
-from whyrank.text.parsing import Parser, load_parser
+from whyrank.text.annotation import annotator as annotate
+from whyrank.text.annotation.annotator import Annotation, Annotator, Recent, Span, annotator, parsed_texts
+from whyrank.text.annotation.parsing import Parser, load_parser
 
 spacy = pytest.importorskip("spacy", reason="linguistic annotation needs spaCy (the extra nlp)")
 
@@ -252,7 +252,7 @@ def test_a_damaged_cache_is_reported(english):
 CODE = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[2] / "src")!r})
-from whyrank.text.annotate import annotator, parsed_texts
+from whyrank.text.annotation.annotator import annotator, parsed_texts
 asked = annotator(sys.argv[1])
 found = asked.annotate([f"Visitor number {{i}} of the old city wall." for i in range(*map(int, sys.argv[2:]))])
 print(parsed_texts(asked), sum(map(len, found)), "spacy" in sys.modules)

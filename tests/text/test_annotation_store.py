@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from side_by_side import in_threads
 from whyrank.core.errors import WhyrankError
-from whyrank.text.annotation import Annotation, Missing, Span
-from whyrank.text.annotation_format import decode, encode
-from whyrank.text.annotation_store import AnnotationStore, digest
+from whyrank.text.annotation.annotations import Annotation, Missing, Span
+from whyrank.text.annotation.store import AnnotationStore, decode, digest, encode
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 
@@ -106,7 +105,7 @@ def test_many_texts_are_found_across_the_chunks_of_a_look_up(store):
 
 def test_another_format_is_never_read(store, monkeypatch):
     store.add("p", [one_token("x")])
-    monkeypatch.setattr("whyrank.text.annotation_store.FORMAT", 2)
+    monkeypatch.setattr("whyrank.text.annotation.store.FORMAT", 2)
     assert store.find("p", ["x"]) == {}
     store.add("p", [one_token("x", "newer")])
     assert store.find("p", ["x"]) == {"x": one_token("x", "newer")}

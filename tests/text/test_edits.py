@@ -13,9 +13,20 @@ from hypothesis import strategies as st
 
 from whyrank.core.errors import WhyrankError
 from whyrank.text import analyzers
-from whyrank.text.annotate import Annotation, Span, annotator
-from whyrank.text.edits import Passage, asks, edits, in_words, options_of, respaced
-from whyrank.text.pieces import map_words, pieces, reorder_words, sentence_slots, word_of
+from whyrank.text.annotation.annotator import Annotation, Span, annotator
+from whyrank.text.edits.base import (
+    Passage,
+    asks,
+    edits,
+    in_words,
+    map_words,
+    options_of,
+    pieces,
+    reorder_words,
+    respaced,
+    sentence_slots,
+    word_of,
+)
 
 pytest.importorskip("spacy", reason="the extra nlp is not installed")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_generators import KINDS, WORDS, generator
 from whyrank.core.errors import WhyrankError
 from whyrank.text import generation
-from whyrank.text.edit_content import doc2query
+from whyrank.text.edits.content import doc2query
 from whyrank.text.generation import MAX_INPUT, MAX_NEW, fitting, generate, load
 
 torch = pytest.importorskip("torch", reason="the extra models is not installed")

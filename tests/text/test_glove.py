@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from whyrank.core.errors import WhyrankError
 from whyrank.core.seeds import generator
-from whyrank.text import Tokens, analyzers, trained
-from whyrank.text.cooccurrence import Cells, cooccurrences
-from whyrank.text.glove import GloVe, State, Visits, visit
-from whyrank.text.trained import collection_vectors
+from whyrank.text import Tokens, analyzers
+from whyrank.text.vectors import trained
+from whyrank.text.vectors.glove import Cells, GloVe, State, Visits, cooccurrences, visit
+from whyrank.text.vectors.trained import collection_vectors
 
 TOPICS = [["pot", "pan", "oven", "dough", "bake", "salt"], ["sail", "mast", "deck", "anchor", "harbour", "tide"]]
 
@@ -171,7 +171,7 @@ def test_the_same_seed_gives_the_same_bits_in_any_order():
 def test_another_process_gives_the_same_bits():
     texts = topical(40)
     program = (
-        "import sys, json, hashlib; from whyrank.text import analyzers; from whyrank.text.glove import GloVe;"
+        "import sys, json, hashlib; from whyrank.text import analyzers; from whyrank.text.vectors.glove import GloVe;"
         "a = analyzers.create('whitespace'); t = a.docs(json.load(sys.stdin));"
         "print(GloVe(epochs=2).train(t, a.vocabulary.terms).vectors.digest)"
     )

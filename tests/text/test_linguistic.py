@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from whyrank.core.errors import BadInput, MissingExtra
 from whyrank.testing import AnalyzerContract
 from whyrank.text import analyzers
-from whyrank.text.function_words import CONTRACTIONS, FUNCTION_WORDS
+from whyrank.text.annotation.terms import CONTRACTIONS, FUNCTION_WORDS
 
 spacy = pytest.importorskip("spacy")
 BLANK = spacy.blank("en")
@@ -83,7 +83,7 @@ def test_a_list_that_is_not_there_is_one_line(tmp_path):
 
 
 def test_without_the_extra(monkeypatch):
-    from whyrank.text import pipelines
+    from whyrank.text.annotation import pipelines
 
     pipelines.find_pipeline.cache_clear()
     monkeypatch.setattr(pipelines, "find_spec", lambda name: None)

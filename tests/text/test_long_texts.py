@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.core.errors import WhyrankError
-from whyrank.text import long_texts
-from whyrank.text.annotation import Annotation, Missing, Span
-from whyrank.text.long_texts import joined, pieces
+from whyrank.text.annotation import parsing as long_texts
+from whyrank.text.annotation.annotations import Annotation, Missing, Span
+from whyrank.text.annotation.parsing import joined, pieces
 
 NOTHING = Missing("noun chunks", "a pipeline")
 

@@ -7,8 +7,8 @@ from importlib.metadata import version
 import pytest
 
 from whyrank.core.errors import BadInput, MissingExtra, WhyrankError
-from whyrank.text import pipelines
-from whyrank.text.pipelines import ENGLISH, find_pipeline, loading
+from whyrank.text.annotation import pipelines
+from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline, loading
 
 NO_SPACY = "linguistic annotation needs spaCy (the extra nlp)"
 

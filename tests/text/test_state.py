@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.text import Vocabulary
-from whyrank.text.state import Parts, State, TextCache
+from whyrank.text.analyzers import Parts, State, TextCache
 
 TEXTS = st.lists(st.text("ab AB.", max_size=8), max_size=12)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from whyrank.core.errors import BadInput, MissingExtra
 from whyrank.text import steps
-from whyrank.text.stopwords import LUCENE, read_stopwords
+from whyrank.text.chain import LUCENE, read_stopwords
 
 
 @settings(deadline=None)

@@ -13,8 +13,7 @@ from uniseg.emoji import extended_pictographic
 from uniseg.linebreak import line_break
 from uniseg.wordbreak import WordBreak, word_break, words
 
-from whyrank.text.unicode_classes import CharacterClasses
-from whyrank.text.unicode_words import MAX_TOKEN_LENGTH, _wide, unicode_words
+from whyrank.text.unicode_words import MAX_TOKEN_LENGTH, CharacterClasses, _wide, unicode_words
 
 CASES = {
     "U.S.A. today": ["U.S.A", "today"],

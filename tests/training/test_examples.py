@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.training.examples import Examples, Fixed, Judged, Mixed, Texts
+from whyrank.training.data import Examples, Fixed, Judged, Mixed, Texts
 
 
 def numbers(rows):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from training_models import quiet, toy_data, toy_network
 
-from whyrank.networks.batches import packed_pairs
+from training_models import quiet, toy_data, toy_network
+from whyrank.networks.tokens import packed_pairs
 from whyrank.training.losses import CrossEntropy
 from whyrank.training.packing import Packer
 from whyrank.training.schedule import Schedule

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from training_models import toy_data, toy_network, toy_recipe, toy_run, toy_sources, toy_validation, train_quietly
 
 import whyrank
+from training_models import toy_data, toy_network, toy_recipe, toy_run, toy_sources, toy_validation, train_quietly
 from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.learners.__main__ import main
 from whyrank.networks.network import load
-from whyrank.training.__main__ import main
-from whyrank.training.examples import Examples, Fixed, Mixed, TrainingSet
+from whyrank.training.data import Examples, Fixed, Mixed, TrainingSet
 from whyrank.training.prepared import Prepared, load_prepared, save_prepared
 from whyrank.training.sources import Sources, new_network
 
@@ -48,7 +48,7 @@ def bare_site(tmp_path_factory):
 
 
 def elsewhere(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m whyrank.training` where only the packages of a folder can be imported."""
+    """Run `python -m whyrank.learners` where only the packages of a folder can be imported."""
     home = Path(whyrank.__file__).parents[1]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), str(home)]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-S", "-c", CODE, *arguments]

@@ -10,7 +10,7 @@ import pytest
 
 from whyrank.core.errors import WhyrankError
 from whyrank.data import open_collection, open_run
-from whyrank.training.reading import corpus_texts, training_set, validation_set
+from whyrank.training.data import corpus_texts, training_set, validation_set
 
 DOCS = {"a": "one text", "b": "another text", "c": "one text", "d": "third text", "e": "fourth text"}
 QUERIES = {"1": "first query", "2": "second query", "3": "without relevant texts", "4": "unjudged"}

@@ -8,15 +8,14 @@ import math
 import numpy as np
 import pytest
 import torch
-from training_models import quiet, toy_data, toy_network, toy_validation
 
+from training_models import quiet, toy_data, toy_network, toy_validation
 from whyrank.core.errors import WhyrankError
-from whyrank.networks.batches import tensors
-from whyrank.training.examples import Judged, TrainingSet
+from whyrank.networks.tokens import tensors
+from whyrank.training.data import Judged, TrainingSet
 from whyrank.training.losses import CrossEntropy, Margin
 from whyrank.training.schedule import Schedule
-from whyrank.training.showing import Bar
-from whyrank.training.trainer import Trainer
+from whyrank.training.trainer import Bar, Trainer
 
 
 def trained(network, schedule, negatives=1, loss=None, **more):

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from training_models import toy_sources
 
+from training_models import toy_sources
 from whyrank.data import Collection
-from whyrank.networks.pieces import Pieces
+from whyrank.networks.tokens import Pieces
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "translation"))
 

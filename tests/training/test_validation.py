@@ -8,12 +8,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from training_models import toy_network, toy_texts, toy_validation
 
+from training_models import toy_network, toy_texts, toy_validation
 from whyrank.core.errors import UnknownName
-from whyrank.networks.batches import tensors
-from whyrank.training.measures import Measure, ndcg, reciprocal_rank
-from whyrank.training.validation import Validation
+from whyrank.networks.tokens import tensors
+from whyrank.training.validation import Measure, Validation, ndcg, reciprocal_rank
 
 MEASURES = ("nDCG@10", "nDCG@3", "RR@10", "RR(rel=2)@10", "RR@2")
 

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from training_models import toy_texts
 
+from training_models import toy_texts
 from whyrank.core.errors import WhyrankError
-from whyrank.networks.pieces import Pieces
-from whyrank.training.vocabulary import SPECIAL, word_pieces
+from whyrank.networks.tokens import Pieces
+from whyrank.training.sources import SPECIAL, word_pieces
 
 TEXTS = [*toy_texts(60)[1], "Ünïcode, naïve café: “quotes” 東京 😀", "a" * 300, "half a pair \ud800 here", ""]
 AGAIN = """
 import hashlib, json, sys
-from whyrank.training.vocabulary import word_pieces
+from whyrank.training.sources import word_pieces
 print(hashlib.sha256(word_pieces(json.load(sys.stdin), 300)).hexdigest())
 """
 

@@ -10,7 +10,7 @@ import typer
 from whyrank.cli.request import Request, with_request
 
 if TYPE_CHECKING:
-    from whyrank.audit.catalogue import Catalogue
+    from whyrank.studies.catalogue import Catalogue
 
 PREFIX = "axiom/"
 EXPRESSION = f"{PREFIX}expression"
@@ -27,10 +27,10 @@ _NAME = re.compile(r"[A-Za-z*?\[][\w./*?\[\]!-]*")
 @with_request(without=("tolerance",))
 def axioms(request: Request, patterns: Patterns = None) -> None:
     """Check retrieval axioms: where one of two documents must win, does the ranker score it higher?"""
-    from whyrank.audit.catalogue import Catalogue
-    from whyrank.axioms import axioms as registered
     from whyrank.cli.running import run
     from whyrank.cli.show_axioms import axioms_table
+    from whyrank.studies.axioms import axioms as registered
+    from whyrank.studies.catalogue import Catalogue
 
     catalogue = Catalogue(registered)
     run(request, [spelled(pattern, catalogue) for pattern in patterns or ["*"]], catalogue, "axioms", axioms_table)

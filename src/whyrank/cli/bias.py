@@ -13,11 +13,11 @@ from whyrank.cli import setup
 from whyrank.cli.request import Request, with_request
 
 if TYPE_CHECKING:
-    from whyrank.audit.bias_asking import BiasPlan
-    from whyrank.audit.bias_result import BiasResult
     from whyrank.core.protocols import Ranker
     from whyrank.data import Collection
     from whyrank.scoring import Engine
+    from whyrank.studies.bias.asking import BiasPlan
+    from whyrank.studies.bias.result import BiasResult
 
 Patterns = Annotated[
     list[str] | None,
@@ -55,12 +55,12 @@ def bias(request: Request, patterns: Patterns = None, table: TableOption = None,
 
 def make_plan(request: Request, patterns: Sequence[str], table: str | None) -> BiasPlan:
     """Open everything that the request names; whatever is wrong shows before anything is scored."""
-    from whyrank.audit.auditing import most_templates
-    from whyrank.audit.bias import bias_studies
-    from whyrank.audit.bias_asking import BiasPlan
-    from whyrank.audit.catalogue import Catalogue
-    from whyrank.contrasts.correction import adjust
-    from whyrank.data.term_table import open_table
+    from whyrank.core.statistics import adjust
+    from whyrank.studies.auditing import most_templates
+    from whyrank.studies.bias import bias_studies
+    from whyrank.studies.bias.asking import BiasPlan
+    from whyrank.studies.catalogue import Catalogue
+    from whyrank.tables.table import open_table
 
     adjust([], request.correction)
     made = setup.make_studies(patterns, Catalogue(bias_studies), request, most_templates(request.limit))
@@ -76,9 +76,9 @@ def make_plan(request: Request, patterns: Sequence[str], table: str | None) -> B
 
 def answered(plan: BiasPlan, correction: str) -> list[BiasResult]:
     """The results of all studies and rankers; pairs without a score are told."""
-    from whyrank.audit.bias_asking import bias_answers
-    from whyrank.audit.bias_result import with_adjusted_omnibus
     from whyrank.core.progress import track
+    from whyrank.studies.bias.asking import bias_answers
+    from whyrank.studies.bias.result import with_adjusted_omnibus
 
     found = list(track(bias_answers(plan), "bias studies", len(plan.studies) * len(plan.rankers)))
     setup.report_failures([failure for answer in found for failure in answer.failures])
@@ -110,8 +110,8 @@ def deltas_of(
     request: Request, collection: Collection, rankers: Sequence[Ranker], engine: Engine
 ) -> dict[str, float]:
     """A delta per ranker, for effects in its units; none with `--delta none` or nothing to calibrate on."""
-    from whyrank.audit.thresholds import needs_calibration, thresholds, uncalibrated
     from whyrank.core.errors import WhyrankError
+    from whyrank.studies.thresholds import needs_calibration, thresholds, uncalibrated
 
     if request.delta == "none":
         return {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from whyrank.core.errors import WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.audit.hypotheses import Tested
+    from whyrank.evaluation.hypotheses import Tested
 
 
 def parse_groups(given: Sequence[str]) -> dict[str, list[str]]:

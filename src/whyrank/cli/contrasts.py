@@ -11,9 +11,9 @@ from whyrank.cli.request import Request, with_request
 from whyrank.cli.setup import plural, say
 
 if TYPE_CHECKING:
-    from whyrank.audit.runner import Plan
-    from whyrank.contrasts import Contrasts
-    from whyrank.contrasts.contrasts import Labels
+    from whyrank.studies import Contrasts
+    from whyrank.studies.contrasts import Labels
+    from whyrank.studies.runner import Plan
 
 StudyName = Annotated[
     str,
@@ -27,10 +27,10 @@ StudyName = Annotated[
 @with_request(without=("json", "format", "sweep", "group", "by", "alpha", "correction"))
 def contrasts(request: Request, study: StudyName) -> None:
     """Write the contrasts of one study (.jsonl or .parquet); with --ranker, each contrast's scores and effect."""
-    from whyrank.audit.catalogue import every_kind
     from whyrank.cli.axioms import spelled
     from whyrank.cli.setup import open_studies
-    from whyrank.contrasts.files import save
+    from whyrank.studies.catalogue import every_kind
+    from whyrank.studies.files import save
 
     out, name = _file(request.out), spelled(study, every_kind())
     if request.ranker:
@@ -57,10 +57,10 @@ def _file(out: str | None) -> str:
 
 def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
     """Contrasts with a column of scores, differences and effects per ranker; and notes."""
-    from whyrank.audit.catalogue import every_kind
-    from whyrank.audit.runner import answers
     from whyrank.cli.running import make_plan
     from whyrank.cli.setup import computed
+    from whyrank.studies.catalogue import every_kind
+    from whyrank.studies.runner import answers
 
     plan: Plan = make_plan(request, [study], every_kind())
     _one(plan.studies)

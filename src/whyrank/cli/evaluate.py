@@ -16,10 +16,10 @@ from whyrank.cli.comparing import parse_groups
 from whyrank.cli.comparing import show as show_hypotheses
 
 if TYPE_CHECKING:
-    from whyrank.audit.effectiveness import Effectiveness
-    from whyrank.audit.hypotheses import Hypothesis, Tested
     from whyrank.data import Collection
     from whyrank.data.trec import Run
+    from whyrank.evaluation.effectiveness import Effectiveness
+    from whyrank.evaluation.hypotheses import Hypothesis, Tested
 
 Runs = Annotated[
     list[str] | None,
@@ -109,7 +109,7 @@ def evaluate(
         asked |= {"analyzer": analyzer, "baseline": baseline, "seed": seed}
         overlap.show(overlap.rows_of(opened, runs, candidates, strict, **asked), out, json_)
     else:
-        from whyrank.audit.effectiveness import default_measures
+        from whyrank.evaluation.effectiveness import default_measures
 
         tests = Tests(baseline, claims, grouped, correction, alpha, seed)
         _evaluate(opened, runs, measure or default_measures(opened), tests, out, json_)
@@ -131,8 +131,8 @@ class Tests(NamedTuple):
 def _evaluate(
     opened: Collection, runs: dict[str, Run], measures: list[str], tests: Tests, out: str | None, json_: bool
 ) -> None:
-    from whyrank.audit.effectiveness import evaluate
-    from whyrank.audit.hypotheses import judge
+    from whyrank.evaluation.effectiveness import evaluate
+    from whyrank.evaluation.hypotheses import judge
 
     rows = evaluate(opened, runs, measures, tests.baseline, tests.correction, tests.seed, tests.groups)
     found = judge(rows, tests.claims, tests.correction, tests.seed) if tests.claims else []
@@ -161,7 +161,7 @@ def _check_plain(group: list[str] | None, hypotheses: str | None) -> None:
 
 
 def _claims(path: str | None) -> list[Hypothesis]:
-    from whyrank.audit.hypotheses import read_hypotheses
+    from whyrank.evaluation.hypotheses import read_hypotheses
 
     return read_hypotheses(path) if path else []
 

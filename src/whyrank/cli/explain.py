@@ -15,8 +15,8 @@ from whyrank.core.errors import UnknownName, WhyrankError
 from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
-    from whyrank.core.explanations import Explaining, Explanation
     from whyrank.data import Collection
+    from whyrank.rankers.lexical.explanations import Explaining, Explanation
 
 SHOWN = 8
 Texts = Annotated[
@@ -108,8 +108,8 @@ def _asked(texts: list[str], collection: Collection, query_id: str | None, doc_i
 
 
 def _able(ranker: object, spec: str) -> Explaining:
-    from whyrank.core.explanations import Explaining
     from whyrank.rankers import rankers
+    from whyrank.rankers.lexical.explanations import Explaining
 
     if isinstance(ranker, Explaining):
         return ranker

@@ -35,19 +35,19 @@ def list_(kinds: Kinds = None, json_: o.JsonOption = False) -> None:
 
 
 def _registries() -> dict[str, Registry[Any]]:
-    from whyrank.audit.bias import bias_filters, bias_studies
-    from whyrank.axioms import axioms
     from whyrank.data import collections
-    from whyrank.data.pairs import pair_layouts
+    from whyrank.data.pairs.sets import pair_layouts
+    from whyrank.learners import table_learners
     from whyrank.networks import networks
-    from whyrank.probes import probes
-    from whyrank.probes.characteristics import characteristics
-    from whyrank.probes.queries import query_strategies
     from whyrank.rankers import rankers
     from whyrank.scoring.executors import executors
-    from whyrank.tables import table_learners
+    from whyrank.studies.axioms import axioms
+    from whyrank.studies.bias import bias_filters, bias_studies
+    from whyrank.studies.probes import probes
+    from whyrank.studies.probes.characteristics import characteristics
+    from whyrank.studies.probes.queries import query_strategies
     from whyrank.text import analyzers
-    from whyrank.text.edits import edits
+    from whyrank.text.edits.base import edits
 
     studies = (probes, axioms, bias_studies, bias_filters, characteristics, edits, query_strategies)
     rest = (rankers, networks, table_learners, analyzers, collections, pair_layouts, executors)

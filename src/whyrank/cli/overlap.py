@@ -12,8 +12,8 @@ from whyrank.cli import setup
 from whyrank.core.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
-    from whyrank.audit.overlap import OverlapRow
     from whyrank.data import Collection, Run
+    from whyrank.evaluation.overlap import OverlapRow
 
 SUFFIXES = (".csv", ".json", ".svg")
 _NO_RUN = "note: no first stage to look for relevant documents in; give it with --candidates RUN"
@@ -31,8 +31,8 @@ def rows_of(
     collection: Collection, runs: Mapping[str, Run], candidates: str | None, strict: bool, **options: Any
 ) -> list[OverlapRow]:
     """The split of the runs; the first stage is the given run, or the collection's BM25 or only run."""
-    from whyrank.audit.overlap import overlap_split
     from whyrank.data.runs import first_stage
+    from whyrank.evaluation.overlap import overlap_split
 
     name = candidates or first_stage(collection)
     first = setup.open_run(collection, name, strict) if name else None

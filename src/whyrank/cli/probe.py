@@ -18,10 +18,10 @@ Patterns = Annotated[
 @with_request(without=("max_tokens",))
 def probe(request: Request, patterns: Patterns = None) -> None:
     """Put behaviour probes to rankers: which properties of text move their scores?"""
-    from whyrank.audit.catalogue import Catalogue
     from whyrank.cli.running import run
     from whyrank.cli.show import findings_table
-    from whyrank.probes import probes
+    from whyrank.studies.catalogue import Catalogue
+    from whyrank.studies.probes import probes
 
     for axiom in (pattern for pattern in patterns or () if pattern.startswith("axiom/")):
         raise WhyrankError(f"unknown probe {axiom!r}; axioms have a command of their own: whyrank axioms '{axiom}'")

@@ -14,10 +14,10 @@ from whyrank.core.errors import WhyrankError
 from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
-    from whyrank.axioms.axiom import Axiom
     from whyrank.core.protocols import Ranker
     from whyrank.data import Collection, Run
     from whyrank.scoring import Engine
+    from whyrank.studies.axioms.axiom import Axiom
 
 Depth = Annotated[
     int,
@@ -111,9 +111,9 @@ def _check(
 
 def _axiom(text: str, analyzer: str, stats: str | None, max_tokens: str | None) -> Axiom:
     """The axiom of an expression; an error for one that compares no two documents, before a collection is read."""
-    from whyrank.axioms.algebra import check_pairs
-    from whyrank.axioms.axiom import Axiom
-    from whyrank.axioms.expressions import parse_expression
+    from whyrank.studies.axioms.algebra import check_pairs
+    from whyrank.studies.axioms.axiom import Axiom
+    from whyrank.studies.axioms.expressions import parse_expression
 
     made = parse_expression(text, analyzer=analyzer, stats=stats, **o.token_limit(max_tokens))
     check_pairs(made)
@@ -125,7 +125,7 @@ def _axiom(text: str, analyzer: str, stats: str | None, max_tokens: str | None) 
 
 
 def _by_axiom(axiom: Axiom, collection: Collection, given: Run, method: str, seed: int, depth: int) -> Run:
-    from whyrank.axioms.reranking import rerank
+    from whyrank.studies.axioms.reranking import rerank
 
     return rerank(axiom, collection, given, method, seed, depth)
 

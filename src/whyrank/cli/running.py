@@ -14,16 +14,16 @@ from whyrank.core.errors import UnknownName
 from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
-    from whyrank.audit.bias_result import BiasResult
-    from whyrank.audit.catalogue import Catalogue, Options
-    from whyrank.audit.overlap import OverlapRow
-    from whyrank.audit.runner import Plan, Threshold
-    from whyrank.audit.stability import Spread
-    from whyrank.audit.sweep import SweepPoint
-    from whyrank.contrasts import Finding
     from whyrank.core.protocols import Ranker, Study
+    from whyrank.evaluation.overlap import OverlapRow
+    from whyrank.evaluation.stability import Spread
     from whyrank.report import ResultWriter
     from whyrank.scoring import Failure
+    from whyrank.studies import Finding
+    from whyrank.studies.bias.result import BiasResult
+    from whyrank.studies.catalogue import Catalogue, Options
+    from whyrank.studies.runner import Plan, Threshold
+    from whyrank.studies.sweep import SweepPoint
 
     Printer = Callable[[Sequence[Finding], Mapping[str, Threshold], float, str], None]
 
@@ -48,7 +48,7 @@ def run(
 
     Bias studies compare their values with the weights of a term table, where one is named.
     """
-    from whyrank.audit.runner import few_queries
+    from whyrank.studies.runner import few_queries
 
     start = time.perf_counter()
     plan = _bias_plan(request, patterns, catalogue, table)
@@ -74,8 +74,8 @@ def make_plan(
     request: Request, patterns: Sequence[str], catalogue: Catalogue, by_kind: Mapping[str, Options] | None = None
 ) -> Plan:
     """Open everything that the request names; whatever is wrong shows before anything is scored."""
-    from whyrank.audit.runner import Plan
-    from whyrank.contrasts.correction import adjust
+    from whyrank.core.statistics import adjust
+    from whyrank.studies.runner import Plan
 
     adjust([], request.correction)
     collection, (studies, notes) = setup.open_studies(patterns, catalogue, request, by_kind)
@@ -91,9 +91,9 @@ def make_plan(
 
 def _bias_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue, table: str | None) -> Plan:
     """The plan with what bias studies need besides: a limit on their templates, and a term table."""
-    from whyrank.audit.auditing import is_bias, most_templates
     from whyrank.core.errors import WhyrankError
-    from whyrank.data.term_table import open_table
+    from whyrank.studies.auditing import is_bias, most_templates
+    from whyrank.tables.table import open_table
 
     opened = None if table is None else open_table(table, check=True)
     plan = make_plan(request, patterns, catalogue, most_templates(request.limit))
@@ -104,7 +104,7 @@ def _bias_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue, 
 
 def _thresholds(request: Request, plan: Plan) -> dict[str, Threshold]:
     """Delta for each ranker; a number, or axioms alone, need no calibration, but for a sweep or a named source."""
-    from whyrank.audit.thresholds import needs_calibration, thresholds, uncalibrated
+    from whyrank.studies.thresholds import needs_calibration, thresholds, uncalibrated
 
     asked = request.sweep or (request.delta is not None and request.delta_from is not None)
     if not asked and not needs_calibration(request.delta, plan.studies.values()):
@@ -127,7 +127,7 @@ def _tied(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[s
 
 def _without_chance(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[str]:
     """A note on symmetric studies that have no p-value, because nothing says what chance gives."""
-    from whyrank.audit.auditing import is_bias
+    from whyrank.studies.auditing import is_bias
 
     found = [name for name, study in studies.items() if study.symmetric and not is_bias(study)]
     if not found or any(threshold.calibration for threshold in used.values()):
@@ -138,7 +138,7 @@ def _without_chance(studies: Mapping[str, Study], used: Mapping[str, Threshold])
 
 def _groups(request: Request, rankers: Sequence[Ranker]) -> dict[str, list[str]]:
     """The rankers of every group that is asked for; a pattern that names fewer than two is an error."""
-    from whyrank.audit.stability import group_rankers
+    from whyrank.evaluation.stability import group_rankers
 
     return group_rankers(request.group or (), [ranker.name for ranker in rankers])
 
@@ -172,10 +172,10 @@ def _writer(request: Request, plan: Plan, command: str, table: str | None) -> Re
 
 def _asked(request: Request, plan: Plan, writer: ResultWriter | None) -> _Asked:
     """Every study put to every ranker, each answer written as it comes."""
-    from whyrank.audit.auditing import all_answers, with_adjusted_kinds
-    from whyrank.audit.bias_result import with_adjusted_omnibus
-    from whyrank.audit.sweep import sweep
     from whyrank.core.progress import track
+    from whyrank.studies.auditing import all_answers, with_adjusted_kinds
+    from whyrank.studies.bias.result import with_adjusted_omnibus
+    from whyrank.studies.sweep import sweep
 
     found, points, bias, labels = [], [], [], set[str]()
     failures: dict[tuple[str, Failure], None] = {}
@@ -196,14 +196,14 @@ def _asked(request: Request, plan: Plan, writer: ResultWriter | None) -> _Asked:
 
 def _spreads(request: Request, plan: Plan, findings: Sequence[Finding]) -> list[Spread] | None:
     """How far the rankers of each group differ; None where no groups are asked for."""
-    from whyrank.audit.stability import stability
+    from whyrank.evaluation.stability import stability
 
     return stability(findings, _groups(request, plan.rankers)) if request.group else None
 
 
 def _overlap(request: Request, plan: Plan, command: str) -> Sequence[OverlapRow] | None:
     """The overlap split of an audit; None for other commands, and where the collection does not allow it."""
-    from whyrank.audit.overlap import overlap_of_plan
+    from whyrank.evaluation.overlap import overlap_of_plan
 
     return overlap_of_plan(plan, request.candidates, request.analyzer) if command == "audit" else None
 

@@ -12,12 +12,12 @@ from whyrank.cli import stopping
 from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
-    from whyrank.audit.catalogue import Catalogue, Options
-    from whyrank.audit.thresholds import Candidates
     from whyrank.cli.request import Request
     from whyrank.core.protocols import Ranker, Study
     from whyrank.data import Collection, Run
     from whyrank.scoring import Engine, Failure
+    from whyrank.studies.catalogue import Catalogue, Options
+    from whyrank.studies.thresholds import Candidates
 
 BUNDLED_RANKERS = ("bm25", "ql")
 BUNDLED_MODEL = "cross:bundled"
@@ -65,7 +65,7 @@ def open_rankers(
     """Make the rankers that are asked for, the bundled ones when none are; `typed` as in `Setting`."""
     from whyrank.core.errors import UnknownName, WhyrankError
     from whyrank.rankers import Setting, open_ranker
-    from whyrank.rankers.computing import PRECISIONS
+    from whyrank.rankers.neural.computing import PRECISIONS
 
     if precision is not None and precision not in PRECISIONS:
         raise UnknownName("value of --precision", precision, PRECISIONS)
@@ -119,7 +119,7 @@ def open_studies(
     patterns: Sequence[str], catalogue: Catalogue, request: Request, by_kind: Mapping[str, Options] | None = None
 ) -> tuple[Collection, Studies]:
     """The collection, and the studies over it; a wrong name shows before a large collection is read."""
-    from whyrank.audit.catalogue import unjudged_options
+    from whyrank.studies.catalogue import unjudged_options
 
     made = make_studies(patterns, catalogue, request, by_kind)
     collection = open_collection(request.collection, request.strict)
@@ -194,7 +194,7 @@ def _left_out(lacking: Mapping[str, str]) -> list[str]:
 
 def delta_candidates(collection: Collection, delta_from: str | None, run: str | None, strict: bool) -> Candidates:
     """Where delta is calibrated: the collection's own candidates, or another collection's."""
-    from whyrank.audit.thresholds import candidates_for_delta
+    from whyrank.studies.thresholds import candidates_for_delta
 
     return (
         candidates_for_delta(open_collection(delta_from, strict))
@@ -205,14 +205,14 @@ def delta_candidates(collection: Collection, delta_from: str | None, run: str | 
 
 def computed(rankers: Sequence[Ranker]) -> list[str]:
     """One line for each ranker, or part of one, whose scores were not computed by torch in fp32."""
-    from whyrank.rankers.deviation import lines_of
+    from whyrank.rankers.neural.deviation import lines_of
 
     return [line for ranker in rankers for line in lines_of(ranker)]
 
 
 def report_failures(failures: Sequence[Failure]) -> None:
     """Say how many pairs have no finite score, and name the first."""
-    from whyrank.scoring.failures import one_line
+    from whyrank.scoring.asking import one_line
 
     if failures:
         first = failures[0]

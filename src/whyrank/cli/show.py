@@ -10,10 +10,10 @@ from whyrank.core.progress import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from whyrank.audit.runner import Threshold
-    from whyrank.audit.stability import Spread
-    from whyrank.audit.sweep import SweepPoint
-    from whyrank.contrasts import Finding
+    from whyrank.evaluation.stability import Spread
+    from whyrank.studies import Finding
+    from whyrank.studies.runner import Threshold
+    from whyrank.studies.sweep import SweepPoint
 
 DROPPED_SHOWN = 12
 _CONTROL = "\ncontrol: the score of the study's control, which only joins the tokens of a text by blanks"

@@ -10,8 +10,8 @@ from whyrank.cli.axioms import EXPRESSION, PREFIX
 from whyrank.cli.show import figure, findings_table, marks, p_value, print_dropped, table
 
 if TYPE_CHECKING:
-    from whyrank.audit.runner import Threshold
-    from whyrank.contrasts import Finding
+    from whyrank.studies import Finding
+    from whyrank.studies.runner import Threshold
 
 _FIGURES = ("conclusion", "instances", "per query", "share", "95% interval", "chance", "p adj.", "satisfied", "tied",
             "violated", "with relevant", "agrees")  # fmt: skip

@@ -10,8 +10,8 @@ from whyrank.cli.show import figure, p_value, table
 from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
-    from whyrank.audit.bias_correlation import Correlation
-    from whyrank.audit.bias_result import BiasResult, ValueRow
+    from whyrank.studies.bias.correlation import Correlation
+    from whyrank.studies.bias.result import BiasResult, ValueRow
 
 _SUMMARY = """range: mean score of the highest value less that of the lowest; in deltas of the ranker
 p: any value differs, permuted within documents and within queries; W: Kendall's coefficient of concordance, 0 to 1

@@ -11,8 +11,8 @@ from whyrank.cli.show import table
 from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
-    from whyrank.core.explanations import Explanation
     from whyrank.core.protocols import Floats, Ints
+    from whyrank.rankers.lexical.explanations import Explanation
 
 _LOG = "cells: shares of P(q|D), the probability of the query term in this text\n"
 _BACKGROUND = "background: the share that the collection gives\n"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from whyrank.cli.show import figure, p_value, table
 
 if TYPE_CHECKING:
-    from whyrank.audit.effectiveness import Effectiveness
     from whyrank.cli.fidelity import Found
-    from whyrank.tables.fidelity_rows import FidelityDifference, FidelityRow
+    from whyrank.evaluation.effectiveness import Effectiveness
+    from whyrank.evaluation.fidelity.rows import FidelityDifference, FidelityRow
 
 UNDEFINED_SHOWN = 12
 

@@ -11,15 +11,15 @@ from whyrank.core.errors import BadInput
 from whyrank.core.progress import printable
 
 if TYPE_CHECKING:
-    from whyrank.data.term_table import TermTable, Weighted
-    from whyrank.data.term_table_difference import Change, TableDifference
+    from whyrank.tables.difference import Change, TableDifference
+    from whyrank.tables.table import TermTable, Weighted
 
 CHANGES = (".tsv", ".parquet", ".json")
 
 
 def whole(opened: TermTable, top: int, json_: bool) -> None:
     """Print sizes, facts, quantiles of the weights and the strongest entries."""
-    from whyrank.data.term_table_summary import summary
+    from whyrank.tables.algebra import summary
 
     found = summary(opened, top)
     if json_:
@@ -95,7 +95,7 @@ def write_changes(found: TableDifference, out: str) -> None:
     import pyarrow.parquet as pq
 
     from whyrank.core.files import replacing, write_text
-    from whyrank.data.term_table_difference import change_columns, change_lines
+    from whyrank.tables.difference import change_columns, change_lines
 
     if out.endswith(".json"):
         write_text(out, _json(_changes(found, len(found))) + "\n")
@@ -148,7 +148,7 @@ def _text(weight: float) -> str:
 
 
 def _number(weight: float) -> float:
-    from whyrank.data.term_table_exports import short
+    from whyrank.tables.exports import short
 
     return short(weight)
 

@@ -14,8 +14,8 @@ from whyrank.cli.setup import plural, say
 from whyrank.cli.train import require_torch
 
 if TYPE_CHECKING:
-    from whyrank.networks.term_pairs_running import How
-    from whyrank.tables.building import Build, Built
+    from whyrank.learners.parm.building import Build, Built
+    from whyrank.learners.parm.pairs.running import How
 
 Network = Annotated[
     Path | None, typer.Argument(metavar="[NETWORK]", help="The folder of a parm network.", show_default=False)
@@ -120,9 +120,9 @@ def build(
     _check_used([name for name in context.params if _is_given(context, name)])
     from whyrank.core.errors import WhyrankError
     from whyrank.data.lines import read_lines
-    from whyrank.networks.term_pairs import how_of
-    from whyrank.networks.term_pairs_task import Settings
-    from whyrank.tables.building import Build
+    from whyrank.learners.parm.building import Build
+    from whyrank.learners.parm.pairs.main import how_of
+    from whyrank.learners.parm.pairs.task import Settings
 
     if collect is not None:
         _collect(collect, str(out), top, results)
@@ -146,7 +146,7 @@ def _check(
     network: Path | None, out: str | None, prepare: Path | None, collect: Path | None, bits: int, *cascade: Any
 ) -> None:
     from whyrank.core.errors import WhyrankError
-    from whyrank.data.term_table_files import check_suffix
+    from whyrank.tables.files import check_suffix
 
     if (network is None) == (collect is None):
         raise WhyrankError("tables build needs a NETWORK, or --collect FOLDER for one that was scored elsewhere")
@@ -182,18 +182,18 @@ def _check_used(given: list[str]) -> None:
 
 
 def _prepare(asked: Build, folder: Path, bits: int, copy: bool) -> None:
-    from whyrank.tables.building import prepare_build
+    from whyrank.learners.parm.building import prepare_build
 
     task = prepare_build(asked, folder, copy, bits)
     sides = len(task.queries.of_term), len(task.docs.of_term)
     pairs = f"{plural(task.pairs, 'distinct pair')} of {task.pieces:.1f} pieces on average"
     say(f"{sides[0]:,} x {sides[1]:,} terms, {pairs}: {folder}")
-    say(f"score there with `python -m whyrank.networks.term_pairs {folder}{'' if copy else ' --network NETWORK'}`")
+    say(f"score it with `python -m whyrank.learners.parm.pairs.main {folder}{'' if copy else ' --network NETWORK'}`")
     say(f"then here: whyrank tables build --collect {folder} --out TABLE")
 
 
 def _collect(folder: Path, out: str, top: int | None, results: Path | None) -> None:
-    from whyrank.tables.building import check_out, collect_build, write_built
+    from whyrank.learners.parm.building import check_out, collect_build, write_built
 
     check_out(out)
     made = collect_build(folder, top, results)
@@ -202,7 +202,7 @@ def _collect(folder: Path, out: str, top: int | None, results: Path | None) -> N
 
 
 def _build(asked: Build, out: str, how: How, top: int | None) -> None:
-    from whyrank.tables.building import build_table
+    from whyrank.learners.parm.building import build_table
 
     made = build_table(asked, out, how, top, say)
     if made is not None:
@@ -211,7 +211,7 @@ def _build(asked: Build, out: str, how: How, top: int | None) -> None:
 
 def _tell(made: Built, out: str) -> None:
     """What was built, in a line for each file."""
-    from whyrank.tables.building import audit_file
+    from whyrank.learners.parm.building import audit_file
 
     proof = made.table.facts.get("certificate")
     if proof:

@@ -14,8 +14,8 @@ from whyrank.cli.setup import open_collection, plural, say
 from whyrank.cli.train import Sets, changed, require_torch
 
 if TYPE_CHECKING:
-    from whyrank.data.term_table import TermTable
-    from whyrank.tables.bitext import Bitext
+    from whyrank.learners.em.bitext import Bitext
+    from whyrank.tables.table import TermTable
 
 Out = Annotated[
     str,
@@ -105,9 +105,8 @@ def em(
 ) -> None:  # fmt: skip
     """Learn IBM Model 1, T(query term | document term), by EM from relevant texts."""
     from whyrank.core.files import exclusive
-    from whyrank.tables.bitext import make_bitext
-    from whyrank.tables.em import learn_em
-    from whyrank.tables.memory import memory_limit
+    from whyrank.learners.em.bitext import make_bitext
+    from whyrank.learners.em.learner import learn_em, memory_limit
 
     o.check_filled(out=out, memory=memory, checkpoint=checkpoint)
     _check_name(out)
@@ -133,7 +132,7 @@ def neural(
     o.check_filled(out=out, recipe=recipe, collection=collection)
     _check_name(out)
     require_torch()
-    from whyrank.tables.neural_export import export_table, open_network
+    from whyrank.learners.neural import export_table, open_network
     from whyrank.training.running import checked_device
 
     _check_training(recipe, set_, seed)
@@ -159,7 +158,7 @@ def _check_training(recipe: str | None, settings: list[str] | None, seed: int | 
 def _train_network(recipe: str, settings: list[str], seed: int | None, folder: Path, device: str) -> None:
     from whyrank.core.errors import WhyrankError
     from whyrank.core.files import LOCK, exclusive
-    from whyrank.tables.neural_export import ARCHITECTURE
+    from whyrank.learners.neural import ARCHITECTURE
     from whyrank.training.preparing import prepare
     from whyrank.training.running import train_seeds
 
@@ -173,7 +172,7 @@ def _train_network(recipe: str, settings: list[str], seed: int | None, folder: P
 
 def _check_name(out: str) -> None:
     """A wrong name is said before anything is learned."""
-    from whyrank.data.term_table_files import writer
+    from whyrank.tables.files import writer
 
     writer(out)
 

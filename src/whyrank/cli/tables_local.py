@@ -12,7 +12,7 @@ from whyrank.cli import options as o
 from whyrank.cli import setup
 
 if TYPE_CHECKING:
-    from whyrank.tables.local_to_global import Explained
+    from whyrank.learners.local.learner import Explained
 
 Target = Annotated[
     str,
@@ -81,9 +81,9 @@ def local_to_global(
     strict: o.StrictOption = False,
 ) -> None:
     """Learn a table from local explanations of a ranker's lists: the words that put documents on top, added up."""
-    from whyrank.data.term_table_files import writer
-    from whyrank.tables.local_explaining import LocalSettings
-    from whyrank.tables.local_to_global import default_analyzer, learn_local
+    from whyrank.learners.local.explaining import LocalSettings
+    from whyrank.learners.local.learner import default_analyzer, learn_local
+    from whyrank.tables.files import writer
 
     o.check_filled(out=out, candidates=candidates, analyzer=analyzer, stats=stats, store=store)
     o.check_filled(explanations=explanations, precision=precision)

@@ -14,7 +14,7 @@ from whyrank.cli.setup import make_engine, say
 from whyrank.cli.train import Device, Seeds, Sets, changed, require_torch
 
 if TYPE_CHECKING:
-    from whyrank.training.parm_prepared import ParmPrepared
+    from whyrank.learners.parm.prepared import ParmPrepared
     from whyrank.training.recipe import Recipe
 
 RecipeName = Annotated[str, typer.Option("--recipe", metavar="RECIPE", help="A YAML file, parm or parm-smoke.")]
@@ -33,7 +33,7 @@ Network = Annotated[
 ]
 Prepare = Annotated[
     Path | None,
-    typer.Option("--prepare", metavar="FOLDER", help="Train nothing; write what `python -m whyrank.training` needs."),
+    typer.Option("--prepare", metavar="FOLDER", help="Train nothing; write what `python -m whyrank.learners` needs."),
 ]
 Bits = Annotated[int, typer.Option("--bits", metavar="8|16|32", help="Of models' weights in a prepared folder.")]
 Beside = Annotated[
@@ -59,8 +59,8 @@ def parm(
     _check_places(network, prepare, bits, beside)
     require_torch()
     made = _recipe(recipe, target, collection, set_ or [])
-    from whyrank.tables.parm_preparing import check_parm, prepare_parm
-    from whyrank.training.parm_prepared import check_place
+    from whyrank.learners.parm.prepared import check_place
+    from whyrank.learners.parm.preparing import check_parm, prepare_parm
     from whyrank.training.running import checked_device
 
     check_parm(made, target)
@@ -119,16 +119,16 @@ def _say_free(names: str | Sequence[str] | None) -> None:
 
 
 def _save(folder: Path, prepared: ParmPrepared, bits: int, beside: Path | None) -> None:
-    from whyrank.training.parm_prepared import save_parm
+    from whyrank.learners.parm.prepared import save_parm
 
     save_parm(folder, prepared, bits, beside)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     say(f"prepared: {folder} ({size / 2**20:,.1f} MiB)")
-    say(f"train there with `python -m whyrank.training {folder} --out OUT`")
+    say(f"train there with `python -m whyrank.learners {folder} --out OUT`")
 
 
 def _train(prepared: ParmPrepared, network: Path, seeds: list[int], device: str) -> None:
-    from whyrank.training.parm_running import train_parm
+    from whyrank.learners.parm.running import train_parm
 
     stopping.keeps(stopping.TRAINING)
     folders = train_parm(prepared, network, seeds, device, say)

@@ -12,10 +12,10 @@ from whyrank.cli import options as o
 from whyrank.cli import setup
 
 if TYPE_CHECKING:
-    from whyrank.audit.discovery import Discovery
-    from whyrank.audit.discovery_surprise import Surprise
     from whyrank.data import Collection
-    from whyrank.data.term_table import TermTable
+    from whyrank.learners.surprises.discovery import Discovery
+    from whyrank.learners.surprises.tests import Surprise
+    from whyrank.tables.table import TermTable
 
 TableFile = Annotated[
     str, typer.Argument(metavar="TABLE", help="A term table: .parquet, .arrow, .tsv or .tsv.gz.", show_default=False)
@@ -56,11 +56,11 @@ def surprises(
     store: o.StoreOption = None, out: o.OutOption = None, json_: o.JsonOption = False,
 ) -> None:  # fmt: skip
     """Rank a table for surprises, each with its test and the study to run on it; --run runs those studies."""
-    from whyrank.audit.discovery import Looking
-    from whyrank.audit.discovery import surprises as search
     from whyrank.core.errors import WhyrankError
-    from whyrank.data.term_table import open_table
-    from whyrank.text.vectors import open_vectors
+    from whyrank.learners.surprises.discovery import Looking
+    from whyrank.learners.surprises.discovery import surprises as search
+    from whyrank.tables.table import open_table
+    from whyrank.text.vectors.vectors import open_vectors
 
     o.check_filled(collection=collection, ranker=ranker, vectors=vectors, values=values, out=out)
     _check(run, ranker, collection, correction, limit)
@@ -80,8 +80,8 @@ def surprises(
 
 
 def _check(run: bool, ranker: str | None, collection: str | None, correction: str, limit: int | None) -> None:
-    from whyrank.contrasts.correction import adjust
     from whyrank.core.errors import WhyrankError
+    from whyrank.core.statistics import adjust
 
     adjust([], correction)
     if run and not (ranker and collection):
@@ -107,7 +107,7 @@ def _check_places(out: str | None, pipeline: str | None, collection: str | None)
 def _pipeline(given: str | None, texts: bool) -> str | None:
     """The pipeline that finds entity types in texts: the given one, else the English one where it is installed."""
     from whyrank.core.errors import WhyrankError
-    from whyrank.text.pipelines import ENGLISH, find_pipeline
+    from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline
 
     if given == "none" or (given is None and not texts):
         return None
@@ -125,7 +125,7 @@ def _asked(
     chosen: Sequence[Surprise], ranker: str, texts: Collection, store: str | None, table: TermTable, alpha: float,
     seed: int, limit: int | None,
 ) -> list[Surprise]:  # fmt: skip
-    from whyrank.audit.discovery import confirmed
+    from whyrank.learners.surprises.discovery import confirmed
 
     analyzer = str(table.facts.get("analyzer") or "lucene")
     [opened] = setup.open_rankers([ranker], texts, analyzer, None)
@@ -184,7 +184,7 @@ def _answers(shown: Sequence[Surprise]) -> str:
 def _conclude(
     name: str, table: TermTable, found: Discovery, shown: Sequence[Surprise], alpha: float, run: bool
 ) -> None:
-    from whyrank.audit.discovery_tests import absent_entries
+    from whyrank.learners.surprises.tests import absent_entries
 
     absent = absent_entries(table)
     if absent:

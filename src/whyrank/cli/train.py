@@ -20,7 +20,7 @@ Seeds = Annotated[list[int] | None, typer.Option("--seed", help="Instead of the 
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda; by default cuda where there is one.")]
 Prepare = Annotated[
     Path | None,
-    typer.Option("--prepare", help="Train nothing; write a folder for `python -m whyrank.training` elsewhere."),
+    typer.Option("--prepare", help="Train nothing; write a folder for `python -m whyrank.learners` elsewhere."),
 ]
 Sets = Annotated[
     list[str] | None,
@@ -105,7 +105,7 @@ def _save(folder: Path, prepared: Prepared) -> None:
     from whyrank.training.prepared import save_prepared
 
     save_prepared(folder, prepared)
-    say(f"prepared: {folder}; train there with `python -m whyrank.training {folder} --out OUT`")
+    say(f"prepared: {folder}; train there with `python -m whyrank.learners {folder} --out OUT`")
 
 
 def _train(prepared: Prepared, out: Path, seeds: list[int], device: str) -> None:
@@ -118,7 +118,7 @@ def _train(prepared: Prepared, out: Path, seeds: list[int], device: str) -> None
 
 def _train_trees(recipe: Recipe, out: Path | None, seeds: Any) -> None:
     from whyrank.core.errors import WhyrankError
-    from whyrank.rankers.ltr_training import train_recipe
+    from whyrank.rankers.ltr.training import train_recipe
 
     if out is None:
         raise WhyrankError("train: a tree ensemble trains in seconds; give --out FILE.txt instead of --prepare")

@@ -6,8 +6,9 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self, TextIO, TypeVar
+from typing import Any, Self, TextIO, TypeVar
 
 T = TypeVar("T")
 # all control characters (C0, C1) but line feed and tab, and those that turn the direction of writing
@@ -81,3 +82,20 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+# Models loaded without a word.
+
+
+@contextmanager
+def silent(messages: Any) -> Iterator[None]:
+    """No progress bars and no reports of transformers, whose `utils.logging` is given."""
+    shown, level = messages.is_progress_bar_enabled(), messages.get_verbosity()
+    messages.disable_progress_bar()
+    messages.set_verbosity_error()
+    try:
+        yield
+    finally:
+        messages.set_verbosity(level)
+        if shown:
+            messages.enable_progress_bar()

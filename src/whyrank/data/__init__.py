@@ -5,7 +5,6 @@ from whyrank.data.disk import texts_of
 from whyrank.data.grades import Grades
 from whyrank.data.runs import open_run
 from whyrank.data.spec import collections, open_collection
-from whyrank.data.term_table import TermTable, open_table
 from whyrank.data.trec import Qrels, Run, ranking, read_qrels, read_run, write_qrels, write_run
 
 __all__ = [
@@ -13,11 +12,9 @@ __all__ = [
     "Grades",
     "Qrels",
     "Run",
-    "TermTable",
     "collections",
     "open_collection",
     "open_run",
-    "open_table",
     "ranking",
     "read_qrels",
     "read_run",

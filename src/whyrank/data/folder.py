@@ -4,16 +4,90 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from whyrank.core.errors import BadInput, suggestion
-from whyrank.data.collection import Collection
-from whyrank.data.corpus import Corpus, read_corpus
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from whyrank.core.errors import BadInput, WhyrankError, suggestion
+from whyrank.data.collection import Collection, References, RunFiles
+from whyrank.data.documents import Corpus, read_corpus, read_json_queries, read_queries
 from whyrank.data.grades import Grades, grades_for
 from whyrank.data.lines import find_file
-from whyrank.data.queries import read_queries
-from whyrank.data.references import References, RunFiles
 from whyrank.data.trec import Qrels, read_qrels
+from whyrank.data.yaml_text import YAML_ERRORS, problem_of, read_yaml
+
+# `collection.yaml`: what a folder declares about itself (its name, its grades, where its corpus is).
+
+_REMEDY = "known keys: name, grades (names, relevant, nonrelevant), corpus"
+
+
+class DeclaredGrades(BaseModel):
+    """The `grades` part of a declaration."""
+
+    model_config = ConfigDict(extra="forbid")
+    names: dict[int, str] = {}
+    relevant: int = 1
+    nonrelevant: int = 0
+
+    def meaning(self) -> Grades:
+        """The grades as the rest of the package knows them."""
+        return Grades(self.names, self.relevant, self.nonrelevant)
+
+
+class Declaration(BaseModel):
+    """A whole `collection.yaml`; everything in it is optional."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: str | None = None
+    grades: DeclaredGrades | None = None
+    corpus: str | None = None
+
+
+def read_declaration(path: Path) -> tuple[str | None, Grades | None]:
+    """Name and grades as the file declares them; None for what it leaves open."""
+    found = _validated(path)
+    try:
+        return found.name, found.grades.meaning() if found.grades else None
+    except WhyrankError as error:
+        raise BadInput(path, str(error), "mend 'relevant' or 'nonrelevant'") from None
+
+
+def declared_corpus(path: Path) -> Path | None:
+    """The corpus file that a declaration names, if it does; a relative path starts where the declaration is."""
+    named = _validated(path).corpus
+    if named is None:
+        return None
+    file = path.parent / Path(named).expanduser()
+    if not file.is_file():
+        raise BadInput(path, f"corpus: there is no file {named}", "say where the corpus is now")
+    return file
+
+
+def _validated(path: Path) -> Declaration:
+    try:
+        return Declaration.model_validate(_content(path))
+    except ValidationError as error:
+        raise BadInput(path, _first_problem(error), _REMEDY) from None
+
+
+def _content(path: Path) -> Any:
+    try:
+        content = read_yaml(path)
+    except YAML_ERRORS as error:
+        what, line = problem_of(error)
+        raise BadInput(path, f"malformed YAML ({what})", _REMEDY, line) from None
+    except (OSError, ValueError) as error:
+        raise BadInput(path, f"cannot be read ({error})", _REMEDY) from None
+    if content is None:
+        raise BadInput(path, "the file is empty", _REMEDY)
+    return content
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    place = ".".join(str(part) for part in problem["loc"] if part != "[key]")
+    return f"{place}: {problem['msg']}" if place else str(problem["msg"])
+
 
 _QUERIES = re.compile(r"queries\.(.+)\.tsv(?:\.gz)?")
 
@@ -95,7 +169,7 @@ def corpus_file(path: Path, split: str | None) -> Path:
     """The file with the documents of a folder, its own or the one that it declares."""
     names = ("corpus.jsonl", "passages.jsonl", *([f"candidates.{split}.jsonl"] if split else []))
     if find_file(path, *names) is None and (path / "collection.yaml").is_file():
-        from whyrank.data.declared import declared_corpus
+        pass  # INNER
 
         return declared_corpus(path / "collection.yaml") or _found(path, *names)
     return _found(path, *names)
@@ -111,8 +185,53 @@ def _found(path: Path, *names: str) -> Path:
 def _declared(path: Path, split: str | None) -> tuple[str, Grades | None]:
     name, grades = path.resolve().name, None
     if (path / "collection.yaml").is_file():
-        from whyrank.data.declared import read_declaration
+        pass  # INNER
 
         given, grades = read_declaration(path / "collection.yaml")
         name = given or name
     return f"{name}:{split}" if split else name, grades
+
+
+# A BEIR folder: `corpus.jsonl`, `queries.jsonl`, `qrels/SPLIT.tsv`, each plain or `.gz`.
+
+_DEFAULT = "test"
+
+
+def is_beir(path: Path) -> bool:
+    """Whether a folder has BEIR's shape."""
+    return bool(find_file(path, "corpus.jsonl") and find_file(path, "queries.jsonl") and _splits(path))
+
+
+def read_beir(path: Path, split: str | None = None, strict: bool = False) -> Collection:
+    """Read a BEIR folder (Thakur et al., 2021); the split is `test` unless another is named.
+
+    `queries.jsonl` holds the queries of all splits, so only those that the split's judgements mention are
+    kept, as BEIR's own loader does.
+    """
+    notes: list[str] = []
+    corpus_file, queries_file = find_file(path, "corpus.jsonl"), find_file(path, "queries.jsonl")
+    if corpus_file is None or queries_file is None or not _splits(path):
+        raise BadInput(path, "not a BEIR folder", "it needs corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv")
+    judged = Judged.read(_judgement_file(path, split or _DEFAULT), notes, strict)
+    queries = _of_split(read_json_queries(queries_file, notes, strict), judged.qrels, notes)
+    corpus = read_corpus(corpus_file, strict=strict)
+    return assemble(path, split or _DEFAULT, corpus, queries, judged, notes=notes, strict=strict)
+
+
+def _judgement_file(path: Path, split: str) -> Path:
+    file = find_file(path / "qrels", f"{choose_split(path, split, _splits(path))}.tsv")
+    if file is None:
+        raise BadInput(path / "qrels", f"{split}.tsv is not a file", "put the judgements of the split there")
+    return file
+
+
+def _splits(path: Path) -> list[str]:
+    files = [*(path / "qrels").glob("*.tsv"), *(path / "qrels").glob("*.tsv.gz")]
+    return sorted({file.name.removesuffix(".gz").removesuffix(".tsv") for file in files})
+
+
+def _of_split(queries: dict[str, str], judged: Qrels, notes: list[str]) -> dict[str, str]:
+    kept = {query_id: text for query_id, text in queries.items() if query_id in judged}
+    if len(kept) < len(queries):
+        notes.append(f"queries of other splits, left out: {len(queries) - len(kept):,}")
+    return kept

@@ -11,12 +11,10 @@ from typing import Any
 
 from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError
 from whyrank.core.progress import track
-from whyrank.data.collection import Collection
-from whyrank.data.corpus import memory_limit
+from whyrank.data.collection import Collection, References, plain_qrels, plain_texts
+from whyrank.data.documents import memory_limit
 from whyrank.data.grades import grades_for
-from whyrank.data.plain import plain_qrels, plain_texts
-from whyrank.data.references import References
-from whyrank.data.tallies import without_surrogates
+from whyrank.data.lines import without_surrogates
 from whyrank.data.trec import Qrels, Run
 
 _MANY = 1_000_000

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from whyrank.core.errors import BadInput
-from whyrank.data.collection import Collection
-from whyrank.data.references import References
+from whyrank.data.collection import Collection, References
 from whyrank.data.trec import Run, read_run
 
 

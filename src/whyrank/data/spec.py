@@ -60,8 +60,7 @@ def sample(strict: bool = False) -> Collection:
 
 def folder(resource: str = "", strict: bool = False) -> Collection:
     """A folder on this machine, in our own or in BEIR's shape: `folder:PATH` or `folder:PATH:SPLIT`."""
-    from whyrank.data.beir import is_beir, read_beir
-    from whyrank.data.folder import read_folder
+    from whyrank.data.folder import is_beir, read_beir, read_folder
 
     place = locate(resource)
     read = read_beir if is_beir(place.path) else read_folder
@@ -70,7 +69,7 @@ def folder(resource: str = "", strict: bool = False) -> Collection:
 
 def beir(resource: str = "", strict: bool = False) -> Collection:
     """A BEIR folder on this machine: `beir:PATH` or `beir:PATH:SPLIT`."""
-    from whyrank.data.beir import read_beir
+    from whyrank.data.folder import read_beir
 
     place = locate(resource)
     return read_beir(place.path, place.split, strict)

@@ -18,9 +18,8 @@ from typing import Any
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import write_text
 from whyrank.core.seeds import seed_for
-from whyrank.data.beir import is_beir
 from whyrank.data.collection import Collection
-from whyrank.data.folder import corpus_file
+from whyrank.data.folder import corpus_file, is_beir
 from whyrank.data.lines import find_file, write_lines
 from whyrank.data.spec import collections, locate
 from whyrank.data.trec import write_qrels

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.data.lines import Line, read_lines, write_lines
-from whyrank.data.tallies import Tally
+from whyrank.data.lines import Line, Tally, read_lines, write_lines
 
 Run = dict[str, dict[str, float]]
 Qrels = dict[str, dict[str, int]]

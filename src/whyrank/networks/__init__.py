@@ -9,7 +9,7 @@ networks: Registry[Any] = Registry(
     "architecture",
     {
         "cross": "whyrank.networks.cross:CrossNetwork",
-        "vanilla": "whyrank.networks.vanilla:VanillaNetwork",
+        "vanilla": "whyrank.networks.cross:VanillaNetwork",
         "cedr-knrm": "whyrank.networks.cedr:CedrKnrm",
         "cedr-drmm": "whyrank.networks.cedr:CedrDrmm",
         "cedr-pacrr": "whyrank.networks.cedr:CedrPacrr",
@@ -18,8 +18,8 @@ networks: Registry[Any] = Registry(
         "epic": "whyrank.networks.epic:EpicNetwork",
         "late": "whyrank.networks.late:LateNetwork",
         "sparse": "whyrank.networks.sparse:SparseNetwork",
-        "neural-model1": "whyrank.networks.neural_model1:NeuralModel1",
-        "bert-model1": "whyrank.networks.bert_model1:BertModel1",
+        "neural-model1": "whyrank.networks.model1:NeuralModel1",
+        "bert-model1": "whyrank.networks.model1:BertModel1",
         "parm": "whyrank.networks.parm:ParmNetwork",
     },
 )

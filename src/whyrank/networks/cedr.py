@@ -18,8 +18,8 @@ from torch.nn import functional
 
 from whyrank.networks.chunks import ChunkedNetwork, first_states, reading
 from whyrank.networks.encoder import Encoder
-from whyrank.networks.kernels import KernelPooling, cosine_matrix
-from whyrank.networks.pieces import Pieces
+from whyrank.networks.knrm import KernelPooling, cosine_matrix
+from whyrank.networks.tokens import Pieces
 
 BINS = 11
 _HIDDEN = 5  # of the DRMM head

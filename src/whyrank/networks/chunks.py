@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from whyrank.core.checks import check_whole
-from whyrank.networks.batches import Arrays, padded, pair_arrays
+from whyrank.core.errors import check_whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import Network
-from whyrank.networks.pieces import Ids, Pieces
+from whyrank.networks.tokens import Arrays, Ids, Pieces, padded, pair_arrays
 
 _NONE = -1
 

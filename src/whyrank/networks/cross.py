@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from whyrank.core.checks import check_number
+from whyrank.core.errors import check_number
+from whyrank.networks.chunks import ChunkedNetwork, first_states
 from whyrank.networks.encoder import Encoder
-from whyrank.networks.pieces import Pieces
-from whyrank.networks.together import JointNetwork
+from whyrank.networks.separate import JointNetwork
+from whyrank.networks.tokens import Pieces
 
 
 class CrossNetwork(JointNetwork):
@@ -43,4 +44,42 @@ class CrossNetwork(JointNetwork):
         with torch.autocast(first.device.type, enabled=False):
             inner = torch.tanh(self.inner(self.dropout(first.float())))
             found: Tensor = self.outer(self.dropout(inner))
+            return found.squeeze(1)
+
+
+# Vanilla BERT: a linear score over [CLS], for texts of any length.
+
+
+class VanillaNetwork(ChunkedNetwork):
+    """score = w . h + b, where h is the mean of the last hidden states of [CLS] over the chunks of the text.
+
+    Each chunk is read as [CLS] query [SEP] chunk [SEP]; the mean is over the chunks that the text has. `chunks=1`
+    reads the first chunk only (the short form), `chunks=3` up to three (the full form). Over a causal encoder the
+    last [SEP] stands for [CLS].
+
+    MacAvaney et al., "CEDR: contextualized embeddings for document ranking", SIGIR 2019; Boytsov and Kolter,
+    "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
+    """
+
+    architecture: ClassVar[str] = "vanilla"
+
+    def __init__(
+        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
+        dropout: float = 0.1,
+    ) -> None:  # fmt: skip
+        super().__init__(encoder, pieces, max_query, max_doc, chunks)
+        check_number("dropout", dropout, 0, 1)
+        self.dropout, self.outer = nn.Dropout(dropout), nn.Linear(encoder.width, 1)
+        nn.init.xavier_uniform_(self.outer.weight)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make a network of the same shape."""
+        return super().settings | {"dropout": self.dropout.p}
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""
+        first = self.encoder.pooled(batch)
+        with torch.autocast(first.device.type, enabled=False):
+            found: Tensor = self.outer(self.dropout(first_states(first.float(), batch)))
             return found.squeeze(1)

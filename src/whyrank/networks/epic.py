@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core.checks import check_number, check_whole
-from whyrank.networks.batches import Arrays
+from whyrank.core.errors import check_number, check_whole
 from whyrank.networks.encoder import Encoder
-from whyrank.networks.pieces import Ids, Pieces
 from whyrank.networks.separate import Encoded
+from whyrank.networks.tokens import Arrays, Ids, Pieces
 from whyrank.networks.vocabulary import VocabularyNetwork
 
 

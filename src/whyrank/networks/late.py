@@ -12,14 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core.checks import check_flag, check_whole
-from whyrank.core.errors import BadInput
-from whyrank.networks.batches import Arrays, lengths_mask, padded
-from whyrank.networks.encoder import Encoder
+from whyrank.core.errors import BadInput, check_flag, check_whole
+from whyrank.networks.encoder import Encoder, stored
 from whyrank.networks.network import Network
-from whyrank.networks.pieces import Ids, Pieces
 from whyrank.networks.separate import Encoded, SeparateNetwork
-from whyrank.networks.stored import stored
+from whyrank.networks.tokens import Arrays, Ids, Pieces, lengths_mask, padded
 
 MARKERS = ("[unused0]", "[unused1]")
 _PROJECTION = "linear.weight"  # as checkpoints of ColBERT call it

@@ -14,11 +14,9 @@ from whyrank.core.checksums import LISTING, check_listed, list_checksums
 from whyrank.core.errors import BadInput
 from whyrank.core.files import replacing, write_text
 from whyrank.networks import networks
-from whyrank.networks.batches import Arrays, tensors
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder, settings_of
-from whyrank.networks.pieces import Ids, Pieces
 from whyrank.networks.quantised import quantised, restored
-from whyrank.networks.words import open_pieces
+from whyrank.networks.tokens import Arrays, Ids, Pieces, open_pieces, tensors
 
 KIND = "whyrank network"
 CONFIG, WEIGHTS, TOKENS = "config.json", "model.safetensors", "tokenizer.json"

@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from whyrank.networks.batches import Arrays, single_arrays, tensors
 from whyrank.networks.encoder import Encoder
+from whyrank.networks.first import is_plain
 from whyrank.networks.network import Network
-from whyrank.networks.pieces import Ids, Pieces
+from whyrank.networks.tokens import Arrays, Ids, Pieces, packed_pairs, pair_arrays, single_arrays, tensors
 
 Encoded = dict[str, Tensor]
 Side = Literal["query", "doc"]
@@ -112,3 +112,23 @@ def _level(found: list[Tensor]) -> list[Tensor]:
 
 def _part(batch: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in batch.items() if name.startswith(prefix)}
+
+
+# Networks that read query and text together, as one input: what they share.
+
+
+class JointNetwork(Network):
+    """Reads [CLS] query [SEP] text [SEP], padded, or end to end where its encoder can."""
+
+    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """Pairs as one input each."""
+        return pair_arrays(queries, docs, self.pieces.special)
+
+    @property
+    def packs(self) -> bool:
+        """Whether it reads pairs that lie end to end."""
+        return is_plain(self.encoder.model)
+
+    def packed(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """Pairs end to end."""
+        return packed_pairs(queries, docs, self.pieces.special)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from whyrank.core.checks import check_number, check_whole
+from whyrank.core.errors import check_number, check_whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import Network
-from whyrank.networks.pieces import Pieces
 from whyrank.networks.separate import Encoded
+from whyrank.networks.tokens import Pieces
 from whyrank.networks.vocabulary import VocabularyNetwork, flops
 
 

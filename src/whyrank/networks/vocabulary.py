@@ -10,13 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core.checks import check_flag
-from whyrank.core.errors import WhyrankError
-from whyrank.networks.encoder import Encoder
+from whyrank.core.errors import WhyrankError, check_flag
+from whyrank.networks.encoder import Encoder, stored
 from whyrank.networks.network import Network
-from whyrank.networks.pieces import Pieces
 from whyrank.networks.separate import SeparateNetwork
-from whyrank.networks.stored import stored
+from whyrank.networks.tokens import Pieces
 
 Activation = Callable[[Tensor], Tensor]
 CELLS = 1 << 25  # of texts x pieces x vocabulary that are computed at a time

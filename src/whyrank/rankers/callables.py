@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.checks import check_flag, check_whole
-from whyrank.core.errors import WhyrankError
+from whyrank.core.errors import WhyrankError, check_flag, check_whole
 from whyrank.core.registry import call_of
 from whyrank.rankers.importing import module_of, source_digest
 

@@ -8,13 +8,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from whyrank.core.answers import ask
-from whyrank.core.checks import check_whole
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Floats, Ranker
+from whyrank.core.errors import WhyrankError, check_whole
+from whyrank.core.protocols import Floats, Ranker, ask
 from whyrank.core.registry import call_of
-from whyrank.rankers.nesting import all_cacheable, batch_size_of, opened, specs
-from whyrank.rankers.opening import Setting
+from whyrank.rankers.opening import Setting, all_cacheable, batch_size_of, opened, specs
 
 K = TypeVar("K", bound=Hashable)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,21 +12,47 @@ from typing import Any
 import numpy as np
 
 from whyrank.core.callstrings import parse_call
-from whyrank.core.checks import check_text, check_whole
-from whyrank.core.errors import WhyrankError
+from whyrank.core.errors import WhyrankError, check_text, check_whole
 from whyrank.core.files import cache_folder
 from whyrank.core.progress import Progress
 from whyrank.core.protocols import Floats, Ranker
 from whyrank.core.registry import call_of
-from whyrank.rankers.computing import Computing, by_length
-from whyrank.rankers.expansions import ExpansionStore
+from whyrank.core.sqlite import Names, TextStore
+from whyrank.rankers.calibration import query_scale
 from whyrank.rankers.grouping import distinct
 from whyrank.rankers.http import hide_values
-from whyrank.rankers.nesting import all_cacheable, tie_tolerance
-from whyrank.rankers.opening import Setting, open_ranker
-from whyrank.rankers.query_scales import query_scale
-from whyrank.rankers.weights import check_folder, digest_of, model_folder
+from whyrank.rankers.neural.computing import Computing, by_length
+from whyrank.rankers.neural.weights import check_folder, digest_of, model_folder
+from whyrank.rankers.opening import Setting, all_cacheable, open_ranker, tie_tolerance
 from whyrank.text.generation import MAX_INPUT, MAX_NEW, generate, load
+
+# Queries that a model wrote for texts, on disk: each text costs a model's time once.
+
+_NAMES = Names("makers", "expansions", "maker", "queries", "TEXT")
+_LAYOUT = _NAMES.layout("cache of generated queries", 0x77726E71)
+
+
+class ExpansionStore(TextStore[list[str]]):
+    """All queries that were ever generated, by the identity of their maker and the digest of the text."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, and make it where there is none."""
+        super().__init__(path, _LAYOUT, _NAMES)
+
+    def encoded(self, value: list[str]) -> str:
+        """Queries as JSON."""
+        return json.dumps(value)
+
+    def decoded(self, text: str, stored: Any, identity: str) -> list[str]:
+        """Queries from JSON."""
+        try:
+            found = json.loads(stored)
+        except ValueError:
+            found = None
+        if not isinstance(found, list):
+            raise self.layout.damaged(self.path)
+        return [str(query) for query in found]
+
 
 _TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # of a batch, what is read and what is written
 

@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 from weakref import WeakKeyDictionary
 
+from whyrank.core.callstrings import parse_call
+from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ranker
 from whyrank.core.registry import Registry
 from whyrank.data import Collection, open_collection
-from whyrank.rankers.background import Background
+from whyrank.rankers.http import hide_values
+from whyrank.rankers.lexical.background import Background
 from whyrank.text import Analyzer, analyzers
 
 rankers: Registry[Any] = Registry(
     "rankers",
     "ranker",
     {
-        "bm25": "whyrank.rankers.bm25:BM25",
-        "bm25t": "whyrank.rankers.bm25t:BM25T",
-        "ql": "whyrank.rankers.ql:QL",
-        "qlt": "whyrank.rankers.qlt:QLT",
+        "bm25": "whyrank.rankers.lexical.bm25:BM25",
+        "bm25t": "whyrank.rankers.lexical.bm25t:BM25T",
+        "ql": "whyrank.rankers.lexical.ql:QL",
+        "qlt": "whyrank.rankers.lexical.bm25t:QLT",
         "cascade": "whyrank.rankers.cascade:Cascade",
         "doc2query": "whyrank.rankers.doc2query:Doc2Query",
         "fuse": "whyrank.rankers.fuse:Fuse",
         "http": "whyrank.rankers.http:HttpRanker",
         "https": "whyrank.rankers.http:HttpsRanker",
-        "ltr": "whyrank.rankers.ltr:LTR",
-        "model1": "whyrank.rankers.model1:Model1",
+        "ltr": "whyrank.rankers.ltr.ranker:LTR",
+        "model1": "whyrank.rankers.lexical.model1:Model1",
         "pyterrier": "whyrank.rankers.pyterrier:PyTerrierRanker",
         "python": "whyrank.rankers.callables:PythonRanker",
         "run": "whyrank.rankers.run:RunFile",
         "wmd": "whyrank.rankers.wmd:WMD",
-        "bi": "whyrank.rankers.bi:BiEncoder",
-        "cross": "whyrank.rankers.cross:CrossEncoder",
-        "t5": "whyrank.rankers.t5:MonoT5",
-        "vanilla": "whyrank.rankers.trained:Vanilla",
-        "cedr-knrm": "whyrank.rankers.trained:CedrKnrm",
-        "cedr-drmm": "whyrank.rankers.trained:CedrDrmm",
-        "cedr-pacrr": "whyrank.rankers.trained:CedrPacrr",
-        "knrm": "whyrank.rankers.trained:Knrm",
-        "conv-knrm": "whyrank.rankers.trained:ConvKnrm",
-        "epic": "whyrank.rankers.trained:Epic",
-        "late": "whyrank.rankers.trained:Late",
-        "sparse": "whyrank.rankers.trained:Sparse",
-        "neural-model1": "whyrank.rankers.neural_model1:NeuralModel1",
-        "bert-model1": "whyrank.rankers.neural_model1:BertModel1",
-        "parm": "whyrank.rankers.parm:Parm",
+        "bi": "whyrank.rankers.neural.bi:BiEncoder",
+        "cross": "whyrank.rankers.neural.cross:CrossEncoder",
+        "t5": "whyrank.rankers.neural.t5:MonoT5",
+        "vanilla": "whyrank.rankers.neural.trained:Vanilla",
+        "cedr-knrm": "whyrank.rankers.neural.trained:CedrKnrm",
+        "cedr-drmm": "whyrank.rankers.neural.trained:CedrDrmm",
+        "cedr-pacrr": "whyrank.rankers.neural.trained:CedrPacrr",
+        "knrm": "whyrank.rankers.neural.trained:Knrm",
+        "conv-knrm": "whyrank.rankers.neural.trained:ConvKnrm",
+        "epic": "whyrank.rankers.neural.trained:Epic",
+        "late": "whyrank.rankers.neural.trained:Late",
+        "sparse": "whyrank.rankers.neural.trained:Sparse",
+        "neural-model1": "whyrank.rankers.neural.trained:NeuralModel1",
+        "bert-model1": "whyrank.rankers.neural.trained:BertModel1",
+        "parm": "whyrank.rankers.neural.trained:Parm",
     },
 )
 _computed: WeakKeyDictionary[Collection, dict[Analyzer, Background]] = WeakKeyDictionary()
@@ -111,3 +116,38 @@ def _of_collection(collection: Collection, analyzer: Analyzer) -> Background:
     if analyzer not in known:
         known[analyzer] = Background.of(collection.docs, analyzer)
     return known[analyzer]
+
+
+# Rankers made of other rankers: their parts stand in the call string as call strings.
+
+BATCH_SIZE = 32  # of a ranker that does not say what suits it
+
+
+def specs(what: str, given: object) -> list[str]:
+    """Two or more call strings in their canonical notation."""
+    if not isinstance(given, list | tuple) or len(given) < 2 or not all(isinstance(each, str) for each in given):
+        raise WhyrankError(f"{what}: of must be a list of two or more rankers, such as of=['bm25','ql']")
+    return [str(parse_call(hide_values(each))) for each in given]
+
+
+def opened(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:
+    """The rankers of some call strings, all in the same setting."""
+    return tuple(open_ranker(spec, setting) for spec in given)
+
+
+def batch_size_of(rankers: Sequence[Ranker]) -> int:
+    """A batch that suits all: the smallest wish."""
+    return min(getattr(ranker, "batch_size", None) or BATCH_SIZE for ranker in rankers)
+
+
+def tie_tolerance(ranker: Ranker) -> float:
+    """The `tie_tolerance` of a ranker: scores that differ by no more are equal; 0 where it declares none."""
+    found = getattr(ranker, "tie_tolerance", 0.0)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < math.inf:
+        raise WhyrankError(f"ranker {ranker.name!r}: tie_tolerance must be a number, 0 or more, not {found!r}")
+    return float(found)
+
+
+def all_cacheable(rankers: Sequence[Ranker]) -> bool:
+    """Whether the scores of all may be reused in a later run."""
+    return all(bool(getattr(ranker, "cacheable", True)) for ranker in rankers)

@@ -11,10 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whyrank.core.answers import Answered
-from whyrank.core.checks import check_whole
-from whyrank.core.errors import MissingExtra, WhyrankError
-from whyrank.core.protocols import Floats
+from whyrank.core.errors import MissingExtra, WhyrankError, check_whole
+from whyrank.core.protocols import Answered, Floats
 from whyrank.core.registry import call_of
 from whyrank.rankers.grouping import distinct
 from whyrank.rankers.importing import module_of, source_digest

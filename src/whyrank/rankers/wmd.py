@@ -12,15 +12,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from whyrank.core.checks import check_flag, check_number
-from whyrank.core.errors import MissingExtra
+from whyrank.core.errors import MissingExtra, check_flag, check_number
 from whyrank.core.protocols import Codes, Floats, Ints
 from whyrank.core.registry import call_of
 from whyrank.rankers.grouping import distinct, places
 from whyrank.rankers.opening import Setting
 from whyrank.text import Tokens
-from whyrank.text.state import Parts, State
-from whyrank.text.vectors import Vectors, open_vectors
+from whyrank.text.analyzers import Parts, State
+from whyrank.text.vectors.vectors import Vectors, open_vectors
 
 Solver = Callable[..., tuple[Any, float, Any, Any, int]]
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from whyrank.audit.overlap import OverlapRow
-from whyrank.audit.stability import Spread
-from whyrank.audit.sweep import SweepPoint
-from whyrank.contrasts import Categories, Contrasts, Reading
-from whyrank.contrasts.contrasts import Labels
-from whyrank.contrasts.files import arrow
-from whyrank.contrasts.finding import Finding
 from whyrank.core.protocols import Codes
+from whyrank.evaluation.overlap import OverlapRow
+from whyrank.evaluation.stability import Spread
+from whyrank.studies import Categories, Contrasts, Reading
+from whyrank.studies.contrasts import Labels
+from whyrank.studies.files import arrow
+from whyrank.studies.findings import Finding
+from whyrank.studies.sweep import SweepPoint
 
 _TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
 _OWN = ("query", "docs", "scores", "diff", "effect", "finite")

@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from whyrank.audit.bias_result import BiasResult
 from whyrank.core.checksums import read_sealed_json, sealed_json
 from whyrank.core.errors import BadInput
 from whyrank.core.files import write_text
@@ -26,6 +25,7 @@ from whyrank.report.bias_parts import equip
 from whyrank.report.favours import by_study
 from whyrank.report.pages import new_environment, style_of
 from whyrank.report.slugs import slug
+from whyrank.studies.bias.result import BiasResult
 
 JSON = "bias.json"
 FOLDER = "bias"  # of the result folder of an audit

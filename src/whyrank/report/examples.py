@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup, escape
 
-from whyrank.contrasts import Categories, Contrasts, Reading
 from whyrank.core.protocols import Floats, Ints
+from whyrank.studies import Categories, Contrasts, Reading
 
 SHOWN = 400  # characters of a text that are shown at once
 KEPT = 20_000  # characters of a text that a report holds at most

@@ -25,18 +25,12 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from whyrank.audit.bias_result import BiasResult
-from whyrank.audit.overlap import OverlapRow
-from whyrank.audit.runner import Answer, Threshold
-from whyrank.audit.stability import Spread
-from whyrank.audit.sweep import SweepPoint
-from whyrank.contrasts import Contrasts
-from whyrank.contrasts.finding import Finding
 from whyrank.core.checksums import read_sealed_json
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError, suggestion
 from whyrank.core.protocols import Codes, Study
 from whyrank.data.parquet import read_parquet, write_parquet
-from whyrank.data.term_table import TermTable
+from whyrank.evaluation.overlap import OverlapRow
+from whyrank.evaluation.stability import Spread
 from whyrank.report import record as records
 from whyrank.report.arrow import (
     csv_of,
@@ -60,6 +54,12 @@ from whyrank.report.swap import TABLE_PAGE, is_result_folder, place_for, restore
 from whyrank.report.sweep_file import sweep_svg
 from whyrank.report.table_page import write_page
 from whyrank.report.tables import to_latex, to_markdown
+from whyrank.studies import Contrasts
+from whyrank.studies.bias.result import BiasResult
+from whyrank.studies.findings import Finding
+from whyrank.studies.runner import Answer, Threshold
+from whyrank.studies.sweep import SweepPoint
+from whyrank.tables.table import TermTable
 
 FORMATS = ("markdown", "latex", "csv")
 FAILURES_KEPT = 100

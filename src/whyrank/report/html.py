@@ -14,11 +14,8 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from whyrank.audit.bias_result import BiasResult
-from whyrank.audit.overlap import OverlapRow
-from whyrank.audit.stability import Spread
-from whyrank.audit.sweep import SweepPoint
-from whyrank.contrasts.finding import Finding
+from whyrank.evaluation.overlap import OverlapRow
+from whyrank.evaluation.stability import Spread
 from whyrank.report import overlaps, svg, words
 from whyrank.report.arrow import encodable
 from whyrank.report.bias_parts import equip
@@ -44,6 +41,9 @@ from whyrank.report.spreads import published, stability_groups
 from whyrank.report.sweeps import MARKS, StudySweep, sweeps_of
 from whyrank.report.tables import to_json
 from whyrank.report.verdicts import verdicts
+from whyrank.studies.bias.result import BiasResult
+from whyrank.studies.findings import Finding
+from whyrank.studies.sweep import SweepPoint
 
 _FAMILIES = {
     "matched": ("Matched pairs", "Two texts for one query that agree in one measure and differ in another."),

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from whyrank.audit.sweep import MEDIAN
 from whyrank.report.sweeps import StudySweep
 from whyrank.report.tables import one_line
+from whyrank.studies.sweep import MEDIAN
 
 WIDTH, HEIGHT = 340, 200
 LEFT, RIGHT, TOP, BOTTOM = 30, 10, 8, 34

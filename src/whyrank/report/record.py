@@ -10,10 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import whyrank
-from whyrank.audit.runner import Threshold, is_exact
 from whyrank.core.checksums import sealed_json
 from whyrank.core.protocols import Study
-from whyrank.scoring.failures import Failure, one_line
+from whyrank.scoring.asking import Failure, one_line
+from whyrank.studies.runner import Threshold, is_exact
 
 KIND = "whyrank result folder"
 FORMAT = 1

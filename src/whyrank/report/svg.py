@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from whyrank.contrasts.finding import Finding
 from whyrank.report.grid import lean
 from whyrank.report.words import count, interval, share, share_interval, signed
+from whyrank.studies.findings import Finding
 
 WIDTH = 240
 _BAR = 14

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from whyrank.audit.sweep import SweepPoint
 from whyrank.report import panels
 from whyrank.report.panels import words_at
 from whyrank.report.sheets import MARGIN, Cell, sheet
 from whyrank.report.sweeps import StudySweep, sweeps_of
+from whyrank.studies.sweep import SweepPoint
 
 _TITLE = "Scores by percentile of the calibration of δ"
 _COLUMNS = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from whyrank.audit.sweep import LAST, SweepPoint, stable_from
 from whyrank.report.words import DASH
+from whyrank.studies.sweep import LAST, SweepPoint, stable_from
 
 MARKS = (0, 10, 25, 50, 75, 90, 99)
 

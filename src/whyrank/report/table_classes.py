@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.audit.bias_values import LISTS
-from whyrank.audit.bias_weights import doc_term
-from whyrank.audit.discovery_classes import PATTERNS
 from whyrank.core.protocols import Codes
-from whyrank.data.term_table import TermTable
-from whyrank.data.term_table_algebra import self_entries
+from whyrank.learners.surprises.classes import PATTERNS
+from whyrank.studies.bias.values import LISTS
+from whyrank.studies.bias.weights import doc_term
+from whyrank.tables.algebra import self_entries
+from whyrank.tables.table import TermTable
 
 SAME, LONGER, SHORTER, MIXED, WORDS = "the term itself", "a character more", "a character less", "mixed", "words"
 _LETTERS = re.compile(r"[^\W\d_]+")

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whyrank.contrasts.finding import Finding
 from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, significant, standing
 from whyrank.report.words import DASH, bias_range, correction_words, count, delta_words, share, signed
+from whyrank.studies.findings import Finding
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~])")
 _LATEX = {

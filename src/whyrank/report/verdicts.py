@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from whyrank.contrasts.finding import Finding
 from whyrank.report.grid import rankers_of, significant, standing
 from whyrank.report.words import axiom_name, bias_range, instances, share, signed
+from whyrank.studies.findings import Finding
 
 _UNTESTED = "could not be tested"
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from whyrank.contrasts.finding import Finding
 from whyrank.report.grid import deltas_of
+from whyrank.studies.findings import Finding
 
 DASH = "–"
 MINUS = "−"

@@ -9,10 +9,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.answers import Answered, ask, name_of
 from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Floats, Ranker
-from whyrank.scoring.failures import reason_of
+from whyrank.core.progress import printable
+from whyrank.core.protocols import Answered, Floats, Ranker, ask, name_of
+
+# Pairs that a ranker gives no usable score, and why.
+
+
+class Failure(NamedTuple):
+    """A pair without a finite score; `reason` is the ranker's exception, or such as `score is nan`."""
+
+    query: str
+    doc: str
+    reason: str
+
+
+def reason_of(error: BaseException) -> str:
+    """An exception in words: its type and its message."""
+    message = str(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """A text without line breaks and without characters that steer a terminal, cut where it gets too long."""
+    joined = printable(" ".join(text.split()))
+    return joined if len(joined) <= limit else joined[:limit] + "…"
+
 
 __all__ = ["Answer", "Task", "answer", "name_of"]
 

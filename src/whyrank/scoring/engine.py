@@ -2,23 +2,223 @@
 
 from __future__ import annotations
 
+import random
 import re
+import sys
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core.errors import WhyrankError
+import numpy as np
+
+from whyrank import __version__
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.progress import Progress
 from whyrank.core.protocols import Codes, Floats, Ints, Ranker
-from whyrank.scoring.asking import name_of
+from whyrank.rankers.importing import files_digest
+from whyrank.scoring.asking import Answer, Failure, Task, name_of, one_line
 from whyrank.scoring.executors import Executor, SerialExecutor
-from whyrank.scoring.failures import Failure
-from whyrank.scoring.job import Job, whose
-from whyrank.scoring.pairs import unique_pairs
+from whyrank.scoring.pairs import Pairs, unique_pairs
 from whyrank.scoring.store import ScoreStore
+
+# The work of one call: what is known, what is missing, and taking in answers as they come.
+
+PATIENCE = 20
+_COST_OF_LATE = 5  # of the patience, for a pair that took too long: each costs the whole time that is allowed
+_DRIFT = 1e-4  # scores may differ by this share between batches, of themselves and of the mean score
+
+
+def whose(ranker: Ranker) -> str:
+    """Whose arithmetic the scores are: `ours`, `a service's`, or `theirs`, that of other people's code."""
+    own = type(ranker).__module__.startswith("whyrank.")
+    return str(getattr(ranker, "arithmetic", "ours" if own else "theirs"))
+
+
+def identity_of(ranker: Ranker) -> str:
+    """What scores are kept under: the `repr`, digests of the files in `depends_on`, and our version for our own."""
+    module = sys.modules.get(type(ranker).__module__)
+    folder = Path(getattr(module, "__file__", None) or "").parent
+    named = files_digest(name_of(ranker), getattr(ranker, "depends_on", ()), folder)
+    version = f" whyrank={__version__}" if whose(ranker) == "ours" else ""
+    return repr(ranker) + (f" files={'+'.join(named)}" if named else "") + version
+
+
+@dataclass
+class Job:
+    """Scores the pairs that the store does not know, and commits every batch.
+
+    `patience` counts down while single pairs fail and nothing has succeeded; None once the ranker works. Pairs that
+    failed in an earlier run come last and try nobody's patience: in a run that goes on, they may be all that is left.
+    """
+
+    ranker: Ranker
+    pairs: Pairs
+    store: ScoreStore | None
+    values: Floats = field(init=False)
+    scored: int = field(init=False, default=0)
+    reasons: dict[int, str] = field(init=False, default_factory=dict)
+    patience: int | None = field(init=False, default=PATIENCE)
+
+    def __post_init__(self) -> None:
+        """Nothing is known and nothing is waiting yet."""
+        self.identity = identity_of(self.ranker)
+        self.batches: list[Ints] = []
+        self.new, self.again = len(self.pairs.keys), set[int]()
+        self.waiting: deque[int] = deque()
+        self.state, self.shared = 0, False
+
+    def recall(self) -> Ints:
+        """Take from the store what it knows; give the pairs that it does not know, in the order to score."""
+        if self.store is None:
+            self.values = np.full(len(self.pairs.keys), np.nan)
+            return self.pairs.by_length(np.arange(len(self.pairs.keys)))
+        self.state = self.store.state()
+        self.values, known = self.store.find(self.identity, self.pairs)
+        missing = np.flatnonzero(~known)
+        failed = self.store.failed(self.identity, self.pairs, missing)
+        new, again = self.pairs.by_length(missing[~failed]), self.pairs.by_length(missing[failed])
+        self.new = len(new)
+        if self.new and self.store.read_only:
+            what = f"cannot be written, and lacks {self.new:,} scores of ranker {name_of(self.ranker)!r}"
+            raise BadInput(self.store.path, what, "copy it to a place that can be written, or use another store")
+        return np.concatenate([new, again])
+
+    def check(self, count: int, executor: Executor) -> str:
+        """Ask again for some of the scores that are stored, each pair alone; a line where they are others now."""
+        known = np.flatnonzero(np.isfinite(self.values))
+        if not len(known):
+            return ""
+        mixed = (
+            self.pairs.queries.digests[self.pairs.query[known], 0] ^ self.pairs.docs.digests[self.pairs.doc[known], 0]
+        )
+        rows = known[np.argsort(mixed)[:count]]
+        texts = zip(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), strict=True)
+        tasks = iter([Task(i, [query], [doc]) for i, (query, doc) in enumerate(texts)])
+        now, reasons, stored = np.full(len(rows), np.nan), dict[int, str](), self.values[rows]
+        with closing(executor.run(self.ranker, tasks)) as answers:
+            for answer in answers:
+                now[answer.number] = answer.values[0]
+                reasons[answer.number] = answer.reasons.get(0, "")
+        least = max(_DRIFT * np.abs(self.values[known]).mean(), getattr(self.ranker, "tie_tolerance", 0.0))
+        wrong = np.flatnonzero(~np.isclose(now, stored, _DRIFT, least))
+        if not len(wrong):
+            return ""
+        first = int(wrong[0])
+        example = f"{stored[first]:.6g} stored, {one_line(reasons[first]) or f'{now[first]:.6g}'} now"
+        return (
+            f"ranker {name_of(self.ranker)!r} no longer gives the scores that are stored: {len(wrong)} of "
+            f"{len(rows)} pairs that were asked again differ ({example}); score anew with --fresh, name the files "
+            "that it reads in depends_on, and see that no score depends on its batch"
+        )
+
+    def work(self, missing: Ints, batch_size: int, executor: Executor) -> None:
+        """Score the missing pairs."""
+        self.scored = len(missing)
+        new, again = _cut(missing[: self.new], batch_size), _cut(missing[self.new :], batch_size)
+        self.batches, self.again = [*new, *again], set(range(len(new), len(new) + len(again)))
+        self.waiting = deque(range(len(self.batches)))
+        with Progress(f"scoring {name_of(self.ranker)}", len(missing), unit="pairs") as progress:
+            while self.waiting:  # a second round only when a batch was put back after the last one was drawn
+                with closing(executor.run(self.ranker, self._tasks(progress))) as answers:
+                    for answer in answers:
+                        progress.step(self._take(answer))
+
+    def failures(self) -> list[Failure]:
+        """Every pair without a finite score, known or new."""
+        bad = np.flatnonzero(~np.isfinite(self.values))
+        return self._failures(bad, [self.reasons.get(i, f"score is {self.values[i]}") for i in bad.tolist()])
+
+    def _tasks(self, progress: Progress) -> Iterator[Task]:
+        while self.waiting:
+            number = self.waiting.popleft()
+            if taken_over := self._taken_over(number):
+                progress.step(taken_over)
+            rows = self.batches[number]
+            patience = None if number in self.again else self.patience
+            if len(rows):
+                yield Task(number, self.pairs.query_texts(rows), self.pairs.doc_texts(rows), patience)
+
+    def _taken_over(self, number: int) -> int:
+        """Take from the store what other processes have scored of a batch meanwhile, and say how many pairs that is.
+
+        Once another process is at work, the batches are shuffled, so that each process is at another place.
+        """
+        if self.store is None or self.store.state() == self.state:
+            return 0
+        if not self.shared:
+            self.shared, new = True, [each for each in self.waiting if each not in self.again]
+            random.SystemRandom().shuffle(new)  # no seed: processes must differ, and scores do not depend on it
+            self.waiting = deque([*new, *(each for each in self.waiting if each in self.again)])
+        rows = self.batches[number]
+        codes = np.arange(len(rows), dtype=np.int32)
+        asked = unique_pairs(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), codes, codes)
+        found = self.store.find(self.identity, asked)
+        known = found.known[asked.inverse]
+        self.values[rows[known]] = found.values[asked.inverse][known]
+        self.batches[number] = rows[~known]
+        self.scored -= int(known.sum())
+        return int(known.sum())
+
+    def _take(self, answer: Answer) -> int:
+        """Keep an answer and say how many pairs it settled; those of a batch that took too long are asked alone."""
+        rows = self.batches[answer.number]
+        if answer.late and len(rows) > 1:
+            alone = range(len(self.batches), len(self.batches) + len(rows))
+            self.batches += _cut(rows, 1)
+            self.again |= set(alone) if answer.number in self.again else set()
+            self.waiting.extendleft(reversed(alone))
+            return 0
+        self._lose_patience(answer)
+        if answer.gave_up:  # given up before another worker's success was known
+            self.waiting.append(answer.number)
+            return 0
+        self.values[rows] = answer.values
+        self.reasons |= {int(rows[i]): reason for i, reason in answer.reasons.items()}
+        self._commit(rows, answer)
+        self._tell(rows[np.isfinite(answer.values)])
+        return len(rows)
+
+    def _tell(self, rows: Ints) -> None:
+        """Let a ranker know which pairs were scored, perhaps in another process, if it wants to."""
+        note = getattr(self.ranker, "note_scored", None)
+        if callable(note):
+            note(self.pairs.query_texts(rows), self.pairs.doc_texts(rows))
+
+    def _lose_patience(self, answer: Answer) -> None:
+        if answer.succeeded:
+            self.patience = None
+        elif self.patience is not None and answer.number not in self.again:
+            cost = _COST_OF_LATE if answer.late else 1
+            self.patience -= cost * len(answer.reasons)
+            if self.patience <= 0:
+                reason = next(iter(answer.reasons.values()))
+                raise WhyrankError(
+                    f"ranker {name_of(self.ranker)!r} failed on each of the first {PATIENCE // cost} pairs: "
+                    f"{one_line(reason)}; the others were not tried"
+                )
+
+    def _commit(self, rows: Ints, answer: Answer) -> None:
+        if self.store is None or self.store.read_only:
+            return
+        raised = np.fromiter(answer.reasons, np.int64, len(answer.reasons))
+        scored = np.delete(np.arange(len(rows)), raised)
+        failures = self._failures(rows[raised], list(answer.reasons.values()))
+        self.store.add(self.identity, self.pairs, rows[scored], answer.values[scored], failures)
+
+    def _failures(self, rows: Ints, reasons: list[str]) -> list[Failure]:
+        texts = zip(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), reasons, strict=True)
+        return [Failure(*row) for row in texts]
+
+
+def _cut(rows: Ints, size: int) -> list[Ints]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
 
 BATCH_SIZE = 32
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")

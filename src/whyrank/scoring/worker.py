@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from whyrank.core.errors import WhyrankError
 from whyrank.core.protocols import Ranker
-from whyrank.scoring.asking import Task, answer
-from whyrank.scoring.failures import one_line, reason_of
+from whyrank.scoring.asking import Task, answer, one_line, reason_of
 
 
 class Load(NamedTuple):

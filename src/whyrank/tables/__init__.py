@@ -1,19 +1,5 @@
-"""Learning term tables, each way under its name: EM, neural Model 1, PaRM, local-to-global, and those of plugins."""
+"""Term tables: sparse matrices (query term, document term) -> weight, their files, exports and differences."""
 
-from typing import Any
+from whyrank.tables.table import TermTable, open_table
 
-from whyrank.core.registry import Registry
-
-table_learners: Registry[Any] = Registry(
-    "table_learners",
-    "table learner",
-    {
-        "em": "whyrank.tables.learners:EM",
-        "local-to-global": "whyrank.tables.local_learner:LocalToGlobal",
-        "neural": "whyrank.tables.learners:Neural",
-        "parm": "whyrank.tables.parm_learner:Parm",
-    },
-)
-"""Makes learners by call string, `em(iterations=3)`: each has `learn(collection)`, which gives a `TermTable`."""
-
-__all__ = ["table_learners"]
+__all__ = ["TermTable", "open_table"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from whyrank.testing.examples import QUERIES, TEXTS
 from whyrank.text import Analyzer, Tokens, analyzers
-from whyrank.text.state import TextCache
+from whyrank.text.analyzers import TextCache
 
 
 class AnalyzerContract:

@@ -13,15 +13,15 @@ from unittest.mock import patch
 
 import numpy as np
 
-from whyrank.axioms import axiom as running
-from whyrank.axioms import axioms
-from whyrank.axioms.axiom import Axiom, Signs
-from whyrank.axioms.statements import NEEDED, sections
-from whyrank.axioms.view import View
-from whyrank.contrasts import Categories, Contrasts
 from whyrank.core.protocols import Codes, Flags
 from whyrank.core.registry import Registry
 from whyrank.data import Collection
+from whyrank.studies import Categories, Contrasts
+from whyrank.studies.axioms import axiom as running
+from whyrank.studies.axioms import axioms
+from whyrank.studies.axioms.axiom import Axiom, Signs
+from whyrank.studies.axioms.statements import NEEDED, sections
+from whyrank.studies.axioms.view import View
 from whyrank.testing.examples import taken
 from whyrank.testing.studies import StudyContract
 

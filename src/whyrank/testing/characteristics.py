@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from whyrank.contrasts.pools import Pool, Pools, Source
 from whyrank.core.protocols import Floats
 from whyrank.data import Collection
-from whyrank.probes.characteristics import Characteristic
+from whyrank.studies.pools import Pool, Pools, Source
+from whyrank.studies.probes.characteristics import Characteristic
 from whyrank.testing.examples import sample, taken
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.contrasts import Categories, Contrasts
 from whyrank.core.protocols import Codes, Study
 from whyrank.core.registry import Registry
 from whyrank.data import Collection
-from whyrank.probes import probes
+from whyrank.studies import Categories, Contrasts
+from whyrank.studies.probes import probes
 from whyrank.testing.examples import sample
 
 

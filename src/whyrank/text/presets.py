@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from whyrank.core.callstrings import Call
 from whyrank.text import steps
-from whyrank.text.analyzers import Analyzer
-from whyrank.text.state import Step
-from whyrank.text.stopwords import INDRI, LUCENE, read_stopwords, stop_file
-from whyrank.text.tokenizers import ascii_words, plain_words, unicode_words, whitespace_words
+from whyrank.text.analyzers import Analyzer, Step
+from whyrank.text.chain import (
+    INDRI,
+    LUCENE,
+    ascii_words,
+    plain_words,
+    read_stopwords,
+    stop_file,
+    unicode_words,
+    whitespace_words,
+)
 
 
 def lucene() -> Analyzer:

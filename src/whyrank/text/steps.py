@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from whyrank.core.errors import MissingExtra
-from whyrank.text.state import Step
+from whyrank.text.analyzers import Step
 
 _APOSTROPHES = ("'", "\u2019", "\uff07")
 

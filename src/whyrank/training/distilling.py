@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from whyrank.core.errors import WhyrankError
-from whyrank.networks.pieces import Pieces
-from whyrank.training.examples import Examples, Texts, TrainingSet
+from whyrank.networks.tokens import Pieces
+from whyrank.training.data import Examples, Texts, TrainingSet
 from whyrank.training.keywords import cut_queries
 from whyrank.training.lexical import lexical_top
 from whyrank.training.mining import Mined, Numbers, embed, joined, mined_top

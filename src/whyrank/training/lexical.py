@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from whyrank.core.progress import Progress
-from whyrank.networks.pieces import Ids
+from whyrank.networks.tokens import Ids
 
 _CELLS = 2**28  # scores that are held at a time
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from whyrank.core.checks import check_number
+from whyrank.core.errors import check_number
 from whyrank.core.registry import Registry
 
 losses: Registry[Any] = Registry("losses", "loss")

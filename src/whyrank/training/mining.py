@@ -17,10 +17,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from whyrank.core.seeds import generator
-from whyrank.networks.batches import single_arrays, tensors
 from whyrank.networks.encoder import load_encoder
-from whyrank.networks.pieces import Ids, Pieces
-from whyrank.training.examples import Examples
+from whyrank.networks.tokens import Ids, Pieces, single_arrays, tensors
+from whyrank.training.data import Examples
 
 Numbers = npt.NDArray[np.int32]
 BEST = 10  # texts of a query that count as the teachers' best

@@ -13,8 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.networks.batches import tensors
-from whyrank.networks.pieces import Ids
+from whyrank.networks.tokens import Ids, tensors
 
 Numbers = npt.NDArray[np.integer[Any]]
 

@@ -1,7 +1,7 @@
 """A prepared training run: recipe, texts and examples in one folder, for machines that have torch and nothing else.
 
 whyrank train RECIPE --prepare FOLDER        # here
-python -m whyrank.training FOLDER --out OUT  # there
+python -m whyrank.learners FOLDER --out OUT  # there
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from whyrank.core.checksums import check_listed, check_seal, list_checksums, sealed_file
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import replacing
+from whyrank.training.data import Examples, Fixed, Judged, Sampler, TrainingSet
 from whyrank.training.distilling import Distillation
-from whyrank.training.examples import Examples, Fixed, Judged, Sampler, TrainingSet
 from whyrank.training.recipe import Recipe, recipe_of
 from whyrank.training.sources import FILES, Sources
 from whyrank.training.validation import Validation

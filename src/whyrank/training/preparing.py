@@ -10,13 +10,12 @@ import numpy as np
 
 from whyrank.core.callstrings import parse_call
 from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.training.data import collection_names, corpus_texts, training_set, validation_set
 from whyrank.training.distilling import distillation_set
 from whyrank.training.losses import losses
 from whyrank.training.prepared import Prepared
-from whyrank.training.reading import collection_names, corpus_texts, training_set, validation_set
 from whyrank.training.recipe import Recipe
-from whyrank.training.sources import Sources, check_settings, located, resolved, stands_on_words
-from whyrank.training.vocabulary import word_pieces
+from whyrank.training.sources import Sources, check_settings, located, resolved, stands_on_words, word_pieces
 
 COLLECTION = "collection"
 TEXTS = 100_000  # of a larger collection, so many are drawn to build a tokenizer from
@@ -67,9 +66,9 @@ def _collection_arguments(text: str) -> Mapping[str, Any]:
 
 def _word_vectors(recipe: Recipe) -> Sources:
     from whyrank.text import analyzers
-    from whyrank.text.glove import GloVe
-    from whyrank.text.trained import collection_vectors
-    from whyrank.text.vectors import open_vectors
+    from whyrank.text.vectors.glove import GloVe
+    from whyrank.text.vectors.trained import collection_vectors
+    from whyrank.text.vectors.vectors import open_vectors
 
     source = recipe.encoder or COLLECTION
     if isinstance(source, str) and source != COLLECTION:
@@ -87,7 +86,7 @@ def _word_vectors(recipe: Recipe) -> Sources:
 def _glove(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     from dataclasses import fields
 
-    from whyrank.text.glove import GloVe
+    from whyrank.text.vectors.glove import GloVe
 
     known = [field.name for field in fields(GloVe)]
     if unknown := [name for name in settings if name not in known]:

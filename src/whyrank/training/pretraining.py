@@ -19,12 +19,11 @@ from torch.nn import functional
 
 from whyrank.core.errors import WhyrankError
 from whyrank.core.seeds import generator, seed_for
-from whyrank.networks.batches import Arrays, pair_arrays, single_arrays, tensors
 from whyrank.networks.network import Network
-from whyrank.networks.pieces import Ids
+from whyrank.networks.tokens import Arrays, Ids, pair_arrays, single_arrays, tensors
 from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
 from whyrank.training.schedule import Schedule
-from whyrank.training.showing import Bar
+from whyrank.training.trainer import Bar
 
 IGNORED = -100
 STATE = "pretraining.safetensors"

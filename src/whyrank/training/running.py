@@ -15,8 +15,8 @@ from whyrank.core.checksums import read_sealed_json, sealed_json
 from whyrank.core.errors import BadInput, WhyrankError
 from whyrank.core.files import write_text
 from whyrank.networks.network import CONFIG, WEIGHTS, Network, save
+from whyrank.training.data import TrainingSet
 from whyrank.training.distilling import ready
-from whyrank.training.examples import TrainingSet
 from whyrank.training.losses import losses
 from whyrank.training.prepared import Prepared
 from whyrank.training.pretraining import STATE, pretrain

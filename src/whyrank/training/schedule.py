@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whyrank.core.checks import check_flag, check_number, check_whole
-from whyrank.core.errors import UnknownName
+from whyrank.core.errors import UnknownName, check_flag, check_number, check_whole
 
 if TYPE_CHECKING:
     import torch

@@ -17,14 +17,23 @@ from torch import Tensor
 from whyrank.core.errors import WhyrankError
 from whyrank.core.progress import Progress
 from whyrank.core.seeds import seed_for
-from whyrank.networks.batches import tensors
 from whyrank.networks.network import Network
-from whyrank.networks.pieces import Ids
+from whyrank.networks.tokens import Ids, tensors
 from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
-from whyrank.training.examples import Examples, TrainingSet
+from whyrank.training.data import Examples, TrainingSet
 from whyrank.training.packing import Numbers, Packer
 from whyrank.training.schedule import Schedule, optimiser
-from whyrank.training.showing import Bar
+
+# What a person at a terminal sees of a training run while it goes on.
+
+
+class Bar(Progress):
+    """A progress line that makes room for other lines."""
+
+    def clear(self) -> None:
+        """Take the line away; the next step draws it again."""
+        self.__exit__(None, None, None)
+
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Validate = Callable[[Network], float]

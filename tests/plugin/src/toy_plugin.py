@@ -9,14 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from whyrank.axioms.axiom import Axiom
-from whyrank.axioms.preconditions import Precondition, similar_length
-from whyrank.axioms.view import View
-from whyrank.contrasts import Contrasts, Pair
-from whyrank.contrasts.pools import Pool
 from whyrank.core.protocols import Codes, Flags, Floats
 from whyrank.core.registry import call_of
 from whyrank.data import Collection
+from whyrank.studies import Contrasts, Pair
+from whyrank.studies.axioms.axiom import Axiom, Precondition, similar_length
+from whyrank.studies.axioms.view import View
+from whyrank.studies.pools import Pool
 from whyrank.text import Analyzer
 from whyrank.text.steps import lower
 

@@ -1,0 +1,1 @@
+"""Fidelity: how well one ranker stands in for another."""

@@ -1,0 +1,123 @@
+"""Fidelity: how well the scores of one ranker stand in for those of another, query by query.
+
+    from whyrank.evaluation.fidelity.agreement import compare_runs
+    found = compare_runs(target, surrogate)  # runs: query id -> document id -> score
+    found.values["pearson"]
+
+Per query, over the documents that both have scored:
+
+- pearson: Pearson's correlation of the two lists of scores;
+- kendall: Kendall's tau-b, which makes allowance for ties (Kendall, The treatment of ties in ranking problems,
+  Biometrika 33, 1945), in O(n log n) (Knight, JASA 61, 1966);
+- agreement: of the pairs of documents that the target does not tie, the share that the surrogate orders the same way,
+  half of those that it ties included: (d + 1) / 2 with Somers' d of the surrogate given the target. Where the target
+  ties no pair, that is (tau-a + 1) / 2;
+- topK: the share of the target's best K documents that are among the surrogate's best K. Ties at the border are
+  broken at random, and the expected share is taken.
+
+A list that is constant, or of fewer than two documents, orders nothing: all are undefined (NaN). So is topK for K
+documents or fewer, which every list has on top.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from whyrank.core.errors import UnknownName, WhyrankError, check_whole
+from whyrank.core.protocols import Floats, Ints
+from whyrank.evaluation.fidelity import kernels as fidelity_kernels
+
+Scores = Mapping[str, float]
+Run = Mapping[str, Scores]
+KS = (10, 100)
+MISSING = ("drop", "zero")
+ORDERS = ("pearson", "kendall", "agreement")
+
+
+@dataclass(frozen=True, eq=False)
+class PerQuery:
+    """The fidelity of one surrogate to one target for every query; NaN where it is undefined.
+
+    Attributes:
+        queries: their ids.
+        documents: how many documents were compared.
+        one_sided: how many only one of the two had scored.
+        values: by measure, one value per query.
+    """
+
+    queries: Sequence[str]
+    documents: Ints
+    one_sided: Ints
+    values: Mapping[str, Floats]
+
+
+def measures_of(ks: Sequence[int] = KS) -> list[str]:
+    """The names of all measures."""
+    return [*ORDERS, *(f"top{k}" for k in ks)]
+
+
+def check_settings(ks: Sequence[int], missing: str) -> None:
+    """Raise an error for settings that make no sense."""
+    if missing not in MISSING:
+        raise UnknownName("treatment of missing documents", missing, MISSING)
+    for k in ks:
+        check_whole("k", k, 1)
+    if len(set(ks)) < len(ks):
+        raise WhyrankError(f"k = {', '.join(map(str, ks))}: give each k once")
+
+
+def compare_runs(target: Run, surrogate: Run, ks: Sequence[int] = KS, missing: str = "drop") -> PerQuery:
+    """Compare the scores of two runs, for every query that one of them has.
+
+    Args:
+        target: the scores to be explained.
+        surrogate: the scores that stand in for them.
+        ks: of the overlaps.
+        missing: what becomes of a document that only one of the two has scored: `drop` leaves it out, `zero` gives
+            it the score 0 on the other side. A score that is not finite counts as missing.
+    """
+    check_settings(ks, missing)
+    queries = list(dict.fromkeys([*target, *surrogate]))
+    lists = [_aligned(target.get(q, {}), surrogate.get(q, {}), missing) for q in queries]
+    documents = np.array([len(x) for x, _, _ in lists], np.int64)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(documents)])
+    x, y = (np.concatenate([np.zeros(0), *(each[side] for each in lists)]) for side in (0, 1))
+    out = np.empty((len(queries), len(ORDERS) + len(ks)))
+    most = int(documents.max(initial=0))  # for a larger k every overlap is undefined
+    fidelity_kernels.compare(x, y, offsets, np.array([min(k, most) for k in ks], np.int64), out)
+    values = {name: out[:, i].copy() for i, name in enumerate(measures_of(ks))}
+    return PerQuery(queries, documents, np.array([alone for _, _, alone in lists], np.int64), values)
+
+
+def compare_common(target: Run, one: Run, other: Run, ks: Sequence[int] = KS) -> tuple[PerQuery, PerQuery]:
+    """Compare two surrogates with a target over the documents that both have scored, so that they can be paired."""
+    found = (compare_runs(target, _within(*pair), ks) for pair in ((one, other), (other, one)))
+    return next(found), next(found)
+
+
+def _within(run: Run, other: Run) -> Run:
+    """A run with those documents alone that another one has scored too."""
+    known = {query: _finite(other.get(query, {})) for query in run}
+    return {query: {d: s for d, s in docs.items() if d in known[query]} for query, docs in run.items()}
+
+
+def _aligned(target: Scores, surrogate: Scores, missing: str) -> tuple[Floats, Floats, int]:
+    """The two lists of scores of the same documents, and how many documents only one side has."""
+    x, y = _finite(target), _finite(surrogate)
+    common = x.keys() & y.keys() if len(x) != len(y) or x.keys() != y.keys() else x.keys()
+    alone = len(x) + len(y) - 2 * len(common)
+    kept = [d for d in x if d in common] if missing == "drop" else list({**x, **y})
+    size = len(kept)
+    found = (np.fromiter((side.get(d, 0.0) for d in kept), np.float64, size) for side in (x, y))
+    return next(found), next(found), alone
+
+
+def _finite(scores: Scores) -> Scores:
+    """The scores that are numbers: a ranker that fails on a text has none for it."""
+    if all(map(math.isfinite, scores.values())):
+        return scores
+    return {d: s for d, s in scores.items() if math.isfinite(s)}

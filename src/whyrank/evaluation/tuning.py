@@ -1,0 +1,199 @@
+"""Tuning: search a ranker's parameters on the queries of a development split."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whyrank.core.callstrings import Call, parse_call
+from whyrank.core.errors import WhyrankError
+from whyrank.core.progress import track
+from whyrank.core.protocols import Ranker
+from whyrank.core.seeds import generator
+from whyrank.data import Collection
+from whyrank.evaluation.effectiveness import evaluate
+from whyrank.rankers import Setting, open_ranker
+from whyrank.rankers.lexical.base import LexicalRanker
+from whyrank.rankers.lexical.index import LexicalIndex
+from whyrank.scoring import Engine
+from whyrank.scoring.ranking import rerank, rescore
+from whyrank.tables import open_table
+
+Run = Mapping[str, Mapping[str, float]]
+
+BM25_GRID: Mapping[str, Sequence[float]] = {
+    "k1": (0.6, 0.9, 1.2, 1.5, 2.0),
+    "b": (0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9),
+}
+# model1: the grid of Boytsov and Kolter, "Exploring classic and neural lexical translation models", ECIR 2021
+# qlt: that of Kim, Rahimi and Allan, EMNLP 2024
+DEFAULT_GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {
+    "bm25": BM25_GRID,
+    "bm25t": BM25_GRID,
+    "ql": {"mu": (100.0, 250.0, 500.0, 1000.0, 1500.0, 2500.0)},
+    "qlt": {"mu": (10.0, 100.0, 500.0, 2000.0)},
+    "model1": {
+        "p_self": (0.05, 0.1, 0.15, 0.25, 0.3, 0.35, 0.45, 0.5, 0.55, 0.6, 0.7, 0.75),
+        "lam": (0.05, 0.1, 0.15, 0.25, 0.3, 0.35, 0.45, 0.5),
+    },
+}
+
+
+MOST = 1_000  # values of one parameter
+_RANGE = re.compile(r"[-+.\deE]+(?::[-+.\deE]+){2}")
+
+
+class Trial(NamedTuple):
+    """One setting of the parameters, and its mean measure on the development and on the held-out queries."""
+
+    ranker: str
+    parameters: Mapping[str, Any]
+    dev: float
+    test: float | None
+
+
+class Split(NamedTuple):
+    """The queries to tune on, and those held out (none when all are used)."""
+
+    dev: Collection
+    test: Collection | None
+
+
+def tune(spec: str, grid: Mapping[str, Sequence[Any]], split: Split, measure: str, runner: Runner) -> list[Trial]:
+    """Measure every combination of the grid, best on the development queries first; ties keep the grid's order."""
+    call, ranges = without_ranges(parse_call(spec))
+    if twice := sorted(ranges.keys() & grid.keys()):
+        raise WhyrankError(f"{twice[0]!r} is in the call string and in --grid; leave out one of the two")
+    wanted = {**ranges, **grid}
+    combinations = list(_combinations(wanted)) if wanted else _usual(call)
+    if not any(combinations):
+        raise WhyrankError(f"there is no default grid for {call.name!r}; give one with --grid NAME=V1,V2,...")
+    trials = [
+        _trial(call, chosen, split, measure, runner) for chosen in track(combinations, "tuning", len(combinations))
+    ]
+    return sorted(trials, key=lambda trial: -trial.dev)
+
+
+def _usual(call: Call) -> list[dict[str, Any]]:
+    """The default grid; first what a table says of itself, whose own p_self is not added a second time."""
+    grid = dict(DEFAULT_GRIDS.get(call.name, {}))
+    if call.name != "model1" or not call.resource:
+        return list(_combinations(grid))
+    own = grid.keys() & open_table(call.resource).facts.keys()
+    if "p_self" in own:
+        del grid["p_self"]
+    return [*([{}] if own or DEFAULT_GRIDS["model1"].keys() & call.arguments.keys() else []), *_combinations(grid)]
+
+
+def split_queries(collection: Collection, share: float, seed: int) -> Split:
+    """A seeded random share of the judged queries to tune on, the rest held out."""
+    if not 0 < share <= 1:
+        raise WhyrankError(f"the development share must lie above 0 and at most 1, not {share}")
+    judged = sorted(q for q in collection.qrels if q in collection.queries)
+    order = generator(seed, "split").permutation(len(judged))
+    dev = {judged[i] for i in order[: max(1, round(share * len(judged)))]}
+    rest = set(judged) - dev
+    return Split(_only(collection, dev), _only(collection, rest) if rest else None)
+
+
+class Runner:
+    """Makes the run of a ranker for a collection: re-ranks given candidates, or retrieves."""
+
+    def __init__(self, engine: Engine, setting: Setting, candidates: Run | None, depth: int) -> None:
+        self.engine, self.setting, self.depth = engine, setting, depth
+        self._candidates = candidates
+        self._index: LexicalIndex | None = None
+
+    def run(self, spec: str, collection: Collection) -> Run:
+        """The run of the ranker that a call string describes."""
+        ranker = open_ranker(spec, self.setting)
+        if isinstance(ranker, LexicalRanker):
+            return self._lexical(ranker, collection)
+        return rerank(self.engine, ranker, collection, self.candidates(collection))[0]
+
+    def candidates(self, collection: Collection) -> Run:
+        """The candidates of the queries of a collection."""
+        return _only_run(self._first(collection), collection)
+
+    def _lexical(self, ranker: LexicalRanker, collection: Collection) -> Run:
+        index = self._indexed(ranker)
+        if self._candidates is None and ranker.retrieves:
+            return index.search(collection.queries, self.depth)
+        return rescore(index, collection.queries, self.candidates(collection))
+
+    def _first(self, collection: Collection) -> Run:
+        """The given candidates, else what BM25 with its default parameters retrieves."""
+        if self._candidates is None:
+            plain = open_ranker("bm25", self.setting)
+            self._candidates = self._indexed(plain).search(self._all_queries(), self.depth)
+        return self._candidates
+
+    def _all_queries(self) -> Mapping[str, str]:
+        return self.setting.collection.queries if self.setting.collection else {}
+
+    def _indexed(self, ranker: Ranker) -> LexicalIndex:
+        if not isinstance(ranker, LexicalRanker) or self.setting.collection is None:
+            raise WhyrankError(f"{ranker.name} needs a collection to retrieve from")
+        if self._index is None or self._index.ranker.analyzer != ranker.analyzer:
+            self._index = LexicalIndex.of(ranker, self.setting.collection.docs)
+        return self._index.using(ranker)
+
+
+def _trial(call: Call, chosen: Mapping[str, Any], split: Split, measure: str, runner: Runner) -> Trial:
+    spec = str(call._replace(arguments={**call.arguments, **chosen}))
+    dev = _mean(spec, split.dev, measure, runner)
+    return Trial(spec, chosen, dev, _mean(spec, split.test, measure, runner) if split.test else None)
+
+
+def _mean(spec: str, collection: Collection, measure: str, runner: Runner) -> float:
+    return evaluate(collection, {spec: runner.run(spec, collection)}, [measure])[0].mean
+
+
+def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    for values in product(*grid.values()):
+        yield dict(zip(grid, values, strict=True))
+
+
+def _only(collection: Collection, queries: set[str]) -> Collection:
+    kept = {q: text for q, text in collection.queries.items() if q in queries}
+    return replace(collection, queries=kept, qrels={q: v for q, v in collection.qrels.items() if q in queries})
+
+
+def _only_run(run: Run, collection: Collection) -> Run:
+    return {q: docs for q, docs in run.items() if q in collection.queries}
+
+
+def without_ranges(call: Call) -> tuple[Call, dict[str, list[float]]]:
+    """A call without the arguments that are written as ranges, `bm25(k1=0.6:1.2:0.3)`, and these ranges."""
+    ranged = {k: v for k, v in call.arguments.items() if isinstance(v, str) and _RANGE.fullmatch(v)}
+    kept = {k: v for k, v in call.arguments.items() if k not in ranged}
+    return call._replace(arguments=kept), dict(parse_grid(f"{name}={values}") for name, values in ranged.items())
+
+
+def parse_grid(text: str) -> tuple[str, list[float]]:
+    """Parse `k1=0.6,0.9,1.2` or `k1=0.6:1.2:0.3` (from, to, step; both ends included)."""
+    name, _, values = text.partition("=")
+    try:
+        parts = [_number(v) for v in values.replace(":", ",").split(",")]
+    except ValueError:
+        parts = []
+    if not name or not parts or (":" in values and (len(parts) != 3 or parts[2] <= 0)):
+        raise WhyrankError(f"--grid {text!r}: write NAME=V1,V2,... or NAME=FROM:TO:STEP")
+    if ":" not in values:
+        return name, parts
+    if not 0 <= (parts[1] - parts[0]) / parts[2] <= MOST:
+        raise WhyrankError(
+            f"--grid {text!r}: from must not lie above to, and at most {MOST:,} steps fit between them"
+        )
+    count = int(np.floor((parts[1] - parts[0]) / parts[2] + 1e-9)) + 1
+    return name, [round(parts[0] + i * parts[2], 10) for i in range(max(count, 1))]
+
+
+def _number(text: str) -> float:
+    """A number; a whole one where it is written so, for parameters that count something."""
+    return int(text) if text.strip().isdecimal() and text.isascii() else float(text)

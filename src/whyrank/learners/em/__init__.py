@@ -1,0 +1,1 @@
+"""IBM Model 1 by expectation maximisation."""

@@ -1,0 +1,1 @@
+"""Local explanations of ranked lists, gathered into one table."""

@@ -1,0 +1,1 @@
+"""PaRM, the partial relevance model: a relevance thesaurus distilled from any ranker."""

@@ -1,0 +1,214 @@
+"""Alignments that were found by leaving words out, at the pieces of the network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.progress import Progress
+from whyrank.learners.parm.texts import Numbers, PieceTexts, Spelling
+from whyrank.networks.encoder import Encoder
+from whyrank.networks.first import is_plain
+from whyrank.networks.tokens import Ids, Pieces, pair_arrays, single_arrays, tensors
+
+if TYPE_CHECKING:
+    from whyrank.learners.parm.prepared import Occlusion
+
+# How the pieces of a query and of a text belong together: one block [query pieces, text pieces] for each pair.
+#
+# From attention: the mean over layers and heads of what the query's pieces pay to the text's, and the reverse,
+# halved.
+# From embeddings: the products of the last hidden states of both, each read alone; for a bi-encoder that takes means
+# these are the shares of its score. Where the reader has another tokenizer than the network, words carry the values.
+
+_PAIRS = {"cpu": 32, "cuda": 1024}  # that are read at a time
+_TEXTS = {"cpu": 64, "cuda": 1024}
+
+
+class Reader(NamedTuple):
+    """Who aligns: an encoder with its tokenizer, and how much of a query and of a text it reads."""
+
+    encoder: Encoder
+    pieces: Pieces
+    max_query: int
+    max_doc: int
+
+
+class Side(NamedTuple):
+    """Texts as the reader reads them; `words` is None where its pieces are those of the network."""
+
+    ids: list[Ids]
+    words: list[Numbers] | None
+    own: PieceTexts
+
+
+def side(texts: PieceTexts, own: Pieces, reader: Reader, most: int) -> Side:
+    """Texts of the network's pieces for a reader."""
+    if own.content == reader.pieces.content:
+        return Side([row[: min(size, most)].astype(np.int32) for row, size in zip(
+            texts.ids, texts.sizes.tolist(), strict=True)], None, texts)  # fmt: skip
+    ids, words = Spelling(reader.pieces).read(texts.spelled(own), most)
+    return Side(ids, words, texts)
+
+
+def attention_blocks(reader: Reader, queries: Side, docs: Side, query: Numbers, doc: Numbers, device: str) -> Tensor:
+    """Blocks of the pairs (query[i], doc[i]) from attention."""
+    if not is_plain(reader.encoder.model):
+        raise WhyrankError("alignment: attention is read from BERT-like models only; choose embeddings or occlusion")
+    model = reader.encoder.to(device).eval().model
+
+    def read(rows: Numbers) -> Tensor:
+        asked, told = [queries.ids[i] for i in query[rows]], [docs.ids[i] for i in doc[rows]]
+        batch = tensors(pair_arrays(asked, told, reader.pieces.special), device)
+        types = batch["types"] if reader.encoder.typed else None
+        return _between(attentions(model, batch["ids"], batch["mask"], types), asked, told)
+
+    sizes = np.array([len(queries.ids[i]) + len(docs.ids[j]) for i, j in zip(query, doc, strict=True)])
+    return _blocks(read, queries, docs, query, doc, np.argsort(sizes, kind="stable"), device, "attention")
+
+
+def embedding_blocks(reader: Reader, queries: Side, docs: Side, query: Numbers, doc: Numbers, device: str) -> Tensor:
+    """Blocks of the pairs (query[i], doc[i]) from the products of hidden states."""
+    asked, told = (_states(reader, texts, device) for texts in (queries.ids, docs.ids))
+
+    def read(rows: Numbers) -> Tensor:
+        one, two = asked[_on(query[rows], device)], told[_on(doc[rows], device)]
+        return torch.einsum("nad,njd->naj", one, two).float()
+
+    return _blocks(read, queries, docs, query, doc, np.arange(len(query)), device, "embeddings")
+
+
+def attentions(model: Any, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
+    """The mean over layers and heads of what each place pays to each other: [texts, places, places]."""
+    states = model.embeddings(input_ids=ids, token_type_ids=types)
+    away = torch.where(mask[:, None, None, :] > 0, 0.0, -torch.inf).to(states.dtype)
+    total = torch.zeros((), device=ids.device)
+    for layer in model.encoder.layer:
+        own = layer.attention.self
+        query, key, value = (_heads(own, part(states)) for part in (own.query, own.key, own.value))
+        paid = torch.softmax((query @ key.transpose(-1, -2)).float() / math.sqrt(query.shape[-1]) + away, dim=-1)
+        total = total + paid.mean(dim=1)
+        mixed = (paid.to(value.dtype) @ value).transpose(1, 2).flatten(-2)
+        states = layer.attention.output(mixed, states)
+        states = layer.output(layer.intermediate(states), states)
+    return total / len(model.encoder.layer)
+
+
+def _heads(attention: Any, states: Tensor) -> Tensor:
+    shape = (*states.shape[:-1], attention.num_attention_heads, attention.attention_head_size)
+    return states.view(shape).transpose(1, 2)
+
+
+def _between(paid: Tensor, asked: Sequence[Ids], told: Sequence[Ids]) -> Tensor:
+    """What is paid between the pieces of the query and those of the text, both ways, halved; 0 where there are none.
+
+    In [CLS] query [SEP] text [SEP] the query begins at place 1 and the text two places behind the query's end.
+    """
+    n, device = len(asked), paid.device
+    sizes = [torch.tensor([len(row) for row in rows], device=device) for rows in (asked, told)]
+    rows, columns = (torch.arange(max(1, int(size.max())), device=device) for size in sizes)
+    at_query = (1 + rows).expand(n, -1).clamp(max=paid.shape[1] - 1)
+    at_doc = (2 + sizes[0][:, None] + columns).clamp(max=paid.shape[1] - 1)
+    batch = torch.arange(n, device=device)[:, None, None]
+    there, back = (
+        paid[batch, at_query[:, :, None], at_doc[:, None]],
+        paid[batch, at_doc[:, None], at_query[:, :, None]],
+    )
+    real = (rows < sizes[0][:, None])[:, :, None] & (columns < sizes[1][:, None])[:, None]
+    return torch.where(real, (there + back) / 2, 0.0)
+
+
+def _blocks(
+    read: Callable[[Numbers], Tensor], queries: Side, docs: Side, query: Numbers, doc: Numbers, order: Numbers,
+    device: str, what: str,
+) -> Tensor:  # fmt: skip
+    """All blocks at the network's pieces: [pairs, query pieces, text pieces], in half precision on a GPU."""
+    kind = device.split(":", maxsplit=1)[0]
+    shape = (len(query), queries.own.ids.shape[1], docs.own.ids.shape[1])
+    found = torch.zeros(shape, device=device, dtype=torch.float16 if kind == "cuda" else torch.float32)
+    half = torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda")
+    with torch.inference_mode(), half, Progress(f"aligning by {what}: pairs", len(query)) as progress:
+        for start in range(0, len(query), _PAIRS.get(kind, 32)):
+            rows = order[start : start + _PAIRS.get(kind, 32)]
+            block = read(rows)
+            if queries.words is not None and docs.words is not None:
+                block = _carried(block, queries, docs, query[rows], doc[rows])
+            a, j = min(shape[1], block.shape[1]), min(shape[2], block.shape[2])
+            found[_on(rows, device), :a, :j] = block[:, :a, :j].to(found.dtype)
+            progress.step(len(rows))
+    return found
+
+
+def _carried(block: Tensor, queries: Side, docs: Side, query: Numbers, doc: Numbers) -> Tensor:
+    """A block of the reader's pieces at the network's: a word of the text has the highest value of its pieces, a word
+    of the query the mean, and all its pieces at the network get it.
+    """
+    assert queries.words is not None
+    assert docs.words is not None
+    n, device = len(query), block.device
+    most_query, most_doc = queries.own.ids.shape[1], docs.own.ids.shape[1]
+    from_doc = _padded_words([docs.words[i] for i in doc], block.shape[2], most_doc, device)
+    found = torch.full((n, block.shape[1], most_doc + 1), -torch.inf, device=device)
+    found = found.scatter_reduce(2, from_doc[:, None].expand(block.shape), block.float(), "amax")
+    found = torch.where(found.isfinite(), found, 0.0)
+    from_query = _padded_words([queries.words[i] for i in query], block.shape[1], most_query, device)
+    blank = torch.zeros((n, most_query + 1, most_doc + 1), device=device)
+    found = blank.scatter_reduce(1, from_query[:, :, None].expand(found.shape), found, "mean", include_self=False)
+    at_query = _on(queries.own.words[query], device)[:, :, None].expand(n, most_query, most_doc + 1)
+    at_doc = _on(docs.own.words[doc], device)[:, None].expand(n, most_query, most_doc)
+    found[:, most_query], found[:, :, most_doc] = 0.0, 0.0
+    return found.gather(1, at_query).gather(2, at_doc)
+
+
+def _padded_words(words: Sequence[Numbers], columns: int, blank: int, device: str | torch.device) -> Tensor:
+    found = np.full((len(words), columns), blank, np.int64)
+    for row, own in zip(found, words, strict=True):
+        row[: len(own)] = np.minimum(own[:columns], blank)
+    return _on(found, device)
+
+
+def _states(reader: Reader, texts: Sequence[Ids], device: str) -> Tensor:
+    """The last hidden states of the pieces of each text: [texts, pieces, width], zero where a text is over."""
+    kind = device.split(":", maxsplit=1)[0]
+    encoder, most = reader.encoder.to(device).eval(), max(1, *map(len, texts))
+    found = torch.zeros(
+        len(texts), most, encoder.width, device=device, dtype=torch.float16 if kind == "cuda" else torch.float32
+    )
+    order = np.argsort([len(text) for text in texts], kind="stable")
+    half = torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda")
+    with torch.inference_mode(), half:
+        for start in range(0, len(order), _TEXTS.get(kind, 64)):
+            rows = order[start : start + _TEXTS.get(kind, 64)]
+            batch = tensors(single_arrays([texts[i] for i in rows], reader.pieces.special), device)
+            states = (encoder.last(batch) * batch["mask"].unsqueeze(-1))[:, 1:]
+            sizes = torch.tensor([len(texts[i]) for i in rows], device=device)
+            real = torch.arange(states.shape[1], device=device) < sizes[:, None]
+            kept = torch.where(real[..., None], states, 0.0)[:, :most]
+            found[_on(rows, device), : kept.shape[1]] = kept.to(found.dtype)
+    return found
+
+
+def _on(array: npt.NDArray[Any], device: str | torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+
+def occlusion_blocks(
+    given: Occlusion, queries: PieceTexts, docs: PieceTexts, doc: npt.NDArray[np.int32], device: str
+) -> Tensor:
+    """Blocks of all queries and candidates: a piece has the value of its word."""
+    query, flat = np.repeat(np.arange(len(doc)), doc.shape[1]), doc.reshape(-1)
+    found = np.zeros((len(query), queries.ids.shape[1], docs.ids.shape[1]), np.float32)
+    asked, told = queries.words, docs.words
+    for number, (q, d) in enumerate(zip(query.tolist(), flat.tolist(), strict=True)):
+        rows, columns = queries.sizes[q], docs.sizes[d]
+        size = int(queries.opens[q].sum()), int(docs.opens[d].sum())
+        words = given.values[given.ends[number] : given.ends[number + 1]].reshape(size)
+        found[number, :rows, :columns] = words[asked[q, :rows, None], told[d, None, :columns]]
+    return torch.from_numpy(found).to(device)

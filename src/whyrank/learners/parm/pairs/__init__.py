@@ -1,0 +1,1 @@
+"""The pair scorer of PaRM: weights of all pairs of two vocabularies."""

@@ -1,0 +1,108 @@
+"""Terms as pieces: tokenised once, each sequence once, grouped by length so that nothing is padded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from whyrank.core.protocols import Codes, Ints
+from whyrank.networks.tokens import Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Sequences of pieces end to end: sequence `i` is `pieces[ends[i]:ends[i + 1]]`."""
+
+    pieces: Codes
+    ends: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[Ids]) -> Sequences:
+        """Lay sequences end to end."""
+        ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        return cls(np.concatenate([np.empty(0, np.int32), *rows]).astype(np.int32), ends)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.ends) - 1
+
+    def row(self, i: int) -> Ids:
+        """One sequence."""
+        return self.pieces[self.ends[i] : self.ends[i + 1]]
+
+    def rows(self) -> list[Ids]:
+        """All of them."""
+        return [self.row(i) for i in range(len(self))]
+
+
+class Distinct(NamedTuple):
+    """Distinct sequences in the order of their first appearance, and which of them each term has."""
+
+    sequences: Sequences
+    of_term: Codes
+
+    @property
+    def counts(self) -> Ints:
+        """How many terms share each sequence."""
+        return np.bincount(self.of_term, minlength=len(self.sequences))
+
+
+def distinct(rows: Sequence[Ids]) -> Distinct:
+    """Terms that the network cannot tell apart are scored once."""
+    numbers: dict[bytes, int] = {}
+    of_term = [numbers.setdefault(np.ascontiguousarray(row, np.int32).tobytes(), len(numbers)) for row in rows]
+    found = [np.frombuffer(key, np.int32) for key in numbers]
+    return Distinct(Sequences.of(found), np.array(of_term, np.int32))
+
+
+class Group(NamedTuple):
+    """The sequences of one length: which these are, the distinct (piece, place) in them, and where each has which.
+
+    Attributes:
+        members: numbers of the sequences.
+        pieces: the piece of each distinct (piece, place).
+        places: its place, counted from 0.
+        rows: for each member and place the number of its (piece, place).
+    """
+
+    members: Codes
+    pieces: Codes
+    places: Codes
+    rows: Codes
+
+
+class Side(NamedTuple):
+    """All sequences of one side of the pairs, by length.
+
+    Attributes:
+        lengths: of each sequence.
+        inside: the place of each sequence among the members of its group.
+        groups: by length.
+    """
+
+    lengths: Codes
+    inside: Codes
+    groups: dict[int, Group]
+
+
+def side_of(sequences: Sequences) -> Side:
+    """Group sequences by length."""
+    lengths = np.diff(sequences.ends).astype(np.int32)
+    inside, groups = np.zeros(len(lengths), np.int32), {}
+    for length in np.unique(lengths).tolist():
+        members = np.flatnonzero(lengths == length).astype(np.int32)
+        inside[members] = np.arange(len(members), dtype=np.int32)
+        groups[length] = _group(sequences, members, length)
+    return Side(lengths, inside, groups)
+
+
+def _group(sequences: Sequences, members: Codes, length: int) -> Group:
+    at = sequences.ends[members][:, None] + np.arange(length)
+    keys = sequences.pieces[at].astype(np.int64) * max(length, 1) + np.arange(length)
+    found, rows = np.unique(keys, return_inverse=True)
+    pieces, places = np.divmod(found, max(length, 1))
+    shaped = rows.reshape(len(members), length)
+    return Group(members, pieces.astype(np.int32), places.astype(np.int32), shaped.astype(np.int32))

@@ -1,0 +1,1 @@
+"""Surprises in a term table, and the studies that ask a ranker about them."""

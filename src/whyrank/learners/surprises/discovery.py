@@ -1,0 +1,205 @@
+"""Discovery: ranks a term table for surprises, and puts the studies that they call for to a ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Floats, Ranker
+from whyrank.core.statistics import adjust
+from whyrank.data import Collection
+from whyrank.learners.surprises.classes import FEWEST, classes_of
+from whyrank.learners.surprises.evidence import Postings, evidence_study, evidence_surprises, postings_of
+from whyrank.learners.surprises.tests import (
+    EVIDENCE,
+    NULLS,
+    Compared,
+    Surprise,
+    Tested,
+    Unjudged,
+    against_rest,
+    appended_surprises,
+    corrected,
+    spread_surprises,
+    value_surprises,
+)
+from whyrank.learners.surprises.words import Words, words_of
+from whyrank.scoring import Engine
+from whyrank.studies.bias import bias_studies
+from whyrank.studies.bias.asking import BiasAnswer, BiasPlan, bias_answers, named_studies
+from whyrank.studies.bias.grid import finite_columns, finite_rows
+from whyrank.studies.bias.result import BiasResult
+from whyrank.studies.bias.statistics import Clustered, Sums, cluster_scores, mean_bounds
+from whyrank.studies.bias.substitution import Substitution
+from whyrank.tables.table import TermTable
+from whyrank.text.vectors.vectors import Vectors
+
+# Where the values of a bias study stand: each against those of its class that do not stand out themselves.
+
+DRAWS = 10_000
+
+
+class Standing(NamedTuple):
+    """How much higher a value scores than the others, the 95% interval, and p corrected (Holm) over the values."""
+
+    effect: float
+    low: float
+    high: float
+    p_adjusted: float
+
+
+def standings(answer: BiasAnswer, seed: int = 0) -> dict[str, Standing]:
+    """The values of a study, compared as those of a table are; none without two independent templates."""
+    columns = finite_columns(answer.scores)
+    grid, scores = answer.grid.of_values(columns), answer.scores[:, columns]
+    usable = finite_rows(scores)
+    sums = cluster_scores(scores[usable], *(way[usable] for way in grid.clusters))
+    if sums.size < 2:
+        return {}
+    compared = against_rest(sums, DRAWS, seed)
+    adjusted = adjust([one.p_value for one in compared], "holm").tolist()
+    found = zip(compared, adjusted, strict=True)
+    return {grid.values[one.value]: Standing(*_figures(sums, one), p) for one, p in found}
+
+
+def _figures(sums: Clustered, one: Compared) -> tuple[float, float, float]:
+    """The mean difference of a value from those that it is compared with, and its interval."""
+
+    def apart(way: Sums) -> Floats:
+        others: Floats = way.effects[:, one.others].mean(axis=1, keepdims=True)
+        return way.effects[:, [one.value]] - others
+
+    low, high = mean_bounds(sums, apart)
+    return float((low[0] + high[0]) / 2), float(low[0]), float(high[0])
+
+
+STUDIES = 50  # contradictions of the corpus that get a study
+
+
+@dataclass(frozen=True)
+class Looking:
+    """How a table is searched: with which vectors, spaCy pipeline, own class of values and collection."""
+
+    vectors: Vectors | None = None
+    pipeline: str | None = None
+    values: str | None = None
+    collection: Collection | None = None
+    correction: str = "bh"
+    permutations: int = 10_000
+    seed: int = 0
+
+
+class _Asked(NamedTuple):
+    """What a study answered: its result, and where its values stand."""
+
+    result: BiasResult
+    standings: dict[str, Standing]
+
+
+class Discovery(NamedTuple):
+    """All that was tested, the surest surprises first; what cannot be judged, or only with weights missing."""
+
+    surprises: list[Surprise]
+    unjudged: list[str]
+    notes: list[str]
+
+    def sure(self, alpha: float = 0.05) -> list[Surprise]:
+        """Those that stay after correction."""
+        return [surprise for surprise in self.surprises if surprise.p_adjusted < alpha]
+
+    def first(self, most: int) -> list[Surprise]:
+        """The surest of every kind."""
+        return [s for kind in NULLS for s in [each for each in self.surprises if each.kind == kind][:most]]
+
+
+def surprises(table: TermTable, looking: Looking | None = None) -> Discovery:
+    """Test every class, appended characters and, with a collection, the entries against it."""
+    how = looking or Looking()
+    texts = how.collection
+    words = words_of(texts, table, how.pipeline, how.seed) if texts is not None else Words()
+    postings = postings_of(texts, table) if texts is not None else None
+    tested = [*_classes(table, how, words), appended_surprises(table, how.permutations, how.seed)]
+    tested += [evidence_surprises(table, postings)] if postings is not None else []
+    ranked = corrected([surprise for each in tested for surprise in each.found], how.correction)
+    if postings is not None:
+        ranked = _with_studies(table, postings, words, ranked)
+    unjudged = _merged([each for test in tested for each in test.unjudged])
+    notes = _merged([each for test in tested for each in test.partly])
+    return Discovery(ranked, [f"cannot be judged: {line}" for line in unjudged], notes)
+
+
+def _classes(table: TermTable, how: Looking, words: Words) -> Iterator[Tested]:
+    groups = classes_of(table, how.vectors, words, how.values)
+    if how.values and all(group.name != how.values for group in groups):
+        why = f"fewer than {FEWEST} of its values are document terms with entries"
+        yield Tested([], [Unjudged(how.values, why)])
+    for group in groups:
+        tested = value_surprises(table, group, how.permutations, how.seed)
+        spreads = spread_surprises(table, group, how.permutations, how.seed, words)
+        yield Tested(tested.found + spreads, tested.unjudged, tested.partly)
+
+
+def _with_studies(table: TermTable, postings: Postings, words: Words, found: list[Surprise]) -> list[Surprise]:
+    """The studies of the surest contradictions of the corpus; to choose terms for all of them would take long."""
+    chosen = [id(s) for s in found if s.kind == EVIDENCE][:STUDIES]
+    made = [evidence_study(table, postings, words, s) if id(s) in chosen else s.study for s in found]
+    asked = [words.of(s.value) if s.kind == EVIDENCE else s.value for s in found]
+    return [replace(s, study=study, value=value) for s, study, value in zip(found, made, asked, strict=True)]
+
+
+def _merged(unjudged: Sequence[Unjudged]) -> list[str]:
+    """One line per reason."""
+    reasons: dict[str, list[str]] = {}
+    for what, why in unjudged:
+        reasons.setdefault(why, []).append(what)
+    return [f"{', '.join(what)}: {why}" for why, what in reasons.items()]
+
+
+def confirmed(
+    found: Sequence[Surprise], ranker: Ranker, collection: Collection, engine: Engine | None = None,
+    table: TermTable | None = None, alpha: float = 0.05, seed: int = 0, limit: int | None = None,
+) -> list[Surprise]:  # fmt: skip
+    """Ask each study once; a surprise is confirmed where its value differs in the same direction after correction.
+
+    As in the table, it is compared with the values of its class that do not stand out themselves.
+    `limit` is the most templates of a study. A study that cannot be made has its reason in the outcome.
+    """
+    asked: dict[str, _Asked | str] = {}
+    for study in dict.fromkeys(surprise.study for surprise in found):
+        asked[study] = _refused(study)
+        if not asked[study]:
+            made = named_studies([study], {"seed": seed} | ({} if limit is None else {"most": limit}))
+            plan = BiasPlan(collection, made, [ranker], engine or Engine(), table, seed=seed)
+            [answer] = bias_answers(plan)
+            asked[study] = _Asked(answer.result, standings(answer, seed))
+    return [_judged(surprise, asked[surprise.study], alpha) for surprise in found]
+
+
+def _refused(study: str) -> str:
+    """Why a study, or its class of values, cannot be made; empty where it can."""
+    try:
+        made = bias_studies.create(study)
+        _ = made.value_class if isinstance(made, Substitution) else None
+    except WhyrankError as error:
+        return str(error)
+    return ""
+
+
+def _judged(surprise: Surprise, asked: _Asked | str, alpha: float) -> Surprise:
+    if isinstance(asked, str):
+        return replace(surprise, outcome=f"not asked: {asked}")
+    result, value = asked.result, surprise.value.lower()
+    if not result.n_templates and not result.nonfinite:
+        return replace(surprise, outcome="not asked: the collection has no templates for it")
+    row = next((row for row in result.values if row.value.lower() == value), None)
+    if row is None and (not result.values or value in map(str.lower, result.unscored)):
+        return replace(surprise, outcome="not answered: the ranker has no finite scores for it")
+    if row is None:
+        return replace(surprise, outcome="not asked: a study takes it only from a file of values")
+    if row.p_value is None:
+        return replace(surprise, outcome=f"not tested: effect {row.effect:+.4g} in 1 independent template")
+    effect, low, high, p = asked.standings[row.value]
+    told = f"effect {effect:+.4g} [{low:+.3g}, {high:+.3g}], p adj. {p:.3g}, {result.n_templates:,} templates"
+    return replace(surprise, confirmed=p < alpha and effect * surprise.direction > 0, outcome=told)

@@ -1,0 +1,366 @@
+"""Neural Model 1 over contextual vectors: T(q|d) of pieces as BERT reads them, query and text together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from whyrank.core.errors import UnknownName, WhyrankError, check_number, check_whole
+from whyrank.core.protocols import Floats
+from whyrank.networks.chunks import ChunkedNetwork, reading
+from whyrank.networks.encoder import Encoder, WordEncoder
+from whyrank.networks.network import Network
+from whyrank.networks.separate import Encoded, SeparateNetwork
+from whyrank.networks.tokens import Arrays, Ids, Pieces, padded, tensors
+
+# Neural Model 1 as a layer: T(q|d), how probable a query piece is as the translation of a piece of a text.
+#
+# score = sum over the query's pieces q of ln(max(eps, sum over the text's pieces d of T(q|d) / |D|))
+#
+#     T(q|d) = sigmoid(F3 relu(F2 relu(F1 [x; y; x * y])))  with x = Pq(tanh(LN(q))) and y = Pd(tanh(LN(d)))
+#
+# for the vectors of q and d, or T(q|d) = (cos(q, d) + 1) / 2 in the `cosine` variant. With p_self, T(t|t) = p_self
+# for
+# a piece and itself, and all other T are multiplied by 1 - p_self. T is not normalised over q.
+#
+# Boytsov and Kolter, "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
+
+VARIANTS = ("network", "cosine")
+WIDTHS = (128, 128, 64)  # of Pq and Pd, of F1, of F2
+
+
+class Compared(NamedTuple):
+    """The pieces of n queries and n texts, each query beside its text.
+
+    Attributes:
+        translations: T(q|d), self-translation included, [n, q, d].
+        query_ids: numbers of the query's pieces, [n, q].
+        doc_ids: numbers of the text's pieces, [n, d].
+        counts: how much each query piece counts, [n, q]; 0 where there is none.
+        shares: P(d|D) of each piece of the text, [n, d]; 0 where there is none.
+    """
+
+    translations: Tensor
+    query_ids: Tensor
+    doc_ids: Tensor
+    counts: Tensor
+    shares: Tensor
+
+
+class Matrix(NamedTuple):
+    """What a network reads in one query and one text.
+
+    Attributes:
+        query_pieces: one for each row.
+        doc_pieces: one for each column.
+        translations: T(q|d), self-translation included.
+        counts: how much each query piece counts.
+        shares: P(d|D) of each piece of the text; they add up to 1.
+    """
+
+    query_pieces: list[str]
+    doc_pieces: list[str]
+    translations: Floats
+    counts: Floats
+    shares: Floats
+
+
+class TranslatingNetwork(Protocol):
+    """A network whose score is that of the layer."""
+
+    pieces: Pieces
+
+    def query_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """Queries as pieces."""
+        ...
+
+    def doc_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """Texts as pieces."""
+        ...
+
+    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """A batch of pairs."""
+        ...
+
+    def compared(self, batch: Mapping[str, Tensor]) -> Compared:
+        """The pieces of each pair, and T of each two."""
+        ...
+
+
+class Translating(nn.Module):
+    """The layer, over vectors of some width."""
+
+    def __init__(
+        self, width: int, variant: str = "network", p_self: float | None = 0.3, widths: Sequence[int] = WIDTHS,
+        eps: float = 1e-8, dropout: float = 0.0, start: float = -3.0,
+    ) -> None:  # fmt: skip
+        """Make the layer with new weights.
+
+        Args:
+            width: of the vectors that it compares.
+            variant: `network` or `cosine`.
+            p_self: T(t|t); None leaves that to the network.
+            widths: of Pq and Pd, of F1, of F2.
+            eps: the least probability of a query piece.
+            dropout: of what is made of each vector alone.
+            start: the bias of F3 in a new layer, about the logit of each T(q|d) before any training.
+        """
+        super().__init__()
+        _check(variant, p_self, widths, eps, dropout, start)
+        self.variant, self.p_self, self.widths, self.eps = variant, p_self, tuple(widths), float(eps)
+        self.start = float(start)
+        self.dropout = nn.Dropout(dropout)
+        if variant == "network":
+            self._build(width)
+
+    def _build(self, width: int) -> None:
+        projected, inner, outer = self.widths
+        self.query_norm, self.doc_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.query_projection, self.doc_projection = nn.Linear(width, projected), nn.Linear(width, projected)
+        self.first, self.second = nn.Linear(3 * projected, inner), nn.Linear(inner, outer)
+        self.third = nn.Linear(outer, 1)
+        for module in self.children():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+        nn.init.constant_(self.third.bias, self.start)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments besides the width that make a layer of the same shape."""
+        found = {"variant": self.variant, "p_self": self.p_self, "widths": list(self.widths), "eps": self.eps}
+        return found | {"dropout": self.dropout.p, "start": self.start}
+
+    def query(self, vectors: Tensor) -> Tensor:
+        """What is made of the vectors of query pieces, whatever the text."""
+        if self.variant == "cosine":
+            return functional.normalize(vectors, dim=-1)
+        found: Tensor = self.dropout(self.query_projection(torch.tanh(self.query_norm(vectors))))
+        return found
+
+    def doc(self, vectors: Tensor) -> Tensor:
+        """What is made of the vectors of a text's pieces, whatever the query."""
+        if self.variant == "cosine":
+            return functional.normalize(vectors, dim=-1)
+        found: Tensor = self.dropout(self.doc_projection(torch.tanh(self.doc_norm(vectors))))
+        return found
+
+    def every(self, query: Tensor, doc: Tensor) -> Tensor:
+        """T(q|d) of each with each, before self-translation: [..., q, width] and [..., d, width] give [..., q, d].
+
+        F1 [x; y; x * y] is (A x + b) + (B + C diag(x)) y, one matrix product for a query piece and all of a text.
+        """
+        if self.variant == "cosine":
+            return (query @ doc.mT + 1) / 2
+        a, b, c = self.first.weight.chunk(3, dim=1)
+        turned = b + c * query.unsqueeze(-2)
+        hidden = torch.unflatten(turned.flatten(-3, -2) @ doc.mT, -2, turned.shape[-3:-1])
+        hidden = torch.relu(hidden + functional.linear(query, a, self.first.bias).unsqueeze(-1))
+        hidden = torch.relu(self.second.weight @ hidden + self.second.bias[:, None])
+        return torch.sigmoid((self.third.weight @ hidden).squeeze(-2) + self.third.bias)
+
+    def aligned(self, query: Tensor, doc: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        """T(q|d) of the pairs (query[left[i]], doc[right[i]]), before self-translation."""
+        if self.variant == "cosine":
+            return ((query[left] * doc[right]).sum(dim=1) + 1) / 2
+        a, b, c = self.first.weight.chunk(3, dim=1)
+        hidden = functional.linear(query, a, self.first.bias)[left] + functional.linear(doc, b)[right]
+        hidden = torch.relu(hidden + functional.linear(query[left] * doc[right], c))
+        found: Tensor = self.third(torch.relu(self.second(hidden))).squeeze(1)
+        return torch.sigmoid(found)
+
+    def with_self(self, found: Tensor, same: Tensor) -> Tensor:
+        """T with p_self where a piece meets itself."""
+        return found if self.p_self is None else torch.where(same, self.p_self, found * (1 - self.p_self))
+
+    def forward(self, compared: Compared) -> Tensor:
+        """One log score per query and text; the sums are in double precision."""
+        real = (compared.counts > 0).unsqueeze(2) & (compared.shares > 0).unsqueeze(1)
+        found = compared.translations.masked_fill(~real, 0.0).double()
+        likely = (found @ compared.shares.double().unsqueeze(2)).squeeze(2)
+        return (likely.clamp(min=self.eps).log() * compared.counts).sum(dim=1)
+
+
+def matrix(network: TranslatingNetwork, query: str, text: str, device: Any = "cpu") -> Matrix:
+    """What a network reads in a query and a text, and T for each two pieces."""
+    batch = tensors(network.arrays(network.query_ids([query]), network.doc_ids([text])), device)
+    found = Compared(*(part[0].detach().cpu() for part in network.compared(batch)))
+    counts, shares, cells = (part.double().numpy() for part in (found.counts, found.shares, found.translations))
+    rows, columns = np.flatnonzero(counts), np.flatnonzero(shares)
+    asked, told = (
+        network.pieces.spell(ids[at].tolist()) for ids, at in ((found.query_ids, rows), (found.doc_ids, columns))
+    )
+    return Matrix(asked, told, cells[np.ix_(rows, columns)], counts[rows], shares[columns])
+
+
+def _check(
+    variant: str, p_self: float | None, widths: Sequence[int], eps: float, dropout: float, start: float
+) -> None:
+    if variant not in VARIANTS:
+        raise UnknownName("variant", str(variant), VARIANTS)
+    if p_self is not None:
+        check_number("p_self", p_self, 0, 1)
+    if not isinstance(widths, Sequence) or isinstance(widths, str) or len(widths) != len(WIDTHS):
+        raise WhyrankError(f"widths must be three whole numbers, such as {list(WIDTHS)}, not {widths!r}")
+    for width in widths:
+        check_whole("widths", width, 1)
+    check_number("eps", eps, 0, 1, strict=True)
+    check_number("dropout", dropout, 0, 1)
+    check_number("start", start, -math.inf)
+
+
+# Neural Model 1 without context: a query piece and a piece of a text have one T(q|d), wherever they stand.
+
+_AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 20}  # pairs of pieces that are compared at a time
+
+
+class NeuralModel1(SeparateNetwork):
+    """The layer of `translating` over two vectors for each piece: one as part of queries, one as part of texts.
+
+    Each distinct pair of pieces of a batch is compared once. The score is a logarithm with the base e.
+    """
+
+    architecture: ClassVar[str] = "neural-model1"
+    scale: ClassVar[str] = "log probability"
+
+    def __init__(
+        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, variant: str = "network",
+        p_self: float | None = 0.3, widths: Sequence[int] = WIDTHS, eps: float = 1e-8, dropout: float = 0.0,
+        start: float = -3.0,
+    ) -> None:  # fmt: skip
+        super().__init__(encoder, pieces, max_query, max_doc)
+        if not isinstance(encoder, WordEncoder) or encoder.vectors.num_embeddings != 1 + 2 * len(pieces):
+            raise WhyrankError(f"{self.architecture} stands on vectors of its own for {len(pieces):,} pieces, twice")
+        self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)
+
+    @classmethod
+    def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
+        """A new network over the pieces of a model's tokenizer."""
+        if layers is not None:
+            raise WhyrankError(f"layers {list(layers)}: {cls.architecture} stands on pieces, which have none")
+        return cls.over_pieces(Pieces(source), **settings)
+
+    @classmethod
+    def over_pieces(cls, pieces: Pieces, dims: int = 128, **settings: Any) -> Network:
+        """A new network with vectors of `dims` numbers for the pieces of a tokenizer."""
+        check_whole("dims", dims, 1)
+        encoder = WordEncoder(1 + 2 * len(pieces), dims)
+        for side in encoder.vectors.weight.data[1:].chunk(2):
+            nn.init.xavier_uniform_(side)
+        return cls(encoder, pieces, **settings)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make a network of the same shape."""
+        return super().settings | self.layer.settings
+
+    def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
+        """The distinct pieces of each query, and how often it has them."""
+        return _bags(queries)
+
+    def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
+        """The distinct pieces of each text, and what share of it they are."""
+        found = _bags(docs)
+        lengths = np.maximum(found["weights"].sum(axis=1, keepdims=True), 1)
+        return found | {"weights": (found["weights"] / lengths).astype(np.float32)}
+
+    def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
+        """The pieces: without context there is nothing to add."""
+        return dict(batch)
+
+    def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
+        """The pieces: without context there is nothing to add."""
+        return dict(batch)
+
+    def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
+        """The log score of each pair, in single precision but for the sums."""
+        found: Tensor = self.layer(self._compared(queries, docs))
+        return found
+
+    def compared(self, batch: Mapping[str, Tensor]) -> Compared:
+        """The distinct pieces of each pair, and T of each two."""
+        return self._compared(*self.encoded(batch))
+
+    def vectors(self, queries: Tensor, docs: Tensor) -> tuple[Tensor, Tensor]:
+        """What the layer makes of pieces of queries and of pieces of texts."""
+        asked, told = (self.encoder.last({"ids": 1 + ids}) for ids in (queries, len(self.pieces) + docs))
+        return self.layer.query(asked), self.layer.doc(told)
+
+    def _compared(self, queries: Encoded, docs: Encoded) -> Compared:
+        query, doc = queries["ids"].unsqueeze(2), docs["ids"].unsqueeze(1)
+        real = (queries["weights"] > 0).unsqueeze(2) & (docs["weights"] > 0).unsqueeze(1)
+        found = torch.zeros(real.shape, device=real.device)
+        keys = (query * len(self.pieces) + doc)[real]
+        with torch.autocast(real.device.type, enabled=False):
+            found = found.masked_scatter(real, self._translated(keys))
+            found = self.layer.with_self(found, query == doc)
+        return Compared(found, queries["ids"], docs["ids"], queries["weights"], docs["weights"])
+
+    def _translated(self, keys: Tensor) -> Tensor:
+        """T of pairs of pieces, each distinct pair computed once, some at a time."""
+        pairs, place = torch.unique(keys, return_inverse=True)
+        queries, left = torch.unique(pairs // len(self.pieces), return_inverse=True)
+        docs, right = torch.unique(pairs % len(self.pieces), return_inverse=True)
+        asked, told = self.vectors(queries, docs)
+        step = _AT_ONCE.get(keys.device.type, _AT_ONCE["cpu"])
+        blocks = [slice(start, start + step) for start in range(0, max(len(pairs), 1), step)]
+        return torch.cat([self.layer.aligned(asked, told, left[at], right[at]) for at in blocks])[place]
+
+
+def _bags(rows: Sequence[Ids]) -> Arrays:
+    """The distinct pieces of each row in order of appearance, and their counts; 0 where there is none."""
+    bags = [_bag(row) for row in rows]
+    ids, counts = (padded([bag[side] for bag in bags], 0) for side in (0, 1))
+    return {"ids": ids, "weights": counts.astype(np.float32)}
+
+
+def _bag(row: Ids) -> tuple[Ids, Ids]:
+    found, first, counts = np.unique(row, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return found[order], counts[order].astype(np.int32)
+
+
+class BertModel1(ChunkedNetwork):
+    """The layer of `translating` over the last hidden states of the pieces of query and text; [CLS] is not used.
+
+    One chunk is the short form. With more, the columns of all chunks stand side by side, and the query's states are
+    those read with the first chunk. The score is a logarithm with the base e.
+    """
+
+    architecture: ClassVar[str] = "bert-model1"
+    scale: ClassVar[str] = "log probability"
+
+    def __init__(
+        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
+        variant: str = "network", p_self: float | None = 0.3, widths: Sequence[int] = WIDTHS, eps: float = 1e-8,
+        dropout: float = 0.0, start: float = -3.0,
+    ) -> None:  # fmt: skip
+        super().__init__(encoder, pieces, max_query, max_doc, chunks)
+        self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make a network of the same shape."""
+        return super().settings | self.layer.settings
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """The log score of each pair; everything after the encoder in single precision, but for the sums."""
+        found: Tensor = self.layer(self.compared(batch))
+        return found
+
+    def compared(self, batch: Mapping[str, Tensor]) -> Compared:
+        """The pieces of each pair in their order, and T of each two."""
+        read, ids = reading(self.encoder.last(batch).float(), batch), batch["ids"].flatten()
+        query, doc = (ids[batch[name].clamp(min=0)] for name in ("query", "doc"))
+        with torch.autocast(ids.device.type, enabled=False):
+            found = self.layer.every(self.layer.query(read.query), self.layer.doc(read.doc))
+            found = self.layer.with_self(found, query.unsqueeze(2) == doc.unsqueeze(1))
+        shares = read.doc_mask / read.doc_mask.sum(dim=1, keepdim=True).clamp(min=1)
+        return Compared(found, query, doc, read.query_mask.float(), shares)

@@ -1,0 +1,1 @@
+"""Lexical rankers: BM25, query likelihood, and their versions with a term table."""

@@ -1,0 +1,142 @@
+"""BM25 in five published forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from whyrank.core.errors import UnknownName, WhyrankError, check_number
+from whyrank.core.protocols import Floats, Ints
+from whyrank.core.registry import call_of
+from whyrank.rankers.lexical.background import Background
+from whyrank.rankers.lexical.base import LexicalRanker, Weights
+from whyrank.rankers.lexical.kernels import SATURATED
+from whyrank.rankers.opening import Setting
+
+K2, K3 = 100.0, 8.0
+
+
+def _lucene_idf(df: Floats, n: float) -> Floats:
+    return np.asarray(np.log1p((n - df + 0.5) / (df + 0.5)))
+
+
+def _robertson_idf(df: Floats, n: float) -> Floats:
+    return np.asarray(np.log(np.maximum((n - df + 0.5) / (df + 0.5), 1.0)))
+
+
+def _atire_idf(df: Floats, n: float) -> Floats:
+    return np.asarray(np.log(np.maximum(n, 1.0) / np.maximum(df, 1.0)))
+
+
+def _terrier_idf(df: Floats, n: float) -> Floats:
+    return np.asarray(np.log2((n - df + 0.5) / (df + 0.5)))
+
+
+class Variant(NamedTuple):
+    """What distinguishes one published form of BM25 from another."""
+
+    idf: Callable[[Floats, float], Floats]
+    k1: float
+    b: float
+    scaled: bool
+
+
+VARIANTS: Mapping[str, Variant] = {
+    "lucene": Variant(_lucene_idf, 0.9, 0.4, False),
+    "robertson": Variant(_robertson_idf, 1.2, 0.75, False),
+    "atire": Variant(_atire_idf, 0.9, 0.4, True),
+    "terrier": Variant(_terrier_idf, 1.2, 0.75, True),
+    "parm": Variant(_lucene_idf, 0.9, 0.4, True),
+}
+
+
+@dataclass(frozen=True)
+class BM25:
+    """BM25: sum over query terms of idf(t) * tf / (tf + k1 * (1 - b + b * length / average length)).
+
+    | variant | idf | k1, b by default | also |
+    | --- | --- | --- | --- |
+    | lucene | ln(1 + (N - df + 0.5) / (df + 0.5)) | 0.9, 0.4 | |
+    | robertson | ln((N - df + 0.5) / (df + 0.5)), at least 0 | 1.2, 0.75 | |
+    | atire | ln(N / df) | 0.9, 0.4 | times k1 + 1 |
+    | terrier | log2((N - df + 0.5) / (df + 0.5)), may be negative | 1.2, 0.75 | times k1 + 1; k3, see below |
+    | parm | as lucene | 0.9, 0.4 | times k1 + 1; k2, see below |
+
+    A query term that occurs qtf times counts qtf times; for terrier (k3 + 1) qtf / (k3 + qtf) times, k3 = 8; for parm
+    (k2 + 1) qtf / (k2 + qtf) times, k2 = 100.
+    Robertson et al., TREC-3 (1994); Kamphuis et al., "Which BM25 do you mean?", ECIR 2020; Trotman et al.,
+    "Improvements to BM25 and language models examined", ADCS 2014; parm is the form under BM25T (see `bm25t`).
+    """
+
+    k1: float | None = None
+    b: float | None = None
+    k3: float = K3
+    variant: str = "lucene"
+    analyzer: str | None = None
+    stats: str | None = None
+    k2: float | None = None
+
+    explains: ClassVar[bool] = True
+    scale: ClassVar[str] = "sum of term weights"
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise UnknownName("BM25 variant", self.variant, VARIANTS)
+        check_number("bm25: k1", self._k1, 0)
+        check_number("bm25: b", self._b, 0, 1)
+        check_number("bm25: k3", self.k3, 0)
+        check_number("bm25: k2", self._k2, 0)
+        self._check_effect()
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, "bm25")
+
+    @property
+    def parameters(self) -> str:
+        """All parameters, defaults included."""
+        asked = f"k2={float(self._k2)}" if self.variant == "parm" else f"k3={self.k3}"
+        return f"bm25(k1={self._k1},b={self._b},{asked},variant={self.variant})"
+
+    def bind(self, setting: Setting) -> LexicalRanker:
+        """Take analyzer and statistics from the setting."""
+        analyzer = setting.analyzer_for(self.analyzer)
+        return LexicalRanker(self, analyzer, setting.background(analyzer, self.stats))
+
+    def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
+        """Weight of each query term: idf, times how often it is asked for."""
+        variant = VARIANTS[self.variant]
+        idf = variant.idf(background.frequencies(terms)[0].astype(np.float64), float(background.n_docs))
+        scale = self._k1 + 1 if variant.scaled else 1.0
+        a, b = self._k1 * (1 - self._b), self._k1 * self._b / background.average_length
+        return Weights(SATURATED, idf * self._asked(counts) * scale, np.zeros(len(terms)), a, b)
+
+    def _asked(self, counts: Ints) -> Floats:
+        """How much a term counts that is asked for so often."""
+        if self.variant not in ("terrier", "parm"):
+            return counts.astype(np.float64)
+        k = self.k3 if self.variant == "terrier" else self._k2
+        return np.asarray((k + 1) * counts / (k + counts))
+
+    def _check_effect(self) -> None:
+        """Raise an error for a constant that this variant does not have."""
+        if self.k2 is not None and self.variant != "parm":
+            raise WhyrankError(f"bm25: k2 is for variant=parm; leave it out for {self.variant}")
+        if self.k3 != K3 and self.variant == "parm":
+            raise WhyrankError("bm25: k3 is for variant=terrier; parm has k2 in its place")
+
+    @property
+    def _k2(self) -> float:
+        return K2 if self.k2 is None else self.k2
+
+    @property
+    def _k1(self) -> float:
+        return VARIANTS[self.variant].k1 if self.k1 is None else self.k1
+
+    @property
+    def _b(self) -> float:
+        return VARIANTS[self.variant].b if self.b is None else self.b

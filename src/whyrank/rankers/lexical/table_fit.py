@@ -1,0 +1,146 @@
+"""Term tables for rankers: opened and checked, with their analyzer, and whether they fit what is looked up."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whyrank.core.callstrings import Call, parse_call
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.data import Collection
+from whyrank.rankers.lexical.background import Background
+from whyrank.rankers.opening import Setting
+from whyrank.tables.table import TermTable, check_readable, open_table
+from whyrank.text import Analyzer, analyzers
+
+TOO_FEW, FEW = 0.1, 0.4  # of words of another subject, a large table knows 77%, a small one 17% and more
+_TEXTS, _QUERIES = 50, 100
+log = logging.getLogger(__name__)
+
+
+def readable_table(path: str) -> TermTable:
+    """Open a table and check what compiled loops rely on: of a mapped file, nothing is checked before."""
+    table = open_table(path)
+    try:
+        check_readable(table)
+    except WhyrankError as error:
+        raise BadInput(path, str(error), "the file is damaged; get it again, or learn the table anew") from None
+    return table
+
+
+def analyzer_of(table: TermTable, path: str, own: str | None, setting: Setting) -> Analyzer:
+    """The analyzer that a ranker names, else that of the table's facts, else that of the setting.
+
+    An error is one of the facts that cannot be made, or behind which there are other files by now.
+    """
+    learned = table.facts.get("analyzer")
+    if own or not isinstance(learned, str):
+        return setting.analyzer_for(own)
+    problems: list[str] = []
+    for spec in _specs(learned, path):
+        try:
+            made = analyzers.create(spec)
+        except WhyrankError as error:
+            problems.append(str(error))
+            continue
+        before = table.facts.get("analyzer_files", made.files)
+        if before == made.files:
+            return made
+        what = f"what lies behind it has changed since ({before}, now {made.files or 'nothing'})"
+        problems.append(f"{what}; learn the table again")
+    raise WhyrankError(f"{path} was learned with {learned}: {problems[-1]}; or name another with analyzer=...")
+
+
+def _specs(learned: str, path: str) -> Iterator[str]:
+    """The call string of an analyzer as it was, and where it differs, with the files that lie beside the table."""
+    yield learned
+    with suppress(WhyrankError):
+        call = parse_call(learned)
+        arguments = {name: _beside(value, path) for name, value in call.arguments.items()}
+        if (other := str(Call(call.name, _beside(call.resource, path), arguments))) != str(call):
+            yield other
+
+
+def _beside(value: Any, path: str) -> Any:
+    """A value that is the name of a file beside the table as its path, any other one as it is."""
+    if not isinstance(value, str) or not value:
+        return value
+    place = Path(path).parent / value
+    return str(place) if os.path.exists(place) else value
+
+
+def check_fit(ranker: str, table: TermTable, path: str, analyzer: Analyzer, setting: Setting) -> None:
+    """Raise an error where a table cannot know the words that are looked up in it; warn where that is likely.
+
+    An error is a table that was learned with another analyzer and knows less than four tenths of the words of a
+    collection, or one that does not say its analyzer and knows less than a tenth. Another analyzer alone, and four
+    tenths alone, are worth a warning.
+    """
+    share, where = _least_known(table, analyzer, setting.read)
+    told = f"it knows {share:.0%} of the words of the {where}"
+    _judge(ranker, table, path, analyzer, share, share < TOO_FEW, told)
+
+
+def check_few(
+    ranker: str, table: TermTable, path: str, analyzer: Analyzer, setting: Setting, background: Background
+) -> None:
+    """The same for a ranker that matches the words themselves too, so that a table of few words is fine.
+
+    What counts is the share of known words, or the share of the table's words that the statistics know, whichever is
+    more. An error is a table that was learned with another analyzer and has less than four tenths of either, or one
+    that does not say its analyzer and has no word in common with them.
+    """
+    if not len(table):
+        return
+    known, where = _least_known(table, analyzer, setting.read)
+    words = list({*table.query_terms, *table.doc_terms})
+    counted = background.n_docs and not setting.typed
+    used = float(np.mean(background.frequencies(words)[0] > 0)) if counted else 1.0
+    share = max(used, known if setting.read else 0.0)
+    told = f"it knows {known:.0%} of the words of the {where}; " if setting.read else ""
+    told += f"the statistics know {used:.0%} of its words"
+    _judge(ranker, table, path, analyzer, share, not share, told)
+
+
+def _judge(
+    ranker: str, table: TermTable, path: str, analyzer: Analyzer, share: float, wrong: bool, told: str
+) -> None:
+    """A warning where the share of known words is small; an error where the analyzer may be the reason.
+
+    `wrong` says that the share is too small for a table that does not tell its analyzer.
+    """
+    learned = table.facts.get("analyzer")
+    if isinstance(learned, str) and analyzer.id in _specs(learned, path):
+        if share < FEW:
+            log.warning("note: %s: %s: %s", ranker, path, told)
+        return
+    line = f"{ranker}: {path} was learned with {learned} and" if learned else f"{ranker}: {path}"
+    line += f" is looked up with {analyzer.id}"
+    line += f"; {told}" if share < FEW else ""
+    if wrong or (share < FEW and learned):
+        raise WhyrankError(f"{line}; name the analyzer that it was learned with, or learn another table")
+    if share < FEW or learned:
+        log.warning("note: %s", line)
+
+
+def _least_known(table: TermTable, analyzer: Analyzer, collection: Collection | None) -> tuple[float, str]:
+    """The share of known words in the first queries or texts of a collection, whichever is less, and which it is."""
+    if collection is None:
+        return 1.0, ""
+    queries = [w for t in islice(collection.queries.values(), _QUERIES) for w in analyzer.query_terms(t)]
+    texts = [w for t in islice(collection.docs.values(), _TEXTS) for w in analyzer.terms(t)]
+    name = collection.name
+    return min((_share(table, queries), f"queries of {name}"), (_share(table, texts), f"texts of {name}"))
+
+
+def _share(table: TermTable, words: list[str]) -> float:
+    """The share of words that either side of the table has; all, where there is no word."""
+    known = sum(word in table.doc_numbers or word in table.query_numbers for word in words)
+    return known / len(words) if words else 1.0

@@ -1,0 +1,1 @@
+"""Learning to rank: gradient-boosted trees over lexical features."""

@@ -1,0 +1,1 @@
+"""Neural rankers: one loader and one scorer for every model."""

@@ -1,0 +1,253 @@
+"""What all rankers with neural models share: arguments, identity, long texts, loading when first needed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import islice
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from whyrank.core.callstrings import Call
+from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError, check_text, check_whole
+from whyrank.core.protocols import Floats
+from whyrank.core.registry import call_of
+from whyrank.data import open_collection
+from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, installed, quiet, use_threads
+from whyrank.rankers.neural.deviation import Deviation, Watch, recalled, remember
+from whyrank.rankers.neural.passages import HOWS, Passages, TextPairs
+from whyrank.rankers.neural.weights import check_folder, digest_of, model_folder
+
+_NOT_IDENTITY = ("resource", "device", "threads", "backend")  # of the back end, what is really used is part of it
+_PACKAGES = ("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "huggingface_hub")
+_SAFETY = 8  # times the largest difference: a difference of two scores has two errors, and 16 pairs are few
+_ULPS = 2 * float(np.finfo(np.float32).eps)  # of a score: the least difference to reckon with
+log = logging.getLogger(__name__)
+
+
+class Scorer(Protocol):
+    """A loaded model that scores pairs."""
+
+    @property
+    def computing(self) -> Computing:
+        """Where and how it really computes."""
+        ...
+
+    def __call__(self, pairs: TextPairs) -> Floats:
+        """One score per pair."""
+        ...
+
+    def exact(self) -> Scorer:
+        """The same model by torch in fp32."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class NeuralRanker:
+    """A model in a folder or on the hub.
+
+    Args:
+        resource: a model folder, or a hub id (ORG/NAME, ORG/NAME@REVISION).
+        device: cpu, cuda, cuda:1, ...; by default CUDA where there is one.
+        precision: `exact` computes in fp32; `fast` in bf16 where the hardware has it, else in fp32.
+        backend: who computes on a CPU: `torch`, `openvino` or `onnx`; `auto` is torch for what is exact, and the
+            quickest that is installed for what is fast. A model that a back end cannot take is left to torch.
+        threads: of the CPU; by default what torch chooses, and 1 in each of several worker processes.
+        truncate: which pieces of what is too long for the model are read, the `first` or the `last` ones.
+        passages: how a long text is scored: `truncate` as a whole that the model cuts, `first` by its first
+            window, `max` and `mean` by all windows.
+        window: words of a window.
+        stride: words from the start of a window to the start of the next.
+    """
+
+    resource: str
+    device: str | None = None
+    precision: str = "exact"
+    backend: str = "auto"
+    threads: int | None = None
+    truncate: str = "first"
+    passages: str = "truncate"
+    window: int = 150
+    stride: int = 75
+
+    registered: ClassVar[str]
+    truncations: ClassVar[tuple[str, ...]] = ("first", "last")
+    converts: ClassVar[bool] = False  # whether other back ends than torch are known to compute it well
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant; whether the model is there shows when it is needed."""
+        check_text(f"{self.registered}: device", self.device)
+        self._check_choice("precision", self.precision, PRECISIONS)
+        self._check_choice("backend", self.backend, BACKENDS)
+        self._check_choice("truncate", self.truncate, self.truncations)
+        self._check_choice("passages", self.passages, HOWS)
+        threads = 1 if self.threads is None else self.threads
+        for what, value in (("window", self.window), ("stride", self.stride), ("threads", threads)):
+            check_whole(f"{self.registered}: {what}", value, 1)
+        if self.stride > self.window:
+            raise WhyrankError(f"{self.registered}: a stride of {self.stride} words skips words between windows")
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, self.registered)
+
+    @property
+    def batch_size(self) -> int:
+        """Pairs per call: many for a GPU, fewer for a CPU, where they would take minutes."""
+        return 8192 if self._computing.on_gpu else 1024
+
+    def __repr__(self) -> str:
+        return self._identity
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The arguments alone: a worker loads the model for itself."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
+        """Score aligned pairs of texts."""
+        pairs = TextPairs.of(queries, docs)
+        if not len(pairs.query):
+            return np.zeros(0)
+        found = self._scored(self._scorer, pairs)
+        if parent_process() is None:  # else the parent watches, who sees the pairs of all workers
+            self.note_scored(queries, docs)
+        return found
+
+    def note_scored(self, queries: Sequence[str], docs: Sequence[str]) -> None:
+        """Note that these pairs were scored: on the first ones, what is not exact is compared with fp32."""
+        if self._watch is not None:
+            self._watch.add(queries, docs)
+
+    @property
+    def deviation(self) -> Deviation | None:
+        """How far scores are from those of torch in fp32; None where that is what computes, or nothing was scored."""
+        return self._watch.deviation if self._watch is not None else None
+
+    @cached_property
+    def tie_tolerance(self) -> float:
+        """How far scores of the same pair may differ with the pairs beside it in a batch, which means nothing.
+
+        Measured once on 16 pairs of up to some 500 words from the sample, scored together and one by one: eight times
+        the largest difference, and at least 16 units in the last place of the largest score in fp32.
+        """
+        key = f"{self!r} on {self._computing.device}, one by one"
+        found = recalled(key)
+        if found is None:
+            pairs = _sample_pairs()
+            together = self._scored_anew(pairs)
+            rows = zip(pairs.query.tolist(), pairs.doc.tolist(), strict=True)
+            alone = [self._scored_anew(TextPairs.of([pairs.queries[q]], [pairs.docs[d]])) for q, d in rows]
+            apart = np.maximum(np.abs(together - np.concatenate(alone)), _ULPS * np.abs(together))
+            found = Deviation(len(together), None, float(np.max(apart[np.isfinite(apart)], initial=0.0)))
+            remember(key, found)
+        return float(f"{_SAFETY * found.largest:.0e}")
+
+    @property
+    def how_computed(self) -> str | None:
+        """One line on how scores were computed, where that is not by torch in fp32."""
+        return self._watch.line if self._watch is not None else None
+
+    def _scored(self, scorer: Scorer, pairs: TextPairs) -> Floats:
+        if self.passages == "truncate":
+            return scorer(pairs)
+        cut = Passages.of(pairs, self.passages, self.window, self.stride)
+        return cut.joined(scorer(cut.pairs), self.passages)
+
+    def _load(self, folder: Path) -> Scorer:
+        """Load the model."""
+        raise NotImplementedError
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        folder = self._folder
+        try:
+            use_threads(self.threads)
+            with quiet() as missing:
+                made = self._load(folder)
+        except WhyrankError:
+            raise
+        except Exception as error:  # the packages raise errors of any kind for a folder that they cannot use
+            raise self._refusal(error) from error
+        if missing:
+            raise BadInput(
+                folder, f"lacks weights ({missing[0]})", f"give a whole model that {self.registered}: reads"
+            )
+        return made
+
+    def _refusal(self, error: Exception) -> WhyrankError:
+        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _PACKAGES:
+            return MissingExtra(f"ranker {self.name!r}", "models")
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        return BadInput(
+            self._folder, f"cannot be loaded ({reason})", f"give a whole model that {self.registered}: reads"
+        )
+
+    @cached_property
+    def _folder(self) -> Path:
+        folder = model_folder(self.resource)
+        check_folder(folder)
+        return folder
+
+    @cached_property
+    def _identity(self) -> str:
+        """Arguments that scores depend on, defaults included, the number format, and the digest of the model."""
+        arguments = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_IDENTITY}
+        call = Call(self.registered, self.resource, arguments)
+        return f"{call} {self._used} model={digest_of(self._folder)}"
+
+    @property
+    def _used(self) -> Computing:
+        """How scores are computed; whether a back end can take the model shows when it is loaded."""
+        if self.precision == "exact" and self._backend == "torch":
+            return Computing("cpu")  # which device makes no difference here, and torch need not be imported
+        return self._computing if self._computing.backend == "torch" else self._scorer.computing
+
+    @cached_property
+    def _computing(self) -> Computing:
+        if not installed(self._backend):
+            raise MissingExtra(f"ranker {self.name!r}", "fast")
+        try:
+            return Computing.of(self.device, self.precision, self._backend)
+        except ModuleNotFoundError:
+            raise MissingExtra(f"ranker {self.name!r}", "models") from None
+
+    @cached_property
+    def _backend(self) -> str:
+        """The back end that is asked for; torch where no other one is known to compute this kind of model well."""
+        if self.converts and (self.precision == "fast" or self.backend != "auto"):
+            return self.backend
+        if not self.converts and self.backend not in ("auto", "torch"):
+            log.warning("%s: backend=%s is not for this kind of ranker; torch computes", self.name, self.backend)
+        return "torch"
+
+    @cached_property
+    def _watch(self) -> Watch | None:
+        if self._used.is_exact:
+            return None
+        how = f"{self.name}: {self._used.backend} {self._used.format}"
+        return Watch(how, repr(self), self._scored_anew, self._scored_exactly)
+
+    def _scored_anew(self, pairs: TextPairs) -> Floats:
+        scorer: Any = self._scorer
+        return self._scored(replace(scorer), pairs)  # a copy: embeddings that are kept would be no work
+
+    def _scored_exactly(self, pairs: TextPairs) -> Floats:
+        return self._scored(self._scorer.exact(), pairs)
+
+    def _check_choice(self, what: str, value: object, known: Iterable[str]) -> None:
+        if value not in tuple(known):
+            raise UnknownName(f"value of {what} for ranker {self.registered!r}", str(value), known)
+
+
+def _sample_pairs() -> TextPairs:
+    """Four queries of the sample, each with 1, 2, 4 and 8 of its texts in a row: short and long ones."""
+    sample = open_collection("sample")
+    asked = [(sample.queries[q], [sample.docs[d] for d in docs]) for q, docs in islice(sample.qrels.items(), 4)]
+    pairs = [(query, " ".join(texts[:size])) for query, texts in asked for size in (1, 2, 4, 8)]
+    return TextPairs.of(*zip(*pairs, strict=True))

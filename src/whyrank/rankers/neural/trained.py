@@ -1,0 +1,225 @@
+"""Networks that were trained here, each under the name of its architecture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.rankers.lexical.explanations import Explanation
+from whyrank.rankers.neural.base import NeuralRanker, Scorer
+from whyrank.rankers.neural.computing import Computing
+from whyrank.rankers.neural.embedding import EmbeddingScorer, Models, SparseVectors, TokenVectors
+from whyrank.rankers.neural.joint import JointScorer
+from whyrank.rankers.neural.separate import SeparateScorer
+from whyrank.rankers.neural.weights import architecture_of
+
+if TYPE_CHECKING:
+    from whyrank.networks.model1 import Matrix
+
+
+def network_reader(folder: Path, architecture: str, computing: Computing) -> Any:
+    """Load a network that must be of some architecture."""
+    from whyrank.networks import network
+
+    own = architecture_of(folder)
+    if own is None:
+        raise BadInput(folder, "holds no network that was trained here", "give a folder that `whyrank train` wrote")
+    if own != architecture:
+        raise BadInput(folder, f"is a network of architecture {own}, not {architecture}", f"write {own}:PATH")
+    return computing.placed(network.load(folder))
+
+
+@dataclass(frozen=True, repr=False)
+class TrainedRanker(NeuralRanker):
+    """A network in a folder that `whyrank train` wrote."""
+
+    truncations: ClassVar[tuple[str, ...]] = ("first",)
+    tokens: ClassVar[int | None] = None
+
+    @property
+    def scale(self) -> str:
+        """What the scores are, in words."""
+        from whyrank.networks import networks
+
+        return str(networks.factory(self.registered).scale)
+
+    def _load(self, folder: Path) -> Scorer:
+        from whyrank.networks.separate import SeparateNetwork
+
+        network = network_reader(folder, self.registered, self._computing)
+        if isinstance(network, SeparateNetwork):
+            return SeparateScorer(network, self._computing, self.tokens)
+        return JointScorer.of(self.name, network, self._computing, tokens=self.tokens)
+
+
+class Vanilla(TrainedRanker):
+    """BERT with one linear layer over the first position of query and text."""
+
+    registered: ClassVar[str] = "vanilla"
+    converts: ClassVar[bool] = True
+
+
+class CedrKnrm(TrainedRanker):
+    """KNRM over the similarities of contextual vectors of every layer, and the first position (CEDR)."""
+
+    registered: ClassVar[str] = "cedr-knrm"
+
+
+class CedrDrmm(TrainedRanker):
+    """DRMM over the similarities of contextual vectors of every layer, and the first position (CEDR)."""
+
+    registered: ClassVar[str] = "cedr-drmm"
+
+
+class CedrPacrr(TrainedRanker):
+    """PACRR over the similarities of contextual vectors of every layer, and the first position (CEDR)."""
+
+    registered: ClassVar[str] = "cedr-pacrr"
+
+
+class Knrm(TrainedRanker):
+    """Kernels over the similarities of word vectors (KNRM)."""
+
+    registered: ClassVar[str] = "knrm"
+
+
+class ConvKnrm(TrainedRanker):
+    """Kernels over the similarities of vectors of n-grams (Conv-KNRM)."""
+
+    registered: ClassVar[str] = "conv-knrm"
+
+
+class Epic(TrainedRanker):
+    """Importance of query terms and expansion of texts over the vocabulary (EPIC)."""
+
+    registered: ClassVar[str] = "epic"
+    tokens: ClassVar[int | None] = 4096  # each token has a score for every word of the vocabulary
+
+
+@dataclass(frozen=True, repr=False)
+class EncodedRanker(TrainedRanker):
+    """A network trained here, or a model of sentence-transformers of the same kind."""
+
+    models: ClassVar[Models]
+    own_scale: ClassVar[str]
+
+    @property
+    def scale(self) -> str:
+        """What the scores are, in words."""
+        return self.own_scale if architecture_of(self._folder) is None else super().scale
+
+    def _load(self, folder: Path) -> Scorer:
+        if architecture_of(folder) is not None:
+            return super()._load(folder)
+        return EmbeddingScorer.of(folder, self.models, self._computing)
+
+
+class Late(EncodedRanker):
+    """Late interaction (ColBERT): a network trained here, or a ColBERT folder or id that holds safetensors.
+
+    score = sum over query tokens of the highest similarity to a token of the text. Khattab and Zaharia,
+    "ColBERT", SIGIR 2020.
+    """
+
+    registered: ClassVar[str] = "late"
+    models: ClassVar[Models] = Models(
+        "MultiVectorEncoder", TokenVectors, ("MultiVectorEncoder", "ColBERT"), "ColBERT"
+    )
+    own_scale: ClassVar[str] = "sum of similarities"
+
+
+class Sparse(EncodedRanker):
+    """Learned sparse vectors (SPLADE): a network trained here, or a SparseEncoder of sentence-transformers.
+
+    score = sum over the vocabulary of the products of the two weights. Formal, Piwowarski and Clinchant, "SPLADE",
+    SIGIR 2021.
+    """
+
+    registered: ClassVar[str] = "sparse"
+    tokens: ClassVar[int | None] = 4096  # each token has a score for every word of the vocabulary
+    models: ClassVar[Models] = Models("SparseEncoder", SparseVectors, ("SparseEncoder",), "ForMaskedLM")
+    own_scale: ClassVar[str] = "dot"
+
+
+# PaRM as a ranker of whole queries and texts, which it was not trained on: good to look at, not to rank by.
+
+
+class Parm(TrainedRanker):
+    """The partial relevance model behind a relevance thesaurus, trained by `whyrank tables learn parm`.
+
+    Its logit for a query and a text as they are; with a term on either side, the sigmoid of it is their weight in the
+    table.
+    """
+
+    registered: ClassVar[str] = "parm"
+
+
+# Neural Model 1 as a ranker, context-free or over BERT, with its explanation piece by piece.
+
+
+@dataclass(frozen=True, repr=False)
+class TranslatingRanker(TrainedRanker):
+    """A network whose score is a sum of logarithms of T(q|d) P(d|D), summed over the pieces d of the text."""
+
+    explains: ClassVar[bool] = True
+
+    def explain(self, query: str, text: str) -> Explanation:
+        """The matrix behind the score of one text: T(q|d) P(d|D) for each piece of the query and of the text."""
+        if self.passages != "truncate":
+            raise WhyrankError(f"{self.name}: a matrix is of one text as a whole; explain with passages=truncate")
+        network: Any = self._network
+        found = self._matrix(network, query, text)
+        cells = found.translations * found.shares
+        score, zeros = float(self.score([query], [text])[0]), found.counts * 0
+        return Explanation.log(
+            found.query_pieces, found.doc_pieces, cells, score, zeros, found.counts, floor=network.layer.eps,
+            notes=_cut(network, query, text),
+        )  # fmt: skip
+
+    def query_scale(self, query: str) -> float:
+        """The number of distinct pieces that it reads of the query, by which `model1` divides the table of it."""
+        return float(len(set(self._network.query_ids([query])[0].tolist())))
+
+    @property
+    def _network(self) -> Any:
+        scorer: Any = self._scorer
+        return scorer.network if hasattr(scorer, "network") else scorer.reader
+
+    def _matrix(self, network: Any, query: str, text: str) -> Matrix:
+        from whyrank.networks.model1 import matrix
+
+        computing = self._scorer.computing
+        with computing.running():
+            return matrix(network, query, text, computing.device)
+
+
+def _cut(network: Any, query: str, text: str) -> list[str]:
+    """A line for each of the two that is longer than what the network reads of it."""
+    from whyrank.networks.tokens import CHARACTERS_PER_PIECE
+
+    found, most = [], {"query": network.max_query, "text": network.max_doc * getattr(network, "chunks", 1)}
+    for side, given in (("query", query), ("text", text)):
+        pieces, characters = most[side], most[side] * CHARACTERS_PER_PIECE
+        if len(network.pieces.ids([given], pieces + 1)[0]) > pieces:
+            found.append(f"the {side} is cut: its first {pieces:,} pieces are read")
+        elif given[characters:].strip():
+            found.append(f"the {side} is cut: its first {characters:,} characters are read")
+    return found
+
+
+class NeuralModel1(TranslatingRanker):
+    """Log probability of the query as a translation of the text, by a neural network over pieces without context.
+
+    score = sum over the query's pieces q of ln(max(1e-8, sum over the text's pieces d of T(q|d) / |D|)). Boytsov and
+    Kolter, "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
+    """
+
+    registered: ClassVar[str] = "neural-model1"
+
+
+class BertModel1(TranslatingRanker):
+    """The same over the contextual vectors that BERT has of query and text (BERT-Model1)."""
+
+    registered: ClassVar[str] = "bert-model1"

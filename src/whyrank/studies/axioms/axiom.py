@@ -1,0 +1,374 @@
+"""What all axioms share: from a condition on pairs of documents to preferences, instances and contrasts.
+
+An axiom says when document `a` must beat document `b`, for arrays of documents at once:
+
+    @axioms.register("axiom/SHORT")
+    @dataclass(frozen=True, kw_only=True)
+    class Short(Axiom):
+        "Of two texts, the shorter one wins."
+
+        name = "SHORT"
+        favours = "the shorter text"
+
+        def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+            return view.lengths[a] < view.lengths[b]
+
+The rest follows from it here: preconditions are checked before, each unordered pair is an instance at most once, a
+pair of which each document must beat the other is none, and one pair at a time is a view of the same computation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.core.errors import UnknownName, WhyrankError, check_text, check_whole, tolerance_of
+from whyrank.core.protocols import Codes, Flags
+from whyrank.core.registry import call_of
+from whyrank.data import Collection
+from whyrank.studies.axioms.view import View, Views
+from whyrank.studies.contrasts import Contrasts
+from whyrank.studies.pools import Pool, Pools, Source, assembled
+
+# Preconditions: what both documents of a pair must meet before an axiom says anything about them.
+#
+# The runner checks them before it asks the axiom, so an axiom cannot forget or override its own. A new one is any
+# function of a view and two arrays of document numbers that gives a flag per pair and does not mind their order.
+
+Precondition = Callable[[View, Codes, Codes], Flags]
+
+
+@dataclass(frozen=True)
+class SimilarLength:
+    """||D1| - |D2|| is at most `tolerance` tokens, or a share of the longer one such as `10%`."""
+
+    tolerance: float | str
+
+    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
+        """A flag per pair."""
+        absolute, relative = tolerance_of("length", self.tolerance)
+        one, two = view.lengths[a], view.lengths[b]
+        return np.asarray(np.abs(one - two) <= absolute + relative * np.maximum(one, two))
+
+
+@dataclass(frozen=True)
+class QueryTerms:
+    """Both documents have at least so many distinct query terms."""
+
+    least: int = 1
+
+    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
+        """A flag per pair."""
+        enough = view.distinct >= self.least
+        return np.asarray(enough[a] & enough[b])
+
+
+@dataclass(frozen=True)
+class LongQuery:
+    """The query has at least so many distinct terms."""
+
+    least: int = 2
+
+    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
+        """A flag per pair."""
+        return np.full(len(a), len(view.terms) >= self.least)
+
+
+def all_terms(view: View, a: Codes, b: Codes) -> Flags:
+    """Both documents have all query terms."""
+    full = view.distinct == len(view.terms)
+    return np.asarray(full[a] & full[b])
+
+
+def same_total(view: View, a: Codes, b: Codes) -> Flags:
+    """Both documents have equally many query-term occurrences."""
+    return np.asarray(view.total[a] == view.total[b])
+
+
+def similar_length(tolerance: float | str | None) -> tuple[Precondition, ...]:
+    """The precondition on length, or none."""
+    return () if tolerance is None else (SimilarLength(tolerance),)
+
+
+# Instances in bounded memory: all of them, or beyond a limit a sample of stated seed and rate.
+#
+# Whether an instance is kept depends on a hash of the seed, the query and its documents alone: a hash below
+# 2**64 / 2**k keeps a share 2**-k. Each time the limit is passed, k grows by one, so the sample does not depend on
+# the order in which instances come.
+
+Keys = npt.NDArray[np.uint64]
+
+
+class Sampler:
+    """Takes blocks of instances and holds at most `most` of them."""
+
+    def __init__(self, most: int, seed: int) -> None:
+        """Start with nothing found."""
+        self.most, self.seed = most, seed
+        self.found, self.held, self.halvings = 0, 0, 0
+        self._blocks: list[tuple[View, Codes]] = []
+
+    def offer(self, view: View, rows: Codes) -> None:
+        """Take the instances of a block: rows of document numbers."""
+        if not len(rows):
+            return
+        self.found += len(rows)
+        kept = self._thinned(view, rows)
+        self._blocks.append((view, kept))
+        self.held += len(kept)
+        while self.held > self.most:
+            self.halvings += 1
+            self._blocks = [(view, self._thinned(view, rows)) for view, rows in self._blocks]
+            self.held = sum(len(rows) for _, rows in self._blocks)
+
+    def blocks(self) -> list[tuple[Pool, Codes]]:
+        """What is held, by pool."""
+        return [(view.pool, rows) for view, rows in self._blocks]
+
+    def dropped(self) -> dict[str, int]:
+        """How many instances were not kept, and by which rule."""
+        if not self.halvings:
+            return {}
+        return {f"not drawn (rate 1/{2**self.halvings}, seed {self.seed})": self.found - self.held}
+
+    def _thinned(self, view: View, rows: Codes) -> Codes:
+        if not self.halvings:
+            return rows
+        hashes = _mixed(view.once(("keys", self.seed), lambda: _keys(view, self.seed)), rows)
+        return rows[hashes < np.uint64(2 ** (64 - self.halvings))]
+
+
+def _keys(view: View, seed: int) -> Keys:
+    """A hash per document of a view."""
+    texts = ["\x1f".join((str(seed), view.pool.query_id, doc_id)) for doc_id in view.pool.doc_ids]
+    digests = b"".join(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8] for text in texts)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def _mixed(keys: Keys, rows: Codes) -> Keys:
+    """A hash per row that depends on its documents and their order (the finaliser of splitmix64)."""
+    mixed = np.zeros(len(rows), np.uint64)
+    for column in rows.T:
+        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + keys[column]
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+Signs = npt.NDArray[np.int8]
+COMPAT = ("camara-hauff",)
+BLOCK = 1 << 18  # pairs at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axiom:
+    """A condition under which one document must score higher than another (strict), or not lower (weak).
+
+    Attributes:
+        analyzer: counts words and query terms; any token unit, word pieces included.
+        pairs: `judged`, `top:K` of the run `candidates`, or `all` documents that are judged or retrieved.
+        candidates: that run.
+        stats: where document and collection frequencies come from: a file of `whyrank stats`, or a collection; by
+            default the collection at hand.
+        max_tokens: texts are cut to so many tokens, for counting and for scoring; None leaves them whole.
+        compat: `camara-hauff` repeats what the released code of "Diagnosing BERT with Retrieval Heuristics" does.
+        conclusion: `strict` or `weak`, in place of the axiom's own.
+        most: instances that are held at most; beyond it a sample of stated rate is drawn.
+        seed: of that sample.
+    """
+
+    analyzer: str = "lucene"
+    pairs: str = "judged"
+    candidates: str | None = None
+    stats: str | None = None
+    max_tokens: int | None = 512
+    compat: str | None = None
+    conclusion: str | None = None
+    most: int = 20_000_000
+    seed: int = 0
+
+    name: ClassVar[str]
+    favours: ClassVar[str]
+    compat_favours: ClassVar[str] = ""  # what the released code favours, where that is another text
+    strict: ClassVar[bool] = True
+    size: ClassVar[int] = 2
+    exact: ClassVar[bool] = True  # delta is zero unless one is asked for
+    symmetric: ClassVar[bool] = False
+    not_filled: ClassVar[tuple[str, ...]] = ("compat",)  # those with a compat mode empty this
+
+    def __post_init__(self) -> None:
+        for field in ("analyzer", "pairs", "candidates", "stats"):
+            check_text(field, getattr(self, field))
+        if self.max_tokens is not None:
+            check_whole("max_tokens", self.max_tokens, 1)
+        check_whole("most", self.most, 1)
+        if type(self.seed) is not int:
+            raise WhyrankError(f"seed must be a whole number, not {self.seed!r}")
+        if self.conclusion not in (None, "strict", "weak"):
+            raise UnknownName("conclusion", str(self.conclusion), ("strict", "weak"))
+        if self.compat is not None:
+            self._check_compat()
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, f"axiom/{self.name}")
+
+    @property
+    def positive(self) -> str:
+        """What +1 means."""
+        return f"prefers {self.favoured}"
+
+    @property
+    def favoured(self) -> str:
+        """What must win, in words: `favours`, but for a published form that turns it round."""
+        return (self.compat_favours if self.compat else "") or self.favours
+
+    @property
+    def concludes(self) -> str:
+        """`strict` where the winner must score higher, `weak` where an equal score will do."""
+        return self.conclusion or ("strict" if self.strict else "weak")
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """What both documents must meet before anything is said about them."""
+        return ()
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """Whether document `a[i]` must beat document `b[i]`."""
+        raise NotImplementedError(f"axiom {self.name} has no condition on pairs of documents")
+
+    def preferences(self, view: View, a: Codes, b: Codes) -> Signs:
+        """+1 where `a[i]` must beat `b[i]`, -1 where `b[i]` must beat `a[i]`, 0 where nothing follows or both do."""
+        first, second = self._directions(view, a, b)
+        return first.astype(np.int8) - second.astype(np.int8)
+
+    def matrix(self, view: View) -> Signs:
+        """The preferences between all documents of a view, antisymmetric."""
+        found = np.zeros((len(view), len(view)), np.int8)
+        for a, b in _pair_blocks(len(view)):
+            found[a, b] = self.preferences(view, a, b)
+        return found - found.T
+
+    def preference(self, query: str, first: str, second: str, collection: Collection | None = None) -> int:
+        """+1 where the first text must beat the second, -1 for the reverse, else 0; one cell of `preferences`.
+
+        Frequencies are those of `stats`, else of `collection`, else of the two texts.
+        """
+        docs = {"first": first, "second": second}
+        unranked = {self.candidates or "": {"query": dict[str, float]()}}  # no run has texts without ids
+        made = Collection.of(docs, {"query": query}, {"query": dict.fromkeys(docs, 0)}, runs=unranked)
+        views = Views(Pools(made, self._source("judged")), collection or made, self.stats)
+        [view] = views
+        zero, one = np.zeros(1, np.int32), np.ones(1, np.int32)
+        return int(self.preferences(view, zero, one)[0])
+
+    def views(self, collection: Collection) -> Views:
+        """The queries of a collection and their documents, shared by all axioms that count in the same way."""
+        return Views.of(Pools.of(collection, self._source(self.pairs)), self.stats)
+
+    def instances(self, view: View) -> Iterator[Codes]:
+        """Blocks of instances: rows of document numbers, the winner first."""
+        for a, b in _pair_blocks(len(view)):
+            preferences = self.preferences(view, a, b)
+            won, lost = preferences > 0, preferences < 0
+            yield np.concatenate([np.column_stack([a[won], b[won]]), np.column_stack([b[lost], a[lost]])])
+
+    def contrasts(self, collection: Any) -> Contrasts:
+        """All instances of all queries; a sample of them where they are more than `most`."""
+        views, sampler = self.views(collection), Sampler(self.most, self.seed)
+        for view in views:
+            for rows in self.instances(view):
+                sampler.offer(view, rows)
+        dropped = {**self.remarks(views), **sampler.dropped()}
+        return assembled(views.pools, sampler.blocks(), self.size, dropped)
+
+    def remarks(self, views: Views) -> Mapping[str, int]:
+        """What could not be asked, by reason."""
+        return {}
+
+    def __and__(self, other: Axiom) -> Axiom:
+        """Both say the same."""
+        from whyrank.studies.axioms.algebra import both
+
+        return both(self, other)
+
+    def __or__(self, other: Axiom) -> Axiom:
+        """The first, and where it says nothing, the second."""
+        from whyrank.studies.axioms.algebra import either
+
+        return either(self, other)
+
+    def __neg__(self) -> Axiom:
+        """The reverse."""
+        from whyrank.studies.axioms.algebra import reverse
+
+        return reverse(self)
+
+    def __add__(self, other: Axiom) -> Axiom:
+        """The sign of the sum."""
+        from whyrank.studies.axioms.algebra import plus
+
+        return plus(self, other)
+
+    def __sub__(self, other: Axiom) -> Axiom:
+        """The sign of the difference."""
+        from whyrank.studies.axioms.algebra import plus, times
+
+        return plus(self, times(other, -1))
+
+    def __mul__(self, weight: float) -> Axiom:
+        """The same with a weight, for sums."""
+        from whyrank.studies.axioms.algebra import times
+
+        return times(self, weight)
+
+    __rmul__ = __mul__
+
+    def _directions(self, view: View, a: Codes, b: Codes) -> tuple[Flags, Flags]:
+        """For each pair that meets the preconditions, whether the first must win and whether the second must."""
+        keep = np.ones(len(a), bool)
+        for precondition in self.preconditions():
+            keep[keep] = precondition(view, a[keep], b[keep])
+        first, second = np.zeros(len(a), bool), np.zeros(len(a), bool)
+        first[keep], second[keep] = self.wins(view, a[keep], b[keep]), self.wins(view, b[keep], a[keep])
+        return first, second
+
+    def _source(self, pairs: str) -> Source:
+        return Source(pairs, self.candidates, self.analyzer, self.max_tokens)
+
+    def _check_compat(self) -> None:
+        if self.compat not in COMPAT:
+            raise UnknownName("compat mode of axioms", str(self.compat), COMPAT)
+        if "compat" in self.not_filled:
+            raise WhyrankError(f"axiom {self.name} is none of the nine with a compat mode; leave compat out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BothWays(Axiom):
+    """An axiom whose published instances, under `compat`, contain a pair in both orders where both hold."""
+
+    not_filled: ClassVar[tuple[str, ...]] = ()
+
+    def instances(self, view: View) -> Iterator[Codes]:
+        """Blocks of instances; under `compat` both directions of a pair."""
+        if self.compat is None:
+            yield from super().instances(view)
+            return
+        for a, b in _pair_blocks(len(view)):
+            first, second = self._directions(view, a, b)
+            yield np.concatenate([np.column_stack([a[first], b[first]]), np.column_stack([b[second], a[second]])])
+
+
+def _pair_blocks(n: int) -> Iterator[tuple[Codes, Codes]]:
+    """All pairs i < j of n documents, a block at a time."""
+    rows = max(1, BLOCK // max(n, 1))
+    for start in range(0, n, rows):
+        i, j = np.meshgrid(np.arange(start, min(start + rows, n), dtype=np.int32), np.arange(n, dtype=np.int32))
+        keep = i.T < j.T
+        yield i.T[keep], j.T[keep]

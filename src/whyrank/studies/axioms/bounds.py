@@ -1,0 +1,240 @@
+"""Axioms on the lower bound of term frequency: having a query term at all must count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import ClassVar
+
+import numpy as np
+
+from whyrank.core.errors import WhyrankError, check_text, tolerance_of
+from whyrank.core.protocols import Codes, Flags, Floats
+from whyrank.core.seeds import generator
+from whyrank.data import Collection, open_run
+from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, similar_length
+from whyrank.studies.axioms.duplicates import Made, Synthetic
+from whyrank.studies.axioms.view import View
+from whyrank.text import Analyzer
+from whyrank.text.edits.base import Slot, word_of
+
+# One word of a text replaced by another, such that an analyzer sees one token replaced by another and no more.
+
+TRIES = 20
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True)
+class Replacer:
+    """Puts words in the place of a word of a text that is one token and none of the terms `kept`."""
+
+    analyzer: Analyzer
+    kept: frozenset[int]
+    seed: int = 0
+
+    def replaced(self, text: str, tokens: Codes, words: Mapping[int, str]) -> tuple[str, ...] | None:
+        """The text with one of its words replaced by each of `words` (token -> spelling), in their order.
+
+        Which word goes is drawn by the seed and the text; it is the same for all of them. None when 20 words were
+        tried in vain.
+        """
+        tried = 0
+        for slots in self._drawn(text):
+            usable = [slot for slot in slots if self._is_one_token(text[slot.start : slot.end])]
+            for slot in usable:
+                texts = tuple(text[: slot.start] + word + text[slot.end :] for word in words.values())
+                if self._differ_in_one(tokens, texts, list(words)):
+                    return texts
+            tried += bool(usable)
+            if tried == TRIES:
+                break
+        return None
+
+    def _drawn(self, text: str) -> Iterator[list[Slot]]:
+        """Where the words are, in random order: without the punctuation at their edges, then with it."""
+        found = list(_WORD.finditer(text))
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        for i in generator(self.seed, "word to replace", digest).permutation(len(found)):
+            yield _slots(found[i])
+
+    def _is_one_token(self, word: str) -> bool:
+        ids = self.analyzer.docs([word]).ids
+        return len(ids) == 1 and int(ids[0]) not in self.kept
+
+    def _differ_in_one(self, tokens: Codes, texts: Sequence[str], wanted: Sequence[int]) -> bool:
+        """Whether each text has the tokens given, but for the wanted one in the same place of all texts."""
+        found = self.analyzer.docs(texts)
+        if (np.diff(found.offsets) != len(tokens)).any():
+            return False
+        rows = found.ids.reshape(len(texts), len(tokens))
+        places = np.flatnonzero((rows != tokens).any(axis=0))
+        if len(places) != 1 or int(tokens[places[0]]) in self.kept:
+            return False
+        return bool(rows[:, places[0]].tolist() == list(wanted))
+
+
+def spellings(analyzer: Analyzer, text: str) -> dict[int, str]:
+    """How the text spells each token that a word of it stands for alone; the first spelling counts."""
+    found: dict[int, str] = {}
+    for match in _WORD.finditer(text):
+        for slot in _slots(match):
+            ids = analyzer.docs([text[slot.start : slot.end]]).ids
+            if len(ids) == 1:
+                found.setdefault(int(ids[0]), text[slot.start : slot.end])
+    return found
+
+
+def _slots(match: re.Match[str]) -> list[Slot]:
+    """The word without the punctuation at its edges, and with it; nothing for punctuation alone."""
+    word = word_of(match[0])
+    inner = Slot(match.start() + len(word.before), match.end() - len(word.after))
+    return list(dict.fromkeys([inner, Slot(*match.span())])) if word.core else []
+
+
+_ROUNDING = 1e-9  # differences of logarithms that are equal on paper may differ by less
+
+
+@dataclass(frozen=True)
+class SimilarScores:
+    """Both documents are in the run `run`, with scores at most `margin` apart: a number, or a share such as `10%`."""
+
+    run: str
+    margin: float | str
+
+    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
+        """A flag per pair."""
+        absolute, relative = tolerance_of("margin", self.margin)
+        found = view.once(("scores", self.run), lambda: self._scores(view))
+        one, two = found[a], found[b]
+        return np.asarray(np.abs(one - two) <= absolute + relative * np.maximum(np.abs(one), np.abs(two)))
+
+    def _scores(self, view: View) -> Floats:
+        """The score of each document, NaN for one that the run does not have or gives no finite score."""
+        collection = view.pool.pools.collection
+        run = view.views.once(("run", self.run), lambda: open_run(collection, self.run).run)
+        scores = run.get(view.pool.query_id, {})
+        found = np.array([scores.get(doc_id, np.nan) for doc_id in view.pool.doc_ids], dtype=np.float64)
+        return np.where(np.isfinite(found), found, np.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LB1(Axiom):
+    """Of two texts that are alike for the rest of the query, the one with a query term that the other lacks wins.
+
+    Original: if S(Q, D1) = S(Q, D2) and a term w not in Q has c(w, D1) > 0 and c(w, D2) = 0, then
+    S(Q + w, D1) > S(Q + w, D2).
+    Adapted: w is a term of the query itself; the two texts count as alike for the rest of the query where all its
+    other terms are equally frequent in both and the lengths differ by at most `length` tokens (10). With
+    `scores=RUN` they count as alike where their scores in that run are at most `margin` (10%) apart; D1 then has a
+    query term that D2 lacks, and D2 has none that D1 lacks.
+    Formula: |Q| >= 2, | |D1| - |D2| | <= 10, there is a w in Q with c(w, D1) > 0 and c(w, D2) = 0, for all other q in
+    Q c(q, D1) = c(q, D2).
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Lv and Zhai, "Lower-bounding term frequency normalization", CIKM 2011.
+    """
+
+    length: float | str | None = 10
+    scores: str | None = None
+    margin: float | str = "10%"
+
+    name: ClassVar[str] = "LB1"
+    not_filled: ClassVar[tuple[str, ...]] = ("compat", "margin")  # a margin of matched probes is another thing
+    favours: ClassVar[str] = "the text with a query term that the other lacks, all else alike"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.length is not None:
+            tolerance_of("length", self.length)
+        check_text("scores", self.scores)
+        tolerance_of("margin", self.margin)
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Two query terms, and similar length or similar scores."""
+        if self.scores is None:
+            return LongQuery(2), *similar_length(self.length)
+        return LongQuery(2), SimilarScores(self.scores, self.margin)
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """A query term is in `a` only; the others are equally frequent, or with a run, none is in `b` only."""
+        if self.scores is None:
+            one = (view.counts[a] != view.counts[b]).sum(axis=1) == 1
+            return np.asarray(one & (view.distinct[a] == view.distinct[b] + 1))
+        lacking = (view.present[b] & ~view.present[a]).any(axis=1)
+        return np.asarray(~lacking & (view.distinct[a] > view.distinct[b]))
+
+    def preference(self, query: str, first: str, second: str, collection: Collection | None = None) -> int:
+        """As for every axiom; an error with `scores`, because a run scores the documents of a collection."""
+        if self.scores is not None:
+            raise WhyrankError("LB1 with scores=RUN says nothing of two texts alone; leave scores out for that")
+        return super().preference(query, first, second, collection)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LB2(Synthetic):
+    """A query term that a text lacks adds more to it than one more of a query term that it has.
+
+    Original: for a query of two equally discriminating terms q1 and q2 and two texts with equal scores that have q1
+    and lack q2, replacing a word of the one (not in the query) by q2 gives a higher score than replacing a word of
+    the other by q1.
+    Adapted: both texts are made from one document D, of which the same word t is replaced, by q2 and by q1, as the
+    query spells them; the query may have more terms; inverse document frequencies may differ by `idf` (10% of the
+    larger). Of several such pairs of terms the one with the most similar frequencies is taken. The word is drawn by
+    `seed`; the analyzer must see one token replaced and nothing else, or another word is tried.
+    Formula: q1, q2 in Q, |idf(q1) - idf(q2)| <= 10% of the larger, c(q1, D) > 0, c(q2, D) = 0, t in D, t not in Q,
+    D1 = D with q2 for t, D2 = D with q1 for t.
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Lv and Zhai, "Lower-bounding term frequency normalization", CIKM 2011.
+    """
+
+    idf: float | str = "10%"
+
+    name: ClassVar[str] = "LB2"
+    favours: ClassVar[str] = "the text with one more distinct query term, over one with a query term repeated"
+    compares: ClassVar[str] = "two changed forms of one text"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        tolerance_of("idf", self.idf)
+
+    def sources(self, view: View) -> Codes:
+        """The documents that have one and lack the other of two query terms of similar rarity."""
+        gaps = self._gaps(view)
+        found = [i for i, has in enumerate(view.present) if np.isfinite(gaps[has][:, ~has]).any()]
+        return np.array(found, dtype=np.int32)
+
+    def texts(self, view: View, documents: Codes) -> Iterator[Made | str]:
+        """Each document with the missing term, and with one more of the other."""
+        spelled = _spelled(view)
+        replacer = Replacer(view.pool.pools.analyzer, frozenset(view.term_ids.tolist()), self.seed)
+        for i in documents.tolist():
+            had, missing = self._terms(view, i)
+            words = {int(view.term_ids[term]): spelled[int(view.term_ids[term])] for term in (missing, had)}
+            texts = replacer.replaced(view.pool.texts[i], view.tokens(i), words)
+            ids = [f"{view.pool.doc_ids[i]}+{view.terms[term]}" for term in (missing, had)]
+            yield Made((texts[0], texts[1]), (ids[0], ids[1])) if texts else "no word to replace"
+
+    def _terms(self, view: View, document: int) -> tuple[int, int]:
+        """The term that a document has and the one that it lacks: most similar, then first in the query."""
+        has = view.present[document]
+        gaps = self._gaps(view)[has][:, ~has]
+        row, column = divmod(int(gaps.argmin()), gaps.shape[1])
+        return int(np.flatnonzero(has)[row]), int(np.flatnonzero(~has)[column])
+
+    def _gaps(self, view: View) -> Floats:
+        """How far the idf of two query terms lies apart; infinite where it is too far or a term has no spelling."""
+        return view.once(("gaps", self.idf), lambda: _gaps(view, *tolerance_of("idf", self.idf)))
+
+
+def _gaps(view: View, absolute: float, relative: float) -> Floats:
+    one, two = view.idf[:, None], view.idf[None, :]
+    gaps = np.abs(one - two)
+    usable = np.array([token in _spelled(view) for token in view.term_ids.tolist()], dtype=bool)
+    similar = gaps <= absolute + relative * np.maximum(one, two) + _ROUNDING
+    return np.where(similar & usable[:, None] & usable, np.round(gaps / _ROUNDING), np.inf)
+
+
+def _spelled(view: View) -> dict[int, str]:
+    analyzer = view.pool.pools.analyzer
+    return view.once("spellings", lambda: spellings(analyzer, view.pool.query))

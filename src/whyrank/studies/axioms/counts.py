@@ -1,0 +1,322 @@
+"""Axioms on coverage: all query terms, more of them, and words beyond them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from whyrank.core.errors import tolerance_of
+from whyrank.core.protocols import Codes, Flags, Floats, Ints
+from whyrank.studies.axioms.axiom import (
+    Axiom,
+    BothWays,
+    LongQuery,
+    Precondition,
+    QueryTerms,
+    SimilarLength,
+    same_total,
+    similar_length,
+)
+from whyrank.studies.axioms.view import View
+
+# Axioms on term frequency: more query terms, and more different ones.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TFC1(Axiom):
+    """Of two texts of about the same length, the one with more query terms wins.
+
+    Original: for a query of one term q and |D1| = |D2|, c(q, D1) > c(q, D2) implies S(Q, D1) > S(Q, D2).
+    Adapted: for any query, no query term is rarer in D1 and their sum is larger; lengths differ by at most `length`
+    tokens (10); both texts have a query term. The printed condition |D1| - |D2| <= |delta| is one-sided; the
+    absolute difference is meant and used.
+    Formula: | |D1| - |D2| | <= 10, sum_q c(q, D1) >= 1, sum_q c(q, D2) >= 1, for all q in Q c(q, D1) >= c(q, D2),
+    sum_q c(q, D1) > sum_q c(q, D2).
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Compat: the same.
+    Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004; adapted in Câmara and
+    Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
+    """
+
+    length: float | str = 10
+
+    name: ClassVar[str] = "TFC1"
+    favours: ClassVar[str] = "the text with more query terms, at similar length"
+    not_filled: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        tolerance_of("length", self.length)
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Similar length, and a query term in both."""
+        return SimilarLength(self.length), QueryTerms(1)
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """No query term is rarer in `a`, and some is more frequent."""
+        more = view.counts[a] - view.counts[b]
+        return np.asarray((more >= 0).all(axis=1) & (more > 0).any(axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TFC3(Axiom):
+    """Of two texts with equally many query terms, the one that spreads them over two terms and not one wins.
+
+    Original: for a query of two terms a, b of equal rarity and |D1| = |D2|, c(a, D2) = c(a, D1) + c(b, D1),
+    c(b, D2) = 0, c(a, D1) > 0 and c(b, D1) > 0 imply S(Q, D1) > S(Q, D2).
+    Adapted: for any query, in which all terms but a and b are equally frequent in both texts; lengths differ by at
+    most `length` tokens (10); the rarities differ by at most `idf`, a number or a share of the larger (10%), where
+    idf(q) = ln((N + 1) / max(df(q), 1)).
+    Formula: | |D1| - |D2| | <= 10, exist a != b in Q: | idf(a) - idf(b) | <= 10% of the larger,
+    c(a, D2) = c(a, D1) + c(b, D1), c(b, D2) = 0, c(a, D1) > 0, c(b, D1) > 0, and for all other q in Q
+    c(q, D1) = c(q, D2).
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004.
+    """
+
+    length: float | str = 10
+    idf: float | str = "10%"
+
+    name: ClassVar[str] = "TFC3"
+    favours: ClassVar[str] = "the text with more different query terms, at equal count"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        tolerance_of("length", self.length)
+        tolerance_of("idf", self.idf)
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Similar length, and equally many query terms."""
+        return SimilarLength(self.length), same_total
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """All that `b` has more of one term, `a` has of another that `b` lacks."""
+        more = view.counts[a] - view.counts[b]
+        found = np.asarray((more != 0).sum(axis=1) == 2)
+        rows, a, b = more[found], a[found], b[found]
+        if len(rows):  # the totals are equal, so one of the two terms is more frequent in `a`, the other in `b`
+            shared, gained = rows.argmin(axis=1), rows.argmax(axis=1)
+            spread = view.present[a, shared] & ~view.present[b, gained]
+            found[found] = spread & self._similar(view.idf[shared], view.idf[gained])
+        return found
+
+    def _similar(self, one: Floats, two: Floats) -> Flags:
+        absolute, relative = tolerance_of("idf", self.idf)
+        return np.asarray(np.abs(one - two) <= absolute + relative * np.maximum(one, two))
+
+
+# Axioms on term discrimination: of two query terms, the rarer one counts more.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TDC(Axiom):
+    """Of two texts that differ in two query terms only, the one with more of the rarer term wins.
+
+    Original: for a query of two terms a, b and |D1| = |D2|, c(a, D1) + c(b, D1) = c(a, D2) + c(b, D2),
+    idf(a) >= idf(b) and c(a, D1) >= c(a, D2) imply S(Q, D1) >= S(Q, D2).
+    Adapted: for any query, in which all terms but a and b are equally frequent in both texts and these two are not;
+    lengths differ by at most `length` tokens (10). For terms of equal rarity either text would have to win, so that
+    nothing follows. Rarity is compared by document frequency.
+    Formula: | |D1| - |D2| | <= 10, exist a != b in Q: idf(a) >= idf(b), c(a, D1) > c(a, D2),
+    c(a, D1) + c(b, D1) = c(a, D2) + c(b, D2), and for all other q in Q c(q, D1) = c(q, D2).
+    Conclusion: S(Q, D1) >= S(Q, D2).
+    Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004.
+    """
+
+    length: float | str = 10
+
+    name: ClassVar[str] = "TDC"
+    favours: ClassVar[str] = "the text with more of the rarer query term"
+    strict: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        tolerance_of("length", self.length)
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Similar length, and equally many query terms."""
+        return SimilarLength(self.length), same_total
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """Two terms differ, and the one that `a` has more of is not the more common one."""
+        more = view.counts[a] - view.counts[b]
+        found = np.asarray((more != 0).sum(axis=1) == 2)
+        rows, frequency = more[found], np.maximum(view.df, 1)
+        if len(rows):
+            found[found] = frequency[rows.argmax(axis=1)] <= frequency[rows.argmin(axis=1)]
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class M_TDC(BothWays):  # noqa: N801
+    """Of two texts whose query-term counts are exchanged between terms, the one with more of the rarer terms wins.
+
+    Original: TDC, for queries of two terms.
+    Adapted: for any query. The texts have equally many query terms; each term whose count differs takes part in at
+    least one exchange with another one, and in each such exchange D1 has the larger count for the rarer term, which
+    is not less frequent in the query. Lengths differ by at most `length` tokens (10). The printed formula asks for
+    both c(a, D1) != c(b, D2) and c(a, D1) = c(b, D2); the first must read c(a, D1) != c(a, D2). Rarity is compared by
+    document frequency. Where both texts would have to win, nothing follows.
+    Formula: | |D1| - |D2| | <= 10, sum_q c(q, D1) = sum_q c(q, D2), V = {q in Q: c(q, D1) != c(q, D2)} is not empty,
+    each q in V is a or b of a pair in V with idf(a) >= idf(b), c(a, D1) = c(b, D2), c(b, D1) = c(a, D2),
+    c(a, D1) > c(a, D2), c(a, Q) >= c(b, Q).
+    Conclusion: S(Q, D1) >= S(Q, D2).
+    Compat: rarity is 1 / collection frequency, the conclusion is strict (S(Q, D1) > S(Q, D2)), and a pair for which
+    both directions hold is an instance in both.
+    Paper: Câmara and Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020, after Fang, Tao and Zhai, "A
+    formal study of information retrieval heuristics", SIGIR 2004.
+    """
+
+    length: float | str = 10
+
+    name: ClassVar[str] = "M-TDC"
+    favours: ClassVar[str] = "the text with more of the rarer query terms"
+    strict: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        tolerance_of("length", self.length)
+
+    @property
+    def concludes(self) -> str:
+        """`weak`, or under `compat` `strict`; what was asked for comes first."""
+        return self.conclusion or ("weak" if self.compat is None else "strict")
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Similar length, and equally many query terms."""
+        return SimilarLength(self.length), same_total
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """All counts that differ are exchanged in favour of a term that is not more common."""
+        frequency = np.maximum(view.df if self.compat is None else view.cf, 1)
+        rarer = frequency[:, None] <= frequency[None, :]
+        found = np.zeros(len(a), bool)
+        _exchanged(view.counts, a, b, rarer & (view.in_query[:, None] >= view.in_query[None, :]), found)
+        return found
+
+
+@njit(cache=True, nogil=True)
+def _exchanged(counts: Codes, a: Codes, b: Codes, allowed: Flags, found: Flags) -> None:
+    """Whether some counts differ, and each of these belongs to an allowed pair of terms that swap their counts."""
+    for i in range(len(a)):
+        one, two = counts[a[i]], counts[b[i]]
+        open_ = one != two
+        found[i] = open_.any()
+        for x in range(len(one)):
+            for y in range(len(one)):
+                if allowed[x, y] and one[x] > two[x] and one[x] == two[y] and one[y] == two[x]:
+                    open_[x] = open_[y] = False
+        found[i] = found[i] and not open_.any()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Coverage(Axiom):
+    """What the three share: a precondition on length that is off unless asked for."""
+
+    length: float | str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.length is not None:
+            tolerance_of("length", self.length)
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Similar length, where asked for."""
+        return similar_length(self.length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AND(_Coverage):
+    """A text with all query terms beats a text that lacks one.
+
+    Original: the terms of a query form aspects; a text that covers all of them is to be ranked above one that does
+    not, however often the latter has the terms of a single aspect.
+    Adapted: every query term is an aspect of its own; the query has at least two distinct terms; with `length`, the
+    lengths differ by at most so much.
+    Formula: |Q| >= 2, for all q in Q c(q, D1) > 0, there is a q in Q with c(q, D2) = 0.
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Zheng and Fang, "Query aspect based term weighting regularization in information retrieval", ECIR 2010; Wu
+    and Fang, "Relation based term weighting regularization", ECIR 2012; adapted in Hagen, Völske, Göring and Stein,
+    "Axiomatic result re-ranking", CIKM 2016.
+    """
+
+    name: ClassVar[str] = "AND"
+    favours: ClassVar[str] = "the text with all query terms"
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Two query terms, and similar length where asked for."""
+        return LongQuery(2), *super().preconditions()
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """Only `a` has all query terms."""
+        full = view.distinct == len(view.terms)
+        return np.asarray(full[a] & ~full[b])
+
+
+@dataclass(frozen=True, kw_only=True)
+class M_AND(_Coverage):  # noqa: N801
+    """A text with more distinct query terms beats a text with fewer.
+
+    Original: as AND, from which it follows by giving up that the winner has every term.
+    Adapted: the number of distinct query terms is compared; the query has at least two; with `length`, the lengths
+    differ by at most so much.
+    Formula: |Q| >= 2, |{q in Q: c(q, D1) > 0}| > |{q in Q: c(q, D2) > 0}|.
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Zheng and Fang, "Query aspect based term weighting regularization in information retrieval", ECIR 2010; Wu
+    and Fang, "Relation based term weighting regularization", ECIR 2012; adapted in Hagen, Völske, Göring and Stein,
+    "Axiomatic result re-ranking", CIKM 2016.
+    """
+
+    name: ClassVar[str] = "M-AND"
+    favours: ClassVar[str] = "the text with more distinct query terms"
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Two query terms, and similar length where asked for."""
+        return LongQuery(2), *super().preconditions()
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """More distinct query terms are in `a`."""
+        return np.asarray(view.distinct[a] > view.distinct[b])
+
+
+@dataclass(frozen=True, kw_only=True)
+class DIV(_Coverage):
+    """The text whose words overlap less with the query wins: it has more to say beyond it.
+
+    Original: axioms of result diversification, on sets of documents that are to differ from each other.
+    Adapted: the difference is that between one text and the query, as the Jaccard coefficient of their sets of terms,
+    compared as exact fractions; with `length`, the lengths differ by at most so much.
+    Formula: J(D) = |Q and D| / |Q or D| over sets of terms, J(D1) < J(D2).
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Gollapudi and Sharma, "An axiomatic approach for result diversification", WWW 2009; adapted in Hagen,
+    Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
+    """
+
+    name: ClassVar[str] = "DIV"
+    favours: ClassVar[str] = "the text that overlaps less with the query"
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """The share of common terms is smaller in `a`."""
+        shared, joined = view.distinct, len(view.terms) + _vocabularies(view) - view.distinct
+        return np.asarray(shared[a] * joined[b] < shared[b] * joined[a])
+
+
+def _vocabularies(view: View) -> Ints:
+    """How many distinct terms each document has."""
+    tokens = view.pool.pools.tokens
+    size = len(view.pool.pools.analyzer.vocabulary)
+    found: Ints = view.views.once("vocabularies", lambda: _count_distinct(tokens.ids, tokens.offsets, size))
+    return found[view.pool.rows]
+
+
+@njit(cache=True, nogil=True)
+def _count_distinct(ids: Codes, offsets: Ints, size: int) -> Ints:
+    found, last = np.zeros(len(offsets) - 1, np.int64), np.full(size, -1, np.int64)
+    for text in range(len(found)):
+        for place in range(offsets[text], offsets[text + 1]):
+            found[text] += last[ids[place]] != text
+            last[ids[place]] = text
+    return found

@@ -1,0 +1,187 @@
+"""What axioms see of a query and its documents: counts, lengths, places of query terms, rarity; computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numba import njit
+
+from whyrank.core.protocols import Codes, Flags, Floats, Ints
+from whyrank.data import Collection
+from whyrank.rankers.lexical.background import Background
+from whyrank.rankers.opening import Setting
+from whyrank.studies.pools import Pool, Pools
+
+T = TypeVar("T")
+_made: WeakKeyDictionary[Pools, dict[str | None, Views]] = WeakKeyDictionary()
+
+
+class Hits(NamedTuple):
+    """Where the documents have query terms: document `i` has `offsets[i]:offsets[i + 1]`, by position in the text.
+
+    `position` counts the tokens of the document from 0; `term` is the number of the query term.
+    """
+
+    offsets: Ints
+    position: Codes
+    term: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One query and its documents. `a`, `b` in axioms are arrays of document numbers of a view."""
+
+    pool: Pool
+    views: Views
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.pool.rows)
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """What `make` gives, computed once for this view: for features of one's own."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: T = self.memo[key]
+        return found
+
+    @cached_property
+    def counts(self) -> Codes:
+        """c(q, D): how often each document has each distinct query term, [documents, terms]."""
+        return self.pool.counts.astype(np.int32)
+
+    @cached_property
+    def total(self) -> Ints:
+        """How many query-term occurrences each document has."""
+        return np.asarray(self.counts.sum(axis=1), dtype=np.int64)
+
+    @cached_property
+    def present(self) -> Flags:
+        """Which query terms each document has, [documents, terms]."""
+        return np.asarray(self.counts > 0)
+
+    @cached_property
+    def distinct(self) -> Ints:
+        """How many distinct query terms each document has."""
+        return np.asarray(self.present.sum(axis=1), dtype=np.int64)
+
+    @property
+    def lengths(self) -> Ints:
+        """|D|: number of tokens of each document."""
+        return self.pool.lengths
+
+    @property
+    def terms(self) -> list[str]:
+        """The distinct query terms, in order of appearance: the columns of `counts`."""
+        return self.pool.query_terms
+
+    @cached_property
+    def query(self) -> Codes:
+        """The whole query as numbers of its terms, repetitions included."""
+        number = {term: i for i, term in enumerate(self.terms)}
+        asked = self.pool.pools.analyzer.query_terms(self.pool.query)
+        return np.array([number[term] for term in asked], dtype=np.int32)
+
+    @cached_property
+    def in_query(self) -> Ints:
+        """c(q, Q): how often the query has each of its terms."""
+        return np.bincount(self.query, minlength=len(self.terms))
+
+    @cached_property
+    def df(self) -> Ints:
+        """Number of documents of the collection that have each query term."""
+        return self.views.background.frequencies(self.terms)[0]
+
+    @cached_property
+    def cf(self) -> Ints:
+        """Occurrences of each query term in the collection."""
+        return self.views.background.frequencies(self.terms)[1]
+
+    @cached_property
+    def idf(self) -> Floats:
+        """ln((N + 1) / max(df, 1)) of each query term; N documents in the collection."""
+        return np.log((self.views.background.n_docs + 1) / np.maximum(self.df, 1))
+
+    def tokens(self, document: int) -> Codes:
+        """The term ids of one document."""
+        tokens, row = self.pool.pools.tokens, self.pool.rows[document]
+        return tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]]
+
+    @cached_property
+    def term_ids(self) -> Codes:
+        """The ids of the query terms in the analyzer's vocabulary."""
+        vocabulary = self.pool.pools.analyzer.vocabulary
+        return np.array([vocabulary.id(term) for term in self.terms], dtype=np.int32)
+
+    @cached_property
+    def hits(self) -> Hits:
+        """Where the query terms stand in each document."""
+        tokens = self.pool.pools.tokens
+        offsets = np.concatenate([[0], np.cumsum(self.total)]).astype(np.int64)
+        position, term = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
+        slot = np.full(len(self.pool.pools.analyzer.vocabulary), -1, np.int32)
+        slot[self.term_ids] = np.arange(len(self.terms), dtype=np.int32)
+        _locate(tokens.ids, tokens.offsets, self.pool.rows, slot, position, term)
+        return Hits(offsets, position, term)
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """The views of all queries of some pools.
+
+    Document and collection frequencies are those of the collection `statistics`, or of the source `stats`: a file of
+    `whyrank stats`, or a collection.
+    """
+
+    pools: Pools
+    statistics: Collection
+    stats: str | None = None
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pools: Pools, stats: str | None = None) -> Views:
+        """The views of some pools over their own collection; made once per source of statistics."""
+        known = _made.setdefault(pools, {})
+        if stats not in known:
+            known[stats] = cls(pools, pools.collection, stats)
+        return known[stats]
+
+    @cached_property
+    def background(self) -> Background:
+        """Document and collection frequencies."""
+        return Setting(self.statistics, stats=self.stats).background(self.pools.analyzer, None)
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """What `make` gives, computed once for all queries."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: T = self.memo[key]
+        return found
+
+    def __iter__(self) -> Iterator[View]:
+        return iter(self._views)
+
+    @cached_property
+    def _views(self) -> list[View]:
+        return [View(pool, self) for pool in self.pools]
+
+
+def spelled(term: str) -> str:
+    """A term as a word: pieces of words have a mark in front."""
+    return term.removeprefix("##") or term
+
+
+@njit(cache=True, nogil=True)
+def _locate(ids: Codes, offsets: Ints, rows: Codes, slot: Codes, position: Codes, term: Codes) -> None:
+    n = 0
+    for row in rows:
+        for place in range(offsets[row], offsets[row + 1]):
+            found = slot[ids[place]]
+            if found >= 0:
+                position[n], term[n] = place - offsets[row], found
+                n += 1

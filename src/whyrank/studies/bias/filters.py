@@ -1,0 +1,171 @@
+"""Filters of templates: which of them a study keeps, and why the others go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from whyrank.core.errors import WhyrankError, check_number, check_whole
+from whyrank.core.protocols import Flags, Floats
+from whyrank.data.lines import read_lines
+from whyrank.rankers.importing import module_of
+from whyrank.scoring.asking import one_line
+from whyrank.studies.bias import bias_filters
+from whyrank.studies.bias.slots import ValueClass
+from whyrank.studies.bias.templates import Template
+from whyrank.studies.bias.values import values_of
+
+Scorer = Callable[[Sequence[Template]], Floats]
+
+
+class Filter(Protocol):
+    """Says which templates stay; `scores` gives the ranker's score of each as it was found, None without a ranker."""
+
+    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+        """A flag per template."""
+        ...
+
+
+class Filtered(NamedTuple):
+    """The templates that stay, and how many each filter took away."""
+
+    templates: list[Template]
+    dropped: dict[str, int]
+
+
+def filtered(templates: Sequence[Template], filters: str, scores: Scorer | None) -> Filtered:
+    """Apply filters one after the other: call strings with `|` between them."""
+    left, dropped = list(templates), {}
+    for text in (each.strip() for each in filters.split("|") if each.strip()):
+        filter_: Filter = bias_filters.create(text)
+        kept = np.asarray(filter_.kept(left, scores), dtype=bool) if left else np.ones(0, bool)
+        dropped[f"by {text}"] = int(np.count_nonzero(~kept))
+        left = [template for template, keep in zip(left, kept.tolist(), strict=True) if keep]
+    return Filtered(left, {reason: count for reason, count in dropped.items() if count})
+
+
+@dataclass(frozen=True)
+class OneValue:
+    """Texts in which no value of the class stays, in any case of letters."""
+
+    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+        """Those without values outside of their slots."""
+        return np.array([not template.others for template in templates])
+
+
+@dataclass(frozen=True)
+class Without:
+    """Texts without some words: a list, a file, or words joined by a plus; as whole words, or as parts of them."""
+
+    words: str
+    parts: bool = False
+
+    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+        """Those that have none of the words outside of their slots."""
+        words, texts = values_of(self.words), [template.slotted.around for template in templates]
+        if self.parts:
+            folded = [word.lower() for word in words]
+            return np.array([not any(word in text.lower() for word in folded) for text in texts])
+        forbidden = ValueClass(words)
+        return np.array([not forbidden.named(text) for text in texts])
+
+
+@dataclass(frozen=True)
+class Relevant:
+    """Texts that the ranker scores above a number, or among the best of a query, as they were found.
+
+    Without a ranker, as where contrasts are only written, every template stays; so do templates that are not of the
+    collection.
+    """
+
+    above: float | None = None
+    rank: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.above is None and self.rank is None:
+            raise WhyrankError("bias filter 'relevant' needs above=SCORE or rank=K")
+        if self.rank is not None:
+            check_whole("rank", self.rank, 1)
+        if self.above is not None:
+            check_number("above", self.above, -1e300)
+
+    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+        """Those with a high enough score."""
+        found = np.array([template.doc_id != "" for template in templates])
+        kept = np.ones(len(templates), bool)
+        if scores is None or not found.any():
+            return kept
+        chosen = [template for template in templates if template.doc_id]
+        kept[found] = self._high(chosen, scores(chosen))
+        return kept
+
+    def _high(self, templates: Sequence[Template], scores: Floats) -> Flags:
+        high = np.isfinite(scores)
+        if self.above is not None:
+            high &= scores > self.above
+        return high if self.rank is None else high & (_ranks(templates, scores) <= self.rank)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Texts that a function says yes to: `python:MODULE:NAME`, called with lists of queries and of texts."""
+
+    resource: str
+
+    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+        """Those that the function says yes to."""
+        said = self._said([t.query for t in templates], [t.original for t in templates])
+        if len(said) != len(templates):
+            raise WhyrankError(
+                f"bias filter 'python:{self.resource}' gave {len(said)} answers to {len(templates)} texts; "
+                "return one yes or no per text"
+            )
+        if any(isinstance(answer, float) and np.isnan(answer) for answer in said):
+            raise WhyrankError(f"bias filter 'python:{self.resource}' answered nan; return one yes or no per text")
+        return np.array([bool(answer) for answer in said])
+
+    def _said(self, queries: list[str], texts: list[str]) -> list[object]:
+        function = self._function()
+        try:
+            return list(function(queries, texts))
+        except Exception as error:  # whatever a function of the user's raises
+            reason = one_line(f"{type(error).__name__}: {error}")
+            raise WhyrankError(f"bias filter 'python:{self.resource}' failed: {reason}") from error
+
+    def _function(self) -> Callable[[list[str], list[str]], Iterable[object]]:
+        try:
+            module = module_of("python", self.resource)
+        except WhyrankError as error:
+            raise WhyrankError(str(error).replace("ranker", "bias filter", 1)) from None
+        found: Any = getattr(module, self.resource.rpartition(":")[2], None)
+        if not callable(found):
+            raise WhyrankError(f"bias filter 'python:{self.resource}': there is no such function")
+        function: Callable[[list[str], list[str]], Iterable[object]] = found
+        return function
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Texts that a file names: a document id a line, or query id, tab, document id."""
+
+    resource: str
+
+    def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
+        """Those that are named."""
+        lines = {tuple(line.text.strip().split("\t")) for line in read_lines(Path(self.resource))}
+        return np.array([(t.doc_id,) in lines or (t.query_id, t.doc_id) in lines for t in templates])
+
+
+def _ranks(templates: Sequence[Template], scores: Floats) -> Floats:
+    """The rank of each template among those of its query, 1 for the highest score; equal scores keep their order."""
+    ranks = np.zeros(len(templates))
+    queries = np.array([template.query for template in templates], dtype=object)
+    for query in dict.fromkeys(queries.tolist()):
+        here = np.flatnonzero(queries == query)
+        order = np.argsort(-np.where(np.isfinite(scores[here]), scores[here], -np.inf), kind="stable")
+        ranks[here[order]] = np.arange(1, len(here) + 1)
+    return ranks

@@ -1,0 +1,117 @@
+"""Probes, axioms and bias studies as one catalogue: studies by name, whatever kind they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Kinds
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from whyrank.core.callstrings import parse_call
+from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core.protocols import Study
+from whyrank.core.registry import Registry
+from whyrank.data import Collection
+from whyrank.data.runs import first_stage
+
+Options = Mapping[str, Any]
+COMPAT = {  # modes, and the studies that they are for
+    "abnirml": "probes",
+    "camara-hauff": "axioms",
+    "relevance-thesaurus": "bias_studies",
+}
+UNJUDGED = "top:100"
+
+
+class Catalogue:
+    """The studies of some registries."""
+
+    def __init__(self, *registries: Registry[Any]) -> None:
+        """Search the registries in this order."""
+        self.registries = registries
+        self.one = " or ".join(registry.one for registry in registries)
+
+    def names(self) -> list[str]:
+        """All names, one registry after the other."""
+        return [name for registry in self.registries for name in registry.names()]
+
+    def match(self, pattern: str) -> list[str]:
+        """The names that a shell pattern matches, or a call string (what has a bracket) itself."""
+        if "(" in pattern:
+            return [pattern]
+        found: list[str] = []
+        for registry in self.registries:
+            with suppress(UnknownName):
+                found += registry.match(pattern)
+        if not found:
+            raise UnknownName(self.one, pattern, self.names())
+        return found
+
+    def home(self, text: str) -> Registry[Any]:
+        """The registry that has the study of a name or call string."""
+        name = parse_call(text).name
+        for registry in self.registries:
+            if name in registry:
+                return registry
+        raise UnknownName(self.one, name, self.names())
+
+    def make(
+        self, texts: Sequence[str], options: Options, by_kind: Mapping[str, Options] | None = None
+    ) -> dict[str, Study]:
+        """The studies of some names or call strings.
+
+        Options fill what a study accepts, those in `by_kind` only for one kind of study; the option `compat` goes to
+        the kind that it is for.
+        """
+        homes = {text: self.home(text) for text in texts}
+        compat = options.get("compat")
+        if compat is not None:
+            _check_compat(str(compat), {registry.kind for registry in homes.values()})
+        by_kind = by_kind or {}
+        return {
+            text: registry.create(text, **{**_meant(options, registry.kind), **by_kind.get(registry.kind, {})})
+            for text, registry in homes.items()
+        }
+
+
+def everything() -> Catalogue:
+    """All probes and axioms."""
+    from whyrank.studies.axioms import axioms
+    from whyrank.studies.probes import probes
+
+    return Catalogue(probes, axioms)
+
+
+def every_kind() -> Catalogue:
+    """All probes, axioms and bias studies: whatever has contrasts."""
+    from whyrank.studies.bias import bias_studies
+
+    return Catalogue(*everything().registries, bias_studies)
+
+
+def unjudged_options(collection: Collection, run: str | None = None) -> dict[str, Options]:
+    """Where nothing is judged but there is a run, axioms pair its first hundred documents."""
+    if collection.qrels or not (run or collection.runs):
+        return {}
+    name = run or first_stage(collection)
+    return {"axioms": {"pairs": UNJUDGED} | ({"candidates": name} if name else {})}
+
+
+def _meant(options: Options, kind: str) -> dict[str, Any]:
+    """The options without a compat mode that is for another kind of study."""
+    return {
+        name: value for name, value in options.items() if name != "compat" or COMPAT.get(str(value), kind) == kind
+    }
+
+
+def _check_compat(mode: str, kinds: Kinds[str]) -> None:
+    """Raise an error for an unknown mode, and for one that is for no study that is asked for."""
+    if mode not in COMPAT:
+        known = ", ".join(f"{known!r} ({_words(kind)})" for known, kind in COMPAT.items())
+        raise WhyrankError(f"unknown compat mode {mode!r}; there are {known}")
+    if kinds and COMPAT[mode] not in kinds:
+        raise WhyrankError(f"compat mode {mode!r} is for {_words(COMPAT[mode])}, and none of them is asked for")
+
+
+def _words(kind: str) -> str:
+    return kind.replace("_", " ")

@@ -1,0 +1,207 @@
+"""A set of contrasts: questions to a ranker, each one query and two or three texts.
+
+Texts are held once; a contrast is a row of integers. Fourteen million rows fit in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from whyrank.core.clustered import SharedDocuments
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Codes
+from whyrank.core.seeds import generator, seed_for
+
+Label = str | int | float
+
+
+class Pair(NamedTuple):
+    """One contrast as its author thinks of it: the text that the study favours comes first."""
+
+    query: str
+    docs: tuple[str, ...]
+    labels: Mapping[str, Label | tuple[Label, ...]] = {}
+
+
+class Categories(NamedTuple):
+    """A label column of strings: a code per row (or per row and text) and the names that the codes stand for."""
+
+    codes: Codes
+    names: Sequence[str]
+
+    def values(self) -> npt.NDArray[Any]:
+        """The strings themselves, in the shape of the codes."""
+        return np.array(self.names, dtype=object)[self.codes] if len(self.names) else self.codes.astype(object)
+
+
+Labels = Categories | npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """Unique texts, and one row of indices per contrast.
+
+    Attributes:
+        queries: unique query texts.
+        docs: unique document texts.
+        query: index of the query, one per contrast.
+        doc: indices of the texts, one row per contrast, the favoured text first.
+        labels: named columns, one value per contrast or one per contrast and text.
+        dropped: how many questions could not be asked, by reason.
+    """
+
+    queries: Sequence[str]
+    docs: Sequence[str]
+    query: Codes
+    doc: Codes
+    labels: Mapping[str, Labels] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.doc.ndim != 2 or len(self.query) != len(self.doc):
+            raise WhyrankError("contrasts need one row of document indices per query index")
+        wrong = [name for name, column in self.labels.items() if len(_rows(column)) != len(self)]
+        if wrong:
+            raise WhyrankError(f"label column {wrong[0]!r} has not one value per contrast")
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def size(self) -> int:
+        """Number of texts in a contrast."""
+        return int(self.doc.shape[1])
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[Pair], size: int = 2, dropped: Mapping[str, int] | None = None) -> Contrasts:
+        """Build contrasts from one `Pair` at a time."""
+        rows = list(pairs)
+        size = len(rows[0].docs) if rows else size
+        if any(len(row.docs) != size for row in rows):
+            raise WhyrankError(f"all contrasts of a study need the same number of texts ({size})")
+        queries, query = index_texts([row.query for row in rows])
+        docs, doc = index_texts([text for row in rows for text in row.docs])
+        return cls(queries, docs, query, doc.reshape(-1, size), _columns([row.labels for row in rows]), dropped or {})
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> Contrasts:
+        """Some of the contrasts; texts that none of them uses are dropped."""
+        query, doc = self.query[rows], self.doc[rows]
+        labels = {name: _taken(column, rows) for name, column in self.labels.items()}
+        kept_queries, query = _compact(self.queries, query)
+        kept_docs, doc = _compact(self.docs, doc)
+        return replace(self, queries=kept_queries, docs=kept_docs, query=query, doc=doc, labels=labels)
+
+    @property
+    def clusters(self) -> Codes:
+        """The cluster of each contrast: its label `cluster` or `query_id` where there is one, else its query text."""
+        ids = self.labels.get("cluster", self.labels.get("query_id"))
+        return ids.codes if isinstance(ids, Categories) else self.query
+
+    @cached_property
+    def shared(self) -> SharedDocuments:
+        """Which contrasts of different clusters have a document in common."""
+        return SharedDocuments(self.clusters, self.doc)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the contrasts as a set: equal for equal questions, whatever their order."""
+        rows, query_texts, doc_texts = self._canonical
+        digest = sha256(f"{self.size}:{len(query_texts)}:{len(doc_texts)}\n".encode())
+        for text in (*query_texts, *doc_texts):
+            digest.update(sha256(text.encode("utf-8", "surrogatepass")).digest())
+        digest.update(np.ascontiguousarray(rows[_order(rows)], dtype="<i4").tobytes())
+        return digest.hexdigest()
+
+    def sample(self, limit: int, seed: int) -> Contrasts:
+        """At most `limit` contrasts, drawn at random but independently of their order.
+
+        Contrasts between forms of one document are drawn by query and document: all edits get the same documents.
+        """
+        if len(self) <= limit:
+            return self
+        order, keys = _order(self._canonical[0]), self._document_keys(seed)
+        if keys is None:
+            drawn = generator(seed, "sample", self.fingerprint).choice(len(self), limit, replace=False)
+        else:
+            drawn = np.argsort(keys[order], kind="stable")[:limit]
+        taken = self.take(np.sort(order[drawn]))
+        return replace(taken, dropped={**self.dropped, "not drawn": len(self) - limit})
+
+    def _document_keys(self, seed: int) -> npt.NDArray[np.uint64] | None:
+        """A random number for each query and document; None unless all texts of a contrast are of one document."""
+        query, doc = self.labels.get("query_id"), self.labels.get("doc_ids")
+        if not isinstance(query, Categories) or not isinstance(doc, Categories) or doc.codes.shape != self.doc.shape:
+            return None
+        if (doc.codes != doc.codes[:, :1]).any():
+            return None
+        ids = zip(query.values().tolist(), doc.values()[:, 0].tolist(), strict=True)
+        return np.array([seed_for(seed, "sample", *pair) for pair in ids], dtype=np.uint64)
+
+    @cached_property
+    def _canonical(self) -> tuple[Codes, list[str], list[str]]:
+        """Each contrast as ranks of its texts among the sorted texts, and these texts."""
+        query_rank, query_texts = _ranks(self.queries, self.query)
+        doc_rank, doc_texts = _ranks(self.docs, self.doc)
+        return np.column_stack([query_rank[self.query], doc_rank[self.doc]]), query_texts, doc_texts
+
+
+def index_texts(texts: Iterable[str]) -> tuple[list[str], Codes]:
+    """Unique texts in order of appearance, and the index of each given text among them."""
+    found: dict[str, int] = {}
+    codes = [found.setdefault(text, len(found)) for text in texts]
+    return list(found), np.array(codes, dtype=np.int32)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Labels]:
+    names = list(rows[0]) if rows else []
+    if any(list(row) != names for row in rows):
+        raise WhyrankError("all contrasts of a study need the same labels")
+    return {name: _column([row[name] for row in rows]) for name in names}
+
+
+def _column(values: Sequence[Any]) -> Labels:
+    array = np.array(values)
+    if array.dtype.kind in "biuf":
+        return array
+    names, codes = index_texts(str(value) for value in np.array(values, dtype=object).ravel())
+    return Categories(codes.reshape(array.shape), names)
+
+
+def _rows(column: Labels) -> npt.NDArray[Any]:
+    return column.codes if isinstance(column, Categories) else column
+
+
+def _taken(column: Labels, rows: npt.NDArray[Any] | slice) -> Labels:
+    if isinstance(column, Categories):
+        return Categories(column.codes[rows], column.names)
+    return column[rows]
+
+
+def _compact(texts: Sequence[str], codes: Codes) -> tuple[list[str], Codes]:
+    """The texts that are used, in their order, and their new numbers."""
+    used = np.zeros(len(texts), bool)
+    used[codes] = True
+    numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return [texts[i] for i in np.flatnonzero(used).tolist()], numbers[codes]
+
+
+def _ranks(texts: Sequence[str], codes: Codes) -> tuple[Codes, list[str]]:
+    """Rank of every used text among the sorted distinct ones: numbering and unused texts do not matter."""
+    used = np.unique(codes)
+    distinct = sorted({texts[i] for i in used})
+    position = {text: i for i, text in enumerate(distinct)}
+    ranks = np.full(len(texts), -1, dtype=np.int32)
+    ranks[used] = [position[texts[i]] for i in used]
+    return ranks, distinct
+
+
+def _order(rows: Codes) -> npt.NDArray[np.intp]:
+    """Row numbers in lexicographic order of the rows."""
+    return np.lexsort(rows.T[::-1])

@@ -1,0 +1,226 @@
+"""Pools: the documents of each query that a study may pair, analysed once for all studies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.data import Collection, Grades, open_run
+from whyrank.data.trec import ranking
+from whyrank.rankers.lexical import kernels
+from whyrank.studies.contrasts import Categories, Contrasts, Labels, index_texts
+from whyrank.text import Analyzer, Tokens, analyzers
+from whyrank.text.cutting import cut_texts
+
+_TOP = re.compile(r"top:([1-9]\d*)")
+_made: WeakKeyDictionary[Collection, dict[Source, Pools]] = WeakKeyDictionary()
+
+
+class Source(NamedTuple):
+    """Where the documents of a query come from, and how they are analysed.
+
+    `pairs` is `judged`, `top:K` of the run `candidates`, or `all`: what is judged or in that run (in any run of the
+    collection when none is named). Of each text, the first `max_tokens` tokens are kept.
+    """
+
+    pairs: str = "judged"
+    candidates: str | None = None
+    analyzer: str = "lucene"
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The documents of one query: ids, texts, grades (NaN where unjudged) and term counts."""
+
+    query_id: str
+    query: str
+    doc_ids: list[str]
+    rows: Codes
+    relevance: Floats
+    pools: Pools
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The document texts."""
+        return [self.pools.texts[row] for row in self.rows]
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """The document titles; empty where there is none."""
+        return [self.pools.collection.titles.get(doc_id, "") for doc_id in self.doc_ids]
+
+    @cached_property
+    def query_terms(self) -> list[str]:
+        """The distinct terms of the query, in order of appearance."""
+        return list(dict.fromkeys(self.pools.analyzer.query_terms(self.query)))
+
+    @cached_property
+    def counts(self) -> Floats:
+        """How often each document has each distinct query term: [documents, terms]."""
+        vocabulary, tokens = self.pools.analyzer.vocabulary, self.pools.tokens
+        terms = np.array([vocabulary.id(term) for term in self.query_terms], dtype=np.int32)
+        tf = np.zeros((len(self.rows), len(terms)), np.int32)
+        kernels.scan(tokens.ids, tokens.offsets, self.rows, terms, np.full(len(vocabulary), -1, np.int32), tf)
+        return tf.astype(np.float64)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Number of tokens of each document after analysis."""
+        return np.asarray(np.diff(self.pools.tokens.offsets)[self.rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """The pools of all queries of a collection, with their texts analysed in one go."""
+
+    collection: Collection
+    source: Source
+
+    @classmethod
+    def of(cls, collection: Collection, source: Source) -> Pools:
+        """The pools of a collection; made once per source."""
+        known = _made.setdefault(collection, {})
+        if source not in known:
+            known[source] = cls(collection, source)
+        return known[source]
+
+    @cached_property
+    def analyzer(self) -> Analyzer:
+        """The analyzer that counts terms."""
+        return analyzers.create(self.source.analyzer)
+
+    @cached_property
+    def members(self) -> dict[str, list[str]]:
+        """Document ids by query id, for queries and documents that exist."""
+        found = candidates_of(self.collection, self.source.pairs, self.source.candidates)
+        docs, queries = self.collection.docs, self.collection.queries
+        return {q: [d for d in ids if d in docs] for q, ids in found.items() if q in queries}
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The distinct texts of all pools."""
+        return self._indexed[0]
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The distinct texts, analysed."""
+        return self.analyzer.docs(self.texts)
+
+    def __iter__(self) -> Iterator[Pool]:
+        return iter(self._pools)
+
+    @cached_property
+    def _indexed(self) -> tuple[list[str], Codes]:
+        docs = self.collection.docs
+        texts, rows = index_texts(docs[d] for ids in self.members.values() for d in ids)
+        if self.source.max_tokens is None:
+            return texts, rows
+        cut, renamed = index_texts(cut_texts(self.analyzer, texts, self.source.max_tokens))
+        return cut, renamed[rows]
+
+    @cached_property
+    def _pools(self) -> list[Pool]:
+        edges = np.cumsum([0, *(len(ids) for ids in self.members.values())])
+        rows = [self._indexed[1][a:b] for a, b in pairwise(edges)]
+        return [self._pool(q, ids, row) for (q, ids), row in zip(self.members.items(), rows, strict=True)]
+
+    def _pool(self, query_id: str, doc_ids: list[str], rows: Codes) -> Pool:
+        judged = self.collection.qrels.get(query_id, {})
+        grades = np.array([judged.get(d, np.nan) for d in doc_ids], dtype=np.float64)
+        return Pool(query_id, self.collection.queries[query_id], doc_ids, rows, grades, self)
+
+
+def candidates_of(collection: Collection, pairs: str = "judged", run: str | None = None) -> Mapping[str, list[str]]:
+    """Document ids by query id: the judged ones, the first K of a run, or all that are judged or in a run."""
+    top = _TOP.fullmatch(pairs)
+    if pairs == "judged":
+        return {query_id: list(judged) for query_id, judged in collection.qrels.items()}
+    if pairs == "all":
+        return _joined([collection.qrels, *_all_runs(collection, run)])
+    if not top:
+        raise WhyrankError(f"pairs {pairs!r} is none of 'judged', 'all' and 'top:K' (such as top:100)")
+    found = _run(collection, run)
+    return {query_id: ranking(scores)[: int(top[1])] for query_id, scores in found.items()}
+
+
+def _joined(sources: list[Mapping[str, Mapping[str, float]]]) -> dict[str, list[str]]:
+    """The documents of each query in any of the sources, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for source in sources:
+        for query_id, docs in source.items():
+            found.setdefault(query_id, {}).update(dict.fromkeys(docs))
+    return {query_id: list(docs) for query_id, docs in found.items()}
+
+
+def _all_runs(collection: Collection, run: str | None) -> list[Mapping[str, Mapping[str, float]]]:
+    return list(collection.runs.values()) if run is None else [open_run(collection, run).run]
+
+
+def _run(collection: Collection, run: str | None) -> Mapping[str, Mapping[str, float]]:
+    if run is not None:
+        return open_run(collection, run).run
+    if len(collection.runs) == 1:
+        return next(iter(collection.runs.values()))
+    have = ", ".join(collection.runs) or "none"
+    raise WhyrankError(f"pairs top:K needs --candidates RUN (a run file, or a run of the collection: {have})")
+
+
+# From the pairs (or triples) of every pool to contrasts over the texts of the collection.
+
+Found = Sequence[tuple[Pool, Codes]]
+
+
+def assembled(pools: Pools, found: Found, size: int = 2, dropped: Mapping[str, int] | None = None) -> Contrasts:
+    """Join rows of document numbers, `size` per row and the winner first, into contrasts with ids and relevance."""
+    filled = _by_pool(found)
+    which = np.repeat(np.arange(len(filled), dtype=np.int32), [len(rows) for _, rows in filled])
+    doc = np.concatenate([np.empty((0, size), np.int32), *(pool.rows[rows] for pool, rows in filled)])
+    grades = np.concatenate([np.empty((0, size)), *(pool.relevance[rows] for pool, rows in filled)])
+    labels: dict[str, Labels] = {
+        "query_id": Categories(which, [pool.query_id for pool, _ in filled]),
+        "doc_ids": _doc_ids(filled, size),
+        "relevance": grades if np.isnan(grades).any() else grades.astype(np.int32),
+        "relevance_group": _groups(grades, pools.collection.grades),
+    }
+    queries, query = index_texts(pool.query for pool, _ in filled)
+    return Contrasts(queries, pools.texts, query[which], doc, labels, dropped or {}).take(slice(None))
+
+
+def _by_pool(found: Found) -> list[tuple[Pool, Codes]]:
+    """The rows of each pool together: a query is one cluster, in however many blocks its rows come."""
+    parts: dict[Pool, list[Codes]] = {}
+    for pool, rows in found:
+        if len(rows):
+            parts.setdefault(pool, []).append(rows)
+    return [(pool, rows[0] if len(rows) == 1 else np.concatenate(rows)) for pool, rows in parts.items()]
+
+
+def _doc_ids(found: Found, size: int) -> Categories:
+    starts = np.cumsum([0, *(len(pool.doc_ids) for pool, _ in found)], dtype=np.int32)
+    parts = [rows + start for (_, rows), start in zip(found, starts, strict=False)]
+    codes = np.concatenate([np.empty((0, size), np.int32), *parts])
+    return Categories(codes, [doc_id for pool, _ in found for doc_id in pool.doc_ids])
+
+
+def _groups(grades: Floats, scale: Grades) -> Categories:
+    """Whether all, some or none of the texts are relevant."""
+    size = grades.shape[1]
+    codes, unjudged = np.zeros(len(grades), np.int32), np.zeros(len(grades), bool)
+    for column in grades.T:  # by column: a sum along rows of two is ten times slower
+        codes += column >= scale.relevant
+        unjudged |= np.isnan(column)
+    codes[unjudged] = size + 1
+    names = ["both non-relevant", "one relevant", "both relevant"]
+    if size > 2:
+        names = [f"{n} of {size} relevant" for n in range(size + 1)]
+    return Categories(codes, [*names, "unjudged"])

@@ -1,0 +1,235 @@
+"""Measure-and-match probes: two documents of one query, equal in one characteristic, different in another.
+
+MacAvaney et al., "ABNIRML: Analyzing the Behavior of Neural IR Models", TACL 2022 (and arXiv 2011.00696v1, 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from whyrank.core.errors import UnknownName, check_number, check_text, tolerance_of
+from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core.registry import call_of
+from whyrank.studies.contrasts import Contrasts
+from whyrank.studies.pools import Pool, Pools, Source, assembled
+from whyrank.studies.probes.characteristics import characteristics, in_words, measured
+
+# Enumeration of matched pairs: documents equal in one characteristic and different in another.
+
+
+class Tolerance(NamedTuple):
+    """How far two control values may lie apart, |a - b| <= absolute + relative * max(|a|, |b|); and the least
+    difference of the variable.
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    margin: float = 0.0
+
+
+def match(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
+    """Every unordered pair with equal control and different variable, once, the higher one first: [pairs, 2].
+
+    Rows are documents. A matrix of several columns is compared as a whole: equal if every column is, higher if no
+    column is lower and some column is higher. NaN is never equal and never higher.
+    """
+    if tolerance.absolute or tolerance.relative:
+        return _filled(_matches, control, variable, tolerance)
+    usable = np.flatnonzero(~np.isnan(control).any(axis=1))
+    order = usable[np.lexsort(control[usable].T)] if control.shape[1] else usable
+    starts = _group_starts(control[order])
+    room = np.empty((_within(np.diff(starts)), 2), np.int32)
+    n = _grouped(starts, order, variable, tolerance.margin, room)
+    return room[:n]
+
+
+def walk(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
+    """The pairs that the released ABNIRML code finds, its two slips included.
+
+    Documents are sorted by the sum of their control values; from each, a walk in both directions stops at the first
+    document that is not equal, so that equal vectors behind an unequal one of the same sum are missed. From the
+    first document the backward walk starts at the end of the list, which repeats pairs when all documents are equal.
+    """
+    order = np.argsort(control.sum(axis=1), kind="stable")
+    return order[_filled(_walked, control[order], variable[order], tolerance)].astype(np.int32)
+
+
+def _filled(enumerate_pairs: Callable[..., int], control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
+    """Count the pairs, then write them."""
+    n = enumerate_pairs(control, variable, *tolerance, np.empty((0, 2), np.int32))
+    pairs = np.empty((n, 2), np.int32)
+    enumerate_pairs(control, variable, *tolerance, pairs)
+    return pairs
+
+
+def _group_starts(rows: Floats) -> Ints:
+    """Where groups of equal rows begin, and the end."""
+    new = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+    return np.concatenate([[0], new, [len(rows)]]).astype(np.int64)
+
+
+def _within(sizes: Ints) -> int:
+    """Number of unordered pairs within groups of these sizes."""
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+@njit(cache=True, nogil=True)
+def _grouped(starts: Ints, order: Ints, variable: Floats, margin: float, out: Codes) -> int:
+    """Pairs within groups of equal control; `out` has room for all of them."""
+    n = 0
+    for group in range(len(starts) - 1):
+        for a in range(starts[group], starts[group + 1]):
+            for b in range(a + 1, starts[group + 1]):
+                i, j = order[a], order[b]
+                if _higher(variable, i, j, margin):
+                    out[n, 0], out[n, 1] = i, j
+                    n += 1
+                elif _higher(variable, j, i, margin):
+                    out[n, 0], out[n, 1] = j, i
+                    n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _equal(values: Floats, i: int, j: int, absolute: float, relative: float) -> bool:
+    for c in range(values.shape[1]):
+        a, b = values[i, c], values[j, c]
+        allowed = absolute + relative * max(abs(a), abs(b))
+        if not abs(a - b) <= allowed:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _higher(values: Floats, i: int, j: int, margin: float) -> bool:
+    some = False
+    for c in range(values.shape[1]):
+        if not values[i, c] - margin >= values[j, c]:
+            return False
+        some = some or values[i, c] - margin > values[j, c]
+    return some
+
+
+@njit(cache=True, nogil=True)
+def _matches(control: Floats, variable: Floats, absolute: float, relative: float, margin: float, out: Codes) -> int:
+    """Write the pairs to `out` if it has room, and count them."""
+    n = 0
+    for i in range(len(control)):
+        for j in range(i + 1, len(control)):
+            if not _equal(control, i, j, absolute, relative):
+                continue
+            up = _higher(variable, i, j, margin)
+            if up or _higher(variable, j, i, margin):
+                if n < len(out):
+                    out[n, 0], out[n, 1] = (i, j) if up else (j, i)
+                n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _walked(control: Floats, variable: Floats, absolute: float, relative: float, margin: float, out: Codes) -> int:
+    n, size = 0, len(control)
+    for i in range(size):
+        for backwards in (False, True):
+            j = i + 1
+            if backwards:
+                j = i - 1 if i > 0 else size - 1
+            while 0 <= j < size and _equal(control, i, j, absolute, relative):
+                if _higher(variable, i, j, margin):
+                    if n < len(out):
+                        out[n, 0], out[n, 1] = i, j
+                    n += 1
+                j += -1 if backwards else 1
+    return n
+
+
+_COMPAT = ("abnirml",)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Pairs of documents of one query with equal control and different variable, the higher variable first.
+
+    Attributes:
+        variable: the characteristic that differs.
+        control: the characteristic that is held equal.
+        tolerance: how far control values may lie apart: a number, or a share of the larger one such as `10%`.
+        margin: by how much the variable must differ at least (more than this).
+        compat: `abnirml` finds the pairs that the released code finds, slips included.
+        analyzer: counts words and query terms.
+        pairs: `judged`, or `top:K` of the run `candidates`.
+    """
+
+    variable: str
+    control: str
+    tolerance: float | str = 0.0
+    margin: float = 0.0
+    compat: str | None = None
+    analyzer: str = "lucene"
+    pairs: str = "judged"
+    candidates: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.compat not in (None, *_COMPAT):
+            raise UnknownName("compat mode of matched probes", str(self.compat), _COMPAT)
+        _tolerance(self.tolerance, self.margin)
+        for name in ("analyzer", "pairs", "candidates"):
+            check_text(name, getattr(self, name))
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, f"matched/{self.variable}|{self.control}", without=("variable", "control"))
+
+    @property
+    def positive(self) -> str:
+        """What +1 means."""
+        held = f"equal {self.control}" + (f" (within {self.tolerance})" if self.tolerance else "")
+        return f"prefers the text with {in_words(self.variable)}, at {held}"
+
+    @property
+    def symmetric(self) -> bool:
+        """A matched probe has a direction."""
+        return False
+
+    def contrasts(self, collection: Any) -> Contrasts:
+        """All matched pairs of all queries."""
+        pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
+        found = [(pool, self._pairs(pool)) for pool in pools]
+        graded = (pool.relevance[~np.isnan(pool.relevance)] for pool in pools) if self.variable == "relevance" else ()
+        one_grade = sum(len(set(grades.tolist())) < 2 for grades in graded)
+        return assembled(pools, found, dropped={"queries with one grade only": one_grade})
+
+    def _pairs(self, pool: Pool) -> Codes:
+        control, variable = measured(self.control, pool), measured(self.variable, pool)
+        enumerate_pairs = walk if self.compat == "abnirml" else match
+        return enumerate_pairs(control, variable, _tolerance(self.tolerance, self.margin))
+
+
+class MatchedFamily:
+    """All ordered pairs of different characteristics, those registered by others included."""
+
+    arguments = ("tolerance", "margin", "compat", "analyzer", "pairs", "candidates")
+
+    def names(self) -> Iterable[str]:
+        """Ids such as `matched/relevance|length`."""
+        return [f"matched/{a}|{b}" for a, b in permutations(characteristics.names(), 2)]
+
+    def make(self, name: str, **arguments: Any) -> Matched:
+        """The probe with this id."""
+        variable, _, control = name.removeprefix("matched/").partition("|")
+        return Matched(variable, control, **arguments)
+
+
+family = MatchedFamily()
+
+
+def _tolerance(given: float | str, margin: float) -> Tolerance:
+    check_number("margin", margin, 0)
+    return Tolerance(*tolerance_of("tolerance", given), margin)

@@ -1,0 +1,372 @@
+"""Dataset transfer probes: pairs of texts that differ in one quality, and a query for each pair.
+
+MacAvaney et al., "ABNIRML: Analyzing the Behavior of Neural IR Models", TACL 2022 (and arXiv 2011.00696v1, 2020).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, NamedTuple
+
+from whyrank.core.errors import UnknownName, WhyrankError, check_text, check_whole
+from whyrank.core.registry import call_of
+from whyrank.data.pairs.sets import PairSet, TextPair, open_pairs
+from whyrank.studies.contrasts import Contrasts, Pair
+from whyrank.studies.probes.edited import missing
+from whyrank.studies.probes.queries import PUBLISHED_SEED, Discard, Draft, content_lemmas, query_strategies
+from whyrank.text import Analyzer, analyzers
+from whyrank.text.annotation.annotator import Annotation, annotator
+
+# Clusters of text pairs: those that share a text hang together, as contrasts of one query do elsewhere.
+
+
+def cluster_names(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A short name for the cluster of each row: rows with a common text, also by way of other rows, have the same.
+
+    It is made of the cluster's first text in the order of the alphabet, so that the order of rows does not matter.
+    """
+    above: dict[str, str] = {}
+    for first, *others in rows:
+        for other in others:
+            low, high = sorted((_top(above, first), _top(above, other)))
+            above[high] = low
+    return [_short(_top(above, row[0])) for row in rows]
+
+
+def _top(above: dict[str, str], text: str) -> str:
+    while (higher := above.setdefault(text, text)) != text:
+        above[text] = above[higher]  # half of the way is kept, so that ways stay short
+        text = higher
+    return text
+
+
+def _short(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+# Wrong answers for the factuality probe: another answer of the same kind in the place of the right one.
+
+ENTITIES = ("PERSON", "GPE", "LOC", "NORP", "ORG")
+_BETWEEN = r"(?:\s+|(?<!\w)|(?!\w))"  # white space, which may be missing beside punctuation
+
+
+class Altered(NamedTuple):
+    """A passage with another answer, and the type of the answer."""
+
+    text: str
+    entity: str
+
+
+class Bucket(NamedTuple):
+    """Answers that may stand for each other: as many words, the same type of entity."""
+
+    words: int
+    entity: str
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """All answers of a pair set in buckets, to draw wrong ones from.
+
+    With `compat`, an answer is replaced inside words too, as by the released code.
+    """
+
+    buckets: Mapping[Bucket, list[str]]
+    analyzer: Analyzer
+    annotate: Callable[[str], Annotation]
+    wanted: tuple[str, ...]
+    seed: int = PUBLISHED_SEED
+    compat: str | None = None
+
+    @classmethod
+    def of(
+        cls, pairs: PairSet, entity: str | None, analyzer: str, annotate: Callable[[str], Annotation],
+        seed: int = PUBLISHED_SEED, compat: str | None = None,
+    ) -> Answers:  # fmt: skip
+        """Sort the answers of all pairs into buckets."""
+        if entity not in (None, *ENTITIES):
+            raise UnknownName("type of entity", str(entity), ENTITIES)
+        made = cls({}, analyzers.create(analyzer), annotate, (entity,) if entity else ENTITIES, seed, compat)
+        found: dict[Bucket, dict[str, None]] = {}
+        for pair in pairs:
+            bucket = made.bucket(pair)
+            if bucket:
+                found.setdefault(bucket, {})[pair.texts["answer"]] = None
+        return replace(made, buckets={bucket: sorted(answers) for bucket, answers in found.items()})
+
+    def bucket(self, pair: TextPair) -> Bucket | None:
+        """The bucket of a pair's answer: its declared type, else that of the first entity the parser finds in it."""
+        answer, declared = pair.texts.get("answer", ""), pair.texts.get("entity", "")
+        found = [declared] if declared else [span.label for span in self.annotate(answer).entities]
+        types = [label for label in found if label in self.wanted]
+        return Bucket(len(self.analyzer.terms(answer)), types[0]) if types else None
+
+    def altered(self, pair: TextPair) -> Altered:
+        """The passage with every occurrence of the answer replaced by another answer of its bucket."""
+        answer, passage, bucket = pair.texts["answer"], pair.texts["passage"], self.bucket(pair)
+        pattern = _occurrences(answer, whole_words=not self.compat)
+        if bucket is None:
+            raise Discard("no entity of the type in the answer")
+        if not pattern.search(passage):
+            raise Discard("answer not in the passage")
+        if _some_word_in(answer, pair.texts["question"]):
+            raise Discard("a word of the answer is in the question")
+        others = [other for other in self.buckets[bucket] if other.lower() != answer.lower()]
+        if not others:
+            raise Discard("no other answer of the kind")
+        chosen = random.Random(repr((pair.id, answer, self.seed))).choice(others)
+        return Altered(pattern.sub(lambda _: chosen, passage), bucket.entity)
+
+
+def _occurrences(answer: str, whole_words: bool) -> re.Pattern[str]:
+    """The answer whatever its case: as whole words, or anywhere, with or without blanks between its words."""
+    words = [re.escape(word) for word in answer.split()]
+    if not words:
+        return re.compile(r"(?!)")
+    pattern = rf"(?<!\w){_BETWEEN.join(words)}(?!\w)" if whole_words else r"\s*".join(words)
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _some_word_in(answer: str, question: str) -> bool:
+    words = set(re.findall(r"\w+", question.lower()))
+    return any(word in words for word in re.findall(r"\w+", answer.lower()))
+
+
+_COMPAT = ("abnirml",)
+_TRIED = 100  # pairs on which other query strategies are tried where a pair set keeps nothing
+
+
+class Kind(NamedTuple):
+    """What one transfer probe compares: two roles of a pair set, and where the query comes from."""
+
+    first: str
+    second: str
+    pairs: str
+    query: str
+    positive: str
+    symmetric: bool = False
+    shared_word: bool = False
+    keeps_identical: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    "paraphrase": Kind("a", "b", "paraphrase", "noun-chunk", "scores two wordings of one thing differently", True),
+    "fluency": Kind("fluent", "source", "fluency", "noun-chunk", "prefers the fluent text", keeps_identical=True),
+    "fluency-spellchecked": Kind(
+        "fluent",
+        "spellchecked",
+        "fluency",
+        "noun-chunk",
+        "prefers the fluent text to one that is only spell-checked",
+        keeps_identical=True,
+    ),
+    "formality": Kind("formal", "informal", "formality", "question", "prefers the formal text", shared_word=True),
+    "simplicity": Kind(
+        "simple", "source", "simplicity", "noun-chunk", "prefers the simpler text", keeps_identical=True
+    ),
+    "neutrality": Kind("neutral", "biased", "neutrality", "noun-chunk", "prefers the neutral text"),
+    "succinctness": Kind("summary", "body", "succinctness", "title", "prefers the summary", shared_word=True),
+    "factuality": Kind("passage", "altered", "factuality", "question", "prefers the text with the right answer"),
+}
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """Pairs of texts of a pair set, the favoured text first; the collection plays no part.
+
+    Attributes:
+        name: which quality is compared.
+        pairs: a pair set: a file, `LAYOUT:PATH`, or `sample` for the bundled one.
+        query: where queries come from: `noun-chunk`, `title`, `question`, `overlapping-terms`, or a registered one.
+        compat: `abnirml` reproduces the released code: its draws, identical texts, answers replaced inside words.
+        pipeline: the spaCy pipeline that annotates.
+        entity: factuality only: one type of entity (PERSON, GPE, LOC, NORP, ORG) instead of all.
+        analyzer: factuality only: counts the words of an answer.
+        seed: of all that is random: queries that are noun chunks, and wrong answers; 0 draws what was published.
+    """
+
+    name: str
+    pairs: str = "sample"
+    query: str | None = None
+    compat: str | None = None
+    pipeline: str = "en_core_web_sm"
+    entity: str | None = None
+    analyzer: str = "lucene"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.compat not in (None, *_COMPAT):
+            raise UnknownName("compat mode of transferred probes", str(self.compat), _COMPAT)
+        check_whole("seed", self.seed, 0)
+        for name in ("pairs", "query", "pipeline", "entity", "analyzer"):
+            check_text(name, getattr(self, name))
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, f"transferred/{self.name}", without=("name",))
+
+    @property
+    def kind(self) -> Kind:
+        """What the probe compares."""
+        return KINDS[self.name]
+
+    @property
+    def positive(self) -> str:
+        """What +1 means."""
+        return self.kind.positive
+
+    @property
+    def symmetric(self) -> bool:
+        """Paraphrases have no direction."""
+        return self.kind.symmetric
+
+    @property
+    def source(self) -> str:
+        """What the findings name in the place of the collection."""
+        return f"pairs of {self.pairs}"
+
+    @property
+    def unavailable(self) -> str:
+        """What is missing on this machine; empty when nothing is."""
+        return missing(self.pipeline)
+
+    def contrasts(self, collection: Any = None) -> Contrasts:
+        """Every pair that can be asked about; the others are counted by reason."""
+        run = _Run(self, open_pairs(self.pairs, self.kind.pairs))
+        return Contrasts.from_pairs(run.asked(), dropped=run.dropped)
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One study on one pair set."""
+
+    study: Transferred
+    given: PairSet
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def asked(self) -> list[Pair]:
+        factual = self.study.name == "factuality"
+        self.given.need(*self._roles(factual))
+        self._annotate_all(factual)
+        kept = list(self._kept())
+        if self.dropped and not kept:
+            self._suggest_strategy()
+        names = cluster_names([self._shared(pair) for pair, _ in kept])
+        return [
+            asked._replace(labels={**asked.labels, "cluster": name})
+            for (_, asked), name in zip(kept, names, strict=True)
+        ]
+
+    def _kept(self) -> Iterator[tuple[TextPair, Pair]]:
+        for pair in self.given:
+            try:
+                yield pair, self._pair(pair)
+            except Discard as reason:
+                self.dropped[str(reason)] += 1
+
+    def _suggest_strategy(self) -> None:
+        """Add to the most frequent reason the query strategy that keeps most of the first pairs, where one does."""
+        first, kept = PairSet.of(islice(self.given, _TRIED), self.given.name, self.given.source), Counter[str]()
+        for name in query_strategies.names():
+            with suppress(WhyrankError):  # a strategy may need what the pipeline does not give
+                kept[name] = sum(1 for _ in _Run(replace(self.study, query=name), first)._kept())
+        [(best, count)], [(reason, discarded)] = kept.most_common(1), self.dropped.most_common(1)
+        if count:
+            del self.dropped[reason]
+            self.dropped[f"{reason} (query={best} keeps {count} of the first {len(first)})"] = discarded
+
+    def _roles(self, factual: bool) -> tuple[str, ...]:
+        kind = self.study.kind
+        return ("question", "answer", "passage") if factual else (kind.first, kind.second)
+
+    def _pair(self, pair: TextPair) -> Pair:
+        first, second, labels = self._texts(pair)
+        if not first.strip() or not second.strip():
+            raise Discard("empty text")
+        if first == second and not (self.study.compat and self.study.kind.keeps_identical):
+            raise Discard("identical")
+        draft = Draft(pair, first, second, self._annotation, seed=self._seed)
+        query = self._strategy(draft)
+        if self.study.kind.shared_word and not self._shares_a_word(query, draft):
+            raise Discard("no word shared by query and both texts")
+        ids = (f"{pair.id}/{self.study.kind.first}", f"{pair.id}/{self.study.kind.second}")
+        return Pair(query, (first, second), {"query_id": pair.id, "doc_ids": ids, **labels})
+
+    def _shared(self, pair: TextPair) -> list[str]:
+        """What several pairs may share: a sentence that has several versions, on either side, and the question."""
+        kind = self.study.kind
+        texts = [] if self.study.name == "factuality" else [pair.texts[kind.first], pair.texts[kind.second]]
+        asked = not texts or self._strategy_name == "question"
+        return [*texts, pair.texts["question"]] if asked else texts
+
+    def _texts(self, pair: TextPair) -> tuple[str, str, dict[str, str]]:
+        if self.study.name == "factuality":
+            altered = self._answers.altered(pair)
+            return pair.texts["passage"], altered.text, {"entity": altered.entity}
+        return pair.texts[self.study.kind.first], pair.texts[self.study.kind.second], {}
+
+    def _shares_a_word(self, query: str, draft: Draft) -> bool:
+        """Whether a content lemma of the query is in both texts; the released code does not fold the texts' case."""
+        wanted = content_lemmas(self._annotation(query))
+        return bool(wanted & self._lemmas(draft.first) & self._lemmas(draft.second))
+
+    def _lemmas(self, text: str) -> set[str]:
+        lemmas = self._annotation(text).lemmas
+        return set(lemmas) if self.study.compat else {lemma.lower() for lemma in lemmas}
+
+    def _annotate_all(self, factual: bool) -> None:
+        """Annotate whatever will be asked for in one go, many texts at a time."""
+        roles = ("answer",) if factual else (self.study.kind.first, self.study.kind.second)
+        needed = factual or self.study.kind.shared_word or self._strategy_name in ("noun-chunk", "overlapping-terms")
+        if needed:
+            given = self._strategy_name in ("title", "question")  # without this text a pair will be discarded
+            usable = [pair for pair in self.given if not given or pair.texts.get(self._strategy_name, "").strip()]
+            texts = [pair.texts[role] for pair in usable for role in roles if pair.texts.get(role)]
+            annotator(self.study.pipeline).annotate(texts)
+
+    def _annotation(self, text: str) -> Annotation:
+        return annotator(self.study.pipeline).annotate([text])[0]
+
+    @cached_property
+    def _answers(self) -> Answers:
+        study = self.study
+        return Answers.of(self.given, study.entity, study.analyzer, self._annotation, self._seed, study.compat)
+
+    @property
+    def _seed(self) -> int:
+        return PUBLISHED_SEED + (0 if self.study.compat else self.study.seed)
+
+    @property
+    def _strategy_name(self) -> str:
+        return self.study.query or self.study.kind.query
+
+    @cached_property
+    def _strategy(self) -> Any:
+        return query_strategies.factory(self._strategy_name)
+
+
+class TransferredFamily:
+    """A probe for every quality that pair sets exist for."""
+
+    arguments = ("pairs", "query", "compat", "pipeline", "entity", "analyzer", "seed")
+    not_filled = ("pairs",)  # the command line's --pairs is about documents of a query
+
+    def names(self) -> Iterable[str]:
+        """Ids such as `transferred/fluency`."""
+        return [f"transferred/{name}" for name in KINDS]
+
+    def make(self, name: str, **arguments: Any) -> Transferred:
+        """The probe with this id."""
+        return Transferred(name.removeprefix("transferred/"), **arguments)
+
+
+family = TransferredFamily()

@@ -1,0 +1,130 @@
+"""`words` and `lemmas`: the tokens of a linguistic pipeline as terms, without function words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from whyrank.text import steps
+from whyrank.text.analyzers import Analyzer, Step, call_of_factory
+from whyrank.text.annotation.annotator import annotator
+from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline, loading
+from whyrank.text.chain import INDRI, read_stopwords, stop_file
+
+# English words that bind other words together, and the ends of contractions: what `words` and `lemmas` leave out.
+
+_DETERMINERS = """
+a all an another any both each either every few half less many more most much neither no one several some such that
+the these this those
+"""
+_PRONOUNS = """
+anybody anyone anything everybody everyone everything he her hers herself him himself his i it its itself me mine my
+myself nobody nothing oneself our ours ourselves she somebody someone something their theirs them themselves they us
+we you your yours yourself yourselves
+"""
+_QUESTIONS = "how what whatever when whenever where wherever whether which whichever who whoever whom whose why"
+_AUXILIARIES = """
+am are be been being ca can could did do does doing done had has have having is may might must ought shall should
+sha was were will wo would
+"""
+_PREPOSITIONS = """
+aboard about above across after against along alongside amid among amongst around as at atop before behind below
+beneath beside besides between beyond by despite down during except for from in inside into like near of off on onto
+out outside over past per regarding since than through throughout till to toward towards under underneath unlike
+until unto up upon via with within without
+"""
+_CONJUNCTIONS = (
+    "although and because but hence however if lest nor or otherwise so therefore though thus unless while yet"
+)
+_ADVERBS = """
+again almost already also always anyway ever else even further here indeed just maybe moreover nearly never not now
+often once only perhaps quite rather really same still then there too very
+"""
+
+FUNCTION_WORDS = frozenset(
+    " ".join((_DETERMINERS, _PRONOUNS, _QUESTIONS, _AUXILIARIES, _PREPOSITIONS, _CONJUNCTIONS, _ADVERBS)).split()
+)
+"""Determiners, pronouns, question words, auxiliaries, prepositions, conjunctions and adverbs that say little."""
+
+_ENDS = ("n{}t", "{}ll", "{}s", "{}ve", "{}re", "{}d", "{}m")
+CONTRACTIONS = frozenset(end.format(mark) for end in _ENDS for mark in ("'", "\u2019", "\uff07")) | {"nt"}
+"""What a linguistic tokeniser cuts off: n't, 'll, 's, 've, 're, 'd, 'm, with any of three apostrophes."""
+
+
+_TOKENS = "blank:en"  # the rules of the English pipeline, without its models
+
+
+def words(stopwords: str = "") -> Analyzer:
+    """English tokens of spaCy in lower case, without function words (or those of a file) and contractions."""
+    path = _listed("words", stopwords)
+    stops = _stops(path)
+    call = call_of_factory(words, {"stopwords": path})
+    digests = [*stops.digests, find_pipeline(_TOKENS).identity]
+    return Analyzer.of_batches(call, _split, _steps(stops.words), digests=digests)
+
+
+def lemmas(stopwords: str = "") -> Analyzer:
+    """English lemmas of spaCy in lower case, without function words (or those of a file) and contractions.
+
+    A token goes when it or its lemma is listed. Each text is parsed once; what was found is kept on disk.
+    """
+    path = _listed("lemmas", stopwords)
+    stops, pipeline = _stops(path), annotator(ENGLISH)
+
+    def found(texts: Sequence[str]) -> list[list[str]]:
+        return [
+            [
+                lemma
+                for token, lemma in zip(known.tokens, known.lemmas, strict=True)
+                if steps.lower(token) not in stops.words
+            ]
+            for known in pipeline.annotate(texts)
+        ]
+
+    call = call_of_factory(lemmas, {"stopwords": path})
+    return Analyzer.of_batches(call, found, _steps(stops.words), digests=[*stops.digests, pipeline.identity])
+
+
+class _Stops(NamedTuple):
+    words: frozenset[str]
+    digests: list[str]
+
+
+def _listed(name: str, given: str) -> str:
+    """The file that is given, else Indri's list where a variable names it, else none."""
+    return stop_file(name, given, INDRI) if given or os.environ.get(INDRI) else ""
+
+
+def _stops(path: str) -> _Stops:
+    if not path:
+        return _Stops(FUNCTION_WORDS | CONTRACTIONS, [])
+    given, digest = read_stopwords(path)
+    return _Stops(frozenset(map(steps.lower, given)) | CONTRACTIONS, [digest])
+
+
+def _steps(stops: frozenset[str]) -> list[Step]:
+    return [steps.lower, steps.stop(stops), _with_a_letter]
+
+
+def _with_a_letter(token: str) -> str | None:
+    """The token, or None when it has neither a letter nor a digit."""
+    return token if any(map(str.isalnum, token)) else None
+
+
+def _split(texts: Sequence[str]) -> list[list[str]]:
+    nlp = _tokeniser()
+    with nlp.memory_zone():  # the words of these texts are forgotten after it
+        return [[token.text for token in nlp.tokenizer(_valid(text))] for text in texts]
+
+
+@cache
+def _tokeniser() -> Any:
+    with loading(_TOKENS):
+        return find_pipeline(_TOKENS).load()
+
+
+def _valid(text: str) -> str:
+    """The text without half surrogate pairs, which spaCy refuses."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,284 @@
+"""Texts in pieces that fit together again: words and the white space between them, spans and what lies around."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+from whyrank.core.registry import Registry
+from whyrank.text.analyzers import Analyzer
+from whyrank.text.annotation.annotator import Annotation, Annotator
+
+# Edits: one change to a text, so that a ranker can be asked what the change is worth to it.
+#
+# An edit is a function. It asks by name for what it needs, and gives the new text, or None where it does not apply:
+#
+#     @edits.register("shout")
+#     def shout(text: str) -> str:
+#         "in capital letters"
+#         return text.upper()
+#
+# From then on the probe `edited/shout` exists. What an edit may ask for: `text`, `query`, `rng` (a random generator
+# of
+# its own for each text), `annotation` (sentences, tokens, lemmas, ...), `analyzer`, `others` (texts of non-relevant
+# documents of the query), `compat`. Keyword-only parameters with a default are options of the probe:
+# `edited/repeat-document(times=3)`. The docstring says in words what the edited text is.
+
+Edit = Callable[..., str | None]
+F = TypeVar("F", bound=Edit)
+
+edits: Registry[Edit] = Registry(
+    "edits",
+    "edit",
+    {
+        name: f"whyrank.text.edits.{module}:{function}"
+        for module, names in {
+            "words": {
+                "re-space": "re_space",
+                "case-fold": "case_fold",
+                "remove-stops": "remove_stops",
+                "remove-punct": "remove_punct",
+                "remove-stops-punct": "remove_stops_punct",
+                "lemmatize": "lemmatize",
+                "shuffle-words": "shuffle_words",
+                "reverse-words": "reverse_words",
+                "shuffle-prepositions": "shuffle_prepositions",
+                "swap-noun-chunks": "swap_noun_chunks",
+                "shuffle-words-keep-noun-chunks": "shuffle_words_keep_noun_chunks",
+            },
+            "sentences": {
+                "shuffle-words-in-sentences": "shuffle_words_in_sentences",
+                "shuffle-sentences": "shuffle_sentences",
+                "reverse-sentences": "reverse_sentences",
+                "delete-sentence": "delete_sentence",
+                "add-nonrelevant-sentence": "add_nonrelevant_sentence",
+            },
+            "content": {
+                "replace-with-query": "replace_with_query",
+                "prepend-query": "prepend_query",
+                "repeat-document": "repeat_document",
+                "doc2query": "doc2query",
+            },
+            "typos": {"typos": "typos"},
+        }.items()
+        for name, function in names.items()
+    },
+)
+
+
+def published(tokens: bool = False, stream: bool = False) -> Callable[[F], F]:
+    """Say how the released code has an edit: on tokens joined by blanks, with one random stream for all texts."""
+
+    def mark(edit: F) -> F:
+        edit.published_tokens, edit.published_stream = tokens, stream  # type: ignore[attr-defined]
+        return edit
+
+    return mark
+
+
+def moves_words(edit: F) -> F:
+    """Say that an edit only moves words: what stands between white space stays, each as often as before.
+
+    A test checks every registered edit that says so. Modes of `compat` are exempt.
+    """
+    edit.moves_words = True  # type: ignore[attr-defined]
+    return edit
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """A text to be edited, with all that an edit may ask for."""
+
+    text: str
+    query: str
+    rng: random.Random
+    analyzer: Analyzer
+    annotator: Annotator
+    others: Callable[[], Sequence[str]]
+    compat: str | None = None
+    respace: bool = False
+
+    @cached_property
+    def annotation(self) -> Annotation:
+        """The text annotated; as published, on tokens joined by blanks."""
+        found = self.annotator.annotate([self.text])[0]
+        return respaced(found) if self.respace else found
+
+    def ask(self, edit: Edit, options: Mapping[str, Any]) -> str | None:
+        """Call the edit with what it asks for."""
+        given: dict[str, Callable[[], Any]] = {
+            "text": lambda: self.annotation.text if self.respace else self.text,
+            "query": lambda: self.query,
+            "rng": lambda: self.rng,
+            "annotation": lambda: self.annotation,
+            "analyzer": lambda: self.analyzer,
+            "annotator": lambda: self.annotator,
+            "others": self.others,
+            "compat": lambda: self.compat,
+        }
+        return edit(**{name: given[name]() for name in asks(edit)}, **options)
+
+
+@cache
+def asks(edit: Edit) -> tuple[str, ...]:
+    """What an edit asks for: its parameters that are not options."""
+    parameters = inspect.signature(edit).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+
+
+@cache
+def options_of(edit: Edit) -> tuple[str, ...]:
+    """The options of an edit: its keyword-only parameters."""
+    parameters = inspect.signature(edit).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def in_words(edit: Edit) -> str:
+    """What the edited text is, in words."""
+    line = (inspect.getdoc(edit) or "edited").splitlines()[0].rstrip(".")
+    return line[:1].lower() + line[1:]
+
+
+def respaced(annotation: Annotation) -> Annotation:
+    """The same tokens joined by single blanks, and their annotation: the form that published manipulations have."""
+    tokens = annotation.tokens
+    starts, position = [], 0
+    for token in tokens:
+        starts.append(position)
+        position += len(token) + 1
+    ends = [start + len(token) for start, token in zip(starts, tokens, strict=True)]
+    return annotation.moved(" ".join(tokens), starts, ends)
+
+
+_PIECES = re.compile(r"\s+|\S+")
+_WORDS = re.compile(r"\S+")
+_LETTER = re.compile(r"\w")
+
+Reorder = Callable[[list[str]], Sequence[str]]
+
+
+class Slot(NamedTuple):
+    """Characters `start` to `end` of a text."""
+
+    start: int
+    end: int
+
+
+class Word(NamedTuple):
+    """A word between white space: the punctuation before it, its core, the punctuation after it."""
+
+    before: str
+    core: str
+    after: str
+
+
+def word_of(piece: str) -> Word:
+    """Take a word apart; the core of pure punctuation is empty."""
+    first, last = _LETTER.search(piece), _LETTER.search(piece[::-1])
+    if first is None or last is None:
+        return Word(piece, "", "")
+    start, end = first.start(), len(piece) - last.start()
+    return Word(piece[:start], piece[start:end], piece[end:])
+
+
+def pieces(text: str) -> list[str]:
+    """Words and runs of white space in turn; joined they give the text."""
+    return _PIECES.findall(text)
+
+
+def reorder_words(text: str, reorder: Reorder) -> str:
+    """Put the words of a text in another order; the white space stays where it is."""
+    found = pieces(text)
+    places = [i for i, piece in enumerate(found) if not piece.isspace()]
+    for place, word in zip(places, reorder([found[i] for i in places]), strict=True):
+        found[place] = word
+    return "".join(found)
+
+
+def map_words(text: str, change: Callable[[str], str]) -> str:
+    """Change every word; one that becomes empty goes with the white space after it (or before it at the end)."""
+    kept: list[str] = []
+    dropped = False
+    for piece in pieces(text):
+        if piece.isspace():
+            kept += [] if dropped else [piece]
+            continue
+        word = change(piece)
+        dropped = not word
+        kept += [word] if word else []
+    return "".join(kept).rstrip() if dropped else "".join(kept)
+
+
+def reorder_slots(text: str, slots: Sequence[Slot], reorder: Reorder) -> str:
+    """Put what stands in the slots in another order; everything else stays where it is."""
+    return fill(text, slots, reorder([text[slot.start : slot.end] for slot in slots]))
+
+
+def fill(text: str, slots: Iterable[Slot], contents: Iterable[str]) -> str:
+    """Put new contents in the slots of a text."""
+    parts, position = [], 0
+    for slot, content in zip(slots, contents, strict=True):
+        parts += [text[position : slot.start], content]
+        position = slot.end
+    return "".join([*parts, text[position:]])
+
+
+def token_slots(annotation: Annotation) -> list[Slot]:
+    """Where the tokens are."""
+    return [Slot(start, end) for start, end in zip(annotation.starts, annotation.ends, strict=True)]
+
+
+def sentence_slots(annotation: Annotation) -> list[Slot]:
+    """The parser's sentences, cut at white space only: a word is never split."""
+    text = annotation.text
+    starts = [annotation.starts[sentence.start] for sentence in annotation.sentences if sentence.start < sentence.end]
+    cuts = [start for start in starts if start == 0 or text[start - 1].isspace()]
+    edges = [*([0] if not cuts or cuts[0] else []), *cuts, len(text)]
+    return [slot for a, b in pairwise(edges) if (slot := _trimmed(text, a, b)).start < slot.end]
+
+
+def word_slots(text: str) -> list[Slot]:
+    """Where the words are: what stands between white space."""
+    return [Slot(*found.span()) for found in _WORDS.finditer(text)]
+
+
+def chunk_slots(annotation: Annotation) -> list[Slot]:
+    """The noun chunks, extended to whole words; chunks that share a word are merged."""
+    words = word_slots(annotation.text)
+    starts, ends = [word.start for word in words], [word.end for word in words]
+    found: list[Slot] = []
+    for chunk in sorted(annotation.chunks):
+        first = bisect_right(ends, annotation.starts[chunk.start])
+        last = bisect_left(starts, annotation.ends[chunk.end - 1]) - 1
+        if found and first <= last and starts[first] < found[-1].end:
+            found[-1] = Slot(found[-1].start, max(found[-1].end, ends[last]))
+        elif first <= last:  # else the chunk is white space
+            found.append(Slot(starts[first], ends[last]))
+    return found
+
+
+def preposition_slots(annotation: Annotation) -> list[Slot]:
+    """The words that are one preposition, apart from punctuation: `(in` is one, `out-of-date` is none."""
+    words, tags = word_slots(annotation.text), dict[int, list[str]]()
+    ends = [word.end for word in words]
+    for token, tag in zip(token_slots(annotation), annotation.pos, strict=True):
+        if tag != "PUNCT" and not annotation.text[token.start : token.end].isspace():
+            word = bisect_right(ends, token.start)
+            tags.setdefault(word, []).append(tag if token.end <= ends[word] else "several words")
+    return [words[i] for i, found in tags.items() if found == ["ADP"]]
+
+
+def _trimmed(text: str, start: int, end: int) -> Slot:
+    """A slot without white space at its ends."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return Slot(start, end)

@@ -1,0 +1,146 @@
+"""Edits of words: removed, replaced by lemmas, put in another order.
+
+As published (MacAvaney et al., ABNIRML, arXiv 2020 and TACL 2022) these emit the parser's tokens joined by blanks;
+`respace=True` gives that form. By default they work on words between white space and leave the white space alone.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from whyrank.text.analyzers import Analyzer
+from whyrank.text.annotation.annotator import Annotation
+from whyrank.text.edits.base import (
+    Slot,
+    chunk_slots,
+    fill,
+    map_words,
+    moves_words,
+    preposition_slots,
+    published,
+    reorder_slots,
+    reorder_words,
+    respaced,
+    token_slots,
+    word_of,
+    word_slots,
+)
+
+_BLANKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
+
+
+def shuffled(items: Sequence[str], rng: random.Random) -> list[str]:
+    """The items in random order."""
+    mixed = list(items)
+    rng.shuffle(mixed)
+    return mixed
+
+
+def re_space(annotation: Annotation) -> str:
+    """With the parser's tokens joined by blanks, and nothing else changed"""
+    return respaced(annotation).text
+
+
+def case_fold(text: str) -> str:
+    """In lower case"""
+    return text.lower()
+
+
+@published(tokens=True)
+def remove_stops(text: str, analyzer: Analyzer, compat: str | None) -> str:
+    """Without the analyzer's stop words"""
+    stops = analyzer.stopwords
+
+    def without(piece: str) -> str:
+        if compat == "abnirml":  # whole tokens are looked up, so that 's stays where s is a stop word
+            return "" if piece.lower() in stops else piece
+        word = word_of(piece)
+        return word.before + word.after if word.core.lower() in stops else piece
+
+    return map_words(text, without)
+
+
+def remove_punct(text: str, compat: str | None) -> str:
+    """Without punctuation: at the edges of words it goes, inside them it becomes a blank"""
+    if compat == "abnirml":
+        return text.translate(_BLANKS)
+    return map_words(text, lambda piece: " ".join(piece.translate(_BLANKS).split()))
+
+
+@published(tokens=True)
+def remove_stops_punct(text: str, analyzer: Analyzer, compat: str | None) -> str:
+    """Without stop words and punctuation"""
+    return remove_punct(remove_stops(text, analyzer, compat), compat)
+
+
+@published(tokens=True)
+def lemmatize(annotation: Annotation) -> str:
+    """With every word that is no stop word replaced by its lemma"""
+    rows = zip(annotation.tokens, annotation.lemmas, annotation.stops, strict=True)
+    words = [token if stop or token.isspace() else lemma for token, lemma, stop in rows]
+    return fill(annotation.text, token_slots(annotation), words)
+
+
+@moves_words
+@published(tokens=True, stream=True)
+def shuffle_words(text: str, rng: random.Random) -> str:
+    """With its words in random order"""
+    return reorder_words(text, lambda words: shuffled(words, rng))
+
+
+@moves_words
+@published(tokens=True)
+def reverse_words(text: str) -> str:
+    """With its words in reverse order"""
+    return reorder_words(text, lambda words: words[::-1])
+
+
+@moves_words
+def shuffle_prepositions(annotation: Annotation, rng: random.Random, compat: str | None) -> str | None:
+    """With its prepositions exchanged at random"""
+    if compat == "abnirml":
+        return _published_prepositions(annotation, rng)
+    slots = preposition_slots(annotation)
+    return reorder_slots(annotation.text, slots, lambda words: shuffled(words, rng)) if len(slots) > 1 else None
+
+
+def _published_prepositions(annotation: Annotation, rng: random.Random) -> str:
+    """The released code looks slots up by character offset and compares them with token indices.
+
+    Most prepositions therefore stay, and tokens whose index happens to be some preposition's offset are overwritten.
+    """
+    tokens, places = annotation.tokens, [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
+    mixed = shuffled([tokens[place] for place in places], rng)
+    moved = {annotation.starts[place]: word for place, word in zip(places, mixed, strict=True)}
+    return " ".join(moved.get(i, token) for i, token in enumerate(tokens))
+
+
+@moves_words
+@published(tokens=True)
+def swap_noun_chunks(annotation: Annotation, rng: random.Random) -> str | None:
+    """With its noun phrases exchanged at random"""
+    slots = chunk_slots(annotation)
+    return reorder_slots(annotation.text, slots, lambda chunks: shuffled(chunks, rng)) if len(slots) > 1 else None
+
+
+@moves_words
+@published(tokens=True)
+def shuffle_words_keep_noun_chunks(annotation: Annotation, rng: random.Random) -> str:
+    """With its words in random order, noun phrases kept whole"""
+    units = _units(annotation)
+    return reorder_slots(annotation.text, units, lambda words: shuffled(words, rng))
+
+
+def _units(annotation: Annotation) -> list[Slot]:
+    """Noun chunks, and the words between them."""
+    chunks = chunk_slots(annotation)
+    ends = [chunk.end for chunk in chunks]
+    between = [
+        word
+        for word in word_slots(annotation.text)
+        if (i := bisect_right(ends, word.start)) == len(chunks) or word.start < chunks[i].start
+    ]
+    return sorted([*chunks, *between])

@@ -1,0 +1,1 @@
+"""Word vectors: files of them, GloVe, and vectors trained on a collection."""

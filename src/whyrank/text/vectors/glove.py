@@ -1,0 +1,289 @@
+"""GloVe: word vectors from how often words stand near one another.
+
+    trained = GloVe(dims=50).train(analyzer.docs(texts), analyzer.vocabulary.terms)
+    trained.vectors.rows(["cat"])
+
+Pennington, Socher and Manning, "GloVe: global vectors for word representation", EMNLP 2014: the sum over all cells of
+f(x) (w_i . c_j + b_i + b'_j - ln x)^2 is made small by AdaGrad, where x is the count of word j near word i and
+f(x) = min(1, (x / x_max)^alpha); the vector of a word is w_i + c_i.
+
+One thread, and no sum whose order could change: the same texts and seed give the same bits on one machine, in
+whatever order the texts come, and on another machine the same up to how it rounds logarithms and powers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numba import njit
+
+from whyrank.core.errors import check_number, check_whole
+from whyrank.core.progress import Progress
+from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core.seeds import generator
+from whyrank.text.vectors.files import Matrix
+from whyrank.text.vectors.vectors import Vectors
+from whyrank.text.vocabulary import Tokens
+
+# How often words stand near one another: counts within a window, the nearer the more.
+
+
+class Cells(NamedTuple):
+    """The cells of a square table that are not zero, sorted by row and column."""
+
+    row: Codes
+    column: Codes
+    counts: Floats
+
+
+def cooccurrences(tokens: Tokens, n_words: int, window: int) -> Cells:
+    """Count, for each word, the words at most `window` places away in the same text; one d places away counts 1/d.
+
+    Ids are word numbers below `n_words`. The parts 1/d are added up as whole multiples of 1/lcm(1..window), so the
+    counts are exact and do not depend on the order of the texts.
+    """
+    unit = math.lcm(*range(1, window + 1))
+    parts = np.array([0, *(unit // d for d in range(1, window + 1))], np.int64)
+    order = np.argsort(tokens.ids, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(tokens.ids, minlength=n_words))]).astype(np.int64)
+    text = np.repeat(np.arange(len(tokens.offsets) - 1, dtype=np.int32), np.diff(tokens.offsets))
+    sizes = np.zeros(n_words, np.int64)
+    _count(tokens.ids, tokens.offsets, text, order, starts, window, sizes)
+    column, total = np.empty(sizes.sum(), np.int32), np.empty(sizes.sum(), np.int64)
+    _fill(tokens.ids, tokens.offsets, text, order, starts, parts, sizes, column, total)
+    return Cells(np.repeat(np.arange(n_words, dtype=np.int32), sizes), column, total / unit)
+
+
+@njit(cache=True, nogil=True)
+def _count(ids: Codes, offsets: Ints, text: Codes, order: Ints, starts: Ints, window: int, sizes: Ints) -> None:
+    """How many different words stand near each word."""
+    seen = np.full(len(sizes), -1, np.int64)
+    for word in range(len(sizes)):
+        for place in order[starts[word] : starts[word + 1]]:
+            first = max(offsets[text[place]], place - window)
+            for other in range(first, min(offsets[text[place] + 1], place + window + 1)):
+                if other != place and seen[ids[other]] != word:
+                    seen[ids[other]] = word
+                    sizes[word] += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill(
+    ids: Codes,
+    offsets: Ints,
+    text: Codes,
+    order: Ints,
+    starts: Ints,
+    parts: Ints,
+    sizes: Ints,
+    column: Codes,
+    total: Ints,
+) -> None:
+    sums, at, window = np.zeros(len(sizes), np.int64), 0, len(parts) - 1
+    for word in range(len(sizes)):
+        end = at
+        for place in order[starts[word] : starts[word + 1]]:
+            first = max(offsets[text[place]], place - window)
+            for other in range(first, min(offsets[text[place] + 1], place + window + 1)):
+                if other != place:
+                    if sums[ids[other]] == 0:
+                        column[end] = ids[other]
+                        end += 1
+                    sums[ids[other]] += parts[abs(other - place)]
+        column[at:end] = np.sort(column[at:end])
+        for cell in range(at, end):
+            total[cell] = sums[column[cell]]
+            sums[column[cell]] = 0
+        at = end
+
+
+SMALL = 10_000
+"""Texts with fewer tokens than this in all keep the words that occur once."""
+
+Column = Matrix
+_TILE = 2048  # words
+
+
+class Trained(NamedTuple):
+    """Word vectors, and the mean loss of a cell in each epoch."""
+
+    vectors: Vectors
+    losses: list[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GloVe:
+    """How word vectors are trained.
+
+    Attributes:
+        dims: numbers per word.
+        window: places between two words that count as near.
+        x_max: count from which a cell weighs 1.
+        alpha: how fast the weight falls below it.
+        rate: step size of AdaGrad.
+        epochs: how often all cells are visited.
+        min_count: rarer words are taken out first; None is 2, and 1 for texts of fewer than 10,000 tokens in all.
+        most_words: of more words, the most frequent.
+        most_tokens: of a longer collection, documents with so many tokens are drawn by `seed`.
+        seed: of the first vectors, of the order in which cells are visited, and of that draw.
+    """
+
+    dims: int = 50
+    window: int = 10
+    x_max: float = 100.0
+    alpha: float = 0.75
+    rate: float = 0.05
+    epochs: int = 25
+    min_count: int | None = None
+    most_words: int = 50_000
+    most_tokens: int = 5_000_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("dims", "window", "epochs", "most_words", "most_tokens"):
+            check_whole(f"GloVe: {name}", getattr(self, name), 1)
+        check_number("GloVe: window", self.window, 1, 20)  # beyond it whole parts would overflow
+        check_whole("GloVe: min_count", 1 if self.min_count is None else self.min_count, 1)
+        for name in ("x_max", "rate"):
+            check_number(f"GloVe: {name}", getattr(self, name), 0, strict=True)
+        check_number("GloVe: alpha", self.alpha, 0)
+
+    def train(self, tokens: Tokens, terms: Sequence[str]) -> Trained:
+        """Train on analysed texts; `terms` spells their ids. A word that stands near no other gets no vector."""
+        words, kept = self._vocabulary(tokens, terms)
+        cells = cooccurrences(kept, len(words), self.window)
+        table, losses = self._fitted(cells, len(words))
+        near = np.unique(cells.row)
+        return Trained(Vectors("GloVe", [words[i] for i in near], table[near]), losses)
+
+    def _vocabulary(self, tokens: Tokens, terms: Sequence[str]) -> tuple[list[str], Tokens]:
+        """The words, frequent ones first and equally frequent ones by spelling, and the texts in their numbers."""
+        counts = np.bincount(tokens.ids, minlength=len(terms))
+        least = self.min_count or (1 if len(tokens.ids) < SMALL else 2)
+        chosen = sorted(np.flatnonzero(counts >= least).tolist(), key=lambda i: (-counts[i], terms[i]))
+        chosen = chosen[: self.most_words]
+        number = np.full(len(terms), -1, np.int32)
+        number[chosen] = np.arange(len(chosen), dtype=np.int32)
+        return [terms[i] for i in chosen], _without_gaps(number[tokens.ids], tokens)
+
+    def _fitted(self, cells: Cells, n_words: int) -> tuple[Matrix, list[float]]:
+        rng = generator(self.seed, "glove")
+        state = State.of(n_words, self.dims, rng)
+        shuffled = Visits.of(cells, self.x_max, self.alpha, rng)
+        losses: list[float] = []
+        with Progress("training word vectors: epochs", self.epochs) as progress:
+            for _ in range(self.epochs):
+                losses.append(visit(*shuffled, *state, np.float32(self.rate)) / max(len(cells.row), 1))
+                progress.step()
+        return state.words + state.contexts, losses
+
+
+class Visits(NamedTuple):
+    """The cells in the order in which they are visited, with the logarithm and the weight of each."""
+
+    row: Codes
+    column: Codes
+    log: Column
+    weight: Column
+
+    @classmethod
+    def of(cls, cells: Cells, x_max: float, alpha: float, rng: np.random.Generator) -> Self:
+        """Shuffle the cells."""
+        order = _shuffled(cells, rng)
+        count = cells.counts[order]
+        weight = np.minimum(1.0, (count / x_max) ** alpha)
+        return cls(cells.row[order], cells.column[order], np.log(count).astype("f4"), weight.astype("f4"))
+
+
+class State(NamedTuple):
+    """The vectors of words and of contexts, their biases, and the squared gradients so far of all of them."""
+
+    words: Matrix
+    contexts: Matrix
+    word_bias: Column
+    context_bias: Column
+    words_seen: Matrix
+    contexts_seen: Matrix
+    word_bias_seen: Column
+    context_bias_seen: Column
+
+    @classmethod
+    def of(cls, n_words: int, dims: int, rng: np.random.Generator) -> Self:
+        """Small random numbers, and squared gradients that start at 1."""
+        shapes = ((n_words, dims), (n_words, dims), (n_words,), (n_words,))
+        drawn = [((rng.random(shape) - 0.5) / dims).astype(np.float32) for shape in shapes]
+        return cls(*drawn, *(np.ones_like(values) for values in drawn))
+
+
+def _shuffled(cells: Cells, rng: np.random.Generator) -> Ints:
+    """A random order: square tiles of the table in random order, and the cells of each in random order.
+
+    The vectors of one tile stay in the processor's cache, which halves the time.
+    """
+    order = rng.permutation(len(cells.row))
+    across = int(cells.row.max(initial=0)) // _TILE + 1
+    tile = cells.row[order] // _TILE * np.int64(across) + cells.column[order] // _TILE
+    return np.asarray(order[np.argsort(rng.permutation(across**2)[tile], kind="stable")])
+
+
+def _without_gaps(numbers: Codes, tokens: Tokens) -> Tokens:
+    """The texts without the words that have no number; what stood on either side of one is then adjacent."""
+    kept = np.concatenate([[0], np.cumsum(numbers >= 0)])
+    return Tokens(numbers[numbers >= 0], kept[tokens.offsets])
+
+
+# the numpy error model leaves out the check for a zero divisor (there is none), so the loops use vector registers
+@njit(cache=True, nogil=True, error_model="numpy")
+def visit(
+    row: Codes,
+    column: Codes,
+    log: Column,
+    weight: Column,
+    words: Matrix,
+    contexts: Matrix,
+    word_bias: Column,
+    context_bias: Column,
+    words_seen: Matrix,
+    contexts_seen: Matrix,
+    word_bias_seen: Column,
+    context_bias_seen: Column,
+    rate: np.float32,
+) -> float:
+    """One epoch: a step of AdaGrad for each cell in turn; gives the sum of the losses before each step."""
+    loss, dims = 0.0, words.shape[1]
+    for cell in range(len(row)):
+        i, j = row[cell], column[cell]
+        w, c, w_seen, c_seen = words[i], contexts[j], words_seen[i], contexts_seen[j]
+        difference = _dot(w, c) + word_bias[i] + context_bias[j] - log[cell]
+        pull = weight[cell] * difference
+        loss += pull * difference
+        for k in range(dims):
+            w_step, c_step = pull * c[k], pull * w[k]
+            w[k] -= rate * w_step / np.sqrt(w_seen[k])
+            c[k] -= rate * c_step / np.sqrt(c_seen[k])
+            w_seen[k] += w_step * w_step
+            c_seen[k] += c_step * c_step
+        word_bias[i] -= rate * pull / np.sqrt(word_bias_seen[i])
+        context_bias[j] -= rate * pull / np.sqrt(context_bias_seen[j])
+        word_bias_seen[i] += pull * pull
+        context_bias_seen[j] += pull * pull
+    return loss
+
+
+@njit(cache=True, nogil=True)
+def _dot(a: Column, b: Column) -> np.float32:
+    """The inner product in four sums, whose order is fixed: as fast as one whose order is left to the compiler."""
+    s = t = u = v = np.float32(0)
+    whole = len(a) - len(a) % 4
+    for k in range(0, whole, 4):
+        s += a[k] * b[k]
+        t += a[k + 1] * b[k + 1]
+        u += a[k + 2] * b[k + 2]
+        v += a[k + 3] * b[k + 3]
+    for k in range(whole, len(a)):
+        s += a[k] * b[k]
+    return (s + t) + (u + v)

@@ -1,0 +1,161 @@
+"""Fidelity per query against scipy and plain enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.evaluation.fidelity.agreement import compare_runs, measures_of
+
+COARSE = st.integers(0, 4).map(float)
+FINE = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
+
+
+def lists(element, low=2, high=30):
+    return st.lists(st.tuples(element, element), min_size=low, max_size=high)
+
+
+def one_query(pairs, **options):
+    target, surrogate = ({"q": {f"d{i}": pair[side] for i, pair in enumerate(pairs)}} for side in (0, 1))
+    return {name: float(values[0]) for name, values in compare_runs(target, surrogate, **options).values.items()}
+
+
+def constant(pairs):
+    return any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1))
+
+
+@given(st.one_of(lists(COARSE), lists(FINE), lists(st.one_of(COARSE, FINE), 2, 200)))
+def test_correlations_equal_scipy(pairs):
+    found = one_query(pairs)
+    x, y = zip(*pairs, strict=True)
+    if constant(pairs):
+        assert all(np.isnan(value) for value in found.values())
+        return
+    assert found["pearson"] == pytest.approx(scipy.stats.pearsonr(x, y).statistic, abs=1e-9)
+    assert found["kendall"] == pytest.approx(scipy.stats.kendalltau(x, y, variant="b").statistic, abs=1e-12)
+
+
+@given(st.one_of(lists(COARSE), lists(FINE)).filter(lambda pairs: not constant(pairs)))
+def test_agreement_counts_pairs(pairs):
+    points = 0.0
+    told = [(a, b) for a, b in itertools.combinations(pairs, 2) if a[0] != b[0]]
+    for a, b in told:
+        points += 0.5 if a[1] == b[1] else float((a[0] < b[0]) == (a[1] < b[1]))
+    found = one_query(pairs)["agreement"]
+    assert found == pytest.approx(points / len(told), abs=1e-12)
+    x, y = zip(*pairs, strict=True)
+    assert found == pytest.approx((scipy.stats.somersd(x, y).statistic + 1) / 2, abs=1e-9)
+
+
+@given(st.lists(FINE, min_size=2, max_size=40, unique=True), st.randoms())
+def test_agreement_without_ties_is_a_line_of_tau_a(values, random):
+    shuffled = random.sample(values, len(values))
+    found = one_query(list(zip(values, shuffled, strict=True)))
+    assert found["agreement"] == pytest.approx((found["kendall"] + 1) / 2, abs=1e-12)
+
+
+@given(lists(COARSE, 2, 4).filter(lambda pairs: not constant(pairs)), st.integers(1, 4))
+def test_overlap_is_the_mean_over_all_ways_to_break_ties(pairs, k):
+    found = one_query(pairs, ks=(k,))[f"top{k}"]
+    if len(pairs) <= k:
+        assert np.isnan(found)
+        return
+    tops = [
+        [set(sorted(way, key=lambda i: -pairs[i][side])[:k]) for way in itertools.permutations(range(len(pairs)))]
+        for side in (0, 1)
+    ]
+    expected = np.mean([len(a & b) / k for a in tops[0] for b in tops[1]])
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.permutations(range(25)), st.integers(1, 24))
+def test_overlap_without_ties(order, k):
+    found = one_query([(float(i), float(j)) for i, j in enumerate(order)], ks=(k,))[f"top{k}"]
+    best = {i for i in range(25) if order[i] >= 25 - k}
+    assert found == pytest.approx(len(best & set(range(25 - k, 25))) / k)
+
+
+@given(lists(FINE, 3, 20).filter(lambda pairs: not constant(pairs)), st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))
+def test_nothing_depends_on_the_scale_of_scores(pairs, factor, shift):
+    moved = [(x * factor + shift, y) for x, y in pairs]
+    if len({x for x, _ in moved}) < len({x for x, _ in pairs}):
+        return
+    before, after = one_query(pairs), one_query(moved)
+    assert after["pearson"] == pytest.approx(before["pearson"], abs=1e-6)
+    assert after["kendall"] == pytest.approx(before["kendall"])
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+def test_scores_of_any_size(size):
+    found = one_query([(size, 3.0), (-size, 1.0), (size / 2, 3.0)])
+    expected = scipy.stats.pearsonr([2, -2, 1], [3, 1, 3]).statistic
+    assert found["pearson"] == pytest.approx(expected)
+
+
+def test_a_ranker_stands_in_for_itself():
+    scores = {"q": {f"d{i}": float(i // 2) for i in range(30)}}
+    found = compare_runs(scores, scores, ks=(10,)).values
+    assert {name: float(values[0]) for name, values in found.items()} == {
+        "pearson": 1.0,
+        "kendall": 1.0,
+        "agreement": 1.0,
+        "top10": 1.0,
+    }
+
+
+TARGET = {"one": {"a": 3.0, "b": 2.0, "c": 1.0}, "two": {"a": 1.0, "b": 2.0}, "gone": {"a": 1.0, "b": 2.0}}
+SURROGATE = {"two": {"b": 4.0, "a": 5.0, "c": -1.0}, "one": {"c": 1.0, "b": 2.0, "d": 9.0}}
+
+
+def test_documents_of_one_side_are_dropped_or_zero():
+    dropped = compare_runs(TARGET, SURROGATE, ks=(2,))
+    assert (list(dropped.queries), dropped.documents.tolist()) == (["one", "two", "gone"], [2, 2, 0])
+    assert dropped.one_sided.tolist() == [2, 1, 2]
+    assert dropped.values["pearson"].tolist()[:2] == pytest.approx([1.0, -1.0])
+    assert np.isnan(dropped.values["pearson"][2])
+    zero = compare_runs(TARGET, SURROGATE, ks=(2,), missing="zero")
+    assert zero.documents.tolist() == [4, 3, 2]
+    x, y = [3.0, 2.0, 1.0, 0.0], [0.0, 2.0, 1.0, 9.0]
+    assert zero.values["pearson"][0] == pytest.approx(scipy.stats.pearsonr(x, y).statistic)
+    assert zero.values["kendall"][1] == pytest.approx(scipy.stats.kendalltau([1, 2, 0], [5, 4, -1]).statistic)
+    assert np.isnan(zero.values["kendall"][2])
+
+
+def test_a_k_beyond_any_list_is_undefined():
+    scores = {"q": {"a": 1.0, "b": 2.0, "c": 3.0}, "r": {"a": 1.0, "b": 2.0}}
+    found = compare_runs(scores, scores, ks=(1, 2, 3, 10**20)).values
+    assert found["top1"].tolist() == [1.0, 1.0]
+    assert found["top2"].tolist() == pytest.approx([1.0, np.nan], nan_ok=True)
+    assert np.isnan([*found["top3"], *found[f"top{10**20}"]]).all()
+    assert len(compare_runs({}, {}, ks=(10**20,)).queries) == 0
+
+
+def test_scores_that_are_no_numbers_count_as_missing():
+    odd = {"q": {"a": 1.0, "b": float("inf"), "c": 3.0, "d": float("nan"), "e": 0.0}}
+    found = compare_runs(odd, {"q": dict(zip("abcde", [1.0, 2.0, 3.0, 4.0, 0.0], strict=True))})
+    assert (found.documents.tolist(), found.one_sided.tolist()) == ([3], [2])
+    assert found.values["kendall"][0] == pytest.approx(1.0)
+
+
+def test_the_order_of_documents_does_not_matter():
+    rng = np.random.default_rng(1)
+    scores = {f"d{i}": float(rng.integers(0, 9)) for i in range(60)}
+    other = {d: float(rng.integers(0, 9)) for d in reversed(scores)}
+    turned = dict(sorted(scores.items(), key=lambda item: item[1]))
+    first, second = compare_runs({"q": scores}, {"q": other}), compare_runs({"q": turned}, {"q": other})
+    for name in measures_of():
+        assert np.allclose(first.values[name], second.values[name], rtol=0, atol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ({"missing": "keep"}, "drop"), ({"ks": (0,)}, "1 or more"), ({"ks": (5, 5)}, "each k once"),
+])  # fmt: skip
+def test_wrong_settings(options, expected):
+    with pytest.raises(WhyrankError, match=expected):
+        compare_runs(TARGET, SURROGATE, **options)

@@ -1,0 +1,149 @@
+"""Alignments: attention against transformers' own, products of states one by one, words across tokenizers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from parm_models import WORDS, parm_network, toy_sources, toy_world
+from training_models import toy_network
+from whyrank.learners.parm.alignment import Reader, attention_blocks, attentions, embedding_blocks, side
+from whyrank.learners.parm.first import piece_texts
+from whyrank.learners.parm.target import reader_of, target_scores
+from whyrank.learners.parm.texts import PieceTexts, Spelling, continuing
+from whyrank.networks.network import save
+from whyrank.training.sources import new_network, word_pieces
+
+
+def reader(network=None):
+    network = network or parm_network(seed=3)
+    return Reader(network.encoder, network.pieces, network.max_query, network.max_doc)
+
+
+def pairs_of(network, n=5):
+    queries, docs = toy_world(n, n)
+    texts = piece_texts(network, queries, docs)
+    query, doc = np.repeat(np.arange(len(queries)), 2), np.arange(2 * len(queries)) * 3 % len(docs)
+    return queries, docs, texts, query, doc
+
+
+def test_attention_is_that_of_transformers():
+    model = reader().encoder.model.eval()
+    ids = torch.tensor([[2, 9, 11, 3, 12, 13, 3], [2, 9, 3, 12, 3, 0, 0]])
+    mask, types = (ids > 0).long(), torch.tensor([[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 0, 0]])
+    model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        theirs = model(input_ids=ids, attention_mask=mask, token_type_ids=types, output_attentions=True).attentions
+        ours = attentions(model, ids, mask, types)
+    torch.testing.assert_close(ours, torch.stack(theirs).mean(dim=(0, 2)))
+
+
+def test_blocks_hold_both_directions_between_query_and_text():
+    network, who = parm_network(), reader()
+    _queries, _docs, texts, query, doc = pairs_of(network)
+    sides = side(texts[0], network.pieces, who, 6), side(texts[1], network.pieces, who, 16)
+    found = attention_blocks(who, *sides, query, doc, "cpu")
+    assert found.shape == (len(query), texts[0].ids.shape[1], texts[1].ids.shape[1])
+    for i, (q, d) in enumerate(zip(query, doc, strict=True)):
+        n, m = texts[0].sizes[q], texts[1].sizes[d]
+        row = [2, *texts[0].ids[q, :n], 3, *texts[1].ids[d, :m], 3]
+        types = torch.tensor([[0] * (n + 2) + [1] * (m + 1)])
+        with torch.inference_mode():
+            paid = attentions(who.encoder.model, torch.tensor([row]), torch.ones_like(types), types)[0]
+        expected = (paid[1 : n + 1, n + 2 : n + 2 + m] + paid[n + 2 : n + 2 + m, 1 : n + 1].T) / 2
+        torch.testing.assert_close(found[i, :n, :m], expected, rtol=1e-4, atol=1e-6)
+        assert found[i, n:].eq(0).all()
+        assert found[i, :, m:].eq(0).all()
+
+
+def test_products_of_states_are_shares_of_the_score():
+    network, who = parm_network(), reader()
+    _queries, _docs, texts, query, doc = pairs_of(network)
+    sides = side(texts[0], network.pieces, who, 6), side(texts[1], network.pieces, who, 16)
+    found = embedding_blocks(who, *sides, query, doc, "cpu")
+    for i in (0, 3):
+        states = []
+        for text, number in ((texts[0], query[i]), (texts[1], doc[i])):
+            ids = torch.tensor([[2, *text.ids[number, : text.sizes[number]], 3]])
+            batch = {"ids": ids, "mask": torch.ones_like(ids), "types": torch.zeros_like(ids)}
+            with torch.inference_mode():
+                states.append(who.encoder.last(batch)[0, 1:-1])
+        n, m = len(states[0]), len(states[1])
+        torch.testing.assert_close(found[i, :n, :m], states[0] @ states[1].T, rtol=1e-4, atol=1e-4)
+        assert found[i, n:].eq(0).all()
+        assert found[i, :, m:].eq(0).all()
+
+
+@pytest.mark.parametrize("blocks", [attention_blocks, embedding_blocks])
+def test_the_order_of_pairs_makes_no_difference(blocks):
+    network, who = parm_network(), reader()
+    _, _, texts, query, doc = pairs_of(network, 12)
+    sides = side(texts[0], network.pieces, who, 6), side(texts[1], network.pieces, who, 16)
+    order = np.random.default_rng(0).permutation(len(query))
+    one, other = blocks(who, *sides, query, doc, "cpu"), blocks(who, *sides, query[order], doc[order], "cpu")
+    torch.testing.assert_close(one[order], other, rtol=1e-4, atol=1e-5)
+
+
+def letters_network():
+    """A network whose tokenizer cuts every word into letters."""
+    from parm_models import parm_recipe
+    from whyrank.training.sources import Sources
+
+    return new_network(parm_recipe(), 5, Sources(tokenizer=word_pieces([" ".join(sorted(set("".join(WORDS))))], 100)))
+
+
+def test_words_carry_values_between_tokenizers():
+    network, other = parm_network(), letters_network()
+    queries, docs = ["balan mernis"], ["cemer balan difo"]
+    texts = piece_texts(network, queries, docs)
+    who = Reader(other.encoder, other.pieces, 20, 30)
+    sides = side(texts[0], network.pieces, who, 20), side(texts[1], network.pieces, who, 30)
+    assert sides[0].words is not None
+    assert len(sides[1].ids[0]) == len("cemerbalandifo")
+    found = embedding_blocks(who, *sides, np.zeros(1, np.int64), np.zeros(1, np.int64), "cpu")[0]
+    states = [letter_states(other, row) for row in (sides[0].ids[0], sides[1].ids[0])]
+    products = states[0] @ states[1].T
+    asked, told = texts[0].words[0], texts[1].words[0]
+    query_words, doc_words = ([5, 6], [5, 5, 4])
+    for a in range(texts[0].sizes[0]):
+        for j in range(texts[1].sizes[0]):
+            rows = slice(sum(query_words[: asked[a]]), sum(query_words[: asked[a] + 1]))
+            columns = slice(sum(doc_words[: told[j]]), sum(doc_words[: told[j] + 1]))
+            expected = products[rows, columns].amax(dim=1).mean()
+            torch.testing.assert_close(found[a, j], expected, rtol=1e-4, atol=1e-4)
+
+
+def letter_states(network, row):
+    ids = torch.tensor([[2, *row, 3]])
+    with torch.inference_mode():
+        return network.encoder.eval().last({"ids": ids, "mask": torch.ones_like(ids), "types": ids * 0})[0, 1:-1]
+
+
+def test_a_target_network_scores_as_it_does_alone(tmp_path):
+    network = toy_network(dropout=0.0).eval()
+    save(network, tmp_path)
+    queries, docs = toy_world(6, 9)
+    doc = np.random.default_rng(0).integers(0, len(docs), (len(queries), 4)).astype(np.int32)
+    found = target_scores("network", tmp_path, queries, docs, doc, "cpu")
+    with torch.inference_mode():
+        expected = [
+            [float(network.score_texts([q], [docs[d]])) for d in row] for q, row in zip(queries, doc, strict=True)
+        ]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    who = reader_of(tmp_path, 4, 4)
+    assert (who.max_query, who.max_doc) == (network.max_query, network.max_doc)
+
+
+def test_words_of_pieces():
+    network = parm_network()
+    inside = continuing(network.pieces)
+    texts = PieceTexts.of(network.pieces.ids(["balan mernis, xyz!", ""], 20), inside)
+    assert texts.spelled(network.pieces)[0][:2] == ["balan", "mernis"]
+    assert texts.spelled(network.pieces)[1] == []
+    assert texts.words[1].tolist() == [texts.ids.shape[1]] * texts.ids.shape[1]
+    ids, words = Spelling(network.pieces).read([["balan", "mernis"], []], 3)
+    assert len(ids[0]) <= 3
+    assert len(ids[1]) == 0
+    assert words[0].tolist() == sorted(words[0].tolist())
+    assert toy_sources().tokenizer

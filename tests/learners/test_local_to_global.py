@@ -1,0 +1,327 @@
+"""A planted ranker is found out by each method; adding up against plain loops."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection
+from whyrank.learners import table_learners
+from whyrank.learners.local.explaining import METHODS, LocalSettings, RankedList, best_words, explain_lists
+from whyrank.learners.local.learner import (
+    Explained,
+    LocalToGlobal,
+    aligned,
+    drawn,
+    learn_local,
+    pair_weights,
+    table_of,
+)
+from whyrank.rankers import Setting, open_ranker
+from whyrank.scoring import Engine, ScoreStore
+from whyrank.scoring.ranking import first_ranker
+from whyrank.tables.algebra import cut_at
+
+
+class Planted:
+    """Counts query words, and adds 2 for a synonym of one of them."""
+
+    name = "planted"
+    synonyms = {"car": "vehicle"}
+
+    def __init__(self, noise=0.0):
+        self.asked, self.noise = 0, noise
+
+    def __repr__(self):
+        return f"planted(noise={self.noise})"
+
+    def score(self, queries, docs):
+        self.asked += len(docs)
+        return np.array([self._one(q.split(), d.split()) for q, d in zip(queries, docs, strict=True)])
+
+    def _one(self, query, doc):
+        words = set(doc)
+        found = sum(q in words for q in query) + 2.0 * sum(self.synonyms.get(q) in words for q in query)
+        return found + self.noise * sum(len(word) for word in words)
+
+
+class Silent(Planted):
+    """Scores no single word."""
+
+    name = "silent"
+
+    def __repr__(self):
+        return "silent"
+
+    def _one(self, query, doc):
+        return super()._one(query, doc) if len(doc) > 1 else float("nan")
+
+
+def collection():
+    rng = np.random.default_rng(0)
+    filler = [f"word{i}" for i in range(30)]
+    others = ["red", "blue", "fast", "cheap", "old", "new"]
+    docs = {}
+    for i in range(90):
+        text = rng.choice(filler, 8).tolist() + ["car"] * (i % 2) + rng.choice(others, 1).tolist()
+        text += ["vehicle"] * (i % 3 == 0)
+        docs[f"d{i}"] = " ".join(rng.permutation(text))
+    queries = {f"q{i}": f"{other} car" for i, other in enumerate(others)}
+    return Collection.of(docs, queries | {"bare": "red"}, name="planted")
+
+
+COLLECTION = collection()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("variant", ["plain", "min-frequency"])
+def test_a_planted_synonym_is_found(method, variant):
+    settings = LocalSettings(method, variant, depth=60, top=5, words=4)
+    table, explained, failures = learn_local(COLLECTION, Planted(), Engine(), settings, "whitespace")
+    first, *others = table.answers("car")
+    assert (first.term, first.weight) == ("vehicle", 1.0)
+    assert all(weight < 1 for _, weight in others)
+    assert {each.words[0] for each in explained if "car" in each.terms} == {"vehicle"}
+    assert all(len(each.words) <= 4 for each in explained)
+    assert failures == []
+
+
+def test_occlusion_finds_the_planted_synonym_and_nothing_else():
+    table = learn_local(COLLECTION, Planted(), Engine(), LocalSettings(depth=60, top=5), "whitespace").table
+    assert [tuple(entry) for entry in table.rows()] == [("car", "vehicle", 1.0)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_size_of_batches_and_of_blocks_does_not_matter(method, monkeypatch):
+    settings = LocalSettings(method, depth=60, top=3, samples=30)
+    found = []
+    for size, block in ((1, 1), (7, 3), (1000, 16)):
+        monkeypatch.setattr("whyrank.learners.local.learner.BLOCK", block)
+        found.append(learn_local(COLLECTION, Planted(0.01), Engine(None, batch_size=size), settings, "whitespace"))
+    assert len({learned.table.digest for learned in found}) == 1
+    assert found[0].explained == found[2].explained
+
+
+def test_the_seed_decides_random_texts_and_queries():
+    settings = LocalSettings("lime", depth=60, top=3, samples=20)
+    first, again, other = (
+        learn_local(COLLECTION, Planted(0.05), Engine(), replace(settings, seed=seed), "whitespace").table.digest
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    some = [list(drawn(COLLECTION.queries, 3, seed)) for seed in range(6)]
+    assert all(len(each) == 3 for each in some)
+    assert len({tuple(each) for each in some}) > 1
+    assert drawn(COLLECTION.queries, 99, 0) == COLLECTION.queries
+
+
+def test_a_second_run_asks_nothing_again(tmp_path):
+    ranker, settings = Planted(), LocalSettings("lime", depth=40, top=3, samples=20)
+    store = ScoreStore(tmp_path / "scores.sqlite")
+    first = learn_local(COLLECTION, ranker, Engine(store), settings, "whitespace")
+    asked = ranker.asked
+    second = learn_local(COLLECTION, ranker, Engine(store, checked=0), settings, "whitespace")
+    assert asked > 0
+    assert ranker.asked == asked
+    assert second.table.digest == first.table.digest
+
+
+def test_facts_repeat_the_table():
+    settings = LocalSettings("bm25", "uniform", depth=50, top=4, words=3, pool=20, threshold=0.1, seed=5)
+    table = learn_local(COLLECTION, Planted(), Engine(), settings, "whitespace", queries=4).table
+    facts = dict(table.facts)
+    learner = (
+        "local-to-global(target=planted,method=bm25,variant=uniform,depth=50,top=4,words=3,pool=20,threshold=0.1,"
+    )
+    assert facts["learner"] == learner + "seed=5,analyzer=whitespace,queries=4)"
+    assert (facts["analyzer"], facts["collection"], facts["ranker"]) == (
+        "whitespace",
+        "planted",
+        "planted(noise=0.0)",
+    )
+    assert (facts["seed"], facts["threshold"], facts["queries"], facts["pool"]) == (5, 0.1, 4, 20)
+    assert min(entry.weight for entry in table.rows()) >= 0.1
+    assert max(entry.weight for entry in table.rows()) <= 1.0
+
+
+def test_the_documents_explained_are_no_limit_of_entries():
+    settings = LocalSettings(depth=50, top=20, words=3)
+    table = learn_local(COLLECTION, Planted(0.05), Engine(), settings, "whitespace").table
+    assert 0 < np.diff(table.indptr).max() <= 20
+    assert (cut_at(table), table.facts["top"]) == (0, 20)
+    assert cut_at(table.pruned(top_query=2)) == 2
+
+
+@pytest.mark.parametrize("method", ["occlusion", "lime"])
+def test_a_word_has_no_credit_for_the_query_term_that_it_is_joined_to(method):
+    class Counting(Planted):
+        def _one(self, query, doc):
+            words = " ".join(doc).replace("-", " ").split()
+            return float(sum(words.count(q) for q in query))
+
+    docs = {"1": "the landlord-tenant act", "2": "landlord law of tenant"}
+    bm25 = first_ranker(given := Collection.of(docs, {"q": "landlord"}), "lucene")
+    lists = [RankedList("q", given.queries["q"], ["landlord"], list(docs.values()), np.array([2.0, 1.0]))]
+    assert explain_lists(lists, Counting(), Engine(), bm25, LocalSettings(method)).words == [[]]
+
+
+EXPLAINED = [
+    Explained("1", ["red", "car"], ["wine", "vehicle"], {"wine": ["red"], "vehicle": ["car"]}),
+    Explained("2", ["car", "car", "hire"], ["vehicle", "rent"], {"vehicle": ["car"], "rent": ["hire"]}),
+    Explained("3", ["car"], [], {}),
+]
+
+
+def test_weights_by_hand():
+    assert pair_weights(EXPLAINED, "plain") == {
+        ("red", "wine"): 1.0,
+        ("car", "vehicle"): 0.5,  # twice, and "car" occurs four times
+        ("hire", "rent"): 1.0,
+    }
+    assert pair_weights(EXPLAINED, "min-frequency") == {("car", "vehicle"): 0.5}
+    uniform, _ = aligned(EXPLAINED, Planted(), Engine(), "uniform")
+    assert pair_weights(uniform, "uniform") == {
+        ("red", "wine"): 1.0,
+        ("car", "wine"): 0.25,
+        ("red", "vehicle"): 1.0,
+        ("car", "vehicle"): 0.5,
+        ("hire", "vehicle"): 1.0,
+        ("car", "rent"): 0.25,
+        ("hire", "rent"): 1.0,
+    }
+    assert len(table_of(EXPLAINED, LocalSettings(threshold=0.6), {})) == 2
+
+
+TERMS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
+QUERIES = st.lists(st.tuples(TERMS, st.lists(st.sampled_from("uvw"), unique=True), st.integers(0, 9)), max_size=8)
+
+
+@given(QUERIES, st.sampled_from(["plain", "min-frequency"]))
+def test_weights_by_counting(queries, variant):
+    explained = [
+        Explained(str(i), terms, words, {w: [terms[pick % len(terms)]] for w in words})
+        for i, (terms, words, pick) in enumerate(queries)
+    ]
+    found = pair_weights(explained, variant)
+    for term in "abc":
+        occurrences = sum(Counter(terms)[term] for terms, _, _ in queries)
+        for word in "uvw":
+            count = sum(word in words and terms[pick % len(terms)] == term for terms, words, pick in queries)
+            kept = count > (variant == "min-frequency")
+            assert found.get((term, word)) == (count / occurrences if kept else None)
+
+
+class Affinity:
+    """Knows how well a term and a word go together."""
+
+    name = "affinity"
+    known = {("car", "vehicle"): 3.0, ("red", "vehicle"): 1.0, ("red", "wine"): -2.0, ("car", "wine"): -5.0}
+
+    def __repr__(self):
+        return "affinity"
+
+    def score(self, queries, docs):
+        return np.array([self.known.get(pair, 0.0) for pair in zip(queries, docs, strict=True)])
+
+
+def test_words_go_to_the_term_that_the_target_matches_best():
+    given = [Explained("1", ["red", "car", "red"], ["vehicle", "wine", "tie"], {})]
+    [each], failures = aligned(given, Affinity(), Engine(), "plain")
+    assert each.aligned == {"vehicle": ["car"], "wine": ["red"], "tie": ["red"]}
+    assert failures == []
+
+
+def test_best_words():
+    assert best_words({"b": 1.0, "a": 1.0 + 1e-9, "c": 2.0, "d": 0.0, "e": -1.0}, 5) == ["c", "a", "b"]
+    assert best_words({"b": 1.0, "c": 2.0}, 1) == ["c"]
+    assert best_words({"b": -1.0}, 3) == best_words({}, 3) == []
+
+
+def test_a_target_without_scores_for_words_gives_no_table():
+    with pytest.raises(WhyrankError, match=r"none of 7 queries gave an entry .* no finite score \(score is nan\)"):
+        learn_local(COLLECTION, Silent(), Engine(), LocalSettings(depth=40, top=3), "whitespace")
+
+
+def test_a_run_file_cannot_score_changed_texts():
+    given = replace(COLLECTION, runs={"first": {"q0": {"d1": 2.0, "d3": 1.0, "d5": 0.5}}})
+    target = open_ranker("run:first", Setting(given))
+    for settings in (LocalSettings(), LocalSettings("bm25")):
+        with pytest.raises(WhyrankError, match="no scores for changed texts"):
+            learn_local(given, target, Engine(), settings, "whitespace")
+    table = learn_local(
+        given, target, Engine(), LocalSettings("bm25", "uniform"), "whitespace", candidates=given.runs["first"]
+    ).table
+    assert set(table.query_terms) <= {"red", "car"}
+
+
+def test_the_call_string_of_a_table_makes_it_again(tmp_path):
+    (tmp_path / "mine.py").write_text("def longer(queries, docs):\n    return [len(doc) for doc in docs]\n")
+    call = f"local-to-global(target='python:{tmp_path}/mine.py:longer',top=2,depth=9,words=3,queries=5)"
+    table = table_learners.create(call).learn(COLLECTION)
+    again = table_learners.create(table.facts["learner"]).learn(COLLECTION)
+    assert len(table) > 0
+    assert (again.digest, dict(again.facts)) == (table.digest, dict(table.facts))
+    with pytest.raises(WhyrankError, match="give one"):
+        table_learners.create(call).learn()
+    with pytest.raises(WhyrankError, match="method of local explanation"):
+        table_learners.create("local-to-global(target=ql,method=shap)")
+
+
+def test_the_learner_has_every_setting():
+    learner, settings = (inspect.signature(each).parameters for each in (LocalToGlobal, LocalSettings))
+    assert {name: settings[name].default for name in settings} == {name: learner[name].default for name in settings}
+    assert list(learner) == ["target", *settings, "analyzer", "queries", "candidates", "stats", "precision"]
+
+
+def test_the_call_string_opens_target_and_candidates_as_they_were(tmp_path):
+    (tmp_path / "mine.py").write_text("def longer(queries, docs):\n    return [len(doc) for doc in docs]\n")
+    given = replace(COLLECTION, runs={"few": {"q0": {f"d{i}": 30.0 - i for i in range(30)}}})
+    target = f"fuse(of=['bm25','python:{tmp_path}/mine.py:longer'])"
+    learner = LocalToGlobal(target, "bm25", "uniform", candidates="few", stats="sample", analyzer="whitespace")
+    table = learner.learn(given)
+    again = table_learners.create(table.facts["learner"]).learn(given)
+    assert (again.digest, dict(again.facts)) == (table.digest, dict(table.facts))
+    assert table.facts["candidates"].startswith("few content=")
+    assert set(table.query_terms) == {"red", "car"}
+    own = replace(learner, stats=None).learn(given)
+    assert own.facts["ranker"] != table.facts["ranker"]
+
+
+def test_what_weighs_too_little_is_said():
+    few = [Explained("1", ["a"], ["x"], {"x": ["a"]}), Explained("2", ["a", "a"], [], {})]
+    with pytest.raises(WhyrankError, match=r"all 1 pairs weigh less than --threshold 0\.5; lower it"):
+        table_of(few, LocalSettings(threshold=0.5), {})
+
+
+@pytest.mark.parametrize("method", ["occlusion", "lime"])
+def test_changed_texts_that_fill_memory_are_scored_in_parts(method, monkeypatch):
+    texts = list(COLLECTION.docs.values())[:6]
+    lists = [RankedList(q, q, q.split(), texts, np.arange(6.0)) for q in ("red car", "old car")]
+    bm25, asked = first_ranker(COLLECTION, "whitespace"), []
+
+    class Watched(Planted):
+        def score(self, queries, docs):
+            asked.append(sum(map(len, docs)))
+            return super().score(queries, docs)
+
+    whole = explain_lists(lists, Planted(), Engine(), bm25, LocalSettings(method)).words
+    monkeypatch.setattr("whyrank.learners.local.explaining.CHARACTERS", 300)
+    assert explain_lists(lists, Watched(), Engine(), bm25, LocalSettings(method)).words == whole
+    assert whole[0]
+    assert max(asked) < 500 < sum(asked)
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ({"method": "shap"}, "occlusion"), ({"variant": "all"}, "uniform"), ({"top": 0}, "1 or more"),
+    ({"samples": 1}, "2 or more"), ({"samples": 10**14}, "between 2 and 100000"), ({"threshold": 2.0}, "between 0 and 1"),
+])  # fmt: skip
+def test_wrong_settings(options, expected):
+    with pytest.raises(WhyrankError, match=expected):
+        LocalSettings(**options)

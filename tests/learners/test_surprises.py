@@ -1,0 +1,467 @@
+"""Discovery: planted oddities of a table are found and confirmed, and a table of noise has none at the stated rate."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom, hypergeom
+
+from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_table
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection
+from whyrank.learners.surprises.classes import TermClass, classes_of
+from whyrank.learners.surprises.discovery import Looking, confirmed, standings, surprises
+from whyrank.learners.surprises.evidence import evidence_surprises, postings_of
+from whyrank.learners.surprises.tests import appended_surprises, most_unseen, spread_surprises, value_surprises
+from whyrank.learners.surprises.words import words_of
+from whyrank.scoring import Engine
+from whyrank.studies.bias import bias_studies
+from whyrank.studies.bias.asking import BiasPlan, bias_answers
+from whyrank.studies.probes.edited import missing
+from whyrank.tables.table import TermTable
+from whyrank.text.vectors.vectors import Vectors
+
+EXPECTED = {("value", "car-makes", 1): "Honda", ("value", "years", -1): "2007", ("appended", "appended", 1): "q"}
+
+
+def test_planted_oddities_are_found_and_confirmed():
+    found = surprises(toy_table(PLANTED), Looking(permutations=5_000))
+    surest = {}
+    for surprise in found.sure():
+        surest.setdefault((surprise.kind, surprise.group), surprise)
+    chosen = [surest[kind, group] for kind, group, _ in EXPECTED]
+    assert [(s.kind, s.group, s.direction) for s in chosen] == list(EXPECTED)
+    assert [s.value for s in chosen] == list(EXPECTED.values())
+    cars = toy_collection(about=" in a car")  # bias/car-brand asks queries with this word, and needs more than two
+    asked = confirmed(chosen, PLANTED, cars)
+    assert [s.confirmed for s in asked] == [True, True, True], [s.outcome for s in asked]
+    assert all(s.null and "effect" in s.outcome for s in asked)
+    again = confirmed(chosen, Toy(9), cars)
+    assert [s.confirmed for s in again] == [False, False, False], "another ranker has no such bias"
+
+
+def test_every_study_that_is_named_can_be_made():
+    found = surprises(toy_table(PLANTED), Looking(permutations=500, collection=toy_collection(), values="2000..2005"))
+    calls = {surprise.study for surprise in found.surprises if surprise.study}
+    assert len(calls) >= 3
+    for call in calls:
+        study = bias_studies.create(call)
+        assert bias_studies.create(study.id) == study
+    json.dumps([surprise.as_dict() for surprise in found.surprises])
+
+
+def test_a_table_of_noise_has_surprises_no_more_often_than_stated():
+    hits = 0
+    for seed in range(200):
+        table = toy_table(Toy(seed))
+        hits += bool(surprises(table, Looking(permutations=1_500, correction="holm", seed=seed)).sure())
+    assert hits <= binom.ppf(0.999, 200, 0.05), hits
+
+
+def test_p_values_of_noise_are_small_as_often_as_they_should_be():
+    """Without correction: of all tests of a kind, about 5% are below 5%."""
+    below = {"value": [], "appended": []}
+    for seed in range(60):
+        for surprise in surprises(toy_table(Toy(1000 + seed)), Looking(permutations=500, seed=seed)).surprises:
+            if surprise.kind in below:
+                below[surprise.kind].append(surprise.p_value < 0.05)
+    for kind, flags in below.items():
+        assert 0.02 < np.mean(flags) < 0.08, kind
+
+
+def test_one_value_that_stands_out_does_not_make_all_others_odd():
+    found = surprises(
+        toy_table(Toy(words=(("2007", -2.0),), scale=0.05)), Looking(permutations=2_000, correction="holm")
+    )
+    assert {(s.value, s.direction) for s in found.sure() if s.kind == "value"} == {("2007", -1)}
+    [odd] = [s for s in found.sure() if s.kind == "value"]
+    table = toy_table(Toy(words=(("2007", -2.0),), scale=0.05))
+    rest = [table.weight(term, year) for term in TERMS for year in YEARS if year != "2007"]
+    assert odd.others == pytest.approx(np.mean(rest))
+
+
+def spread_table(odd: float) -> TermTable:
+    """One query term with many document terms of nearly equal weight, and a class with one member far away."""
+    random = np.random.default_rng(4)
+    others = [f"word{i}" for i in range(300)]
+    years = [str(year) for year in range(1990, 2002)]
+    weights = np.concatenate([random.uniform(0.1, 0.12, 300), random.uniform(0.1, 0.12, 11), [odd]])
+    return TermTable.from_triples(["when"] * 312, [*others, *years], weights)
+
+
+def test_the_spread_of_a_class_for_one_query_term():
+    table = spread_table(0.9)
+    [group] = [each for each in classes_of(table) if each.name == "years"]
+    [found] = spread_surprises(table, group, 4_000, 0)
+    assert (found.value, found.query_term, found.direction) == ("2001", "when", 1)
+    exact = len(group) / 312  # a random set is as wide only where it has the odd one
+    assert found.p_value == pytest.approx(exact, abs=0.02)
+    [alike] = spread_surprises(spread_table(0.11), group, 4_000, 0)
+    assert alike.p_value > 0.2
+    study = bias_studies.create(found.study)
+    assert (study.head or study.preset.head) == "when"
+
+
+def test_the_p_value_of_a_spread_hardly_depends_on_the_seed():
+    weights = np.random.default_rng(4).uniform(0.1, 0.12, 2_012)
+    weights[-1] = 0.9
+    years = [str(year) for year in range(1990, 2002)]
+    table = TermTable.from_triples(["when"] * 2_012, [*(f"word{i}" for i in range(2_000)), *years], weights)
+    [group] = [each for each in classes_of(table) if each.name == "years"]
+    found = [spread_surprises(table, group, 10_000, seed)[0].p_value for seed in range(10)]
+    np.testing.assert_allclose(found, 12 / 2_012, atol=0.0045)
+    assert np.std(found) < 0.002
+
+
+def test_appended_characters_against_all_orders():
+    words = ["abc", "bcd", "cde"]
+    longer = [(w, w + c) for w, c in itertools.product(words, "xy")]
+    weights = [0.9, 0.1, 0.8, 0.2, 0.7, 0.3]
+    found = appended_surprises(TermTable.from_triples(*zip(*longer, strict=True), weights), 5_000, 0).found
+    gaps = [0.4, 0.3, 0.2]  # of the first form from the mean of both
+    sums = [
+        sum(sign * gap for sign, gap in zip(signs, gaps, strict=True))
+        for signs in itertools.product([1, -1], repeat=3)
+    ]
+    exact = np.mean(np.abs(sums) >= sum(gaps) - 1e-9)
+    assert {s.value: s.direction for s in found} == {"x": 1, "y": -1}
+    for surprise in found:
+        assert surprise.p_value == pytest.approx(exact, abs=0.02)
+
+
+def test_appended_characters_are_compared_with_other_forms_of_the_same_words():
+    words = {"abc": 0.9, "bcd": 0.8, "cde": 0.9, "def": 0.2, "efg": 0.1, "fgh": 0.2, "ghi": 0.1}
+    lower = {"x": -0.05, "y": 0.0, "z": 0.0}  # x is the lowest form of each of its words, which weigh much
+    longer = [(w, w + c, weight + lower[c]) for w, weight in words.items() for c in ("xyz" if weight > 0.5 else "yz")]
+    found = appended_surprises(TermTable.from_triples(*zip(*longer, strict=True)), 2_000, 0).found
+    [x] = [each for each in found if each.value == "x"]
+    assert x.direction == -1
+    assert (x.weight, x.others, x.n) == (pytest.approx(0.85 - 0.1 / 3), pytest.approx(0.8 + 0.2 / 3), 3)
+    assert [each.direction for each in found if each.value != "x"] == [1, 1]
+
+
+def test_one_character_that_stands_out_does_not_make_all_others_odd():
+    random, below = np.random.default_rng(0), []
+    words = ["".join(letters) for letters in itertools.product("bcdfg", "aei", "klm")][:30]
+    for seed in range(20):
+        longer = [(w, w + c, random.normal(0.8 if c == "s" else 0.3, 0.05)) for w in words for c in "stxyzq"]
+        found = appended_surprises(TermTable.from_triples(*zip(*longer, strict=True)), 500, seed).found
+        assert {s.value for s in found} == set("stxyzq")
+        below += [s.p_value < 0.05 for s in found if s.value != "s"]
+        assert next(s for s in found if s.value == "s").p_value < 0.01
+    assert sum(below) <= binom.ppf(0.999, len(below), 0.05)
+
+
+def test_entries_of_other_words_than_queries_are_no_appended_characters():
+    found = appended_surprises(TermTable.from_triples(["car", "bus"], ["cart", "cars"], [0.5, 0.5]), 100, 0)
+    assert found.found == []
+    assert found.unjudged[0].what == "appended"
+
+
+def test_what_is_not_in_a_table_is_said():
+    whole = toy_table(PLANTED)
+    cut = whole.pruned(threshold=0.55)
+    table = TermTable(cut.query_terms, cut.doc_terms, cut.indptr, cut.indices, cut.weights, {"threshold": 0.55})
+    found = surprises(table, Looking(permutations=100))
+    assert any("entries below 0.55 are not in this table" in line for line in found.unjudged + found.notes)
+    few = toy_table(PLANTED).pruned(vocabulary={"car", *BRANDS})
+    groups = [g for g in classes_of(few) if g.name == "car-makes"]
+    assert "fewer than 6 query terms" in value_surprises(few, groups[0], 100, 0).unjudged[0].why
+
+
+def test_classes(monkeypatch):
+    words = [*BRANDS, *YEARS, "france", "spain", "italy", "japan", "12", "13", "14", "15", "1st", "2nd", "3rd", "4th"]
+    table = TermTable.from_triples(["car"] * len(words), words, np.full(len(words), 0.5))
+    found = {group.name: set(group.values) for group in classes_of(table)}
+    assert found["car-makes"] == {
+        "Honda",
+        "Ford",
+        "Toyota",
+        "Volvo",
+        "Audi",
+        "Mazda",
+        "Fiat",
+        "Jeep",
+        "Renault",
+        "Nissan",
+        "Lexus",
+        "Peugeot",
+    }
+    assert found["years"] == set(YEARS)
+    assert found["countries"] == {"France", "Spain", "Italy", "Japan"}
+    assert found["numerals"] == {"12", "13", "14", "15"}
+    assert found["ordinals"] == {"1st", "2nd", "3rd", "4th"}
+    mine = {group.name: group.values for group in classes_of(table, values="honda+ford+1st+2nd+absent")}
+    assert mine["honda+ford+1st+2nd+absent"] == ("honda", "ford", "1st", "2nd")
+
+
+def test_values_of_lists_are_found_in_small_letters_where_the_analyzer_keeps_large_ones():
+    makes = ("Honda", "Ford", "Toyota", "Audi", "Fiat")
+    for spelled in (str, str.lower):
+        table = TermTable.from_triples(["car"] * 5, list(map(spelled, makes)), [0.5] * 5, analyzer="whitespace")
+        [group] = classes_of(table)
+        assert (group.name, set(group.values)) == ("car-makes", set(makes))
+
+
+def test_neighbours_in_vectors_are_a_class():
+    words = ["red", "green", "blue", "pink", "grey", "dog", "cat"]
+    matrix = np.array([[1, i / 10, 0] for i in range(5)] + [[0, 0, 1], [0, 1, 5]], dtype=np.float32)
+    table = TermTable.from_triples(["x"] * 7, words, np.full(7, 0.5))
+    [group] = classes_of(table, Vectors("toy", words, matrix))
+    assert group.name == "near red"
+    assert set(group.values) == set(words[:5])
+
+
+def evidence() -> tuple[TermTable, Collection]:
+    docs = {f"d{i}": ("alpha beta" if i < 30 else "alpha gamma" if i < 60 else "delta beta") for i in range(90)}
+    docs |= {f"e{i}": "alpha delta" if i == 0 else "gamma" for i in range(20)}
+    table = TermTable.from_triples(
+        ["alpha", "alpha", "alpha"], ["delta", "beta", "gamma"], [0.9, 0.2, 0.1], analyzer="whitespace"
+    )
+    return table, Collection.of(docs, {}, name="evidence")
+
+
+def test_strong_entries_whose_terms_avoid_each_other():
+    table, collection = evidence()
+    found = evidence_surprises(table, postings_of(collection, table)).found
+    strong = next(s for s in found if s.direction == 1)
+    texts = [text.split() for text in collection.docs.values()]
+    first, second = (sum(w in text for text in texts) for w in ("alpha", "delta"))
+    both = sum("alpha" in text and "delta" in text for text in texts)
+    assert (strong.query_term, strong.value, strong.n) == ("alpha", "delta", both)
+    assert strong.others == pytest.approx(first * second / len(texts))
+    assert strong.p_value == pytest.approx(hypergeom.cdf(both, len(texts), first, second))
+    weak = next(s for s in found if s.direction == -1)
+    assert weak.value == "gamma", "the row is whole, so the weakest entry can be judged"
+    study = bias_studies.create(surprises(table, Looking(collection=collection)).first(1)[-1].study)
+    assert (study.head, study.queries) == ("alpha", "head")
+
+
+def test_terms_are_written_as_texts_do():
+    docs = {"a": "Runners ran. The running shoes, running again!", "b": "Berlin and Paris are cities."}
+    table = TermTable.from_triples(["run", "citi"], ["run", "berlin"], [0.5, 0.5], analyzer="lucene")
+    words = words_of(Collection.of(docs, {}, name="words"), table)
+    assert (words.of("run"), words.of("citi"), words.of("berlin")) == ("running", "cities", "berlin")
+    assert words.of("absent") == "absent"
+
+
+def test_entity_types_are_those_of_texts():
+    pytest.importorskip("spacy")
+    if missing("en_core_web_sm"):
+        pytest.skip("needs a spaCy pipeline")
+    cities = ["Berlin", "Paris", "Madrid", "Rome", "Vienna"]
+    docs = {
+        f"d{i}": f"Last year we flew to {a} and later to {b}."
+        for i, (a, b) in enumerate(itertools.permutations(cities, 2))
+    }
+    names = [city.lower() for city in cities]
+    table = TermTable.from_triples(["x"] * 6, [*names, "year"], np.full(6, 0.5), analyzer="lucene")
+    collection = Collection.of(docs, {}, name="cities")
+    found = {g.name: set(g.values) for g in classes_of(table, words=words_of(collection, table, "en_core_web_sm"))}
+    assert found["entity GPE"] <= set(names)
+    assert len(found["entity GPE"]) >= 4
+
+
+def test_an_unknown_correction_is_one_line():
+    with pytest.raises(WhyrankError, match="unknown correction"):
+        surprises(toy_table(PLANTED), Looking(correction="hlm", permutations=50))
+
+
+def test_terms_and_letters_of_the_toy_are_disjoint():
+    assert not {term + letter for term in TERMS for letter in "abcdeq"} & {*TERMS, *BRANDS, *YEARS}
+
+
+def test_a_class_that_is_judged_with_weights_missing_is_not_said_to_be_unjudged():
+    whole = toy_table(PLANTED)
+    pairs = [(q, d) for i, q in enumerate(TERMS) for d in BRANDS if d != BRANDS[i % len(BRANDS)]]
+    table = TermTable.from_triples(*zip(*pairs, strict=True), [whole.weight(q, d) for q, d in pairs])
+    found = surprises(table, Looking(permutations=200))
+    assert "car-makes" in {surprise.group for surprise in found.surprises}
+    assert found.notes == [f"car-makes: {1 / len(BRANDS):.0%} of the weights are missing and count as zero"]
+    assert all(line.startswith("cannot be judged: ") for line in found.unjudged)
+    assert not any("car-makes" in line for line in found.unjudged)
+
+
+class TestValuesThatNoCallStringCanHave:
+    """A class with `c++`, of which no list joined by plus signs can be made."""
+
+    VALUES = ("c++", "python", "perl", "ruby", "go", "rust")
+
+    def table(self):
+        pairs = list(itertools.product(TERMS, self.VALUES))
+        random = np.random.default_rng(5)
+        weights = [0.5 + random.normal(0, 0.01) - 0.3 * (d == "c++") - 0.2 * (d == "go") for _, d in pairs]
+        return TermTable.from_triples(*zip(*pairs, strict=True), weights)
+
+    def collection(self):
+        docs = {f"d{i}": f"Text {i} of perl about a {term}." for i, term in enumerate(TERMS)}
+        queries = {f"q{i}": f"which {term} is it" for i, term in enumerate(TERMS)}
+        return Collection.of(docs, queries, {f"q{i}": {f"d{i}": 1} for i in range(len(TERMS))}, name="languages")
+
+    def test_the_file_that_they_are_from_is_what_the_study_takes(self, tmp_path):
+        file = tmp_path / "languages.txt"
+        file.write_text("\n".join(self.VALUES))
+        found = surprises(self.table(), Looking(permutations=2_000, values=str(file))).sure()
+        ranker = Toy(words=(("c", -0.6), ("go", -0.6)), scale=0.02)
+        asked = {s.value: s.confirmed for s in confirmed(found, ranker, self.collection()) if s.kind == "value"}
+        assert (asked["c++"], asked["go"]) == (True, True)
+
+    def test_without_a_file_the_others_are_asked_about_and_the_reason_is_told(self):
+        table = self.table()
+        group = TermClass("near perl", tuple(table.doc_numbers[v] for v in self.VALUES), self.VALUES)
+        found = [s for s in value_surprises(table, group, 2_000, 0).found if s.value in ("c++", "go")]
+        ranker = Toy(words=(("go", -0.6),), scale=0.02)
+        asked = {s.value: s for s in confirmed(found, ranker, self.collection())}
+        assert asked["c++"].confirmed is None
+        assert asked["c++"].outcome == "not asked: a study takes it only from a file of values"
+        assert asked["go"].confirmed is True
+
+    def test_one_study_that_cannot_be_made_does_not_end_the_others(self):
+        found = [s for s in surprises(toy_table(PLANTED), Looking(permutations=500)).sure() if s.kind == "value"]
+        broken = [replace(found[0], study="bias/substitution(values='c+++d')"), *found[1:2]]
+        first, second = confirmed(broken, PLANTED, toy_collection())
+        assert (first.confirmed, first.outcome) == (None, "not asked: values 'c+++d': one of them is empty")
+        assert second.confirmed is not None
+
+
+class TestRowsThatWereCut:
+    """What a table that keeps the best terms of each query term says of those that it lacks."""
+
+    @staticmethod
+    def cut(top):
+        """Nine query terms whose ten years weigh 0.6 and one more 0.45: little less, and the only one cut away."""
+        random = np.random.default_rng(3)
+        terms, years = [f"term{chr(97 + i)}" for i in range(9)], [str(year) for year in range(2000, 2011)]
+        pairs = list(itertools.product(terms, years))
+        weights = [0.45 if year == "2010" else random.uniform(0.55, 0.65) for _, year in pairs]
+        whole = TermTable.from_triples(*zip(*pairs, strict=True), weights)
+        made = whole.pruned(top_query=top)
+        return TermTable(made.query_terms, made.doc_terms, made.indptr, made.indices, made.weights, {"top": 10})
+
+    def group(self, table):
+        """The years, whether there are entries or not."""
+        return TermClass("years", tuple(range(len(table.doc_terms))), tuple(table.doc_terms))
+
+    def test_an_absent_entry_is_no_lower_than_it_must_be(self):
+        table = self.cut(10)
+        tested = value_surprises(table, self.group(table), 2_000, 0)
+        lowest = [min(entry.weight for entry in table.answers(term, None)) for term in table.query_terms]
+        assert next(s for s in tested.found if s.value == "2010").weight == pytest.approx(np.mean(lowest))
+        assert any("after the best 10 of a query term" in each.why for each in tested.partly)
+        assert tested.unjudged == []
+
+    def test_rows_that_are_longer_or_shorter_were_not_cut(self):
+        assert most_unseen(self.cut(11)).tolist() == [0] * 9, "facts of another table"
+        assert most_unseen(self.cut(9)).tolist() == [0] * 9, "nothing was cut at ten"
+        assert (most_unseen(self.cut(10)) > 0.5).all()
+
+    @pytest.mark.parametrize("again", [None, 10, 50])
+    def test_a_table_that_was_pruned_says_so_itself(self, again):
+        table = replace(self.cut(10), facts={}).pruned(top_query=10).pruned(top_query=again)
+        assert (most_unseen(table) > 0.5).all()
+
+
+def test_a_spread_for_the_word_of_a_preset_is_asked_by_it():
+    """So that there are templates where no query of a collection has the word."""
+    random = np.random.default_rng(4)
+    makes, fillers = ["ford", "buick", "audi", "fiat", "honda"], [f"filler{i}" for i in range(30)]
+    pairs = list(itertools.product(["car", "lorry"], [*makes, *fillers]))
+    table = TermTable.from_triples(*zip(*pairs, strict=True), random.uniform(0.2, 0.3, len(pairs)).tolist())
+    [group] = [each for each in classes_of(table) if each.name == "car-makes"]
+    studies = {s.query_term: s.study for s in spread_surprises(table, group, 200, 0)}
+    assert studies["car"] == "bias/car-brand"
+    assert bias_studies.create(studies["lorry"]).head == "lorry"
+
+
+def test_only_weak_entries_are_tested_as_weak():
+    """One whole row among many short ones: 5% of all entries are more than the whole row has."""
+    terms = [f"d{i}" for i in range(20)]
+    entries = [("alpha", term, 0.9 - i / 25) for i, term in enumerate(terms)]
+    entries += [(f"q{i}", terms[(i + j) % 20], 0.5) for i in range(200) for j in range(5)]
+    table = TermTable.from_triples(*zip(*entries, strict=True), analyzer="whitespace")
+    docs = {f"t{i}": f"alpha {terms[i % 20]} {terms[i % 7]}" for i in range(200)}
+    found = evidence_surprises(table, postings_of(Collection.of(docs, {}, name="weak"), table)).found
+    assert [s.value for s in found if s.direction == -1] == ["d19"], "5% of the twenty entries of that row"
+
+
+def selves(weight):
+    """A table of makes: half of them are query terms too, and tied to themselves with a weight or not at all."""
+    random = np.random.default_rng(6)
+    pairs = [(q, d) for q in BRANDS[:6] for d in BRANDS if weight or q != d]
+    weights = [weight if q == d else random.uniform(0.2, 0.3) for q, d in pairs]
+    return TermTable.from_triples(*zip(*pairs, strict=True), weights, analyzer="whitespace")
+
+
+@pytest.mark.parametrize("weight", [1.0, None])
+def test_what_a_term_weighs_for_itself_says_nothing_of_its_class(weight):
+    table = selves(weight)
+    group = TermClass("makes", tuple(table.doc_numbers[brand] for brand in BRANDS), BRANDS)
+    tested = value_surprises(table, group, 2_000, 0)
+    rows = [[table.weight(q, d) for d in BRANDS] for q in BRANDS[:6]]
+    plain = [np.mean([row[i] for q, row in zip(BRANDS, rows, strict=False) if q != d]) for i, d in enumerate(BRANDS)]
+    for i, brand in enumerate(BRANDS):
+        [found] = [s for s in tested.found if s.value == brand]
+        assert found.weight == pytest.approx(plain[i], abs=0.01)
+    assert tested.partly == [], "nothing is missing"
+    assert sum(s.p_value < 0.05 for s in tested.found) <= 2
+    texts = {f"t{i}": " ".join(BRANDS) for i in range(9)}
+    strong = evidence_surprises(table, postings_of(Collection.of(texts, {}, name="all"), table))
+    assert all(s.query_term != s.value for s in strong.found)
+    assert strong.unjudged == []
+    assert any(s.direction == 1 for s in strong.found)
+
+
+def test_a_class_is_not_spread_because_the_query_term_is_one_of_it():
+    random = np.random.default_rng(4)
+    makes, fillers = ["ford", "buick", "audi", "fiat", "honda"], [f"filler{i}" for i in range(400)]
+    alike = [*random.uniform(0.25, 0.3, 4), *random.uniform(0.1, 0.5, 400)]
+    table = TermTable.from_triples(["ford"] * 405, [*makes, *fillers], [1.0, *alike])
+    [group] = [each for each in classes_of(table) if each.name == "car-makes"]
+    [found] = spread_surprises(table, group, 5_000, 0)
+    assert (found.n, found.value != "Ford") == (4, True)
+    assert found.p_value > 0.5
+
+
+def test_what_one_template_says_is_no_denial():
+    found = [s for s in surprises(toy_table(PLANTED), Looking(permutations=500)).sure() if s.value == "2007"][:1]
+    study = "bias/when-year(values=2000+2003+2007,query='when was it',doc='In {value} it was.')"
+    [asked] = confirmed([replace(found[0], study=study)], PLANTED, toy_collection())
+    assert asked.confirmed is None
+    assert asked.outcome.startswith("not tested: effect -0.")
+
+
+def test_that_longer_forms_are_missing_is_said():
+    longer = [(w, w + c, 0.5 + 0.1 * (c == "x")) for w in ("abc", "bcd", "cde", "def") for c in "xyz"]
+    table = TermTable.from_triples(*zip(*longer, strict=True))
+    assert appended_surprises(table, 100, 0).partly == []
+    [note] = appended_surprises(table.pruned(threshold=0.55), 100, 0).partly
+    assert (note.what, note.why.startswith("67% of the weights are missing and count as zero")) == ("appended", True)
+
+
+def test_one_value_that_a_ranker_likes_does_not_confirm_that_it_dislikes_all_others():
+    """The liked one moves the mean of its class; the others do not differ from each other."""
+    odd = surprises(toy_table(PLANTED), Looking(permutations=200)).surprises[0]
+    study, yes = f"bias/substitution(values={'+'.join(BRANDS)})", 0
+    asked = [replace(odd, value=brand, direction=1 if brand == "honda" else -1, study=study) for brand in BRANDS]
+    for seed in range(20):
+        answers = confirmed(asked, Toy(seed, words=(("honda", 1.0),)), toy_collection())
+        assert {s.value: s.confirmed for s in answers}["honda"] is True
+        yes += any(s.confirmed for s in answers if s.value != "honda")
+    assert yes <= binom.ppf(0.99, 20, 0.05), yes
+
+
+def test_where_values_stand_without_outliers_is_what_the_study_says():
+    """No value stands out, so each is compared with all others: k / (k - 1) times its effect, and as the study tests."""
+    study = bias_studies.create(f"bias/substitution(values={'+'.join(BRANDS[:5])})")
+    plan = BiasPlan(toy_collection(), {"own": study}, [Toy(3)], Engine())
+    [answer] = bias_answers(plan)
+    found = standings(answer)
+    for row in answer.result.values:
+        assert found[row.value].effect == pytest.approx(row.effect * 5 / 4)
+        assert found[row.value].low == pytest.approx(row.low * 5 / 4)
+        assert found[row.value].high == pytest.approx(row.high * 5 / 4)
+        assert found[row.value].p_adjusted == pytest.approx(row.p_adjusted)

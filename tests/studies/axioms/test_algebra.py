@@ -1,0 +1,586 @@
+"""Combinations of axioms: truth tables, laws, call strings and expressions."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection
+from whyrank.studies.axioms import axioms
+from whyrank.studies.axioms.algebra import And, Not, Or, Sum, Vote, both, either, plus, reverse, times, vote
+from whyrank.studies.axioms.axiom import Axiom
+from whyrank.studies.axioms.counts import DIV, M_AND, TFC1
+from whyrank.studies.axioms.duplicates import LNC2
+from whyrank.studies.axioms.expressions import axiom_of, is_pattern, parse_expression
+from whyrank.studies.axioms.length import LNC1
+from whyrank.studies.axioms.triples import TFC2
+from whyrank.testing.axioms import AxiomContract
+
+UNLISTED = ("and", "or", "not", "sum", "vote", "expression", "ORIG", "ORACLE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigIt(Axiom):
+    """The text whose word at `place` is the larger number wins."""
+
+    place: int = 0
+    note: str = ""
+
+    name: ClassVar[str] = "DIG-IT"
+    favours: ClassVar[str] = "the larger number"
+
+    def wins(self, view, a, b):
+        numbers = np.array([int(text.split()[self.place]) for text in view.pool.texts])
+        return numbers[a] > numbers[b]
+
+    def remarks(self, views):
+        return {"silent": 3} if self.place else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weak(DigIt):
+    """The same, with a weak conclusion."""
+
+    name: ClassVar[str] = "W"
+    strict: ClassVar[bool] = False
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered():
+    for kind in (DigIt, Weak):
+        axioms.register(f"axiom/{kind.name}")(kind)
+    yield
+    for kind in (DigIt, Weak):
+        axioms.forget(f"axiom/{kind.name}")
+
+
+TEXTS = [" ".join(digits) for digits in product("012", repeat=3)]
+IDS = [text.replace(" ", "") for text in TEXTS]
+COLLECTION = Collection.of(dict(zip(IDS, TEXTS, strict=True)), {"q": "1"}, {"q": dict.fromkeys(IDS, 0)})
+COMMON = {"analyzer": "whitespace", "max_tokens": 99}
+
+
+def leaf(place: int, **more) -> DigIt:
+    return DigIt(place=place, **COMMON, **more)
+
+
+def matrix(axiom: Axiom) -> np.ndarray:
+    [view] = axiom.views(COLLECTION)
+    return axiom.matrix(view)
+
+
+def signs_of(a: int, b: int) -> tuple[int, ...]:
+    """What three axioms say of two texts, from the texts alone."""
+    return tuple((x > y) - (x < y) for x, y in zip(TEXTS[a].split(), TEXTS[b].split(), strict=True))
+
+
+SIGNS = [[signs_of(a, b) for b in range(len(TEXTS))] for a in range(len(TEXTS))]
+
+
+def sign(number) -> int:
+    return (number > 0) - (number < 0)
+
+
+# --- trees of combinations: what they mean, as Python operators, as text
+
+WEIGHTS = st.sampled_from([1, 2, -1, 0.1, 0.2, 0.3, -0.3, -2.5, 0])
+
+
+def _larger(inner):
+    weighted = st.lists(st.tuples(WEIGHTS, inner), min_size=1, max_size=3)
+    voting = st.tuples(st.lists(inner, min_size=1, max_size=4), st.sampled_from([0, 0.25, 0.3, 0.5, 0.6, 0.75]))
+    return st.one_of(
+        st.tuples(st.just("and"), inner, inner),
+        st.tuples(st.just("or"), inner, inner),
+        st.tuples(st.just("not"), inner),
+        st.tuples(st.just("sum"), weighted),
+        st.tuples(st.just("vote"), voting),
+    )
+
+
+TREES = st.recursive(st.integers(0, 2), _larger, max_leaves=6)
+
+
+def total(tree, signs) -> Fraction:
+    if isinstance(tree, tuple) and tree[0] == "sum":
+        return sum((Fraction(str(weight)) * total(part, signs) for weight, part in tree[1]), Fraction(0))
+    return Fraction(meaning(tree, signs))
+
+
+def meaning(tree, signs) -> int:
+    match tree:
+        case int(place):
+            return signs[place]
+        case ("and", one, two):
+            found = {meaning(one, signs), meaning(two, signs)}
+            return found.pop() if len(found) == 1 else 0
+        case ("or", one, two):
+            return meaning(one, signs) or meaning(two, signs)
+        case ("not", one):
+            return -meaning(one, signs)
+        case ("sum", _):
+            return sign(total(tree, signs))
+        case ("vote", (parts, minimum)):
+            votes = [meaning(part, signs) for part in parts]
+            up, down = votes.count(1), votes.count(-1)
+            needed = Fraction(str(minimum)) * len(votes)
+            return 1 if up > down and up > needed else -1 if down > up and down > needed else 0
+    raise AssertionError(tree)
+
+
+def built(tree) -> Axiom:
+    match tree:
+        case int(place):
+            return leaf(place)
+        case ("and", one, two):
+            return built(one) & built(two)
+        case ("or", one, two):
+            return built(one) | built(two)
+        case ("not", one):
+            return -built(one)
+        case ("sum", weighted):
+            terms = [weight * built(part) for weight, part in weighted]
+            return plus(*terms)
+        case ("vote", (parts, minimum)):
+            return vote(*map(built, parts), minimum=minimum)
+    raise AssertionError(tree)
+
+
+def written(tree) -> str:
+    match tree:
+        case int(place):
+            return f"DIG-IT(place={place})" if place else "DIG-IT"
+        case ("and", one, two):
+            return f"({written(one)} & {written(two)})"
+        case ("or", one, two):
+            return f"({written(one)}|{written(two)})"
+        case ("not", one):
+            return f"-{written(one)}"
+        case ("sum", weighted):
+            return "(" + " + ".join(f"{weight}*({written(part)})" for weight, part in weighted) + ")"
+        case ("vote", (parts, minimum)):
+            return f"vote({', '.join(map(written, parts))}, minimum={minimum})"
+    raise AssertionError(tree)
+
+
+class TestMeaning:
+    @given(TREES)
+    @settings(max_examples=60)
+    def test_every_tree_says_what_its_table_says(self, tree):
+        table = {signs: meaning(tree, signs) for signs in product((-1, 0, 1), repeat=3)}
+        expected = [[table[signs] for signs in row] for row in SIGNS]
+        assert matrix(built(tree)).tolist() == expected
+
+    @given(TREES)
+    @settings(max_examples=30)
+    def test_text_operators_and_call_string_give_one_axiom(self, tree):
+        axiom = built(tree)
+        assert parse_expression(written(tree), **COMMON) == axiom
+        again = axioms.create(axiom.id)
+        assert again == axiom
+        assert again.id == axiom.id
+        assert hash(again) == hash(axiom)
+        assert (again.concludes, again.favours) == (axiom.concludes, axiom.favours)
+
+    @given(TREES, st.integers(0, 26), st.integers(0, 26))
+    @settings(max_examples=25)
+    def test_one_pair_is_a_cell_of_the_matrix(self, tree, a, b):
+        axiom = built(tree)
+        assert axiom.preference("1", TEXTS[a], TEXTS[b]) == matrix(axiom)[a, b]
+
+    @given(TREES)
+    @settings(max_examples=25)
+    def test_antisymmetry(self, tree):
+        axiom = built(tree)
+        [view] = axiom.views(COLLECTION)
+        a, b = np.indices((27, 27), dtype=np.int32).reshape(2, -1)
+        there, back = axiom.preferences(view, a, b), axiom.preferences(view, b, a)
+        assert there.dtype == np.int8
+        assert np.array_equal(there, -back)
+        assert np.array_equal(axiom.wins(view, a, b), there > 0)
+
+    @given(TREES)
+    @settings(max_examples=25)
+    def test_laws(self, tree):
+        axiom = built(tree)
+        own = matrix(axiom)
+        for same in (
+            axiom & axiom,
+            axiom | axiom,
+            reverse(-axiom),
+            vote(axiom),
+            vote(axiom, axiom),
+            3 * axiom,
+            axiom + axiom,
+        ):
+            assert np.array_equal(matrix(same), own)
+        assert np.array_equal(matrix(-axiom), -own)
+        assert not matrix(axiom - axiom).any()
+        assert not matrix(axiom & -axiom).any()
+
+    @given(TREES, TREES, TREES)
+    @settings(max_examples=15)
+    def test_agreement_and_fallback_are_associative(self, x, y, z):
+        a, b, c = map(built, (x, y, z))
+        assert (a & b) & c == a & (b & c) == both(a, b, c)
+        assert (a | b) | c == a | (b | c) == either(a, b, c)
+
+    @pytest.mark.parametrize(
+        ("axiom", "expected"),
+        [
+            (lambda a, b: a & b, lambda x, y: x if x == y else 0),
+            (lambda a, b: a | b, lambda x, y: x if x != 0 else y),
+            (lambda a, b: a + b, lambda x, y: sign(x + y)),
+            (lambda a, b: a - b, lambda x, y: sign(x - y)),
+            (lambda a, b: 2 * a + b, lambda x, y: sign(2 * x + y)),
+            (lambda a, b: a * 0.5 + b, lambda x, y: sign(x + 2 * y)),
+            (lambda a, b: -a, lambda x, y: -x),
+            (vote, lambda x, y: x if x == y else 0),
+            (lambda a, b: vote(a, b, minimum=0.4), lambda x, y: sign(x + y)),
+        ],
+    )
+    def test_truth_tables(self, axiom, expected):
+        found = matrix(axiom(leaf(0), leaf(1)))
+        seen = set()
+        for a, b in product(range(27), repeat=2):
+            one, two, _ = signs_of(a, b)
+            seen.add((one, two))
+            assert found[a, b] == expected(one, two)
+        assert len(seen) == 9
+
+    def test_decimal_weights_are_exact(self):
+        axiom = 0.1 * leaf(0) + 0.2 * leaf(1) - 0.3 * leaf(2)
+        found = matrix(axiom)
+        assert found[IDS.index("111"), IDS.index("000")] == 0
+        huge = matrix(1e300 * leaf(0) + 1e-300 * leaf(1))
+        assert huge[IDS.index("010"), IDS.index("000")] == 1
+        assert huge[IDS.index("010"), IDS.index("100")] == -1
+
+    def test_winners_come_first_in_contrasts(self):
+        found = (leaf(0) & leaf(1)).contrasts(COLLECTION)
+        rows = found.labels["doc_ids"].values()
+        expected = {(a, b) for a in IDS for b in IDS if a[0] > b[0] and a[1] > b[1]}
+        assert {tuple(row) for row in rows} == expected
+        assert len(rows) == len(expected)
+        assert found.dropped == {"DIG-IT(place=1): silent": 3}
+
+
+class TestForm:
+    def test_call_strings(self):
+        assert (TFC1() & LNC1(variant="length")).id == "axiom/and(of=('TFC1', 'LNC1(variant=length)'))"
+        assert (-DIV(analyzer="whitespace")).id == "axiom/not(analyzer=whitespace,of=('DIV',))"
+        assert (2 * TFC1() + M_AND()).id == "axiom/sum(of=('TFC1', 'M-AND'),weights=(2.0, 1.0))"
+        assert (TFC1() + M_AND()).id == "axiom/sum(of=('TFC1', 'M-AND'))"
+        assert vote(TFC1(), DIV()).id == "axiom/vote(of=('TFC1', 'DIV'))"
+
+    @given(st.text(max_size=12), st.text(max_size=12))
+    def test_quotes_and_brackets_in_arguments(self, one, two):
+        axiom = -(leaf(0, note=one) & leaf(1, note=two)) | leaf(2, note=one + two)
+        assert axioms.create(axiom.id) == axiom
+
+    def test_parts_take_what_is_common_from_the_combination(self):
+        axiom = axioms.create("axiom/and(of=['TFC1(length=5)', 'or(of=(DIV, M-AND))'])".replace("(DIV, M-AND)", '("DIV", "M-AND")'),
+                              analyzer="whitespace", max_tokens=7, compat="camara-hauff")  # fmt: skip
+        first, second = axiom.parts
+        assert first == TFC1(length=5, analyzer="whitespace", max_tokens=7)
+        assert second.parts == (DIV(analyzer="whitespace", max_tokens=7), M_AND(analyzer="whitespace", max_tokens=7))
+        assert axiom.of == ("TFC1(length=5)", "or(of=('DIV', 'M-AND'))")
+        assert replace(axiom, max_tokens=9).parts[0].max_tokens == 9
+
+    def test_spelling_does_not_matter(self):
+        given = And(of=["axiom/TFC1(length=10)", "LNC1(variant='length')"])
+        assert given == TFC1() & LNC1(variant="length")
+        assert Not(of="DIV") == -DIV()
+        assert Sum(of=("TFC1", "DIV"), weights=[1, 1]) == TFC1() + DIV()
+        assert Sum(of="TFC1", weights=2) == 2 * TFC1()
+
+    def test_compat_and_conclusion_are_a_part_s_own(self):
+        axiom = TFC1(compat="camara-hauff") & DIV(conclusion="weak")
+        assert axiom.of == ("TFC1(compat=camara-hauff)", "DIV(conclusion=weak)")
+        assert axioms.create(axiom.id) == axiom
+
+    def test_reversing_twice_gives_the_axiom_itself(self):
+        assert reverse(reverse(TFC1())) == TFC1()
+        assert reverse(-(TFC1() & DIV())) == TFC1() & DIV()
+
+    def test_a_conclusion_of_its_own_keeps_a_combination_whole(self):
+        weak = replace(TFC1() & DIV(), conclusion="weak")
+        assert len((weak & M_AND()).of) == 2
+        assert isinstance(-replace(-TFC1(), conclusion="weak"), Not)
+        assert len((replace(TFC1() + DIV(), conclusion="weak") + M_AND()).of) == 2
+
+    def test_weights_multiply_as_decimals(self):
+        assert (3 * (0.1 * TFC1() + DIV())).weights == (0.3, 3.0)
+        assert times(TFC1(), 1) == Sum(of=("TFC1",))
+
+    def test_it_can_be_sent_to_another_process(self):
+        axiom = TFC1() & DIV() | -M_AND()
+        assert pickle.loads(pickle.dumps(axiom)) == axiom
+
+    @pytest.mark.parametrize("name", UNLISTED)
+    def test_patterns_do_not_find_combinations(self, name):
+        assert f"axiom/{name}" not in axioms.names()
+        assert f"axiom/{name}" not in axioms.match("*")
+        assert f"axiom/{name}" in axioms
+        assert axioms.match(f"axiom/{name}") == [f"axiom/{name}"]
+
+    def test_names_are_not_lost(self):
+        assert {"axiom/TFC1", "axiom/AND", "axiom/M-AND"} <= set(axioms.match("axiom/*"))
+
+
+STRICT, WEAK = DigIt(), Weak()
+
+
+class TestConclusion:
+    @pytest.mark.parametrize(
+        ("axiom", "expected"),
+        [
+            (lambda: STRICT & STRICT, "strict"),
+            (lambda: STRICT & WEAK, "strict"),
+            (lambda: WEAK & WEAK, "weak"),
+            (lambda: STRICT | STRICT, "strict"),
+            (lambda: WEAK | STRICT, "weak"),
+            (lambda: STRICT | WEAK, "weak"),
+            (lambda: -STRICT, "strict"),
+            (lambda: -WEAK, "weak"),
+            (lambda: STRICT + STRICT, "strict"),
+            (lambda: 2 * STRICT + WEAK, "weak"),
+            (lambda: vote(STRICT, STRICT), "strict"),
+            (lambda: vote(STRICT, STRICT, WEAK), "weak"),
+            (lambda: (STRICT & WEAK) | STRICT, "strict"),
+            (lambda: replace(STRICT & WEAK, conclusion="weak"), "weak"),
+            (lambda: replace(STRICT, conclusion="weak") | STRICT, "weak"),
+        ],
+    )
+    def test_follows_from_the_parts(self, axiom, expected):
+        assert axiom().concludes == expected
+
+    def test_words(self):
+        assert (TFC1() & DIV()).favours == f"{TFC1.favours}, and also {DIV.favours}"
+        assert (TFC1() | -DIV()).favours == f"{TFC1.favours}, else (the reverse of ({DIV.favours}))"
+        assert (
+            2 * TFC1() + DIV()
+        ).favours == f"what a weighted sum favours: 2 x ({TFC1.favours}) + 1 x ({DIV.favours})"
+        assert vote(TFC1(), DIV()).positive.startswith("prefers what more than 0.5 of the votes favour: (")
+
+
+class TestExpressions:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("TFC1", TFC1),
+            (" ( TFC1 ) ", TFC1),
+            ("axiom/TFC1(length=3)", lambda: TFC1(length=3)),
+            ("M-AND", M_AND),
+            ("-M-AND", lambda: -M_AND()),
+            ("TFC1 - M-AND", lambda: TFC1() - M_AND()),
+            ("TFC1 & M-AND(length=5) | -DIV", lambda: TFC1() & M_AND(length=5) | -DIV()),
+            ("TFC1 | DIV & M-AND", lambda: TFC1() | (DIV() & M_AND())),
+            ("TFC1 & DIV + M-AND", lambda: TFC1() & (DIV() + M_AND())),
+            ("2*TFC1 + .5 * DIV+M-AND", lambda: 2 * TFC1() + 0.5 * DIV() + M_AND()),
+            ("2*(TFC1 - DIV)", lambda: 2 * TFC1() + -2 * DIV()),
+            ("-2*TFC1", lambda: -2 * TFC1()),
+            ("TFC1*2e0", lambda: 2 * TFC1()),
+            ("vote(TFC1, DIV | M-AND, minimum=0.4)", lambda: vote(TFC1(), DIV() | M_AND(), minimum=0.4)),
+            ("vote(of=('TFC1','DIV'))", lambda: vote(TFC1(), DIV())),
+            ("expression(of='TFC1 & DIV') | M-AND", lambda: TFC1() & DIV() | M_AND()),
+            ("and(of=('TFC1', 'not(of=DIV)'))", lambda: TFC1() & -DIV()),
+            ("DIG-IT(note='a & b) | (c')", lambda: DigIt(note="a & b) | (c")),
+            ("TFC1\n  &\tDIV", lambda: TFC1() & DIV()),
+        ],
+    )
+    def test_reads(self, text, expected):
+        assert parse_expression(text) == expected()
+        assert axiom_of(text) == expected()
+
+    def test_through_the_registry(self):
+        made = axioms.create(
+            "axiom/expression(of='(TFC1 & M-AND) | -DIV',max_tokens=5)", analyzer="whitespace", compat="camara-hauff"
+        )
+        common = {"analyzer": "whitespace", "max_tokens": 5}
+        assert made == (TFC1(**common) & M_AND(**common)) | -DIV(**common)
+        assert axioms.create("axiom/expression(of='TFC1 | DIV',conclusion=weak)").concludes == "weak"
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("", "no expression"),
+            ("TFC1 &", "no expression"),
+            ("TFC1 DIV", "no expression"),
+            ("(TFC1", "bracket that is not closed"),
+            ("TFC1 & (DIV | (M-AND)", "bracket that is not closed"),
+            ("TFC1)", "bracket that is not opened"),
+            ("(TFC1 & DIV)) | (M-AND", "bracket that is not opened"),
+            ("TFC1(length=3", "not closed"),
+            ("TFC1 @ DIV", "'@'"),
+            ("TFC1 < DIV", "'<'"),
+            ("__import__('os').system('true')", "'.'"),
+            ("TFC1.length", "TFC1.length"),
+            ("lambda: TFC1", "unknown axiom|no expression"),
+            ("TFC1 if TFC1 else DIV", "no expression"),
+            ("TFC1 # DIV", "'#'"),
+            ("2", "number"),
+            ("TFC1 + 2", "cannot be combined"),
+            ("2 * 3", "cannot be combined"),
+            ("TFC1 * DIV", "cannot be combined"),
+            ("2 ** TFC1", "no expression|cannot be combined"),
+            ("2TFC1", "'2'"),
+            ("1e999*TFC1", "finite"),
+            ("TFC4 & DIV", "'axiom/TFC1'"),
+            ("TFC1(lenght=3)", "'length'"),
+            ("vote()", "no expression"),
+            ("vote(TFC1, of=3)", "vote"),
+            ("vote(TFC1, minimum=1)", "below 1"),
+            ("vote(TFC1, minimum=-1)", "minimum"),
+            ("and", "needs 'of'"),
+            ("and(of=())", "call strings"),
+            ("and(of=(1, 2))", "call strings"),
+            ("not(of=('TFC1', 'DIV'))", "one axiom"),
+            ("sum(of=('TFC1', 'DIV'),weights=(1,))", "one weight for each"),
+            ("sum(of=('TFC1', 'DIV'),weights=(1, True))", "finite number"),
+            ("expression(of=3)", "one text"),
+            ("TFC1 & TFC2", "TFC2 has no condition on two documents"),
+            ("LNC2 | TFC1", "LNC2 has no condition on two documents"),
+            ("-LB2", "LB2 has no condition on two documents"),
+            ("vote(TFC2)", "TFC2"),
+            ("or(of=('TFC2', 'TFC1'))", "TFC2"),
+            ("TFC1(analyzer=whitespace) & DIV", "same analyzer"),
+            ("and(of=('TFC1(max_tokens=3)', 'DIV'))", "same max_tokens"),
+            ("and(of='TFC1',compat='camara-hauff')", "compat"),
+            ("(" * 3000 + "TFC1" + ")" * 3000, "no expression|nested"),
+            ("-" * 5000 + "TFC1", "no expression|nested"),
+        ],
+    )
+    def test_one_clear_line(self, text, says):
+        with pytest.raises(WhyrankError, match=says) as problem:
+            parse_expression(text)
+        assert "\n" not in str(problem.value)
+        assert len(str(problem.value)) < 400
+
+    @given(st.text(alphabet="TFC1 DIV-M&|+*()2.,='\"", max_size=25))
+    @settings(max_examples=200)
+    def test_nonsense_never_gives_anything_but_an_axiom_or_an_error(self, text):
+        with suppress(WhyrankError):
+            assert isinstance(parse_expression(text), Axiom)
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [("*", True), ("PROX*", True), ("axiom/TFC[12]", True), ("M-*", True), ("TFC1", False), ("2*TFC1", False), ("TFC1 * 2", False),
+         ("TFC1&DIV", False), ("vote(TFC1)", False), ("-DIV*2", False), ("LNC1(variant=length)", False)],
+    )  # fmt: skip
+    def test_patterns(self, text, expected):
+        assert is_pattern(text) is expected
+
+
+class TestWrongParts:
+    def test_common_fields_that_differ(self):
+        with pytest.raises(
+            WhyrankError, match="same analyzer; it is 'lucene' for axiom/TFC1 and 'whitespace' for DIV"
+        ):
+            TFC1() & DIV(analyzer="whitespace")
+        for field, value in {"pairs": "all", "candidates": "x", "max_tokens": 3, "most": 5, "seed": 1}.items():
+            with pytest.raises(WhyrankError, match=f"same {field}"):
+                vote(TFC1(), DIV(**{field: value}))
+
+    @pytest.mark.parametrize("combine", [lambda x: TFC1() & x, lambda x: TFC1() | x, lambda x: TFC1() + x, vote])
+    @pytest.mark.parametrize("other", ["TFC1", 3, None, TFC2(), LNC2(), Axiom])
+    def test_what_is_no_axiom_on_two_documents(self, combine, other):
+        with pytest.raises(WhyrankError, match=r"no axiom|no condition on two documents"):
+            combine(other)
+
+    @pytest.mark.parametrize("weight", ["2", None, float("nan"), float("inf"), True])
+    def test_weights(self, weight):
+        with pytest.raises(WhyrankError, match="finite number"):
+            TFC1() * weight
+
+    def test_an_axiom_that_is_not_registered(self):
+        @dataclass(frozen=True, kw_only=True)
+        class Mine(DigIt):
+            name: ClassVar[str] = "MINE"
+
+        with pytest.raises(WhyrankError, match=r"@axioms.register\('axiom/MINE'\)"):
+            TFC1() & Mine()
+
+    def test_an_axiom_under_the_name_of_another(self):
+        @dataclass(frozen=True, kw_only=True)
+        class Impostor(DigIt):
+            name: ClassVar[str] = "TFC1"
+
+        with pytest.raises(WhyrankError, match="Impostor is not registered"):
+            -Impostor()
+
+
+RUN = {"q": {"a": 3.0, "b": 2.0, "c": 1.0, "gone": 9.0}}
+SMALL = Collection.of(
+    {"a": "x", "b": "x x", "c": "y", "d": "z"},
+    {"q": "x"},
+    {"q": {"a": 0, "b": 2, "d": 1}},
+    runs={"first": RUN, "other": {"q": {"c": 2.0, "a": 1.0}}},
+)
+
+
+class TestReferences:
+    def cells(self, text: str, **common) -> dict[tuple[str, str], int]:
+        axiom = parse_expression(text, pairs="all", analyzer="whitespace", **common)
+        [view] = axiom.views(SMALL)
+        ids, found = view.pool.doc_ids, axiom.matrix(view)
+        return {
+            (ids[i], ids[j]): int(found[i, j]) for i in range(len(ids)) for j in range(len(ids)) if found[i, j] > 0
+        }
+
+    def test_the_order_of_a_run(self):
+        assert set(self.cells("ORIG", candidates="first")) == {("a", "b"), ("a", "c"), ("b", "c")}
+        assert set(self.cells("-ORIG", candidates="first")) == {("b", "a"), ("c", "a"), ("c", "b")}
+        assert set(self.cells("ORIG", candidates="other")) == {("c", "a")}
+
+    def test_the_order_of_judgements(self):
+        """`c` is not judged, so it counts as non-relevant, as `a` is."""
+        expected = {("b", "d"), ("b", "a"), ("d", "a"), ("b", "c"), ("d", "c")}
+        assert set(self.cells("ORACLE", candidates="first")) == expected
+
+    def test_fallback(self):
+        expected = {("b", "d"), ("b", "a"), ("d", "a"), ("b", "c"), ("d", "c"), ("a", "c")}
+        assert set(self.cells("ORACLE | ORIG", candidates="first")) == expected
+
+    def test_which_run(self):
+        with pytest.raises(WhyrankError, match=r"ORIG needs candidates=RUN .*first, other"):
+            self.cells("ORIG")
+        alone = replace(SMALL, runs={"first": RUN})
+        axiom = parse_expression("ORIG", pairs="top:3")
+        assert len(axiom.contrasts(alone)) == 1
+
+    def test_a_run_file(self, tmp_path):
+        (tmp_path / "r.txt").write_text("q Q0 c 1 9 t\nq Q0 b 2 8 t\n")
+        assert set(self.cells("ORIG", candidates=str(tmp_path / "r.txt"))) == {("c", "b")}
+
+    @pytest.mark.parametrize("candidates", [None, "first", "no.run"])
+    def test_texts_without_ids_are_in_no_run(self, candidates):
+        axiom = parse_expression("TFC1 | ORIG | ORACLE", analyzer="whitespace", candidates=candidates)
+        assert axiom.preference("x", "x x", "x") == 1
+        assert axiom.preference("x", "z", "y") == 0
+        assert axiom.preference("x", "z", "y", SMALL) == 0
+
+
+class TestContract(AxiomContract):
+    """A combination of real axioms keeps the contract of all axioms."""
+
+    def collection(self):
+        whole = super().collection()
+        return replace(whole, qrels=dict(list(whole.qrels.items())[:8]))
+
+    def make(self):
+        return parse_expression("(M-AND & -DIV) | 2*TFC1 + LNC1(variant=length) | vote(TFC1, DIV, M-AND)")
+
+    def test_its_docstring_states_it(self):
+        """What a combination states follows from its parts."""
+        assert all(kind.__doc__.split("\n")[0].endswith(".") for kind in (And, Or, Not, Sum, Vote))

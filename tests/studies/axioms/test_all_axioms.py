@@ -1,0 +1,183 @@
+"""Every axiom that whyrank brings keeps the contract, on the bundled sample and on made-up collections."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from random import Random
+from unittest import SkipTest
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection
+from whyrank.studies.axioms import axioms
+from whyrank.studies.axioms.axiom import BothWays
+from whyrank.testing import AxiomContract
+from whyrank.testing.examples import sample
+
+COMPAT = "camara-hauff"
+NAMES = axioms.match("axiom/*")
+NINE = [f"axiom/{name}" for name in ("TFC1", "TFC2", "M-TDC", "LNC1", "LNC2", "TP", "STMC1", "STMC2", "STMC3")]
+SPECS = [*NAMES, *(f"{name}(compat={COMPAT})" for name in NINE)]
+NOT_PAIRWISE = ("axiom/TFC2", "axiom/LNC2", "axiom/LB2")
+RARE = {"axiom/LNC1"}  # in texts of the bundled sample, each has one more of some word
+# At least one value for each argument that differs from every default; all values where there are few.
+VALUES = {
+    "analyzer": ["whitespace", "chain(stop=lucene,stem=porter)"],
+    "pairs": ["all", "top:5"],
+    "candidates": ["bm25", "runs/my run.txt"],
+    "stats": ["vaswani.parquet"],
+    "max_tokens": [None, 64],
+    "compat": [COMPAT],
+    "conclusion": ["strict", "weak"],
+    "most": [1, 1000],
+    "seed": [3],
+    "length": [None, 5, 0.5, "20%"],
+    "idf": [0, 1.5, "25%"],
+    "variant": ["strict", "length"],
+    "copies": [2, 5],
+    "scores": ["bm25"],
+    "margin": [0.25, "5%"],
+    "coverage": ["distinct", "occurrences"],
+    "distance": [0.1, 1],
+    "vectors": ["vectors.txt"],
+}
+
+
+class Contract(AxiomContract):
+    """The contract for the axiom of a call string."""
+
+    spec: str
+    given_: Collection | None = None
+    analyzer: str | None = None
+
+    def make(self):
+        return axioms.create(self.spec, **({"analyzer": self.analyzer} if self.analyzer else {}))
+
+    def collection(self):
+        return self.given_ if self.given_ is not None else sample()
+
+    @property
+    def pairwise(self):
+        return not self.spec.startswith(NOT_PAIRWISE)
+
+    @property
+    def both_orders(self):
+        return isinstance(self.make(), BothWays) and self.make().compat is not None
+
+    @property
+    def fewest(self):
+        return 0 if self.spec in RARE or self.given_ is not None else 1
+
+
+VARIANTS = [
+    "axiom/LNC1(variant=length)",
+    "axiom/AND(length=20%)",
+    "axiom/STMC1(coverage=occurrences)",
+    "axiom/TFC1(pairs=all,max_tokens=20)",
+    "axiom/PROX2(pairs=top:5,analyzer=whitespace,conclusion=weak)",
+]
+
+
+@pytest.mark.parametrize("_spec", [*SPECS, *VARIANTS], indirect=True)
+class TestOnTheSample(Contract):
+    @pytest.fixture(autouse=True)
+    def _spec(self, request):
+        self.spec = request.param
+
+
+COMBINED = [
+    "axiom/expression(of='TFC1 & M-AND')",
+    "axiom/expression(of='(TFC1 & DIV) | -PROX1')",
+    "axiom/expression(of='2*TFC1 + M-AND - 0.5*DIV')",
+    "axiom/expression(of='vote(TFC1, DIV, M-AND)')",
+]
+
+
+@pytest.mark.parametrize("_spec", COMBINED, indirect=True)
+class TestCombined(Contract):
+    test_its_docstring_states_it = None  # a combination has no paper
+
+    @pytest.fixture(autouse=True)
+    def _spec(self, request):
+        self.spec = request.param
+
+
+WORDS = ["red", "shoes", "blue", "shop", "a", "of"]
+words = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
+queries = st.lists(st.sampled_from(["red", "shoes", "blue", "lost"]), max_size=4).map(" ".join)
+
+
+@st.composite
+def collections(draw):
+    docs = {f"d{i}": text for i, text in enumerate(draw(st.lists(words, min_size=1, max_size=7)))}
+    asked = {f"q{i}": text for i, text in enumerate(draw(st.lists(queries, min_size=1, max_size=2)))}
+    judged = {query: {doc: draw(st.integers(0, 2)) for doc in docs} for query in asked}
+    return Collection.of(docs, asked, judged)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+@given(given_=collections())
+def test_on_made_up_collections(spec, given_):
+    case = Contract()
+    case.spec, case.given_, case.analyzer, case.scalars = spec, given_, "whitespace", 4
+    for name, test in inspect.getmembers(case, inspect.ismethod):
+        if name.startswith("test_"):
+            try:
+                test()
+            except SkipTest:
+                assert not case.pairwise
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_such_collections_have_instances(spec):
+    random = Random(0)
+    docs = {f"d{i}": " ".join(random.choices(WORDS, k=random.randint(1, 9))) for i in range(60)}
+    asked = {"q1": "red shoes", "q2": "red blue shoes"}
+    judged = {query: dict.fromkeys(docs, 0) for query in asked}
+    others = {f"e{i}": "of" for i in range(600)}  # so that query terms are rare, and about equally
+    found = Collection.of({**docs, **others}, asked, judged)
+    assert len(axioms.create(spec, analyzer="whitespace").contrasts(found)) > 0
+
+
+def test_there_are_no_more_compat_modes_than_the_nine():
+    assert {name for name in NAMES if "compat" not in axioms.factory(name).not_filled} == set(NINE)
+    for name in set(NAMES) - set(NINE):
+        with pytest.raises(WhyrankError, match="is none of the nine with a compat mode"):
+            axioms.create(f"{name}(compat={COMPAT})")
+
+
+def test_the_name_is_that_of_the_registry():
+    assert [f"axiom/{axioms.factory(name).name}" for name in NAMES] == NAMES
+    assert [axioms.create(name).id for name in NAMES] == NAMES
+
+
+def arguments():
+    """Each axiom with each value of each argument that it can be made with."""
+    for name in NAMES:
+        for field in fields(axioms.factory(name)):
+            for value in VALUES[field.name]:
+                if value != field.default and allowed(name, field, value):
+                    yield pytest.param(name, field.name, value, id=f"{name}({field.name}={value})")
+
+
+def allowed(name, field, value):
+    return (field.name != "compat" or name in NINE) and (value is not None or "None" in field.type)
+
+
+@pytest.mark.parametrize(("name", "argument", "value"), list(arguments()))
+def test_call_strings_round_trip(name, argument, value):
+    made = axioms.factory(name)(**{argument: value})
+    assert made.id.startswith(f"{name}({argument}=")
+    assert axioms.create(made.id) == made
+    assert axioms.create(made.id).id == made.id
+
+
+def test_every_argument_has_another_value_here():
+    for name in NAMES:
+        for field in fields(axioms.factory(name)):
+            assert any(value != field.default for value in VALUES[field.name]), field.name

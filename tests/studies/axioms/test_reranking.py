@@ -1,0 +1,267 @@
+"""Re-ranking by the preferences of axioms, against plain loops."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.core.seeds import generator
+from whyrank.data import Collection, Grades, open_collection
+from whyrank.data.trec import ranking, read_run, write_run
+from whyrank.studies.axioms import axioms
+from whyrank.studies.axioms.axiom import Axiom
+from whyrank.studies.axioms.duplicates import LNC2
+from whyrank.studies.axioms.reranking import kwiksort, rerank, tournament
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells(Axiom):
+    """The winners are listed: `b>a` says that document b must beat document a."""
+
+    says: tuple[str, ...] = ()
+
+    name: ClassVar[str] = "CELLS"
+    favours: ClassVar[str] = "what is listed"
+
+    def wins(self, view, a, b):
+        ids, says = view.pool.doc_ids, set(self.says)
+        return np.array([f"{ids[i]}>{ids[j]}" in says for i, j in zip(a, b, strict=True)], dtype=bool)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Axiom):
+    """The text with the larger number wins."""
+
+    name: ClassVar[str] = "NUMBER"
+    favours: ClassVar[str] = "the larger number"
+
+    def wins(self, view, a, b):
+        numbers = np.array(list(map(int, view.pool.texts)))
+        return numbers[a] > numbers[b]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered():
+    for kind in (Cells, Number):
+        axioms.register(f"axiom/{kind.name}")(kind)
+    yield
+    for kind in (Cells, Number):
+        axioms.forget(f"axiom/{kind.name}")
+
+
+LETTERS = "abcdefgh"
+METHODS = ("kwiksort", "tournament")
+
+
+def letters(n: int = len(LETTERS)) -> Collection:
+    return Collection.of({d: d for d in LETTERS[:n]}, {"q": "x", "p": "y"})
+
+
+def run_of(order: str, query: str = "q") -> dict[str, dict[str, float]]:
+    return {query: {d: float(100 - i) for i, d in enumerate(order)}}
+
+
+def order_of(axiom, run, collection=None, **more) -> str:
+    return "".join(ranking(rerank(axiom, collection or letters(), run, **more)["q"]))
+
+
+def sorted_plainly(order: str, beats: set[str], draws) -> str:
+    """KwikSort as it is told: a pivot at random, those before it, those after it, and so on inside."""
+    if len(order) < 2:
+        return order
+    pivot = order[draws.integers(len(order))]
+    before, after = "", ""
+    for d in order:
+        if d != pivot:
+            undecided = (f"{d}>{pivot}" in beats) == (f"{pivot}>{d}" in beats)
+            first = order.index(d) < order.index(pivot) if undecided else f"{d}>{pivot}" in beats
+            before, after = (before + d, after) if first else (before, after + d)
+    return sorted_plainly(before, beats, draws) + pivot + sorted_plainly(after, beats, draws)
+
+
+def by_wins(order: str, beats: set[str]) -> str:
+    score = dict.fromkeys(order, 0)
+    for i, one in enumerate(order):
+        for two in order[i + 1 :]:
+            up, down = f"{one}>{two}" in beats, f"{two}>{one}" in beats
+            won = 1 if up == down or up else -1
+            score[one], score[two] = score[one] + won, score[two] - won
+    return "".join(sorted(order, key=lambda d: (-score[d], order.index(d))))
+
+
+BEATS = st.sets(st.sampled_from([f"{a}>{b}" for a in LETTERS for b in LETTERS if a != b]))
+ORDERS = st.permutations(LETTERS).map("".join)
+
+
+class TestAgainstPlainLoops:
+    @given(ORDERS, BEATS, st.integers(0, 5))
+    @settings(max_examples=60)
+    def test_kwiksort(self, order, beats, seed):
+        axiom = Cells(says=tuple(sorted(beats)))
+        expected = sorted_plainly(order, beats, generator(seed, "kwiksort", "q"))
+        assert order_of(axiom, run_of(order), seed=seed) == expected
+
+    @given(ORDERS, BEATS)
+    @settings(max_examples=60)
+    def test_tournament(self, order, beats):
+        assert order_of(Cells(says=tuple(beats)), run_of(order), method="tournament") == by_wins(order, beats)
+
+    @given(ORDERS, BEATS, st.sampled_from(METHODS), st.randoms(use_true_random=False))
+    @settings(max_examples=40)
+    def test_the_order_in_which_a_run_is_held_does_not_matter(self, order, beats, method, shuffled):
+        run = run_of(order)
+        items = list(run["q"].items())
+        shuffled.shuffle(items)
+        axiom = Cells(says=tuple(beats))
+        other = rerank(axiom, letters(), run_of("ab", "p") | {"q": dict(items)}, method)
+        assert rerank(axiom, letters(), run, method)["q"] == other["q"]
+        assert list(other) == ["p", "q"]
+
+    @given(ORDERS, ORDERS, st.sampled_from(METHODS), st.integers(0, 3))
+    @settings(max_examples=40)
+    def test_a_total_order_is_given_exactly(self, order, wanted, method, seed):
+        says = tuple(f"{a}>{b}" for i, a in enumerate(wanted) for b in wanted[i + 1 :])
+        assert order_of(Cells(says=says), run_of(order), method=method, seed=seed) == wanted
+
+    @given(ORDERS, st.sampled_from(METHODS), st.integers(0, 3))
+    @settings(max_examples=20)
+    def test_an_axiom_that_says_nothing_changes_nothing(self, order, method, seed):
+        assert order_of(Cells(), run_of(order), method=method, seed=seed) == order
+        assert order_of("ORIG", run_of(order), method=method, seed=seed) == order
+        assert order_of("-ORIG", run_of(order), method=method, seed=seed) == order[::-1]
+
+
+class TestRuns:
+    @pytest.mark.parametrize("method", METHODS)
+    def test_scores_are_strict(self, method):
+        tied = {"q": dict.fromkeys(LETTERS, 1.0)}
+        found = rerank(Cells(says=("a>h",)), letters(), tied, method)
+        assert list(found["q"].values()) == [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+        assert list(found["q"]) == ranking(found["q"])
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_beyond_depth_documents_keep_their_place(self, method):
+        says = tuple(f"{a}>{b}" for i, a in enumerate("hgfedcba") for b in "hgfedcba"[i + 1 :])
+        assert order_of(Cells(says=says), run_of("abcdefgh"), method=method, depth=3) == "cbadefgh"
+        assert order_of(Cells(says=says), run_of("abcdefgh"), method=method, depth=1) == "abcdefgh"
+        assert order_of(Cells(says=says), run_of("abcdefgh"), method=method, depth=99) == "hgfedcba"
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_documents_and_queries_without_text_keep_their_place(self, method):
+        run = run_of("axbyc") | {"nowhere": {"a": 1.0, "b": 2.0}, "p": {}}
+        found = rerank("-ORIG", letters(), run, method)
+        assert list(found["q"]) == list("cxbya")
+        assert list(rerank("-ORIG", letters(), run, method, depth=3)["q"]) == list("bxayc")
+        assert list(found["nowhere"]) == ["b", "a"]
+        assert found["p"] == {}
+        assert rerank("-ORIG", letters(), {}, method) == {}
+
+    def test_the_seed_decides_in_cycles_only(self):
+        axiom = Cells(says=("a>b", "b>c", "c>a"))
+        found = {order_of(axiom, run_of("abc"), seed=seed) for seed in range(30)}
+        assert found == {"abc", "bca", "cab"}
+        assert order_of(axiom, run_of("abc"), seed=7) == order_of(axiom, run_of("abc"), seed=7)
+
+    def test_queries_have_pivots_of_their_own(self):
+        axiom, run = Cells(says=("a>b", "b>c", "c>a")), run_of("abc") | run_of("abc", "p")
+        both = [rerank(axiom, letters(), run, seed=seed) for seed in range(20)]
+        assert any(list(found["q"]) != list(found["p"]) for found in both)
+
+    def test_one_preference_moves_little(self):
+        """Where an axiom says nothing of a pair, the order of the run counts as a win."""
+        assert order_of(Cells(says=("h>a",)), run_of(LETTERS), method="tournament") == LETTERS
+
+    def test_a_thousand_documents(self):
+        ids = [f"d{i:04}" for i in range(1000)]
+        numbers = list(range(1000))
+        random.Random(0).shuffle(numbers)
+        collection = Collection.of(dict(zip(ids, map(str, numbers), strict=True)), {"q": "x"})
+        run = {"q": {d: -float(i) for i, d in enumerate(ids)}}
+        wanted = [ids[i] for i in np.argsort(numbers)[::-1]]
+        for method in METHODS:
+            start = time.perf_counter()
+            assert list(rerank("NUMBER", collection, run, method)["q"]) == wanted
+            assert time.perf_counter() - start < 10
+        assert list(rerank("-ORIG", collection, run)["q"]) == ids[::-1]
+
+    def test_a_chain_of_worst_pivots(self):
+        """Parts of one document at each step, five thousand deep, would end a recursion."""
+
+        class First:
+            def integers(self, n):
+                return 0
+
+        signs = np.triu(np.ones((5000, 5000), np.int8), 1)
+        assert kwiksort(signs - signs.T, First()) == list(range(5000))
+        assert tournament(signs - signs.T) == list(range(5000))
+
+    def test_the_run_to_re_rank_is_the_original_unless_another_is_named(self):
+        collection = Collection.of({d: d for d in "abc"}, {"q": "x"}, runs={"other": run_of("cab")})
+        assert order_of("ORIG", run_of("bca"), collection) == "bca"
+        assert order_of("ORIG(candidates=other)", run_of("bca"), collection) == "cab"
+
+    def test_by_judgements(self):
+        collection = Collection.of({d: d for d in LETTERS}, {"q": "x"}, {"q": {"h": 2, "f": 1, "a": 0, "b": 1}})
+        assert order_of("ORACLE", run_of("abfh"), collection) == "hbfa"
+
+    def test_unjudged_documents_are_non_relevant(self):
+        """No order is better than that of the judgements, also where unjudged documents stand between the others."""
+        grades = Grades({g: str(g) for g in (1, 2, 3)}, relevant=2, nonrelevant=1)
+        judged = {"q": {"b": 3, "d": 1, "f": 2}}
+        collection = Collection.of({d: d for d in LETTERS}, {"q": "x"}, judged, grades=grades)
+        for method in METHODS:
+            assert order_of("ORACLE", run_of("acdebf"), collection, method=method)[:2] == "bf"
+
+    def test_written_as_trec(self, tmp_path):
+        found = rerank("-ORIG", letters(), run_of("abc"))
+        write_run(tmp_path / "r.txt", found, "x")
+        assert read_run(tmp_path / "r.txt") == found
+        assert (tmp_path / "r.txt").read_text().splitlines()[0] == "q Q0 c 1 3.0 x"
+
+
+class TestWrong:
+    def test_requests(self):
+        with pytest.raises(WhyrankError, match="'kwiksort'"):
+            order_of("ORIG", run_of("ab"), method="quicksort")
+        with pytest.raises(WhyrankError, match="LNC2"):
+            order_of(LNC2(), run_of("ab"))
+        with pytest.raises(WhyrankError, match="no axiom"):
+            order_of(3, run_of("ab"))
+        with pytest.raises(WhyrankError, match="depth"):
+            order_of("ORIG", run_of("ab"), depth=0)
+
+
+def test_the_sample_by_real_axioms():
+    collection = open_collection("sample")
+    run = collection.runs["bm25"]
+    for method in METHODS:
+        found = rerank("-DIV | ORIG", collection, run, method, depth=30)
+        assert found == rerank("-DIV", collection, run, method, depth=30)
+        assert {q: set(docs) for q, docs in found.items()} == {q: set(docs) for q, docs in run.items()}
+        assert any(list(found[q]) != ranking(run[q]) for q in run)
+
+
+def test_real_candidates_by_judgements(data_folder):
+    """The judgements as an axiom put what is relevant first, and nothing can be better."""
+    collection = open_collection(str(data_folder / "msmarco_dl19"))
+    run = {q: docs for q, docs in collection.runs["bm25.top100"].items() if q in collection.qrels}
+    for method in METHODS:
+        found = rerank("ORACLE", collection, _judged(run, collection), method, seed=3)
+        for query_id, docs in found.items():
+            grades = [collection.qrels[query_id][d] for d in docs]
+            assert grades == sorted(grades, reverse=True)
+    start = time.perf_counter()
+    assert rerank("TFC1 | M-AND", collection, run).keys() == run.keys()
+    assert time.perf_counter() - start < 30
+
+
+def _judged(run, collection):
+    return {q: {d: s for d, s in docs.items() if d in collection.qrels[q]} for q, docs in run.items()}

@@ -1,0 +1,499 @@
+"""Bias studies: call strings, templates, filters, and what rankers with a known bias, or none, answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from toy_bias import BRANDS, PLANTED, YEARS, Toy, noise, toy_collection, toy_table
+from whyrank.core.errors import WhyrankError
+from whyrank.core.protocols import Study
+from whyrank.data import Collection, open_collection
+from whyrank.scoring import Engine
+from whyrank.studies.bias import bias_filters, bias_studies
+from whyrank.studies.bias.asking import ask_bias
+from whyrank.studies.bias.filters import filtered
+from whyrank.studies.bias.reading import BiasSetting, read_bias
+from whyrank.studies.bias.result import BiasResult
+from whyrank.studies.bias.slots import Slotted
+from whyrank.studies.bias.substitution import Substitution
+from whyrank.studies.bias.templates import Template
+from whyrank.studies.bias.weights import appended_weights
+from whyrank.tables.table import TermTable
+
+CARS = f"bias/substitution(values={'+'.join(BRANDS)})"
+DATES = f"bias/when-year(values={'+'.join(YEARS)},templates=found)"
+PRESETS = [name for name in bias_studies.names() if name != "bias/substitution"]
+
+
+@pytest.mark.parametrize("name", bias_studies.names())
+def test_every_study_is_a_study_and_its_call_string_makes_it_again(name):
+    study = bias_studies.create(name, seed=3)
+    assert isinstance(study, Study)
+    assert bias_studies.create(study.id) == study
+    assert study.id.startswith(name)
+
+
+@given(
+    st.fixed_dictionaries({}, optional={
+        "values": st.text("abc+ 2", min_size=1).filter(str.strip), "head": st.text("ab'() =,", min_size=1),
+        "templates": st.sampled_from(["found", "both", "written"]), "most": st.integers(1, 99),
+        "cluster": st.sampled_from(["both", "doc", "query", "pair"]), "filters": st.just("one-value|relevant(rank=3)"),
+    })
+)  # fmt: skip
+def test_call_strings_come_back(arguments):
+    study = Substitution("car-brand", **arguments)
+    assert bias_studies.create(study.id) == study
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_lexical_ranker_has_no_preference_for_words_that_no_query_has(name):
+    [result] = ask_bias(name, "bm25", "sample", resamples=200)
+    assert result.n_templates > 5
+    if name in ("bias/postfix-letter", "bias/country"):
+        return  # stems, and names of two words that make a text longer, do count
+    assert max(abs(row.effect) for row in result.values) < 1e-6
+    assert result.p_value == 1
+    assert not result.significant()
+
+
+def test_templates_name_no_value_in_the_query_and_one_in_the_text():
+    collection = open_collection("sample")
+    grid = bias_studies.create("bias/when-year(templates=found)").grid(collection)
+    assert len(grid) >= 5
+    for template in grid.templates:
+        assert "when" in template.query
+        assert not any(year in template.query for year in grid.values)
+        assert template.original == collection.docs[template.doc_id]
+        assert sum(year in template.original for year in grid.values) == 1
+
+
+def test_texts_of_a_template_differ_in_the_slot_alone():
+    grid = bias_studies.create(CARS).grid(toy_collection())
+    for template, row in zip(grid.templates, grid.texts(), strict=True):
+        assert len(set(row)) == len(BRANDS)
+        shorter = {
+            text.replace(brand.capitalize(), "").replace(brand, "").replace(" an ", " a ")
+            for text, brand in zip(row, BRANDS, strict=True)
+        }
+        assert len(shorter) == 1
+        assert template.original in row
+
+
+def test_contrasts_are_all_pairs_of_values_of_every_template():
+    study = bias_studies.create(f"bias/substitution(values={'+'.join(BRANDS[:3])},most=2)")
+    grid, found = study.grid(toy_collection()), study.contrasts(toy_collection())
+    assert len(found) == len(grid) * 3 == 6
+    pairs = {
+        (found.queries[q], *(found.docs[d] for d in docs)) for q, docs in zip(found.query, found.doc, strict=True)
+    }
+    expected = set()
+    for template, texts in zip(grid.templates, grid.texts(), strict=True):
+        expected |= {(template.query, texts[i], texts[j]) for i in range(3) for j in range(i + 1, 3)}
+    assert pairs == expected
+    assert found.labels["values"].values().shape == (6, 2)
+
+
+@pytest.mark.parametrize("call", ["bias/substitution(values=xxa+yyb)", "bias/postfix-letter"])
+def test_a_collection_without_templates_is_asked_nothing(call):
+    bare = Collection.of({"d": "nothing here"}, {"q": "some words"}, name="bare")
+    [result] = ask_bias(call, Toy(), bare, resamples=50)
+    assert (result.n_templates, result.values, result.p_value) == (0, [], None)
+    assert len(bias_studies.create(call).contrasts(bare)) == 0
+
+
+def test_a_given_template_file(tmp_path):
+    file = tmp_path / "templates.tsv"
+    file.write_text("which tea\tdrink {value} now\nwhich one\tsome {value}\n")
+    [result] = ask_bias(f"bias/substitution(values=mint+rose,templates='{file}')", Toy(), toy_collection())
+    assert result.n_templates == 2
+    file.write_text("which tea\tdrink now\n")
+    with pytest.raises(WhyrankError, match=r"templates\.tsv:1: is no template"):
+        ask_bias(f"bias/substitution(values=mint+rose,templates='{file}')", Toy(), toy_collection())
+
+
+def test_a_given_query_and_text():
+    study = "bias/substitution(values=mint+rose,query='which tea',doc='drink {value} tea')"
+    [result] = ask_bias(study, Toy(words=(("rose", 0.5),), scale=0.0), toy_collection())
+    assert [(row.value, round(row.effect, 6)) for row in result.values] == [("mint", -0.25), ("rose", 0.25)]
+    assert result.p_value is None
+    assert "without tests" in result.notes[0]
+
+
+def test_the_published_template():
+    for call in ("bias/when-year(templates=published)", "bias/when-year(compat=relevance-thesaurus)"):
+        grid = bias_studies.create(call).grid(toy_collection())
+        [template] = grid.templates
+        assert template.query == "when did north carolina join ifta"
+        assert grid.texts()[0][:2] == ["2000 north carolina join ifta", "2001 north carolina join ifta"]
+        assert len(grid.values) == 25
+
+
+def templates():
+    texts = ["the {value} mustang", "the {value} is red", "a {value} here"]
+    return [
+        Template("q", Slotted.of(t), "q1", f"d{i}", "Ford", frozenset(["BMW"] if i == 2 else []))
+        for i, t in enumerate(texts)
+    ]
+
+
+def kept(filters, scores=None):
+    return [template.doc_id for template in filtered(templates(), filters, scores).templates]
+
+
+def test_filters(tmp_path, monkeypatch):
+    def scores(given):
+        return np.array([{"d0": 3.0, "d1": 2.0, "d2": np.nan}[template.doc_id] for template in given])
+
+    assert kept("") == ["d0", "d1", "d2"]
+    assert kept("one-value") == ["d0", "d1"]
+    assert kept("without(words=mustang+red)") == ["d2"]
+    assert kept("without(words=must+xx,parts=True)") == ["d1", "d2"]
+    assert kept("relevant(above=2.5)", scores) == ["d0"]
+    assert kept("relevant(rank=2)", scores) == ["d0", "d1"]
+    assert kept("relevant(rank=1)|one-value", scores) == ["d0"]
+    assert kept("relevant(above=2.5)") == ["d0", "d1", "d2"], "without a ranker nobody can say"
+    (tmp_path / "keep.txt").write_text("d1\nq1\td2\nq2\td0\n")
+    assert kept(f"keep:{tmp_path / 'keep.txt'}") == ["d1", "d2"]
+    (tmp_path / "judges.py").write_text("def red(queries, texts):\n    return ['red' in text for text in texts]\n")
+    monkeypatch.chdir(tmp_path)
+    assert kept("python:judges.py:red") == ["d1"]
+    assert filtered(templates(), "one-value", None).dropped == {"by one-value": 1}
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ("relevant", "needs above=SCORE or rank=K"),
+        ("relevnt(rank=1)", "unknown bias filter"),
+        ("python:nomodule_x:f", "bias filter 'python:nomodule_x:f' cannot be imported"),
+        ("without", "needs 'words'"),
+    ],
+)
+def test_wrong_filters(filters, message):
+    with pytest.raises(WhyrankError, match=message):
+        kept(filters)
+
+
+def test_a_filter_of_ones_own():
+    @bias_filters.register("even")
+    class Even:
+        def kept(self, given, scores):
+            return np.arange(len(given)) % 2 == 0
+
+    try:
+        assert kept("even") == ["d0", "d2"]
+    finally:
+        bias_filters.forget("even")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("bias/substitution(values=a+b,cluster=word)", "unknown cluster"),
+        ("bias/substitution(values=a+b,query='x')", "query= and doc= go together"),
+        ("bias/substitution(values=a+b,queries=nofile)", "is no file"),
+        ("bias/substitution(values=a+b,templates=nofile)", "is no file"),
+        ("bias/substitution(values=a+b,compat=abnirml)", "unknown compat mode"),
+        ("bias/car-brand(templates=published)", "only bias/when-year has"),
+        ("bias/substitution(values=a+b,templates=written)", "bias/substitution has no written templates"),
+        ("bias/car-brand(most=0)", "whole number"),
+    ],
+)
+def test_wrong_studies(call, message):
+    with pytest.raises(WhyrankError, match=message):
+        bias_studies.create(call).grid(toy_collection())
+
+
+def test_planted_biases_are_found():
+    brands, dates, letters = ask_bias(
+        [CARS, DATES, "bias/postfix-letter"], PLANTED, toy_collection(), resamples=2_000
+    )
+    assert brands.significant()[0].value == "honda"
+    assert brands.value("honda").effect == pytest.approx(0.3 * (1 - 1 / len(BRANDS)), abs=0.05)
+    assert brands.value("honda").low < 0.3 * (1 - 1 / len(BRANDS)) < brands.value("honda").high
+    assert dates.significant()[0].value == "2007"
+    assert dates.value("2007").effect < -0.15
+    assert [letters.significant()[0].value, letters.changes] == ["q", True]
+    for result in (brands, dates, letters):
+        assert result.p_adjusted < 0.01
+        assert result.sd > 0
+        assert result.n_clusters > 20
+
+
+def test_a_table_and_counts_are_compared():
+    collection = toy_collection()
+    [result] = ask_bias(f"{CARS[:-1]},head=car)", PLANTED, collection, table=toy_table(PLANTED), deltas={"toy0": 0.1})
+    named = {(c.first, c.second, c.given): c for c in result.correlations}
+    assert named["mean score", "weight", ""].pearson > 0.6
+    assert named["mean score", "weight", ""].p_value < 0.05
+    counts = {row.value: row.count for row in result.values}
+    assert counts == {b: sum(text.lower().count(b) for text in collection.docs.values()) for b in BRANDS}
+    assert result.value("honda").deltas == pytest.approx(result.value("honda").effect / 0.1)
+    assert result.value("honda").weight == pytest.approx(toy_table(PLANTED).weight("car", "honda"))
+
+
+def test_templates_of_one_text_are_one_cluster():
+    docs = {"d": "A Honda is red.", **{f"e{i}": f"A Ford of type {i} is blue." for i in range(3)}}
+    queries = {f"q{i}": f"question {i}" for i in range(6)}
+    qrels = {q: dict.fromkeys(docs, 1) for q in queries}
+    collection = Collection.of(docs, queries, qrels, name="few")
+    sizes = {}
+    for cluster in ("both", "doc", "query", "pair"):
+        [result] = ask_bias(
+            f"bias/substitution(values=honda+ford,cluster={cluster})", Toy(), collection, resamples=50
+        )
+        sizes[cluster] = (result.n_templates, result.n_clusters)
+        assert any("cannot be below 0.125" in note for note in result.notes) == (cluster in ("both", "doc"))
+    assert sizes == {"both": (24, 4), "doc": (24, 4), "query": (24, 6), "pair": (24, 24)}
+
+
+@pytest.mark.parametrize(
+    ("correction", "told"), [("holm", True), ("bonferroni", True), ("bh", False), ("none", False)]
+)
+def test_too_few_templates_for_so_many_values_are_told(correction, told):
+    """Eight texts, ten values, one of which is always the best: p is 2/2^8, and ten times that is above 5%."""
+    values = "+".join(f"value{chr(97 + i)}" for i in range(10))
+    docs = {f"d{i}": f"Number {i} is a valuea." for i in range(8)}
+    collection = Collection.of(docs, {"q": "question"}, {"q": dict.fromkeys(docs, 1)}, name="few")
+
+    class Likes:
+        name = "likes"
+
+        def score(self, queries, docs):
+            return np.array([float("valuec" in doc) for doc in docs])
+
+    study = f"bias/substitution(values={values},cluster=doc)"
+    [result] = ask_bias(study, Likes(), collection, correction=correction)
+    assert result.n_clusters == 8
+    least = min(row.p_adjusted for row in result.values)
+    assert (least >= 0.05) == told
+    assert any("nor 0.078 after correction over 10 values" in note for note in result.notes) == told
+    assert (f"{least:.2g}" == "0.078") == told
+
+
+@pytest.mark.parametrize(("others", "cluster", "told"), [(3, "doc", True), (3, "query", False), (5, "doc", False)])
+def test_that_most_templates_are_of_one_query_is_told(others, cluster, told):
+    docs = {f"d{i}": f"A Honda of type {i} is red." for i in range(4 + others)}
+    queries = {"q": "which is red", **{f"o{i}": f"question {i}" for i in range(others)}}
+    qrels = {"q": {f"d{i}": 1 for i in range(4)}, **{f"o{i}": {f"d{4 + i}": 1} for i in range(others)}}
+    collection = Collection.of(docs, queries, qrels, name="one")
+    study = f"bias/substitution(values=honda+ford,cluster={cluster})"
+    [result] = ask_bias(study, Toy(), collection, resamples=50)
+    assert result.n_templates == 4 + others
+    note = "4 of 7 templates are of the query 'which is red'; cluster=query takes them as one"
+    assert (note in result.notes) == told
+    assert any("are of the query" in each for each in result.notes) == told
+
+
+def test_templates_of_one_query_are_tested_over_texts_and_that_is_told():
+    docs = {f"d{i}": f"A Honda of type {i} is red." for i in range(9)}
+    collection = Collection.of(docs, {"q": "which is red"}, {"q": dict.fromkeys(docs, 1)}, name="one")
+    [result] = ask_bias("bias/substitution(values=honda+ford)", Toy(words=(("ford", 1.0),)), collection, resamples=50)
+    assert (result.n_clusters, result.p_value < 0.05) == (9, True)
+    assert "all 9 templates are of the query 'which is red': the tests say nothing of other queries" in result.notes
+
+
+def test_a_document_is_one_cluster_whichever_word_the_letters_are_appended_to():
+    docs = {"d": "The red car is fast.", "e": "The old boat is slow."}
+    queries = {"q1": "red things", "q2": "fast things", "q3": "slow things"}
+    collection = Collection.of(docs, queries, {"q1": {"d": 1}, "q2": {"d": 1}, "q3": {"e": 1}}, name="letters")
+    doc, query = bias_studies.create("bias/postfix-letter").grid(collection).clusters
+    assert [len(set(way.tolist())) for way in (doc, query)] == [2, 3]
+
+
+KINDS = {
+    "text": lambda seed, query, text, value: noise(seed, text),
+    "query and text": lambda seed, query, text, value: noise(seed, query, text),
+    "query and value": lambda seed, query, text, value: noise(seed, query, value),
+    "either": lambda seed, query, text, value: noise(seed, text) + noise(seed, query, value),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_of_texts_and_of_queries_is_significant_no_more_often_than_stated(kind, data_folder):
+    """Scores that depend on a text, on a query and a value, or on both: 40 rankers, real texts that recur."""
+    asked = {
+        "sample": ["bias/when-year(templates=written)", "bias/substitution(values=water+people+years+time)"],
+        str(data_folder / "cranfield"): ["bias/substitution(values=water+people+years+time)"],
+    }
+    hits, tests = np.zeros(3), 0
+    for spec, calls in asked.items():
+        for grid in (bias_studies.create(call).grid(open_collection(spec)) for call in calls):
+            texts = grid.texts()
+            for seed in range(40):
+                rows = zip(grid.templates, texts, strict=True)
+                scores = [
+                    [
+                        KINDS[kind](seed, template.query, text, value)
+                        for text, value in zip(row, grid.values, strict=True)
+                    ]
+                    for template, row in rows
+                ]
+                setting = BiasSetting("study", "study", "ranker", spec, permutations=199, seed=seed)
+                result = read_bias(grid, np.array(scores), setting)
+                hits[0] += result.p_value <= 0.05
+                hits[1] += np.mean([row.p_value <= 0.05 for row in result.values])
+                hits[2] += np.mean([row.p_value <= 0.05 for row in result.pairs])
+                tests += 1
+    assert (hits <= binom.ppf(0.99, tests, 0.05)).all(), hits / tests
+
+
+def test_scores_that_are_missing_leave_their_template_out():
+    class Broken(Toy):
+        def score(self, queries, docs):
+            return np.array(
+                [
+                    np.nan if "page 3" in d and "Ford" in d else self.one(q, d)
+                    for q, d in zip(queries, docs, strict=True)
+                ]
+            )
+
+    [result] = ask_bias("bias/substitution(values=Honda+Ford+Toyota+Volvo)", Broken(), toy_collection(), resamples=50)
+    [whole] = ask_bias("bias/substitution(values=Honda+Ford+Toyota+Volvo)", Toy(), toy_collection(), resamples=50)
+    assert result.nonfinite > 0
+    assert result.n_templates + result.nonfinite == whole.n_templates
+
+
+def without_scores(*words):
+    """A ranker that scores no text with one of these words."""
+
+    class Silent(Toy):
+        def score(self, queries, docs):
+            scores = super().score(queries, docs)
+            return np.where([any(word in doc for word in words) for doc in docs], np.nan, scores)
+
+    return Silent()
+
+
+def test_a_value_without_any_score_is_left_out_and_the_others_are_compared():
+    [result] = ask_bias("bias/substitution(values=Honda+Ford+Toyota)", without_scores("Ford"), toy_collection())
+    [whole] = ask_bias("bias/substitution(values=Honda+Ford+Toyota)", Toy(), toy_collection())
+    assert (result.n_templates, result.nonfinite, result.n_values) == (whole.n_templates, 0, 3)
+    assert result.unscored == {"Ford": whole.n_templates}
+    means = {row.value: row.mean for row in whole.values}
+    assert {row.value: row.mean for row in result.values} == {v: pytest.approx(means[v]) for v in ("Honda", "Toyota")}
+    assert [row.count for row in result.values] == [row.count for row in whole.values if row.value != "Ford"]
+    assert "left out, without a finite score in any template: Ford" in result.notes
+    assert BiasResult.from_dict(result.as_dict()) == result
+
+
+@pytest.mark.parametrize(
+    ("silent", "lacking"), [(("Honda", "Ford"), {"Honda", "Ford"}), (("",), {"Honda", "Ford", "Toyota"})]
+)
+def test_fewer_than_two_values_with_scores_cannot_be_compared(silent, lacking):
+    study = "bias/substitution(values=Honda+Ford+Toyota)"
+    [result] = ask_bias(study, without_scores(*silent), toy_collection(), resamples=50)
+    assert (result.n_templates, result.values, set(result.unscored)) == (0, [], lacking)
+    assert result.nonfinite == max(result.unscored.values()) > 0
+
+
+def test_words_that_are_not_counted_have_no_count():
+    docs = {"d": "It costs 20 dollars.", "e": "He won 20 pounds."}
+    collection = Collection.of(docs, {"q": "what does it cost"}, {"q": dict.fromkeys(docs, 1)}, name="money")
+    [result] = ask_bias("bias/currency", Toy(), collection, resamples=50)
+    counts = {row.value: row.count for row in result.values}
+    assert (counts["dollars"], counts["yen"], counts["won"], counts["pounds"]) == (1, 0, None, None)
+    assert {c.n for c in result.correlations if c.second == "count"} == {17}
+
+
+def test_each_pair_is_scored_once():
+    asked = []
+
+    class Counting(Toy):
+        def score(self, queries, docs):
+            asked.extend(zip(queries, docs, strict=True))
+            return super().score(queries, docs)
+
+    ask_bias([CARS, f"{CARS[:-1]},cluster=query)"], Counting(), toy_collection(), engine=Engine(), resamples=50)
+    assert len(set(asked)) * 2 == len(asked), "each study asks once; without a store, the second asks again"
+
+
+def test_an_unbiased_ranker_is_significant_no_more_often_than_stated():
+    """Noise for every template and value, and no effect of a value: 200 rankers."""
+    collection = toy_collection(16)
+    calls = [f"bias/substitution(values={'+'.join(BRANDS[:6])})", "bias/postfix-letter(values=a+b+c+d+e)"]
+    studies, counts = [bias_studies.create(call) for call in calls], np.zeros((2, 3), int)
+    for seed in range(200):
+        for i, result in enumerate(ask_bias(studies, Toy(seed), collection, resamples=400, correction="holm")):
+            pairs = any(row.p_adjusted < 0.05 for row in result.pairs)
+            counts[i] += [result.p_value < 0.05, bool(result.significant()), pairs]
+    assert (counts <= binom.ppf(0.999, 200, 0.05)).all(), counts
+    assert (counts[:, 0] >= binom.ppf(0.001, 200, 0.05)).all(), "a test that never rejects tests nothing"
+
+
+def test_the_word_value_is_a_word_like_others():
+    """The mark of a slot has it in it, the text around the slot has not."""
+    assert kept("without(words=value+price)") == ["d0", "d1", "d2"]
+    assert kept("without(words=alu+price,parts=True)") == ["d0", "d1", "d2"]
+
+
+def test_written_templates_whose_query_names_a_value_are_left_out_and_counted():
+    grid = bias_studies.create("bias/currency(values=money+shells+beads,templates=written)").grid(toy_collection())
+    assert (len(grid), grid.dropped) == (7, {"by a value in the query": 1})
+    assert not any("money" in template.query for template in grid.templates)
+    grid = bias_studies.create("bias/currency(values=bicycle+shells,templates=written)").grid(toy_collection())
+    assert (len(grid), grid.dropped) == (7, {"by a value in the query": 1})
+    grid = bias_studies.create("bias/currency(values=counter+shells,templates=written)").grid(toy_collection())
+    assert (len(grid), grid.dropped) == (7, {"by one-value": 1}), "a text has the value besides"
+
+
+def test_a_limit_does_not_change_what_the_best_texts_of_a_query_are():
+    docs = {f"d{i}": f"Text {i} on a Ford of type {i * 7}." for i in range(150)}
+    queries = {f"q{i}": f"which car has number {i}" for i in range(100)}
+    collection, asked = Collection.of(docs, queries, name="crossed"), []
+
+    def scores(given):
+        asked.append(len(given))
+        return np.array([float(template.doc_id[1:]) for template in given])
+
+    for most in (500, 3):
+        call = f"bias/car-brand(templates=found,filters='relevant(rank=6)',most={most})"
+        grid = bias_studies.create(call).grid(collection, scores)
+        best = [int(template.doc_id[1:]) for template in grid.templates]
+        assert np.mean(best) > 135, "of two thirds of the texts, which are looked at, the best six of each query"
+        assert grid.dropped["not looked at"] == 150 * 100 - 10_000
+        assert grid.dropped["not drawn"] + len(grid) == 600
+    assert asked == [10_000, 10_000]
+
+
+def test_years_in_another_order_than_their_own_have_no_shifts():
+    for values, ordered in (("2000..2004", True), ("2004+2000+2001+2003+2002", False)):
+        assert bias_studies.create(f"bias/when-year(values={values})").grid(toy_collection()).ordered is ordered
+
+
+def test_that_the_draws_are_too_few_for_so_many_values_is_told():
+    values = "+".join(f"value{chr(97 + i)}" for i in range(10))
+    docs = {f"d{i}": f"Number {i} is a valuea." for i in range(20)}
+    collection = Collection.of(docs, {"q": "question"}, {"q": dict.fromkeys(docs, 1)}, name="few")
+    for resamples, told in ((99, True), (999, False)):
+        [result] = ask_bias(f"bias/substitution(values={values})", Toy(), collection, resamples=resamples)
+        note = (
+            "99 draws of signs: the p-value of a value cannot be below 0.01, nor 0.1 after correction over 10 values"
+        )
+        assert (note in result.notes) is told
+        assert any("cannot be below" in each for each in result.notes) is told
+
+
+def test_a_weight_of_zero_is_a_weight():
+    pairs = [("car", brand) for brand in BRANDS]
+    table = TermTable.from_triples(*zip(*pairs, strict=True), [0.0, *np.linspace(0.1, 0.9, len(BRANDS) - 1)])
+    [result] = ask_bias(f"{CARS[:-1]},head=car)", Toy(), toy_collection(), table=table, resamples=50)
+    assert result.values[0].weight == 0
+    assert not any("no weight" in note for note in result.notes)
+    [result] = ask_bias(CARS, Toy(), toy_collection(), table=table, resamples=50)
+    assert "no weights of the table: give head=WORD, the query term that they are of" in result.notes
+
+
+def test_weights_of_letters_are_compared_within_words():
+    """The letter b is there only for words whose forms all weigh much, and weighs less than the others there."""
+    found = np.array([[0.9, 0.8, 0.9], [0.8, 0.7, 0.8], [0.1, np.nan, 0.1], [np.nan, 0.9, np.nan]])
+    weights = appended_weights(found)
+    assert weights[1] < weights[0]
+    assert weights[0] == weights[2]
+    whole = found[:2]
+    np.testing.assert_allclose(appended_weights(whole), whole.mean(axis=0))
+    assert np.isnan(appended_weights(np.array([[0.5, np.nan, np.nan]]))).all()

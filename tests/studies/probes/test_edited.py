@@ -1,0 +1,311 @@
+"""Edited probes: counts, controls, neutrality of bags of words, published counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection, open_collection
+from whyrank.rankers import Setting, open_ranker
+from whyrank.scoring import Engine
+from whyrank.studies.asking import ask
+from whyrank.studies.files import pairs_of
+from whyrank.studies.probes import probes
+from whyrank.studies.runner import Plan, answers
+from whyrank.text.annotation.annotator import annotator, parsed_texts
+from whyrank.text.edits.base import edits
+
+pytest.importorskip("spacy", reason="the extra nlp is not installed")
+NEEDS_OPTIONS = {"edited/doc2query"}
+ALL = sorted(set(probes.match("edited/*")) - NEEDS_OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return open_collection("sample")
+
+
+def small():
+    docs = {"a": "The wall fell. People cheered.", "b": "Cats purr.", "c": "", "d": "wall"}
+    return Collection.of(docs, {"q": "wall"}, {"q": {"a": 2, "b": 0, "c": 1, "d": 0}})
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_text_is_asked_about_or_counted(name, sample):
+    found = probes.create(name).contrasts(sample)
+    judged = sum(map(len, sample.qrels.values()))
+    assert len(found) + sum(found.dropped.values()) == judged
+    assert len(found) > 100
+    for pair in pairs_of(found):
+        assert pair.docs[0].strip()
+        assert pair.docs[0] != pair.docs[1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_deterministic_and_independent_of_order(name, sample):
+    docs = dict(reversed(list(sample.docs.items())))
+    qrels = {q: dict(reversed(list(judged.items()))) for q, judged in reversed(list(sample.qrels.items()))}
+    turned = Collection.of(docs, sample.queries, qrels, grades=sample.grades)
+    assert probes.create(name).contrasts(turned).fingerprint == probes.create(name).contrasts(sample).fingerprint
+
+
+def test_reasons():
+    found = probes.create("edited/shuffle-sentences").contrasts(small())
+    assert len(found) + found.dropped["unchanged"] == 1, "only one text has two sentences; a shuffle may leave it"
+    assert found.dropped["not applicable"] == 3
+    found = probes.create("edited/case-fold").contrasts(small())
+    assert dict(found.dropped) == {"empty after the edit": 1, "unchanged": 1}
+
+
+def test_labels(sample):
+    found = probes.create("edited/case-fold").contrasts(small())
+    assert found.labels["relevance_group"].values().tolist() == ["relevant", "non-relevant"]
+    assert found.labels["doc_ids"].values().tolist() == [["a", "a"], ["b", "b"]]
+
+
+def test_seed_changes_the_draw(sample):
+    one, two, three = (
+        probes.create("edited/shuffle-words", seed=seed).contrasts(sample).fingerprint for seed in (0, 0, 1)
+    )
+    assert one == two != three
+
+
+def test_all_edits_draw_the_same_texts(sample):
+    """What an edit does not apply to is made up for by the next texts; another seed draws others."""
+    whole = {name: probes.create(name).contrasts(sample) for name in ALL}
+    drawn = {name: set(asked(found.sample(60, 0))) for name, found in whole.items()}
+    everywhere = set(asked(whole["edited/shuffle-words"]))
+    first = drawn["edited/shuffle-words"]
+    assert len(first) == 60
+    assert len(first & set(asked(whole["edited/shuffle-words"].sample(60, 1)))) < 20
+    for name, found in whole.items():
+        applies = set(asked(found))
+        assert drawn[name] >= first & applies, name
+        assert len(drawn[name]) == 60
+        assert applies <= everywhere
+    turned = whole["edited/shuffle-words"].take(np.arange(len(everywhere))[::-1])
+    assert set(asked(turned.sample(60, 0))) == first
+
+
+BAGS = [f"edited/{name}" for name in edits.names() if getattr(edits.factory(name), "moves_words", False)]
+
+
+def all_tie(collection, analyzer):
+    """Every difference is exactly 0: word order is nothing to BM25 and query likelihood."""
+    rankers = [open_ranker(spec, Setting(collection, analyzer)) for spec in ("bm25", "ql")]
+    studies = {name: probes.create(name) for name in BAGS}
+    for answer in answers(Plan(collection, studies, rankers, Engine())):
+        assert len(answer.reading.diffs) > 300
+        assert not np.count_nonzero(answer.reading.diffs), (answer.name, answer.ranker)
+
+
+@pytest.mark.parametrize("analyzer", ["lucene", "whitespace", "chain(tokens=ascii,stem=porter)"])
+def test_bags_of_words_are_exactly_neutral(sample, analyzer):
+    all_tie(sample, analyzer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["msmarco_dl19", "cranfield"])
+def test_bags_of_words_are_exactly_neutral_on_real_texts(data_folder, name):
+    """All judged texts; the annotation takes most of the time."""
+    all_tie(open_collection(str(data_folder / name)), "lucene")
+
+
+def test_each_finding_has_its_control(sample):
+    """Re-spacing cuts "don't" in two, which a lexical ranker does see."""
+    ranker = open_ranker("bm25", Setting(sample, "whitespace"))
+    studies = {name: probes.create(name) for name in ("edited/case-fold", "edited/shuffle-words", "edited/re-space")}
+    found = {answer.name: answer.findings[0] for answer in answers(Plan(sample, studies, [ranker], Engine()))}
+    assert found["edited/re-space"].control is None
+    assert found["edited/case-fold"].control == found["edited/re-space"].score
+    assert found["edited/shuffle-words"].control == found["edited/re-space"].score
+    assert found["edited/re-space"].score != 0
+
+
+@pytest.mark.parametrize("limit", [None, 60])
+def test_the_control_is_asked_about_the_texts_of_the_study(sample, limit):
+    """Texts with a single sentence, and those not drawn, have no part in the control of a shuffle of sentences."""
+    ranker = open_ranker("bm25", Setting(sample, "whitespace"))
+    names = ("edited/shuffle-sentences", "edited/case-fold", "edited/re-space")
+    studies = {name: probes.create(name) for name in names}
+    plan = Plan(sample, studies, [ranker], Engine(), limit=limit)
+    found = {answer.name: answer for answer in answers(plan)}
+    [whole] = answers(Plan(sample, {"c": probes.create("edited/re-space")}, [ranker], Engine()))
+    effects = dict(zip(asked(whole.contrasts), whole.reading.effects.tolist(), strict=True))
+    for name in names[:2]:
+        own = [effects[ids] for ids in asked(found[name].contrasts) if ids in effects]
+        assert len(own) < len(effects) or name == "edited/case-fold"
+        assert found[name].findings[0].control == pytest.approx(sum(own) / len(own), abs=1e-12)
+    assert found[names[0]].findings[0].control != found["edited/re-space"].findings[0].score
+
+
+def asked(contrasts):
+    docs = contrasts.labels["doc_ids"].values()[:, 0].tolist()
+    return list(zip(contrasts.labels["query_id"].values().tolist(), docs, strict=True))
+
+
+def test_texts_are_annotated_once(sample):
+    annotator().annotate(list(sample.docs.values()))
+    before = parsed_texts(annotator())
+    for name in ALL:
+        probes.create(name).contrasts(sample)
+        probes.create(name, respace=True).contrasts(sample)
+    assert parsed_texts(annotator()) == before
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "edited/typos(rate=0.5)",
+        "edited/repeat-document(times=3,seed=4)",
+        "edited/delete-sentence(which=last)",
+        "edited/shuffle-words(respace=True,compat=abnirml,analyzer=krovetz)",
+    ],
+)
+def test_call_strings_parse_back(spec):
+    made = probes.create(spec)
+    assert probes.create(made.id) == made
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("edited/typos(rat=1)", "'rate'"),
+        ("edited/shuffel-words", "shuffle-words"),
+        ("edited/case-fold(compat=x)", "abnirml"),
+    ],
+)
+def test_wrong_specs(spec, says):
+    with pytest.raises(WhyrankError, match=says):
+        probes.create(spec)
+
+
+def test_registered_edits_make_probes(sample):
+    @edits.register("shout")
+    def shout(text: str) -> str:
+        "in capital letters"
+        return text.upper()
+
+    try:
+        study = probes.create("edited/shout")
+        assert study.positive == "prefers the text in capital letters"
+        assert len(study.contrasts(sample)) == 500
+    finally:
+        edits.forget("shout")
+
+
+def test_a_sentence_of_a_nonrelevant_document_is_added(sample):
+    found = probes.create("edited/add-nonrelevant-sentence").contrasts(sample)
+    texts = {q: [sample.docs[d] for d, g in judged.items() if g == 0] for q, judged in sample.qrels.items()}
+    for pair, query_id in zip(pairs_of(found), found.labels["query_id"].values(), strict=True):
+        added = pair.docs[0].removeprefix(pair.docs[1]).strip()
+        sources = [text for text in texts[query_id] if added in text]
+        assert sources
+        assert sources != [pair.docs[1]], "not from the text itself"
+
+
+def test_a_collection_of_relevant_documents_has_no_sentence_to_add():
+    docs = {"a": "One is here. And more.", "b": "Two is there. And less."}
+    collection = Collection.of(docs, {"q": "one"}, {"q": {"a": 1, "b": 2}})
+    found = probes.create("edited/add-nonrelevant-sentence").contrasts(collection)
+    assert len(found) == 0
+    assert dict(found.dropped) == {"no non-relevant text of the query": 2}
+
+
+@pytest.fixture(scope="module")
+def dl19(data_folder):
+    return open_collection(str(data_folder / "msmarco_dl19"))
+
+
+def published(data_folder, spec):
+    stop = data_folder / "stopwords" / "terrier.txt"
+    return probes.create(spec, compat="abnirml", analyzer=f"terrier(stopwords={stop})")
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("replace-with-query", 9_260, 9_260)])
+def test_published_counts_without_annotation(dl19, data_folder, name, low, high):
+    assert low <= len(published(data_folder, f"edited/{name}").contrasts(dl19)) <= high
+
+
+def test_published_typos_to_the_unit(dl19, data_folder):
+    listed = data_folder / "misspellings" / "wikipedia_common_misspellings.tsv"
+    assert len(published(data_folder, f"edited/typos(list={listed})").contrasts(dl19)) == 8_982
+
+
+@pytest.mark.slow
+def test_published_counts(dl19, data_folder):
+    """The sample counts of the published table; sentences and lemmas are today's parser's."""
+    bounds = {
+        "remove-stops-punct": (9_259, 9_260), "shuffle-words": (9_260, 9_260), "add-nonrelevant-sentence": (9_260, 9_260),
+        "shuffle-sentences": (7_290 * 0.93, 7_290 * 1.07), "lemmatize": (9_249, 9_269), "shuffle-prepositions": (9_229, 9_249),
+    }  # fmt: skip
+    for name, (low, high) in bounds.items():
+        assert low <= len(published(data_folder, f"edited/{name}").contrasts(dl19)) <= high, name
+
+
+@pytest.mark.slow
+def test_all_edits_on_dl19_in_time(dl19):
+    """Twenty-odd edits, BM25, the annotation apart: under four minutes on two cores; and nothing is parsed twice."""
+    import time
+
+    judged = sorted({d for judged in dl19.qrels.values() for d in judged})
+    annotator().annotate([dl19.docs[d] for d in judged])
+    before, start = parsed_texts(annotator()), time.perf_counter()
+    studies = {name: probes.create(name) for name in ALL}
+    found = [
+        answer.findings[0] for answer in answers(Plan(dl19, studies, [open_ranker("bm25", Setting(dl19))], Engine()))
+    ]
+    assert all(finding.n > 5_000 for finding in found)
+    assert time.perf_counter() - start < 240
+    assert parsed_texts(annotator()) == before
+    assert np.isfinite([finding.score for finding in found]).all()
+
+
+def test_without_the_extra_the_rest_still_runs(monkeypatch, whyrank):
+    """Edits that annotate are left out with a note when a pattern found them, and an error when named."""
+    from whyrank.core.errors import MissingExtra
+
+    def absent(name):
+        raise MissingExtra("annotation of texts", "nlp")
+
+    for module in ("whyrank.studies.probes.edited", "whyrank.text.annotation.annotator"):
+        monkeypatch.setattr(f"{module}.find_pipeline", absent)
+    for pattern, code in (("edited/*", 0), ("edited/lemmatize", 2)):
+        found, out, err = whyrank("probe", pattern, "--ranker", "bm25", "--store", "none")
+        assert found == code, err
+        assert "whyrank[nlp]" in err
+        assert ("edited/case-fold" in out) == (code == 0)
+        assert "edited/lemmatize " not in out
+
+
+@pytest.mark.parametrize(
+    "error", [ImportError("no symbol"), OSError("libblis.so: cannot open"), ValueError("dtype size")]
+)
+def test_a_broken_spacy_stops_only_the_studies_that_need_it(monkeypatch, whyrank, error):
+    from whyrank.text.annotation import pipelines
+
+    def broken(name):
+        raise error if name == "spacy" else AssertionError(name)
+
+    monkeypatch.setattr(pipelines, "import_module", broken)
+    pipelines._import_failure.cache_clear()
+    try:
+        code, out, err = whyrank("probe", "edited/*ize", "edited/case-*", "--ranker", "bm25", "--store", "none")
+    finally:
+        pipelines._import_failure.cache_clear()
+    assert code == 0, err
+    assert f"spaCy cannot be imported ({type(error).__name__}: {error})" in err
+    assert "edited/lemmatize" in err
+    assert "edited/case-fold" in out
+    assert "edited/lemmatize" not in out
+
+
+def test_groups_by_relevance_come_in_the_order_of_grades():
+    """Unjudged texts come last, and 10 after 2."""
+    docs = {d: f"{d} and some more words" for d in "abcde"}
+    judged = {"q": {"a": 10, "b": 2, "c": 0, "d": 2}}
+    collection = Collection.of(docs, {"q": "x"}, judged, runs={"r": {"q": dict.fromkeys(docs, 1.0)}})
+    study = probes.create("edited/shuffle-words", pairs="all", candidates="r")
+    found = ask(study, collection=collection, by="relevance", delta=0)
+    assert [(f.group, f.n) for f in found] == [(None, 5), ("0", 1), ("2", 2), ("10", 1), ("unjudged", 1)]

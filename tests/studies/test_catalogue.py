@@ -1,0 +1,135 @@
+"""Probes and axioms under one roof: names, options, and `ask`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import whyrank
+from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.data import Collection
+from whyrank.studies.axioms import axioms
+from whyrank.studies.catalogue import Catalogue, everything, unjudged_options
+from whyrank.studies.probes import probes
+
+DOCS = {"d1": "cat cat", "d2": "cat dog", "d3": "cow"}
+
+
+class Longer:
+    name = "longer"
+    scale = "characters"
+
+    def __init__(self):
+        self.asked = 0
+
+    def score(self, queries, docs):
+        self.asked += len(docs)
+        return np.array([len(doc) for doc in docs])
+
+
+class TestCatalogue:
+    def test_patterns_reach_both_kinds(self):
+        found = everything().match("*T*C1")
+        assert found == ["axiom/STMC1", "axiom/TFC1"]
+        assert {name.partition("/")[0] for name in everything().match("*")} >= {"matched", "edited", "axiom"}
+
+    def test_one_kind_alone(self):
+        with pytest.raises(UnknownName, match="unknown probe 'axiom/TFC1'"):
+            Catalogue(probes).match("axiom/TFC1")
+        with pytest.raises(UnknownName, match="unknown probe or axiom 'axiom/TFC9'; did you mean 'axiom/TFC"):
+            everything().match("axiom/TFC9")
+
+    def test_call_strings_find_their_home(self):
+        assert everything().home("axiom/TFC1(length=5)") is axioms
+        assert everything().home("matched/length|tf(tolerance=1)") is probes
+        with pytest.raises(UnknownName, match="axiom/TFC1"):
+            everything().home("axiom/TCF1(length=5)")
+
+    def test_options_go_to_those_that_accept_them(self):
+        names = ["axiom/TFC1", "matched/length|tf"]
+        made = everything().make(names, {"tolerance": "10%", "max_tokens": None, "analyzer": "whitespace"})
+        calls = [study.id for study in made.values()]
+        assert calls == ["axiom/TFC1(analyzer=whitespace,max_tokens=None)", "matched/length|tf(tolerance=10%,analyzer=whitespace)"]  # fmt: skip
+
+    def test_options_by_kind_are_on_top_and_a_call_string_above_all(self):
+        names = ["axiom/TFC1", "axiom/TFC3(pairs=judged)", "matched/length|tf"]
+        made = everything().make(names, {"pairs": "top:5"}, {"axioms": {"pairs": "all"}})
+        assert [study.pairs for study in made.values()] == ["all", "judged", "top:5"]
+
+    @pytest.mark.parametrize(
+        ("mode", "modes"), [("abnirml", [None, "abnirml"]), ("camara-hauff", ["camara-hauff", None])]
+    )
+    def test_a_compat_mode_goes_to_its_own_kind(self, mode, modes):
+        made = everything().make(["axiom/TFC1", "matched/length|tf"], {"compat": mode})
+        assert [study.compat for study in made.values()] == modes
+
+    def test_wrong_compat_modes(self):
+        with pytest.raises(WhyrankError, match=r"'abnirml' \(probes\), 'camara-hauff' \(axioms\), 'relev.* \(bias"):
+            everything().make(["axiom/TFC1"], {"compat": "abnirm"})
+        with pytest.raises(WhyrankError, match="is for probes"):
+            everything().make(["axiom/TFC1"], {"compat": "abnirml"})
+
+
+class TestWithoutJudgements:
+    RUNS = {"tasb": {"q": {"d1": 1.0}}, "bm25.top100": {"q": {"d2": 1.0}}}
+
+    def test_what_axioms_pair(self):
+        judged = Collection.of(DOCS, {"q": "cat"}, {"q": {"d1": 1}}, runs=self.RUNS)
+        bare = Collection.of(DOCS, {"q": "cat"})
+        several = Collection.of(DOCS, {"q": "cat"}, runs=self.RUNS)
+        assert unjudged_options(judged) == unjudged_options(bare) == unjudged_options(judged, "tasb") == {}
+        assert unjudged_options(several) == {"axioms": {"pairs": "top:100", "candidates": "bm25.top100"}}
+        assert unjudged_options(several, "tasb") == {"axioms": {"pairs": "top:100", "candidates": "tasb"}}
+        assert unjudged_options(bare, "f.txt") == {"axioms": {"pairs": "top:100", "candidates": "f.txt"}}
+
+    def test_no_run_to_choose(self):
+        several = Collection.of(DOCS, {"q": "cat"}, runs={"a": {"q": {"d1": 1.0}}, "b": {"q": {"d1": 1.0}}})
+        with pytest.raises(WhyrankError, match="--candidates"):
+            whyrank.ask("axiom/TFC1", Longer(), several)
+
+    def test_ask(self):
+        runs = {"r": {"q": dict.fromkeys(DOCS, 1.0)}}
+        [found] = whyrank.ask(
+            "axiom/TFC1", Longer(), Collection.of(DOCS, {"q": "cat"}, runs=runs), analyzer="whitespace"
+        )
+        assert (found.n, found.with_relevant) == (1, None)
+        assert "pairs=top:100" in found.call
+        [asked] = whyrank.ask("axiom/TFC1", Longer(), Collection.of(DOCS, {"q": "cat"}, runs=runs), pairs="judged")
+        assert asked.n == 0
+
+
+class TestAsk:
+    def test_axioms_and_probes_together(self):
+        found = whyrank.ask(["axiom/TFC1", "matched/length|tf", axioms.create("axiom/AND")], "bm25", limit=30)
+        assert [f.study for f in found] == ["axiom/TFC1", "matched/length|tf", "axiom/AND"]
+        assert [f.conclusion for f in found] == ["strict", "", "strict"]
+        assert (found[0].delta, found[2].delta) == (0, 0) < (found[1].delta, found[1].delta)
+        assert all(f.scale == "sum of term weights" and f.n == 30 for f in found)
+
+    def test_a_pattern(self):
+        found = whyrank.ask("axiom/TFC[13]", "bm25", max_tokens=None)
+        assert [f.call for f in found] == ["axiom/TFC1(max_tokens=None)", "axiom/TFC3(max_tokens=None)"]
+
+    def test_the_conclusion_can_be_changed(self):
+        strict, weak = (whyrank.ask("axiom/TFC1", Constant(), conclusion=word)[0] for word in ("strict", "weak"))
+        assert (strict.satisfied, strict.chance, weak.satisfied, weak.chance) == (0, 0, 1, 1)
+        assert strict.neutral == strict.n
+
+    @pytest.mark.parametrize(("delta", "more"), [(None, False), (0.5, False), ("p50", True)])
+    def test_axioms_alone_need_no_calibration(self, delta, more):
+        """Nothing is scored but the texts of the contrasts, each once for its query."""
+        ranker = Longer()
+        [found] = whyrank.ask("axiom/TFC1", ranker, delta=delta, limit=5)
+        assert (ranker.asked > 10) is more
+        assert (found.delta == 0) is (delta is None)
+
+    def test_compat_of_the_other_kind(self):
+        with pytest.raises(WhyrankError, match="is for axioms"):
+            whyrank.ask("matched/length|tf", compat="camara-hauff")
+
+
+class Constant:
+    name = "constant"
+
+    def score(self, queries, docs):
+        return np.zeros(len(docs))

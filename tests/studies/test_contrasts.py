@@ -1,0 +1,166 @@
+"""Contrasts: building, taking, sampling, fingerprint, files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.studies import Categories, Contrasts, Pair
+from whyrank.studies.files import load, pairs_of, save
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+PAIRS = st.lists(
+    st.builds(lambda q, a, b, n: Pair(q, (a, b), {"query_id": f"id {q}", "grade": n, "doc_ids": (a + "!", b + "?")}),
+              TEXT, TEXT, TEXT, st.integers(-5, 5)),
+    max_size=12,
+)  # fmt: skip
+
+
+def rows(contrasts: Contrasts) -> list[tuple]:
+    """Each contrast with its texts and labels spelled out."""
+    shown = {n: c.values().tolist() if isinstance(c, Categories) else c.tolist() for n, c in contrasts.labels.items()}
+    texts = [(p.query, p.docs) for p in pairs_of(contrasts)]
+    return [(*texts[i], {n: values[i] for n, values in shown.items()}) for i in range(len(contrasts))]
+
+
+@given(PAIRS)
+@settings(max_examples=80, deadline=None)
+def test_from_pairs_holds_what_was_given(pairs):
+    made = Contrasts.from_pairs(pairs)
+    expected = [
+        (p.query, p.docs, {k: list(v) if isinstance(v, tuple) else v for k, v in p.labels.items()}) for p in pairs
+    ]
+    assert rows(made) == expected
+    assert len(set(made.queries)) == len(made.queries)
+    assert len(set(made.docs)) == len(made.docs)
+
+
+@given(PAIRS, st.sampled_from([".parquet", ".jsonl"]))
+@settings(max_examples=60, deadline=None)
+def test_files_round_trip(tmp_path_factory, pairs, suffix):
+    path = tmp_path_factory.mktemp("contrasts") / f"c{suffix}"
+    made = Contrasts.from_pairs(pairs)
+    save(made, path)
+    back = load(path)
+    assert rows(back) == rows(made) if pairs else len(back) == 0
+    assert back.fingerprint == made.fingerprint
+
+
+@given(PAIRS, st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_fingerprint_is_of_the_set(pairs, random):
+    mixed = list(pairs)
+    random.shuffle(mixed)
+    made = Contrasts.from_pairs(pairs)
+    assert Contrasts.from_pairs(mixed).fingerprint == made.fingerprint
+    padded = Contrasts([*made.queries, "unused"], ["unused", *made.docs], made.query, made.doc + 1)
+    assert padded.fingerprint == made.fingerprint
+
+
+@given(PAIRS)
+@settings(max_examples=60, deadline=None)
+def test_fingerprint_tells_different_questions_apart(pairs):
+    made = Contrasts.from_pairs(pairs)
+    assert (
+        Contrasts.from_pairs(
+            [*pairs, Pair("q", ("a", "b"), {"query_id": "x", "grade": 1, "doc_ids": ("", "")})]
+        ).fingerprint
+        != made.fingerprint
+    )
+    turned = [p._replace(docs=p.docs[::-1]) for p in pairs]
+    same = sorted((p.query, p.docs) for p in pairs) == sorted((p.query, p.docs) for p in turned)
+    assert (Contrasts.from_pairs(turned).fingerprint == made.fingerprint) == same
+
+
+def test_fingerprint_is_fixed():
+    """The same questions have the same fingerprint everywhere and always."""
+    made = Contrasts.from_pairs([Pair("berlin wall", ("fell in 1989", "was long"))])
+    assert made.fingerprint == "2af95dff685a3a93a52473e3ef94328d0ff9f786f4e04f9dce0de33f140e944b"
+
+
+@given(PAIRS, st.integers(1, 6), st.integers(0, 3), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_sample_does_not_depend_on_order(pairs, limit, seed, random):
+    mixed = list(pairs)
+    random.shuffle(mixed)
+    one, two = (Contrasts.from_pairs(p).sample(limit, seed) for p in (pairs, mixed))
+    assert len(one) == min(limit, len(pairs))
+    assert one.fingerprint == two.fingerprint
+
+
+@given(st.lists(st.tuples(TEXT, TEXT, st.sampled_from("abc")), max_size=12), st.integers(1, 6), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_forms_of_one_document_are_drawn_independently_of_order(found, limit, random):
+    pairs = [Pair(q, (t + "!", t), {"query_id": q, "doc_ids": (d, d)}) for q, t, d in found]
+    mixed = random.sample(pairs, len(pairs))
+    one, two = (Contrasts.from_pairs(p).sample(limit, 0) for p in (pairs, mixed))
+    assert len(one) == min(limit, len(pairs))
+    assert sorted(rows(one), key=repr) == sorted(rows(two), key=repr)
+
+
+def test_take_drops_unused_texts():
+    made = Contrasts.from_pairs([Pair("q", ("a", "b")), Pair("r", ("c", "a"))])
+    taken = made.take(np.array([1]))
+    assert (list(taken.queries), sorted(taken.docs)) == (["r"], ["a", "c"])
+    assert rows(taken) == [("r", ("c", "a"), {})]
+
+
+def test_three_texts():
+    made = Contrasts.from_pairs([Pair("q", ("a", "b", "c"))])
+    assert made.size == 3
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [Pair("q", ("a", "b")), Pair("q", ("a", "b", "c"))],
+        [Pair("q", ("a", "b"), {"x": 1}), Pair("q", ("a", "b"), {"y": 1})],
+    ],
+)
+def test_uneven_pairs_are_refused(pairs):
+    with pytest.raises(WhyrankError):
+        Contrasts.from_pairs(pairs)
+
+
+def test_uneven_labels_are_refused():
+    with pytest.raises(WhyrankError, match="'x'"):
+        Contrasts(["q"], ["a", "b"], np.zeros(1, np.int32), np.array([[0, 1]], np.int32), {"x": np.zeros(2)})
+
+
+class TestFiles:
+    made = Contrasts.from_pairs([Pair("q", ("a", "b"), {"query_id": "1", "doc_ids": ("x", "y"), "grade": 2})])
+
+    def test_columns(self, tmp_path):
+        save(self.made, tmp_path / "c.jsonl", {"effect": np.array([1], np.int8), "scores": np.array([[0.5, np.nan]])})
+        row = json.loads((tmp_path / "c.jsonl").read_text())
+        assert row == {"query_id": "1", "doc_ids": ["x", "y"], "query": "q", "docs": ["a", "b"], "grade": 2, "effect": 1,
+                       "scores": [0.5, None]}  # fmt: skip
+
+    def test_many_rows_over_few_texts_stay_small(self, tmp_path):
+        n, texts = 200_000, [f"{i} " + "long text " * 300 for i in range(50)]
+        doc = np.random.default_rng(0).integers(0, 50, (n, 2)).astype(np.int32)
+        many = Contrasts(["q"], texts, np.zeros(n, np.int32), doc)
+        save(many, tmp_path / "c.parquet")
+        assert (tmp_path / "c.parquet").stat().st_size < 2_000_000
+        assert load(tmp_path / "c.parquet").fingerprint == many.fingerprint
+
+    def test_wrong_suffix(self, tmp_path):
+        with pytest.raises(WhyrankError, match=r"\.parquet or \.jsonl"):
+            save(self.made, tmp_path / "c.txt")
+
+    @pytest.mark.parametrize(
+        ("name", "content"), [("c.parquet", "x"), ("c.jsonl", "{"), ("c.jsonl", '{"query": "a"}')]
+    )
+    def test_what_is_no_such_file(self, tmp_path, name, content):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(WhyrankError, match=name):
+            load(tmp_path / name)
+
+    def test_missing(self, tmp_path):
+        with pytest.raises(WhyrankError, match=r"gone\.parquet"):
+            load(tmp_path / "gone.parquet")

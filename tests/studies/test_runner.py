@@ -1,0 +1,349 @@
+"""From a collection to findings, whatever the batch size, the executor and the order of input."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whyrank.core.errors import WhyrankError
+from whyrank.data import Collection, open_collection
+from whyrank.rankers import Setting, open_ranker
+from whyrank.scoring import Engine, ScoreStore, executor
+from whyrank.studies.asking import ask
+from whyrank.studies.axioms import axioms
+from whyrank.studies.probes import probes
+from whyrank.studies.runner import Plan, Threshold, answers, with_adjusted_p
+from whyrank.studies.sweep import sweep
+from whyrank.studies.thresholds import candidates_for_delta, needs_calibration, thresholds, uncalibrated
+
+STUDIES = ["matched/relevance|length", "matched/length|tf", "matched/overlap|relevance", "matched/tf|sum-tf"]
+
+
+def plan_over(collection, engine=None, specs=("bm25", "ql"), seed=0, limit=None, by=None):
+    engine = engine or Engine()
+    rankers = [open_ranker(spec, Setting(collection)) for spec in specs]
+    deltas = thresholds("p50", rankers, candidates_for_delta(collection), engine)
+    studies = {name: probes.create(name, tolerance="10%") for name in STUDIES}
+    return Plan(collection, studies, rankers, engine, deltas, seed, limit, by)
+
+
+def findings_of(plan):
+    found = [finding for answer in answers(plan) for finding in answer.findings]
+    return [replace(finding, seconds=0.0) for finding in found]
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return open_collection("sample")
+
+
+@pytest.fixture(scope="module")
+def expected(sample):
+    return findings_of(plan_over(sample))
+
+
+@given(size=st.integers(1, 400))
+@settings(max_examples=8, deadline=None)
+def test_batch_size_does_not_matter(sample, expected, size):
+    assert findings_of(plan_over(sample, Engine(batch_size=size))) == expected
+
+
+def test_executor_does_not_matter(sample, expected):
+    assert findings_of(plan_over(sample, Engine(executor=executor("processes")))) == expected
+
+
+def test_store_does_not_matter(sample, expected, tmp_path):
+    for _ in range(2):
+        assert findings_of(plan_over(sample, Engine(ScoreStore(tmp_path / "s.sqlite")))) == expected
+
+
+@given(random=st.randoms())
+@settings(max_examples=5, deadline=None)
+def test_order_of_input_does_not_matter(sample, expected, random):
+    """Documents, queries and judgements in any order: the same findings to the bit, fingerprints included."""
+    docs, queries = list(sample.docs.items()), list(sample.queries.items())
+    qrels = [(q, d, g) for q, judged in sample.qrels.items() for d, g in judged.items()]
+    for part in (docs, queries, qrels):
+        random.shuffle(part)
+    mixed = Collection.of(docs, queries, qrels, name=sample.name, grades=sample.grades, runs=dict(sample.runs))
+    assert findings_of(plan_over(mixed)) == expected
+
+
+def test_same_seed_same_findings(sample):
+    one, two = (findings_of(plan_over(sample, seed=3, limit=40)) for _ in range(2))
+    assert one == two
+    assert all(finding.n <= 40 for finding in one)
+    assert findings_of(plan_over(sample, seed=4, limit=40))[0].fingerprint != one[0].fingerprint
+
+
+def test_a_study_without_contrasts_is_a_finding(expected):
+    empty = [finding for finding in expected if finding.study == "matched/tf|sum-tf"]
+    assert [(f.n, f.score, f.p_value, f.n_queries) for f in empty] == [(0, None, None, 0)] * 2
+
+
+def test_names_and_calls(expected):
+    first = expected[0]
+    assert (first.study, first.call) == (STUDIES[0], "matched/relevance|length(tolerance=10%)")
+    assert probes.create(first.call) == probes.create(STUDIES[0], tolerance="10%")
+
+
+def test_breakdown_adds_up(sample):
+    found = findings_of(plan_over(sample, by="relevance_group"))
+    whole = {(f.study, f.ranker): f for f in found if f.group is None}
+    for key, total in whole.items():
+        parts = [f for f in found if f.group is not None and (f.study, f.ranker) == key]
+        assert sum(f.n for f in parts) == total.n
+        assert sum(f.positive for f in parts) == total.positive
+
+
+def test_correction_is_over_the_whole_table(expected):
+    raw = np.array([np.nan if f.p_value is None else f.p_value for f in expected])
+    corrected = with_adjusted_p(expected, "bonferroni")
+    for finding, p in zip(corrected, raw, strict=True):
+        assert finding.p_adjusted == (None if np.isnan(p) else pytest.approx(min(1.0, p * np.isfinite(raw).sum())))
+
+
+def test_sweep_meets_the_finding_at_its_own_delta(sample):
+    plan = plan_over(sample, specs=("bm25",))
+    for answer in answers(plan):
+        points = sweep(answer, plan.thresholds["bm25"])
+        assert [p.percentile for p in points] == list(range(100))
+        at_median = points[50]
+        assert at_median.delta == answer.findings[0].delta
+        assert at_median.score == (answer.findings[0].score if answer.findings[0].n else None)
+    with pytest.raises(WhyrankError, match="calibration"):
+        sweep(answer, Threshold(0.1))
+
+
+class TestExactStudies:
+    """Axioms count every difference, unless a delta is asked for; other studies have the calibrated one."""
+
+    STUDIES = {"axiom/TFC1": axioms.create("axiom/TFC1"), "matched/length|tf": probes.create("matched/length|tf")}
+
+    def asked(self, sample, spec, studies=None):
+        rankers, engine = [open_ranker("bm25", Setting(sample))], Engine()
+        used = thresholds(spec, rankers, candidates_for_delta(sample), engine)
+        plan = Plan(sample, studies or self.STUDIES, rankers, engine, used)
+        return {finding.study: finding for finding in findings_of(plan)}, used["bm25"]
+
+    def test_without_a_delta(self, sample):
+        found, used = self.asked(sample, None)
+        assert (found["axiom/TFC1"].delta, found["matched/length|tf"].delta) == (0, used.calibration.quantile(0.5))
+
+    @pytest.mark.parametrize("spec", ["p50", "0.25"])
+    def test_a_given_delta_is_for_all(self, sample, spec):
+        found, used = self.asked(sample, spec)
+        assert {finding.delta for finding in found.values()} == {used.delta}
+        assert used.delta > 0
+
+    def test_every_difference_counts(self, sample):
+        exact, loose = (self.asked(sample, spec)[0]["axiom/TFC1"] for spec in (None, "p99"))
+        assert exact.neutral < loose.neutral
+        assert exact.satisfied > loose.satisfied
+
+    def test_calibration_only_where_it_is_needed(self):
+        axiom, probe = self.STUDIES.values()
+        assert [needs_calibration(spec, [axiom]) for spec in (None, "0.1", "p50")] == [False, False, True]
+        assert [needs_calibration(spec, [axiom, probe]) for spec in (None, "0.1", "p50")] == [True, False, True]
+
+    def test_thresholds_without_a_calibration(self, sample):
+        rankers = [open_ranker("bm25", Setting(sample))]
+        assert uncalibrated("0.5", rankers) == {"bm25": Threshold(0.5, exact=0.5)}
+        [used] = uncalibrated(None, rankers).values()
+        assert (used.delta, used.exact, used.calibration) == (0, 0, None)
+        assert "axioms" in used.source
+        with pytest.raises(WhyrankError, match="p50"):
+            uncalibrated("median", rankers)
+
+    def test_a_sweep_is_of_the_calibration(self, sample):
+        rankers, engine = [open_ranker("bm25", Setting(sample))], Engine()
+        used = thresholds(None, rankers, candidates_for_delta(sample), engine)
+        [answer] = answers(Plan(sample, {"axiom/TFC1": self.STUDIES["axiom/TFC1"]}, rankers, engine, used))
+        points = sweep(answer, used["bm25"])
+        assert points[50].delta == used["bm25"].calibration.quantile(0.5)
+        assert points[0].score >= points[99].score
+        assert answer.findings[0].delta == 0
+
+
+class Rounded:
+    """Scores by length, with an error of up to 0.004."""
+
+    name, tie_tolerance = "rounded", 0.01
+
+    def score(self, queries, docs):
+        return [len(doc) // 20 + len(doc) % 5 / 1000 for doc in docs]
+
+
+class TestTieTolerance:
+    DOCS = {"a": "x" * 21, "b": "x" * 23, "c": "x" * 44}
+    COLLECTION = Collection.of(DOCS, {"q": "x"}, {"q": {"a": 2, "b": 1, "c": 0}})
+
+    def counts(self, delta):
+        [finding] = ask("axiom/ORACLE", Rounded(), self.COLLECTION, delta=delta)
+        return finding.delta, finding.positive, finding.neutral, finding.negative
+
+    def test_no_delta_is_below_it(self):
+        assert self.counts(None) == self.counts(0) == (0.01, 0, 1, 2)
+        assert self.counts(5) == (5, 0, 3, 0)
+        [answer] = answers(Plan(self.COLLECTION, {"o": axioms.create("axiom/ORACLE")}, [Rounded()], Engine()))
+        assert answer.findings[0].delta == 0.01
+
+    def test_a_calibrated_delta(self):
+        used = thresholds("p0", [Rounded()], candidates_for_delta(self.COLLECTION), Engine())["rounded"]
+        assert (used.delta, used.exact, used.source) == (0.01, 0.01, "tie tolerance of the ranker")
+
+
+class TestConclusions:
+    def test_axioms_have_them_and_probes_have_not(self, sample):
+        found, _ = TestExactStudies().asked(sample, None)
+        axiom, probe = found["axiom/TFC1"], found["matched/length|tf"]
+        assert (axiom.conclusion, axiom.satisfied, axiom.chance) == ("strict", axiom.positive / axiom.n, 0.5)
+        assert 0 < axiom.decided < axiom.with_relevant < axiom.n
+        assert (probe.conclusion, probe.satisfied, probe.with_relevant, probe.agreement) == ("", None, None, None)
+
+    def test_agreement_with_the_judgements_of_the_collection(self):
+        """d1 has more query terms than d2 and d3: it is better than d2, and worse than d3; d4 is unjudged."""
+        docs = {"d1": "cat cat", "d2": "cat dog", "d3": "cat cow", "d4": "cat pig"}
+        collection = Collection.of(docs, {"q": "cat"}, {"q": {"d1": 2, "d2": 1, "d3": 3}}, name="dl19",
+                                   runs={"r": {"q": dict.fromkeys(docs, 1.0)}})  # fmt: skip
+        study = axioms.create("axiom/TFC1", analyzer="whitespace", pairs="all")
+        found, _ = TestExactStudies().asked(collection, "0", {"x": study})
+        assert (found["x"].n, found["x"].with_relevant, found["x"].decided) == (3, 3, 3)
+        assert found["x"].agreement == pytest.approx(2 / 3)
+
+    def test_nothing_is_judged(self):
+        docs = {"d1": "cat cat", "d2": "cat dog"}
+        collection = Collection.of(docs, {"q": "cat"}, {}, runs={"r": {"q": dict.fromkeys(docs, 1.0)}})
+        study = axioms.create("axiom/TFC1", analyzer="whitespace", pairs="all")
+        found, _ = TestExactStudies().asked(collection, "0", {"x": study})
+        assert (found["x"].n, found["x"].satisfied, found["x"].with_relevant) == (1, 1.0, None)
+
+    def test_a_query_in_several_blocks_is_one_cluster(self, monkeypatch, sample):
+        monkeypatch.setattr("whyrank.studies.axioms.axiom.BLOCK", 8)
+        split, _ = TestExactStudies().asked(sample, None)
+        monkeypatch.undo()
+        whole, _ = TestExactStudies().asked(sample, None)
+        assert split["axiom/TFC1"] == whole["axiom/TFC1"]
+
+
+def test_the_scale_that_a_ranker_declares(sample):
+    class Plain:
+        name = "plain"
+
+        def score(self, queries, docs):
+            return np.zeros(len(docs))
+
+    rankers = [open_ranker("bm25", Setting(sample)), open_ranker("ql(smoothing=jm)", Setting(sample)), Plain()]
+    studies = {"matched/length|tf": probes.create("matched/length|tf")}
+    found = findings_of(Plan(sample, studies, rankers, Engine(), by="relevance_group"))
+    assert {(f.ranker, f.scale) for f in found} == {
+        ("bm25", "sum of term weights"), ("ql(smoothing=jm)", "log probability"), ("plain", "")
+    }  # fmt: skip
+
+
+class TestCandidatesForDelta:
+    docs = {"a": "x", "b": "y"}
+
+    def test_judged_when_there_is_no_run(self):
+        found = candidates_for_delta(Collection.of(self.docs, {"q": "x"}, {"q": {"a": 1}}, name="c"))
+        assert (found.texts, found.source) == ({"x": {"a": "x"}}, "judged documents of c")
+
+    def test_the_plain_bm25_run_first(self):
+        runs = {"tasb": {"q": {"b": 1.0}}, "bm25.top100": {"q": {"a": 1.0, "gone": 0.5}}, "bm25_rm3": {"q": {}}}
+        found = candidates_for_delta(Collection.of(self.docs, {"q": "x"}, {}, runs=runs, name="c"))
+        assert (found.texts, found.source) == ({"x": {"a": "x"}}, "run bm25.top100 of c")
+
+    def test_a_named_run(self):
+        runs = {"tasb": {"q": {"b": 1.0}}, "bm25": {"q": {"a": 1.0}}}
+        found = candidates_for_delta(Collection.of(self.docs, {"q": "x"}, {}, runs=runs, name="c"), "tasb")
+        assert found.texts == {"x": {"b": "y"}}
+
+    @pytest.mark.parametrize(("spec", "source"), [("0.5", "given"), ("0", "given"), ("p50", "run bm25 of sample"),
+                                                  (None, "run bm25 of sample")])  # fmt: skip
+    def test_a_number_does_not_come_from_a_run(self, spec, source):
+        """A given delta is still set against the neighbours of a run, for symmetric studies and sweeps."""
+        sample = open_collection("sample")
+        ranker = open_ranker("bm25", Setting(sample))
+        found = thresholds(spec, [ranker], candidates_for_delta(sample), Engine())["bm25"]
+        assert found.source == source
+        assert found.calibration.source == "run bm25 of sample"
+
+    def test_ask_and_the_command_line_calibrate_on_the_same_run(self):
+        docs = {"a": "x", "b": "x x", "c": "x y y y", "d": "x y"}
+        runs = {"bm25": {"q": {"a": 2.0, "b": 1.0}}, "other": {"q": {"c": 2.0, "d": 1.0}}}
+        made = Collection.of(docs, {"q": "x"}, {"q": {"a": 1, "c": 0}}, runs=runs, name="c")
+        by_run = {run: ask("matched/relevance|tf", candidates=run, collection=made)[0].delta for run in runs}
+        ranker = open_ranker("bm25", Setting(made))
+        for run, delta in by_run.items():
+            assert delta == thresholds("p50", [ranker], candidates_for_delta(made, run), Engine())[ranker.name].delta
+        assert by_run["bm25"] != by_run["other"]
+
+
+class TestStaleScores:
+    """What changes the scores changes the identity, so that the store is never asked for another ranker's scores."""
+
+    def scored(self, tmp_path, collection, spec, analyzer="lucene", stats=None):
+        engine = Engine(ScoreStore(tmp_path / "scores.sqlite"))
+        ranker = open_ranker(spec, Setting(collection, analyzer, stats))
+        texts = list(collection.docs.values())
+        doc = np.arange(len(texts), dtype=np.int32)
+        return engine.score(ranker, ["the wall of berlin"], texts, np.zeros_like(doc), doc)
+
+    collection = Collection.of({"a": "the wall of berlin", "b": "a wall of the house"}, {"q": "x"})
+
+    def test_stop_list(self, tmp_path):
+        stop = tmp_path / "stop.txt"
+        stop.write_text("the\n")
+        spec = f"terrier(stopwords={stop})"
+        assert self.scored(tmp_path, self.collection, "bm25", spec).scored == 2
+        assert self.scored(tmp_path, self.collection, "bm25", spec).reused == 2
+        stop.write_text("the\nof\n")
+        assert self.scored(tmp_path, self.collection, "bm25", spec).scored == 2
+
+    def test_statistics_file(self, tmp_path):
+        from whyrank.rankers import Background
+        from whyrank.text import analyzers
+
+        path, lucene = tmp_path / "s.parquet", analyzers.create("lucene")
+        Background.of({"x": "wall"}, lucene).save(path)
+        first = self.scored(tmp_path, self.collection, "bm25", stats=str(path))
+        assert self.scored(tmp_path, self.collection, "bm25", stats=str(path)).reused == 2
+        Background.of({"x": "wall", "y": "house", "z": "garden"}, lucene).save(path)
+        second = self.scored(tmp_path, self.collection, "bm25", stats=str(path))
+        assert second.scored == 2
+        assert not np.array_equal(first.values, second.values)
+
+    def test_source_of_a_python_ranker(self, tmp_path):
+        module = tmp_path / "mine.py"
+        module.write_text("def f(queries, docs):\n    return [1.0] * len(docs)\n")
+        assert self.scored(tmp_path, self.collection, f"python:{module}:f").scored == 2
+        assert self.scored(tmp_path, self.collection, f"python:{module}:f").reused == 2
+        module.write_text("def f(queries, docs):\n    return [2.0] * len(docs)\n")
+        assert self.scored(tmp_path, self.collection, f"python:{module}:f").values.tolist() == [2.0, 2.0]
+
+    def test_a_stateful_ranker_only_with_a_version(self, tmp_path):
+        module = tmp_path / "mine.py"
+        module.write_text("class C:\n    def score(self, queries, docs):\n        return [1.0] * len(docs)\n")
+        for _ in range(2):
+            assert self.scored(tmp_path, self.collection, f"python:{module}:C").scored == 2
+        assert self.scored(tmp_path, self.collection, f"python:{module}:C(version=1)").scored == 2
+        assert self.scored(tmp_path, self.collection, f"python:{module}:C(version=1)").reused == 2
+        assert self.scored(tmp_path, self.collection, f"python:{module}:C(version=2)").scored == 2
+
+
+def test_all_matched_studies_on_dl19_in_time(data_folder):
+    """Start to end in one process: read, analyse, enumerate, score, summarise. The bound is for two idle cores."""
+    start = time.perf_counter()
+    collection = open_collection(str(data_folder / "msmarco_dl19"))
+    analyzer = f"terrier(stopwords={data_folder / 'stopwords' / 'terrier.txt'})"
+    ranker = open_ranker("bm25", Setting(collection, analyzer))
+    names = probes.match("matched/*")
+    studies = {name: probes.create(name, analyzer=analyzer, compat="abnirml") for name in names}
+    found = [f for a in answers(Plan(collection, studies, [ranker], Engine())) for f in a.findings]
+    assert sum(f.n for f in found) == 2_305_954
+    assert time.perf_counter() - start < 20

@@ -1,0 +1,139 @@
+"""Synonym files and expansions: what a search engine would read from them is what the table says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from term_table_samples import as_dict, tables
+
+from whyrank.tables.exports import write_expansions, write_synonyms
+from whyrank.tables.table import TermTable
+
+SHARES = st.floats(0, 1, width=32)
+TRIMMED = "".join(chr(i) for i in range(33))
+QUICK = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def split(text: str, separator: str) -> list[str]:
+    """Cut at a separator that has no backslash before it; empty parts are dropped. This is how the engines do it."""
+    parts, part, place = [], "", 0
+    while place < len(text):
+        if text.startswith(separator, place):
+            parts, part, place = [*parts, part] if part else parts, "", place + len(separator)
+            continue
+        step = 2 if text[place] == "\\" else 1
+        part, place = part + text[place : place + step], place + step
+    return [*parts, part] if part else parts
+
+
+def meant(text: str) -> str:
+    found, place = "", 0
+    while place < len(text):
+        if text[place] == "\\" and place < len(text) - 1:
+            place += 1
+        found, place = found + text[place], place + 1
+    return found.strip(TRIMMED)
+
+
+def engine(path) -> dict[str, list[str]]:
+    """What each term becomes: lists with commas alone map each term to all, lines with an arrow the left to the right."""
+    rules: dict[str, list[str]] = {}
+    for line in path.read_bytes().decode().replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        if not line or line.startswith("#"):
+            continue
+        sides = split(line, "=>")
+        assert len(sides) in (1, 2), line
+        left, right = ([meant(term) for term in split(side, ",")] for side in (sides[0], sides[-1]))
+        for term in left:
+            rules.setdefault(term, []).extend(right)
+    return rules
+
+
+def fits(*terms: str) -> bool:
+    return all(t == t.strip() == t.strip(TRIMMED) and "\n" not in t and "\r" not in t for t in terms)
+
+
+@given(tables(SHARES), SHARES, st.none() | st.integers(1, 3))
+@QUICK
+def test_mappings_are_what_the_engine_reads(tmp_path, drawn, threshold, top):
+    table, entries = drawn
+    path = tmp_path / "synonyms.txt"
+    written = write_synonyms(table, path, threshold, top)
+    expected: dict[str, list[str]] = {}
+    count = left_out = 0
+    for q in table.query_terms:
+        mine = [
+            (-w, table.doc_terms.index(d), d)
+            for (query, d), w in entries.items()
+            if query == q != d and w >= threshold
+        ]
+        for _, _, d in sorted(mine)[:top]:
+            if fits(q, d):
+                expected.setdefault(q, [q]).append(d)
+                count += 1
+            else:
+                left_out += 1
+    assert engine(path) == expected
+    assert written == (len(expected), count, left_out)
+    write_synonyms(table, path, threshold, top, replace=True)
+    assert engine(path) == {q: answers[1:] for q, answers in expected.items()}
+
+
+@given(tables(SHARES), SHARES, st.none() | st.integers(1, 3))
+@QUICK
+def test_equivalent_pairs(tmp_path, drawn, threshold, top):
+    table, path = drawn[0], tmp_path / "synonyms.txt"
+    write_synonyms(table, path, threshold, top)
+    asked = {frozenset((q, d)) for q, answers in engine(path).items() for d in answers if d != q}
+    written = write_synonyms(table, path, threshold, top, equivalent=True)
+    rules = engine(path)
+    assert {frozenset((a, b)) for a, others in rules.items() for b in others if a != b} == asked
+    assert all(a in rules[b] for a, others in rules.items() for b in others)
+    assert written.lines == len(asked) == len(path.read_text(encoding="utf-8").split("\n")) - 1
+
+
+def test_a_file_by_hand(tmp_path):
+    pairs = [("car", "motor vehicle", 0.5), ("car", "car", 0.9), ("car", "a,b", 0.4), ("car", "bus", 0.1), ("#1", "x => y", 0.5), ("back\\slash", "bus", 0.5), ("a\nb", "bus", 0.5)]  # fmt: skip
+    table = TermTable.from_triples(*zip(*pairs, strict=True))
+    written = write_synonyms(table, tmp_path / "s.txt", threshold=0.2)
+    assert (tmp_path / "s.txt").read_text() == (
+        "car => car, motor vehicle, a\\,b\n\\#1 => \\#1, x \\=> y\nback\\\\slash => back\\\\slash, bus\n"
+    )
+    assert written == (3, 4, 1)
+    write_synonyms(table, tmp_path / "s.txt", top=1, equivalent=True)
+    assert (tmp_path / "s.txt").read_text() == "car, motor vehicle\n\\#1, x \\=> y\nback\\\\slash, bus\n"
+
+
+@given(tables(SHARES), SHARES, st.none() | st.integers(1, 3))
+@QUICK
+def test_expansions(tmp_path, drawn, threshold, top):
+    written = write_expansions(drawn[0], tmp_path / "e.json", threshold, top)
+    found = json.loads((tmp_path / "e.json").read_text(encoding="utf-8"))
+    left = as_dict(drawn[0].pruned(threshold, top))
+    assert {(q, d): pytest.approx(w, rel=1e-7) for q, answers in found.items() for d, w in answers} == left
+    assert all([w for _, w in answers] == sorted((w for _, w in answers), reverse=True) for answers in found.values())
+    assert written == (len(found), len(left), 0)
+
+
+def test_expansions_of_an_empty_table(tmp_path):
+    write_expansions(TermTable.from_triples([], [], []), tmp_path / "e.json")
+    assert json.loads((tmp_path / "e.json").read_text()) == {}
+
+
+@pytest.mark.parametrize("analyzer", ["wordpiece:network(max_tokens=477)", "whitespace"])
+def test_special_pieces_are_not_for_engines(tmp_path, analyzer):
+    """They are left out before the best are taken; where terms are words of texts, none is special."""
+    terms = ["ice", "ice", "ice", "ice", "[CLS]", "##ing"], ["[PAD]", "[unused9]", "[", "snow", "ice", "</s>"]
+    table = TermTable.from_triples(*terms, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], analyzer=analyzer)
+    write_synonyms(table, tmp_path / "s.txt", top=2)
+    write_expansions(table, tmp_path / "e.json", top=2)
+    pieces = {"ice": ["[", "snow"]}
+    words = {"ice": ["[PAD]", "[unused9]"], "[CLS]": ["ice"], "##ing": ["</s>"]}
+    expected = pieces if analyzer != "whitespace" else words
+    found = {k: [term for term, _ in v] for k, v in json.loads((tmp_path / "e.json").read_text()).items()}
+    assert found == expected
+    lines = [line.lstrip("\\").split(" => ") for line in (tmp_path / "s.txt").read_text().splitlines()]
+    assert {left: [each.lstrip("\\") for each in right.split(", ")][1:] for left, right in lines} == expected
