@@ -19,11 +19,10 @@ from model1 import LENGTH, PASSAGES, QUERIES, TERMS, distinct_terms, generated, 
 from numba import njit
 
 from whyrank.rankers import Background, Setting, open_ranker
+from whyrank.rankers.lexical import LexicalIndex, Weights
 from whyrank.rankers.lexical.background import count
-from whyrank.rankers.lexical.base import Weights
-from whyrank.rankers.lexical.index import LexicalIndex
 from whyrank.rankers.lexical.thesaurus import ThesaurusRanker
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 from whyrank.text import Tokens, analyzers
 
 COLLECTION, DEPTH = 200_000, 1_000

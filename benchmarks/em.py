@@ -24,8 +24,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from whyrank.learners.em.bitext import Bitext, Growing, bitext_of
-from whyrank.learners.em.learner import Learner, learn_em
+from whyrank.learners.em import Bitext, Growing, learn_em
+from whyrank.learners.em.bitext import bitext_of
+from whyrank.learners.em.learner import Learner
 
 HERE = Path(__file__).parent
 PEER = HERE.parent / ".venv-aligners"

@@ -10,8 +10,8 @@ import time
 import numpy as np
 import scipy.stats
 
-from whyrank.evaluation.fidelity.agreement import compare_runs, measures_of
-from whyrank.evaluation.fidelity.rows import differences, summarise
+from whyrank.evaluation.fidelity import differences, measures_of, summarise
+from whyrank.evaluation.fidelity.agreement import compare_runs
 
 QUERIES, DOCUMENTS = 200, 1_000
 

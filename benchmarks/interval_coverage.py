@@ -12,7 +12,7 @@ import argparse
 
 import numpy as np
 
-from whyrank.core.clustered import mean_interval
+from whyrank.core import mean_interval
 
 QUERIES = (8, 11, 14, 15, 25, 40)
 EFFECTS = {

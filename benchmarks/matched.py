@@ -11,11 +11,10 @@ from pathlib import Path
 from whyrank.data import open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
-from whyrank.studies.pools import Pools, Source
+from whyrank.studies import Plan, Pools, Source, answers
 from whyrank.studies.probes import probes
 from whyrank.studies.probes.characteristics import measured
 from whyrank.studies.probes.matched import Tolerance, match
-from whyrank.studies.runner import Plan, answers
 
 
 def whole(data: Path, analyzer: str) -> None:

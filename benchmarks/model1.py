@@ -19,7 +19,7 @@ from numba import njit
 from whyrank.rankers import open_ranker
 from whyrank.rankers.lexical import translation as kernels
 from whyrank.rankers.lexical.model1 import LEAST_PROBABILITY, Model1Ranker
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 from whyrank.text import Tokens
 
 PASSAGES, LENGTH, TERMS, QUERIES, ROUNDS = 1_000, 60, 6, 50, 5

@@ -19,7 +19,7 @@ from hashlib import blake2b
 import numpy as np
 
 import whyrank
-from whyrank.core.statistics import adjust
+from whyrank.core import adjust
 from whyrank.data import open_collection
 
 STUDIES = ["matched/*", "edited/*", "axiom/*", "transferred/*", "bias/*"]

@@ -15,9 +15,7 @@ from pathlib import Path
 import torch
 from term_pairs import SIZES
 
-from whyrank.networks.encoder import new_encoder
-from whyrank.networks.network import make, save
-from whyrank.networks.tokens import Pieces
+from whyrank.networks import Pieces, make, new_encoder, save
 
 
 def main() -> None:

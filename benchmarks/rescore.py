@@ -13,9 +13,7 @@ import bm25s
 import numpy as np
 
 from whyrank.rankers import Background
-from whyrank.rankers.lexical.base import LexicalRanker
-from whyrank.rankers.lexical.bm25 import BM25
-from whyrank.rankers.lexical.index import LexicalIndex
+from whyrank.rankers.lexical import BM25, LexicalIndex, LexicalRanker
 from whyrank.text import Tokens, analyzers
 
 DOCS, LENGTH, VOCABULARY, QUERIES, CANDIDATES, ROUNDS = 500_000, 40, 100_000, 200, 1_000, 5

@@ -22,10 +22,10 @@ import torch
 from whyrank.data import open_collection, open_run
 from whyrank.networks import network
 from whyrank.rankers import open_ranker
+from whyrank.rankers.neural import model_folder
 from whyrank.rankers.neural.computing import installed, quiet
 from whyrank.rankers.neural.deviation import mean_tau
 from whyrank.rankers.neural.passages import TextPairs
-from whyrank.rankers.neural.weights import model_folder
 
 QUERIES, DEPTH, ROUNDS, TOKENS = 6, 100, 3, 80
 PEER = "CrossEncoder.predict"

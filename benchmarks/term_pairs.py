@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from whyrank.learners.parm.pairs import Settings, Task, distinct
 from whyrank.learners.parm.pairs.operations import Tiles
 from whyrank.learners.parm.pairs.running import scored
 from whyrank.learners.parm.pairs.scorer import PairScorer
-from whyrank.learners.parm.pairs.task import Settings, Task
-from whyrank.learners.parm.pairs.terms import Distinct, Sequences, distinct, side_of
-from whyrank.networks.encoder import new_encoder
-from whyrank.networks.parm import ParmNetwork
+from whyrank.learners.parm.pairs.terms import Distinct, Sequences, side_of
+from whyrank.networks import ParmNetwork, new_encoder
 
 SIZES = {
     "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},

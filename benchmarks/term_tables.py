@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.tables.table import TermTable, open_table
+from whyrank.tables import TermTable, open_table
 
 OPENED = """
 import resource, sys, time
 from pathlib import Path
 import numpy, pyarrow.parquet, pyarrow.csv
-from whyrank.tables.table import open_table
+from whyrank.tables import open_table
 import whyrank.tables.files, whyrank.tables.files, whyrank.tables.files, whyrank.tables.tsv
 def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
 before, start = resident(), time.perf_counter()

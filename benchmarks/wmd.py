@@ -23,7 +23,7 @@ import numpy as np
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import open_ranker
 from whyrank.rankers.wmd import words
-from whyrank.text.vectors.vectors import open_vectors
+from whyrank.text.vectors import open_vectors
 
 HERE = Path(__file__).parent
 PEER = HERE.parent / ".venv-gensim"

@@ -8,11 +8,10 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from whyrank.learners.parm.pairs import distinct
 from whyrank.learners.parm.pairs.scorer import PairScorer
-from whyrank.learners.parm.pairs.terms import distinct, side_of
-from whyrank.networks.encoder import new_encoder
-from whyrank.networks.network import Network, make, save
-from whyrank.networks.tokens import Pieces
+from whyrank.learners.parm.pairs.terms import side_of
+from whyrank.networks import Network, Pieces, make, new_encoder, save
 
 LETTERS = "abcdefghij"
 WORDS = (

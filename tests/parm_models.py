@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from training_models import ENCODER, WORDS
-from whyrank.training.recipe import Recipe, recipe_of
-from whyrank.training.sources import Sources, new_network, word_pieces
+from whyrank.training import Recipe, Sources, new_network, recipe_of
+from whyrank.training.sources import word_pieces
 
 SHAPE = {**ENCODER, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 SCHEDULE = {"epochs": 2, "batch": 8, "rate": 1e-3, "head_rate": 1e-3, "threads": 1}

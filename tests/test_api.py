@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import whyrank
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.studies.probes import probes
 
 

@@ -18,17 +18,16 @@ from xml.etree import ElementTree
 import pytest
 
 from whyrank.data import collections
-from whyrank.data.pairs.sets import pair_layouts
+from whyrank.data.pairs import pair_layouts
 from whyrank.learners import table_learners
 from whyrank.networks import networks
 from whyrank.rankers import rankers
 from whyrank.studies.axioms import axioms
 from whyrank.studies.bias import bias_filters, bias_studies
-from whyrank.studies.probes import probes
+from whyrank.studies.probes import probes, query_strategies
 from whyrank.studies.probes.characteristics import characteristics
-from whyrank.studies.probes.queries import query_strategies
 from whyrank.text import analyzers
-from whyrank.text.edits.base import edits
+from whyrank.text.edits import edits
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 
 from whyrank.data import Collection
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 _BRANDS = "honda ford toyota volvo audi mazda fiat jeep renault nissan lexus peugeot"
 _TERMS = "car engine price driver family garage motor wheel road travel city market safety speed repair insurance"

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from whyrank.networks.network import Network
-from whyrank.training.data import Judged, TrainingSet
-from whyrank.training.prepared import Prepared
-from whyrank.training.recipe import Recipe, recipe_of
+from whyrank.networks import Network
+from whyrank.training import Prepared, Recipe, Sources, TrainingSet, new_network, recipe_of
+from whyrank.training.data import Judged
 from whyrank.training.running import train
-from whyrank.training.sources import Sources, new_network, word_pieces
+from whyrank.training.sources import word_pieces
 from whyrank.training.validation import Validation
 
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo", "gu") for b in ("lan", "mer", "nis", "rop", "tuk")]

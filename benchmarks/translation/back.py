@@ -23,12 +23,12 @@ from indexed import Run, Texts, added, pool_of
 from targets import Target, targets
 
 from whyrank.data import Collection, read_run
-from whyrank.evaluation.effectiveness import Effectiveness, evaluate, measure_of
+from whyrank.evaluation import Effectiveness, Hypothesis, Tested, evaluate, judge
+from whyrank.evaluation.effectiveness import measure_of
+from whyrank.evaluation.fusion import DEPTH as WEIGHED
 from whyrank.evaluation.fusion.ascent import fit
-from whyrank.evaluation.fusion.fitting import DEPTH as WEIGHED
 from whyrank.evaluation.fusion.objectives import objective_of, ties_ascend
-from whyrank.evaluation.hypotheses import Hypothesis, Tested, judge
-from whyrank.networks.tokens import Pieces
+from whyrank.networks import Pieces
 
 FUSED = "neural-model1"
 QUERY = 32  # pieces of a question that a network reads

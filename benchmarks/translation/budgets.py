@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from whyrank.networks.network import Network
-from whyrank.networks.tokens import tensors
+from whyrank.networks import Network, tensors
 
 TOKENS = 1 << 16  # pieces of a batch, padding included
 CELLS = {"neural-model1": 1 << 22}  # pairs of pieces of a batch, for a network that compares them without context

@@ -40,13 +40,9 @@ from budgets import HALF, Pairs, scored
 from safetensors.torch import load_file, save_file
 from workers import Crew
 
-from whyrank.networks.network import load, save
-from whyrank.networks.quantised import restored
-from whyrank.networks.tokens import Pieces
-from whyrank.training.prepared import Prepared, load_prepared
-from whyrank.training.recipe import recipe_of
-from whyrank.training.running import summary, train
-from whyrank.training.sources import Sources
+from whyrank.networks import Pieces, load, restored, save
+from whyrank.training import Prepared, Sources, load_prepared, recipe_of, summary
+from whyrank.training.running import train
 
 CONTEXT_FREE = "neural-model1"
 TIERS = (

@@ -18,14 +18,13 @@ from sparsity import BM25, QUESTIONS, first
 from targets import targets
 
 from whyrank.data import Collection
-from whyrank.evaluation.effectiveness import evaluate, measure_of
+from whyrank.evaluation import Hypothesis, evaluate, judge
+from whyrank.evaluation.effectiveness import measure_of
 from whyrank.evaluation.fusion.ascent import fit
 from whyrank.evaluation.fusion.objectives import objective_of
-from whyrank.evaluation.hypotheses import Hypothesis, judge
 from whyrank.rankers import open_ranker
 from whyrank.rankers.calibration import query_scale
-from whyrank.scoring import Engine
-from whyrank.scoring.ranking import rerank
+from whyrank.scoring import Engine, rerank
 
 DEPTH = 50
 MEASURES = ["RR@10", "nDCG@10"]

@@ -19,10 +19,9 @@ from typing import Any
 
 from targets import targets
 
-from whyrank.core.files import cache_folder
-from whyrank.text import analyzers, steps
-from whyrank.text.analyzers import Analyzer
-from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline
+from whyrank.core import cache_folder
+from whyrank.text import Analyzer, analyzers, steps
+from whyrank.text.annotation import ENGLISH, find_pipeline
 from whyrank.text.annotation.terms import CONTRACTIONS, FUNCTION_WORDS
 
 NAME, STOPS, AT_ONCE = "tagged-lemmas", FUNCTION_WORDS | CONTRACTIONS, 64

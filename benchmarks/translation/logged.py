@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.files import write_text
+from whyrank.core import write_text
 
 EVERY = 25
 KEPT = ("validations", "best", "pairs", "seconds", "stopped", "device", "torch")

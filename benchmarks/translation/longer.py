@@ -21,7 +21,7 @@ from indexed import Run
 from targets import Target, targets
 
 from whyrank.data import Collection
-from whyrank.evaluation.effectiveness import evaluate
+from whyrank.evaluation import evaluate
 
 CHUNK = 200  # pieces
 FEWEST = 20  # questions, below which a view is counted and not tested

@@ -21,8 +21,7 @@ from systems import Work, system_run
 from targets import Target, targets
 
 from whyrank.data import write_run
-from whyrank.evaluation.effectiveness import evaluate
-from whyrank.evaluation.hypotheses import Hypothesis, judge
+from whyrank.evaluation import Hypothesis, evaluate, judge
 
 CLAIMS = {
     "words": ("bm25+model1-words", "bm25+words"),

@@ -17,7 +17,7 @@ import torch
 from budgets import Pairs, scored
 from scipy.stats import kendalltau
 
-from whyrank.networks.network import load
+from whyrank.networks import load
 
 KINDS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 

@@ -20,14 +20,11 @@ from typing import Any
 from indexed import Texts
 from targets import SEED, Target, targets
 
-from whyrank.core.seeds import generator
-from whyrank.data import Collection, ranking, write_run
-from whyrank.data.splitting import corpus_of, split_collection, write_split
-from whyrank.networks.encoder import load_encoder
+from whyrank.core import generator
+from whyrank.data import Collection, corpus_of, ranking, split_collection, write_run, write_split
+from whyrank.networks import load_encoder
 from whyrank.networks.quantised import quantised
-from whyrank.training.prepared import save_prepared
-from whyrank.training.preparing import prepare
-from whyrank.training.recipe import read_recipe
+from whyrank.training import prepare, read_recipe, save_prepared
 from whyrank.training.sources import located
 
 RECIPES = Path(__file__).parent / "recipes"

@@ -18,12 +18,13 @@ import torch
 from indexed import Texts, added, pool_of
 from targets import SEED, Target, targets
 
-from whyrank.core.seeds import generator
+from whyrank.core import generator
 from whyrank.data import Collection
-from whyrank.evaluation.effectiveness import evaluate, measure_of
+from whyrank.evaluation import evaluate
+from whyrank.evaluation.effectiveness import measure_of
 from whyrank.evaluation.fusion.ascent import fit
 from whyrank.evaluation.fusion.objectives import objective_of
-from whyrank.learners.neural import export_table, open_network
+from whyrank.learners import export_table, open_network
 
 QUESTIONS, BM25 = 500, "bm25(k1=0.6,b=0.4)"
 CHOICES = [

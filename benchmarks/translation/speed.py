@@ -22,7 +22,7 @@ from main import units
 from targets import opened
 
 from whyrank.data import Collection
-from whyrank.networks.network import save, start
+from whyrank.networks import save, start
 from whyrank.rankers import open_ranker
 from whyrank.training.sources import located
 

@@ -9,11 +9,12 @@ from itertools import product
 from indexed import Run, Texts, added, pool_of
 from targets import Target
 
-from whyrank.core.callstrings import Call, parse_call
+from whyrank.core import Call, parse_call
 from whyrank.data import Collection
-from whyrank.evaluation.effectiveness import evaluate, measure_of
+from whyrank.evaluation import evaluate
+from whyrank.evaluation.effectiveness import measure_of
+from whyrank.evaluation.fusion import DEPTH as WEIGHED
 from whyrank.evaluation.fusion.ascent import fit
-from whyrank.evaluation.fusion.fitting import DEPTH as WEIGHED
 from whyrank.evaluation.fusion.objectives import objective_of, ties_ascend
 from whyrank.evaluation.tuning import DEFAULT_GRIDS
 from whyrank.tables import open_table

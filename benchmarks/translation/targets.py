@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from whyrank.data import Collection, Grades, open_collection
-from whyrank.data.splitting import split_collection
+from whyrank.data import Collection, Grades, open_collection, split_collection
 
 SEED = 0
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from whyrank.data import Collection, open_collection
     from whyrank.rankers import open_ranker
     from whyrank.scoring import Engine, ScoreStore
-    from whyrank.studies import Contrasts, Finding, Pair
-    from whyrank.studies.asking import ask
+    from whyrank.studies import Contrasts, Finding, Pair, ask
 
 __version__ = "0.1.0"
 _HOMES = {

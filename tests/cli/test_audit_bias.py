@@ -8,10 +8,10 @@ import pytest
 
 from refusals import one_line
 from whyrank.cli.audit import DEMO_BIAS, _usual
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
 from whyrank.report import read_findings, read_settings
 from whyrank.report.bias_folder import read_bias_results
-from whyrank.studies.catalogue import every_kind, everything
+from whyrank.studies import every_kind, everything
 
 TEA = "bias/substitution(values=mint+rose+sage,templates=tea.tsv,head=drink)"
 ROSE = "python:likes.py:rose(version=1)"

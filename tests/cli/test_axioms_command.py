@@ -10,10 +10,9 @@ import pytest
 
 from whyrank.cli.show_axioms import axioms_table, both_tables
 from whyrank.report import read_findings, read_settings
-from whyrank.studies import Finding
+from whyrank.studies import Finding, Threshold
 from whyrank.studies.axioms.counts import TFC1
 from whyrank.studies.files import load
-from whyrank.studies.runner import Threshold
 
 TINY = {
     "corpus.jsonl": "".join(

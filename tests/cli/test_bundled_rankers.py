@@ -16,8 +16,8 @@ from whyrank.cli import setup
 from whyrank.rankers import open_ranker
 from whyrank.scoring import ScoreStore
 from whyrank.scoring.engine import identity_of
+from whyrank.studies import Catalogue
 from whyrank.studies.axioms import axioms
-from whyrank.studies.catalogue import Catalogue
 
 TEXTS = {
     "d1": "Boil an egg for seven minutes. Then cool it in cold water.",

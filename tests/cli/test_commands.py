@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from refusals import one_line
-from whyrank.data import open_collection
-from whyrank.data.trec import read_run
+from whyrank.data import open_collection, read_run
 from whyrank.studies.files import load
 
 SUBPROCESS = [sys.executable, "-m", "whyrank.cli.main"]

@@ -8,11 +8,9 @@ import shutil
 import numpy as np
 import pytest
 
-from whyrank.core.clustered import sign_flip_p
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError, sign_flip_p
 from whyrank.data import Collection, open_collection, write_run
-from whyrank.evaluation.effectiveness import evaluate
-from whyrank.evaluation.hypotheses import Hypothesis, judge, read_hypotheses
+from whyrank.evaluation import Hypothesis, evaluate, judge, read_hypotheses
 
 IDS = [f"q{i}" for i in range(12)]
 QRELS = {q: {"a": 2, "b": 0, "c": 1} for q in IDS}

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from whyrank.data import open_collection, write_run
-from whyrank.evaluation.overlap import overlap_split
+from whyrank.evaluation import overlap_split
 
 
 @pytest.fixture

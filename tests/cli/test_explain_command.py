@@ -12,7 +12,7 @@ import whyrank as package
 from refusals import one_line
 from whyrank.data import open_collection
 from whyrank.rankers import Setting
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ import scipy.stats
 
 from refusals import one_line
 from whyrank.data import open_collection, write_run
-from whyrank.evaluation.effectiveness import evaluate
+from whyrank.evaluation import evaluate
 from whyrank.rankers import Setting, open_ranker
-from whyrank.scoring import Engine
-from whyrank.scoring.ranking import rerank
+from whyrank.scoring import Engine, rerank
 
 
 @pytest.fixture(scope="module")

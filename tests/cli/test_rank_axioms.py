@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from refusals import one_line
-from whyrank.data import open_collection
-from whyrank.data.trec import ranking, read_run
-from whyrank.studies.axioms.reranking import rerank
+from whyrank.data import open_collection, ranking, read_run
+from whyrank.studies.axioms import rerank
 
 
 @pytest.fixture

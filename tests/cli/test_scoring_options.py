@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whyrank.data import open_collection
-from whyrank.data.trec import read_run
+from whyrank.data import open_collection, read_run
 
 SOURCE = """
 import time

@@ -9,9 +9,7 @@ import pytest
 
 from whyrank.cli.show import dropped_lines, findings_table, stability_table, sweep_table
 from whyrank.evaluation.stability import stability
-from whyrank.studies import Finding
-from whyrank.studies.runner import Threshold
-from whyrank.studies.sweep import SweepPoint
+from whyrank.studies import Finding, SweepPoint, Threshold
 
 BASE = Finding(
     study="edited/typos", ranker="bm25", collection="toy", n=6912, positive=60, neutral=10, negative=30, nonfinite=0,

@@ -31,7 +31,7 @@ def test_by_hand(value, form, shown):
 
 
 def test_facts_of_a_table_are_one_line_each(tmp_path, whyrank):
-    from whyrank.tables.table import TermTable
+    from whyrank.tables import TermTable
 
     facts = {"certificate": {"recall": 0.99470976, "drawn": 4_000_000, "strata": [{"pairs": 1}, {"pairs": 2}]}}
     table = TermTable.from_triples(["car"], ["vehicle"], [0.5], collections=["one", "two"], top=10, **facts)

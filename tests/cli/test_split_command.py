@@ -7,9 +7,8 @@ import random
 
 import pytest
 
-from whyrank.core.errors import WhyrankError
-from whyrank.data import Collection, open_collection
-from whyrank.data.splitting import parse_parts, split_collection
+from whyrank.core import WhyrankError
+from whyrank.data import Collection, open_collection, parse_parts, split_collection
 
 PARTS = "modelling=0.6,fusion=0.2,dev=0.1,test=0.1"
 

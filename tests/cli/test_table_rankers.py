@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from whyrank.tables.table import TermTable, open_table
+from whyrank.tables import TermTable, open_table
 
 HEART = (["heart", "heart", "attack"], ["qcardiac", "heart", "qinfarct"], [0.5, 0.3, 0.6])
 

@@ -14,10 +14,10 @@ import torch
 
 from refusals import one_line
 from side_by_side import wait_for
-from whyrank.core.files import exclusive
+from whyrank.core import exclusive
 from whyrank.learners.parm import building
-from whyrank.learners.parm.pairs.results import Results
-from whyrank.tables.table import open_table
+from whyrank.learners.parm.pairs import Results
+from whyrank.tables import open_table
 
 sys.path.append(str(Path(__file__).parents[1] / "networks"))
 from pair_models import saved

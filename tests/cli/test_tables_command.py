@@ -7,7 +7,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from whyrank.tables.table import TermTable, open_table
+from whyrank.tables import TermTable, open_table
 
 OURS = [("car", "auto", 0.5), ("car", "car", 0.9), ("car", "bus", 0.25), ("cat", "kitten", 0.125)]
 THEIRS = [("car", "auto", 0.75), ("car", "car", 0.9), ("dog", "kitten", 0.5)]

@@ -7,11 +7,10 @@ import json
 import pytest
 
 from refusals import one_line
-from whyrank.core.files import exclusive
+from whyrank.core import exclusive
 from whyrank.data import open_collection
-from whyrank.learners.em.bitext import make_bitext
-from whyrank.learners.em.learner import learn_em
-from whyrank.tables.table import open_table
+from whyrank.learners.em import learn_em, make_bitext
+from whyrank.tables import open_table
 
 
 def test_the_last_line_has_perplexities_entries_and_path(whyrank, tmp_path):

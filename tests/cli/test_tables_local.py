@@ -8,11 +8,10 @@ import pytest
 
 from refusals import one_line
 from whyrank.data import open_collection
-from whyrank.learners.local.explaining import LocalSettings
-from whyrank.learners.local.learner import learn_local
+from whyrank.learners.local import LocalSettings, learn_local
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
-from whyrank.tables.table import open_table
+from whyrank.tables import open_table
 
 LEARN = ("tables", "learn", "local-to-global", "--target", "ql", "--depth", "20", "--top", "3", "--queries", "6")
 LONGER = "def longer(queries, docs):\n    return [len(doc) + len(query) for query, doc in zip(queries, docs)]\n"

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from refusals import one_line
-from whyrank.core.files import exclusive
-from whyrank.networks.network import digest, load
-from whyrank.tables.table import open_table
-from whyrank.training.phases import first_phase, second_phase
+from whyrank.core import exclusive
+from whyrank.networks import digest, load
+from whyrank.tables import open_table
+from whyrank.training import first_phase, second_phase
 
 torch.set_num_threads(1)
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo") for b in ("lan", "mer", "nis", "rop", "tuk")]

@@ -66,7 +66,7 @@ def test_a_limit_bounds_the_templates_of_every_study(table, whyrank):
 
 
 def test_what_a_table_with_a_threshold_cannot_say(table, whyrank):
-    from whyrank.tables.table import TermTable
+    from whyrank.tables import TermTable
 
     cut = toy_table(PLANTED).pruned(threshold=0.6)
     facts = {"threshold": 0.6}
@@ -77,7 +77,7 @@ def test_what_a_table_with_a_threshold_cannot_say(table, whyrank):
 
 
 def test_what_is_judged_with_weights_missing_is_told_apart_from_what_is_not_judged(table, whyrank):
-    from whyrank.tables.table import TermTable
+    from whyrank.tables import TermTable
 
     whole = toy_table(PLANTED)
     pairs = [(q, d) for i, q in enumerate(TERMS) for d in BRANDS if d != BRANDS[i % len(BRANDS)]]
@@ -92,7 +92,7 @@ def test_what_is_judged_with_weights_missing_is_told_apart_from_what_is_not_judg
 
 
 def test_a_class_with_a_plus_is_asked_about_by_its_file(table, whyrank, tmp_path):
-    from whyrank.tables.table import TermTable
+    from whyrank.tables import TermTable
 
     values = ["c++", "honda", "ford", "audi", "fiat", "jeep"]
     pairs = [(q, d) for q in TERMS for d in values]

@@ -9,7 +9,7 @@ import pytest
 from refusals import one_line
 from whyrank.data import open_collection, read_run
 from whyrank.rankers import Setting, open_ranker
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 ROWS = [
     ("car", "hatchback", 0.6),

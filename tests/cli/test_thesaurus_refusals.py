@@ -11,7 +11,7 @@ import torch
 
 from refusals import one_line
 from toy_bias import PLANTED, toy_table
-from whyrank.tables.table import TermTable, open_table
+from whyrank.tables import TermTable, open_table
 
 sys.path.append(str(Path(__file__).parents[1] / "networks"))
 from pair_models import saved

@@ -12,11 +12,11 @@ import torch
 
 from refusals import one_line
 from whyrank.cli.main import main
-from whyrank.core.files import exclusive
+from whyrank.core import exclusive
 from whyrank.data import open_collection, read_run
-from whyrank.networks.network import load
+from whyrank.networks import load
+from whyrank.training import read_recipe
 from whyrank.training.data import validation_set
-from whyrank.training.recipe import read_recipe
 
 QUICK = ("--set", "schedule.epochs=1", "--set", "validation={}", "--device", "cpu")
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from whyrank.rankers.lexical.background import Background
+from whyrank.rankers.lexical import Background
 from whyrank.testing.examples import sample
 from whyrank.text import analyzers
 

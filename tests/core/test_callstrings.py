@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from whyrank.core.callstrings import Call, arguments_of, format_value, parse_call
-from whyrank.core.errors import WhyrankError
+from whyrank.core import Call, WhyrankError, format_value, parse_call
+from whyrank.core.callstrings import arguments_of
 
 TRICKY = "()[]{}'\"\\,=:#|/% \n\t1aé\u2028\U0001f600"
 texts = st.one_of(st.text(), st.text(TRICKY), st.sampled_from(["None", "True", "1e3", "-1", "inf", "nan", "[1]", ""]))

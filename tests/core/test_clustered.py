@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core import clustered
-from whyrank.core.clustered import (
+from whyrank.core import (
     Interval,
     SharedDocuments,
     cluster_sums,
+    clustered,
     mean_interval,
+    paired_t_p,
     sign_flip_p,
     stratified_interval,
 )
-from whyrank.core.statistics import paired_t_p
 from whyrank.studies import Contrasts, Pair
 
 EFFECTS = st.lists(st.tuples(st.sampled_from([-1, 0, 1]), st.integers(0, 6)), min_size=2, max_size=60)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from full_disks import small_files
-from whyrank.core.errors import WhyrankError
-from whyrank.core.files import (
+from whyrank.core import (
+    WhyrankError,
     cache_folder,
     check_place,
     exclusive,
@@ -208,7 +208,7 @@ def test_a_temporary_file_without_room_is_one_line_with_its_folder(tmp_path, mon
 
 HOLDS = """
 import sys, time
-from whyrank.core.files import replacing
+from whyrank.core import replacing
 with replacing(sys.argv[1]):
     print("writing", flush=True)
     time.sleep(60)
@@ -231,7 +231,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
 
 HOLD = """
 import sys, time
-from whyrank.core.files import exclusive
+from whyrank.core import exclusive
 with exclusive(sys.argv[1]):
     print("held", flush=True)
     time.sleep(60)

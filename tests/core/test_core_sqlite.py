@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from whyrank.core.errors import BadInput
-from whyrank.core.sqlite import Layout, writing
+from whyrank.core import BadInput, Layout, writing
 
 NOTES = Layout("box of notes", 0x6E6F7465, 3, ("CREATE TABLE notes (text TEXT)",), "take another box")
 

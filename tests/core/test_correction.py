@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from whyrank.core.errors import UnknownName
-from whyrank.core.statistics import METHODS, adjust
+from whyrank.core import UnknownName, adjust
+from whyrank.core.statistics import METHODS
 
 P_VALUES = st.lists(st.floats(0, 1), max_size=30)
 ALL = pytest.mark.parametrize("method", sorted(METHODS))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError, suggestion
+from whyrank.core import BadInput, MissingExtra, UnknownName, WhyrankError, suggestion
 
 ERRORS = [
     WhyrankError("something is wrong"),

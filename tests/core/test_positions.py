@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whyrank.text.generation import positions_of
+from whyrank.text import positions_of
 
 torch = pytest.importorskip("torch", reason="the extra models is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra models is not installed")

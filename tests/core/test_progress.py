@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from whyrank.core import progress
-from whyrank.core.progress import Progress, track
+from whyrank.core import Progress, progress, track
 
 
 class Terminal(io.StringIO):

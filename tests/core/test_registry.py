@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from whyrank.core.callstrings import Call
-from whyrank.core.errors import UnknownName, WhyrankError
-from whyrank.core.registry import Registry, call_of
+from whyrank.core import Call, Registry, UnknownName, WhyrankError, call_of
 
 LAZY = """
 class Lazy:

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from whyrank.core.seeds import generator, seed_for
+from whyrank.core import generator, seed_for
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x1f"))
 

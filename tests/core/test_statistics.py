@@ -12,8 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from whyrank.core.clustered import cluster_sums, sign_flip_p
-from whyrank.core.statistics import median, paired_t_p, share_p, sign_p, wilcoxon_p
+from whyrank.core import cluster_sums, median, paired_t_p, share_p, sign_flip_p, sign_p, wilcoxon_p
 
 EIGHTHS = st.integers(-80, 80).map(lambda k: k / 8)
 DIFFS = st.lists(EIGHTHS, min_size=2, max_size=80)

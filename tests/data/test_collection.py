@@ -7,7 +7,7 @@ from collections import UserDict
 import numpy as np
 import pytest
 
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
 from whyrank.data import Collection, Grades
 
 DOCS = {"a": "one", "b": "two"}

@@ -16,11 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import cache_folder
-from whyrank.data import disk
+from whyrank.core import BadInput, WhyrankError, cache_folder
+from whyrank.data import disk, texts_of
 from whyrank.data import disk as store
-from whyrank.data.disk import DiskDocs, DiskTitles, texts_of
+from whyrank.data.disk import DiskDocs, DiskTitles
 from whyrank.data.documents import memory_limit, read_corpus
 
 anything = st.text(max_size=30)

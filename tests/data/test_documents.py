@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
 from whyrank.data.documents import full_text, read_corpus, read_documents, read_json_queries, read_queries
 from whyrank.data.lines import TextTallies
 

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput
-from whyrank.data import Collection, open_collection
+from whyrank.core import BadInput
+from whyrank.data import Collection, open_collection, write_qrels, write_run
 from whyrank.data.disk import DiskDocs
-from whyrank.data.trec import write_qrels, write_run
 
 OURS = {
     "corpus.jsonl": '{"id": "a", "title": "T", "text": "one", "url": "u"}\n{"id": "b", "text": "two"}\n',

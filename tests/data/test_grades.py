@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
+from whyrank.data import Grades
 from whyrank.data.folder import read_declaration
-from whyrank.data.grades import ANTIQUE, LIVEQA, TREC_DL, Grades, grades_for, known_grades
+from whyrank.data.grades import ANTIQUE, LIVEQA, TREC_DL, grades_for, known_grades
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ir_datasets.formats import BaseDocs, BaseScoredDocs, TrecQrels
 from ir_datasets.formats.base import GenericScoredDoc
 from ir_datasets.util.download import LocalDownload
 
-from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError
+from whyrank.core import BadInput, MissingExtra, UnknownName, WhyrankError
 from whyrank.data import irds, open_collection, texts_of
 
 numbers = itertools.count()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
 from whyrank.data.lines import array_items
 
 values = st.recursive(

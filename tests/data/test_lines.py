@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.data.lines import every_line, find_file, read_lines, write_lines
+from whyrank.core import BadInput, WhyrankError
+from whyrank.data import every_line, read_lines
+from whyrank.data.lines import find_file, write_lines
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1).filter(
     lambda text: not text.isspace() and not text.startswith("\ufeff")

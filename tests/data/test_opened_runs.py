@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
 from whyrank.data import open_collection, open_run
 
 

@@ -8,8 +8,9 @@ import json
 
 import pytest
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
-from whyrank.data.pairs.sets import detect, open_pairs, pair_layouts
+from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.data.pairs import open_pairs, pair_layouts
+from whyrank.data.pairs.sets import detect
 
 
 def write(folder, files):

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
-from whyrank.data.pairs.sets import KINDS, PairSet, TextPair, open_pairs, pair_layouts
+from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.data.pairs import PairSet, TextPair, open_pairs, pair_layouts
+from whyrank.data.pairs.sets import KINDS
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]))
 one_line = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\r\n"))

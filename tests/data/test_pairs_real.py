@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from whyrank.data.pairs.sets import open_pairs
+from whyrank.data.pairs import open_pairs
 
 
 @pytest.mark.parametrize(

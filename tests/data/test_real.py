@@ -9,7 +9,7 @@ from collections import Counter
 import ir_measures
 import pytest
 
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
 from whyrank.data import open_collection
 from whyrank.data.disk import DiskDocs
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.data import Collection, collections, open_collection
 from whyrank.data.spec import Place, locate
 

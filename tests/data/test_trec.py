@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.data.trec import ranking, read_qrels, read_run, write_qrels, write_run
+from whyrank.core import BadInput, WhyrankError
+from whyrank.data import ranking, read_qrels, read_run, write_qrels, write_run
 
 ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
     lambda text: text.split() == [text] and not text.startswith("\ufeff")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.evaluation.fusion.ascent import combined, fit
 from whyrank.evaluation.fusion.kernels import crossings
 from whyrank.evaluation.fusion.objectives import RankedGains, cut

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
-from whyrank.evaluation.effectiveness import default_measures, evaluate
-from whyrank.evaluation.tuning import Runner, parse_grid, split_queries, tune
+from whyrank.evaluation import Runner, default_measures, evaluate, parse_grid, split_queries, tune
 from whyrank.rankers import Setting
 from whyrank.scoring import Engine
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "RR(rel=2)", "RR@10", "AP(rel=2)@100"])

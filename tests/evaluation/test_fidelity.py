@@ -10,8 +10,9 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
-from whyrank.evaluation.fidelity.agreement import compare_runs, measures_of
+from whyrank.core import WhyrankError
+from whyrank.evaluation.fidelity import measures_of
+from whyrank.evaluation.fidelity.agreement import compare_runs
 
 COARSE = st.integers(0, 4).map(float)
 FINE = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))

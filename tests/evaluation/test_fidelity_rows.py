@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from whyrank.core.clustered import mean_interval, sign_flip_p
-from whyrank.core.statistics import adjust
+from whyrank.core import adjust, mean_interval, sign_flip_p
+from whyrank.evaluation.fidelity import differences, summarise
 from whyrank.evaluation.fidelity.agreement import PerQuery
-from whyrank.evaluation.fidelity.rows import AVERAGE, differences, stratified_interval, summarise
+from whyrank.evaluation.fidelity.rows import AVERAGE, stratified_interval
 
 NAN = float("nan")
 

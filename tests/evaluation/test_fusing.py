@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
-from whyrank.evaluation.effectiveness import evaluate, measure_of
+from whyrank.evaluation import Runner, Split, evaluate, parse_grid, split_queries, tune, without_ranges
+from whyrank.evaluation.effectiveness import measure_of
 from whyrank.evaluation.fusion.ascent import fit
 from whyrank.evaluation.fusion.fitting import EQUAL, FITTED, fit_fusion
 from whyrank.evaluation.fusion.objectives import ByMeasure, is_exact, objective_of, ties_ascend
 from whyrank.evaluation.fusion.pool import Pool, pool_of
-from whyrank.evaluation.tuning import Runner, Split, parse_grid, split_queries, tune, without_ranges
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 

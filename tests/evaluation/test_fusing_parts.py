@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from whyrank.core.errors import WhyrankError
-from whyrank.evaluation.fusion.fitting import fit_best, fit_fusion
-from whyrank.evaluation.tuning import Runner, Split
+from whyrank.core import WhyrankError
+from whyrank.evaluation import Runner, Split
+from whyrank.evaluation.fusion import fit_best
+from whyrank.evaluation.fusion.fitting import fit_fusion
 from whyrank.rankers import Setting
 from whyrank.scoring import Engine
 from whyrank.testing.examples import sample

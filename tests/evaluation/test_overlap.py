@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
-from whyrank.evaluation.overlap import GROUPS, Share, overlap_of_plan, overlap_split, shares, split
+from whyrank.evaluation import overlap_of_plan, overlap_split
+from whyrank.evaluation.overlap import GROUPS, Share, shares, split
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore
-from whyrank.studies.runner import Plan
-from whyrank.studies.thresholds import candidates_for_delta, thresholds
+from whyrank.studies import Plan, candidates_for_delta
+from whyrank.studies.thresholds import thresholds
 
 WORDS = ["red", "blue", "green", "fox", "dog", "cat"]
 

@@ -75,13 +75,13 @@ def file(name: str = "out") -> Callable[[Path], object]:
 
 
 def table(place: Path) -> object:
-    from whyrank.tables.table import open_table
+    from whyrank.tables import open_table
 
     return open_table(place / "t.arrow").digest
 
 
 def network(place: Path) -> object:
-    from whyrank.networks.network import digest
+    from whyrank.networks import digest
 
     return digest(place / "out")
 
@@ -115,9 +115,7 @@ def make_inputs(place: Path) -> None:
 
     import whyrank.data
     from pair_models import saved
-    from whyrank.networks.model1 import NeuralModel1
-    from whyrank.networks.network import save
-    from whyrank.networks.tokens import Pieces
+    from whyrank.networks import NeuralModel1, Pieces, save
 
     torch.set_num_threads(1)
     sample, toy = Path(str(whyrank.data.__file__)).parent / "sample", place / "toy"

@@ -21,14 +21,14 @@ TESTS = Path(__file__).resolve().parents[1]
 for each in (TESTS, TESTS / "training", TESTS / "networks", TESTS / "report"):
     sys.path.insert(0, str(each))
 
-from whyrank.core.errors import WhyrankError  # noqa: E402
+from whyrank.core import WhyrankError  # noqa: E402
 
 FOR_PEOPLE = (".csv", ".html", ".svg", ".md", ".tex", ".tsv", ".jsonl")
 QUIET = lambda line: None  # noqa: E731
 
 
 def table_of(size: int = 60):
-    from whyrank.tables.table import TermTable
+    from whyrank.tables import TermTable
 
     random, terms = np.random.default_rng(1), [f"term{i}" for i in range(size)]
     pairs = [(q, d) for q in terms[:9] for d in terms]
@@ -40,7 +40,7 @@ def table_of(size: int = 60):
 
 def term_table(suffix: str):
     def make(folder: Path):
-        from whyrank.tables.table import open_table
+        from whyrank.tables import open_table
 
         table_of().save(folder / f"t{suffix}")
 
@@ -55,7 +55,8 @@ def term_table(suffix: str):
 
 def contrasts(folder: Path):
     from whyrank.data import open_collection
-    from whyrank.studies.files import load, save
+    from whyrank.studies import save
+    from whyrank.studies.files import load
     from whyrank.studies.probes import probes
 
     save(probes.create("matched/length|tf").contrasts(open_collection("sample")), folder / "c.parquet")
@@ -72,8 +73,8 @@ def result(folder: Path):
     from whyrank.rankers import Setting, open_ranker
     from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
     from whyrank.scoring import Engine
+    from whyrank.studies import Plan, answers
     from whyrank.studies.probes import probes
-    from whyrank.studies.runner import Plan, answers
 
     sample, study = open_collection("sample"), probes.create("matched/length|tf")
     [made] = answers(Plan(sample, {study.id: study}, [open_ranker("bm25", Setting(sample))], Engine()))
@@ -99,7 +100,7 @@ def result(folder: Path):
 
 def bias(folder: Path):
     from whyrank.report.bias_folder import read_bias_results, write_figures
-    from whyrank.studies.bias.result import BiasResult
+    from whyrank.studies.bias import BiasResult
 
     made = BiasResult("bias/x", "bias/x", "bm25", "toy", 9, 8, 0, {}, 0.5, 1.5, 3, "holm", False, (), (), ())
     write_figures(folder, [made], {"seed": 3}, 0.05)
@@ -108,7 +109,7 @@ def bias(folder: Path):
 
 def statistics(folder: Path):
     from whyrank.data import open_collection
-    from whyrank.rankers.lexical.background import Background
+    from whyrank.rankers.lexical import Background
     from whyrank.text import analyzers
 
     sample = open_collection("sample")
@@ -122,8 +123,8 @@ def statistics(folder: Path):
 
 
 def em(folder: Path):
+    from whyrank.learners.em import learn_em
     from whyrank.learners.em.bitext import bitext_of
-    from whyrank.learners.em.learner import learn_em
 
     random = np.random.default_rng(0)
     words = [[f"{side}{word}" for word in random.integers(20, size=6)] for _ in range(40) for side in "dq"]
@@ -144,7 +145,7 @@ def em(folder: Path):
 
 def network(folder: Path):
     from pair_models import saved
-    from whyrank.networks.network import load
+    from whyrank.networks import load
 
     saved(folder)
     shutil.rmtree(folder / "start")
@@ -188,10 +189,8 @@ def checkpoint(folder: Path):
 
 def blocks(folder: Path):
     from pair_models import saved
-    from whyrank.learners.parm.building import Build, collect_build, prepare_build
-    from whyrank.learners.parm.pairs.main import score_folder
-    from whyrank.learners.parm.pairs.running import How
-    from whyrank.learners.parm.pairs.task import Settings
+    from whyrank.learners.parm import Build, collect_build, prepare_build
+    from whyrank.learners.parm.pairs import How, Settings, score_folder
 
     os.chdir(folder.parent)
     one = folder.parent / "one"
@@ -221,7 +220,7 @@ def blocks(folder: Path):
 
 def prepared(folder: Path):
     from training_models import toy_run
-    from whyrank.training.prepared import load_prepared, save_prepared
+    from whyrank.training import load_prepared, save_prepared
 
     save_prepared(folder / "p", toy_run(corpus=("one text", "another one")))
 
@@ -280,7 +279,8 @@ def trees(folder: Path):
 
 
 def weights(folder: Path):
-    from whyrank.rankers.fuse import read_weights, write_weights
+    from whyrank.rankers import write_weights
+    from whyrank.rankers.fuse import read_weights
 
     write_weights(str(folder / "w.json"), ["bm25", "ql"], "minmax", [0.25, 0.75], {"seed": 1})
     return lambda: read_weights(str(folder / "w.json"), ["bm25", "ql"], "minmax")

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection
-from whyrank.learners.em.bitext import Growing, bitext_of, make_bitext
+from whyrank.learners.em import Growing, make_bitext
+from whyrank.learners.em.bitext import bitext_of
 
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=25)
 COLLECTIONS = st.tuples(

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from nltk.translate import AlignedSent, IBMModel1
 
 from full_disks import small_files
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.learners.em import bitext as growing
-from whyrank.learners.em import links
+from whyrank.learners.em import learn_em, links, memory_limit
 from whyrank.learners.em import links as shelf
 from whyrank.learners.em.bitext import bitext_of
-from whyrank.learners.em.learner import learn_em, memory_limit
 
 SIDE = st.lists(st.sampled_from("abcde"), min_size=1, max_size=5)
 BITEXTS = st.lists(

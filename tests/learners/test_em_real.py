@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from whyrank.data import open_collection
-from whyrank.learners.em.bitext import make_bitext
-from whyrank.learners.em.learner import learn_em
+from whyrank.learners.em import learn_em, make_bitext
 
 
 def test_cranfield(data_folder):

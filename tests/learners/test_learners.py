@@ -8,12 +8,10 @@ import sys
 import pytest
 
 import whyrank.data
-from whyrank.core.errors import UnknownName, WhyrankError
-from whyrank.core.registry import call_of
+from whyrank.core import UnknownName, WhyrankError, call_of
 from whyrank.data import open_collection
 from whyrank.learners import table_learners
-from whyrank.learners.em.bitext import make_bitext
-from whyrank.learners.em.learner import learn_em
+from whyrank.learners.em import learn_em, make_bitext
 from whyrank.tables import TermTable, open_table
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.data import Collection
-from whyrank.evaluation.fidelity.kernels import dense_ranks, greedy
+from whyrank.evaluation.fidelity import dense_ranks, greedy
 from whyrank.learners.local.masks import (
     MaskedText,
     expansion,

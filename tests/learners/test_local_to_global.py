@@ -11,23 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.learners import table_learners
-from whyrank.learners.local.explaining import METHODS, LocalSettings, RankedList, best_words, explain_lists
-from whyrank.learners.local.learner import (
-    Explained,
-    LocalToGlobal,
-    aligned,
-    drawn,
-    learn_local,
-    pair_weights,
-    table_of,
-)
+from whyrank.learners.local import Explained, LocalSettings, learn_local
+from whyrank.learners.local.explaining import METHODS, RankedList, best_words, explain_lists
+from whyrank.learners.local.learner import LocalToGlobal, aligned, drawn, pair_weights, table_of
 from whyrank.rankers import Setting, open_ranker
-from whyrank.scoring import Engine, ScoreStore
-from whyrank.scoring.ranking import first_ranker
-from whyrank.tables.algebra import cut_at
+from whyrank.scoring import Engine, ScoreStore, first_ranker
+from whyrank.tables import cut_at
 
 
 class Planted:

@@ -10,12 +10,10 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from refusals import one_line
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.data import Collection
-from whyrank.learners.neural import export_table, open_network
-from whyrank.networks.model1 import NeuralModel1
-from whyrank.networks.network import save
-from whyrank.networks.tokens import Pieces
+from whyrank.learners import export_table, open_network
+from whyrank.networks import NeuralModel1, Pieces, save
 from whyrank.rankers import open_ranker
 from whyrank.tables import open_table
 

@@ -11,19 +11,19 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_table
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection
+from whyrank.learners.surprises import Looking, confirmed, surprises
 from whyrank.learners.surprises.classes import TermClass, classes_of
-from whyrank.learners.surprises.discovery import Looking, confirmed, standings, surprises
+from whyrank.learners.surprises.discovery import standings
 from whyrank.learners.surprises.evidence import evidence_surprises, postings_of
 from whyrank.learners.surprises.tests import appended_surprises, most_unseen, spread_surprises, value_surprises
 from whyrank.learners.surprises.words import words_of
 from whyrank.scoring import Engine
-from whyrank.studies.bias import bias_studies
-from whyrank.studies.bias.asking import BiasPlan, bias_answers
+from whyrank.studies.bias import BiasPlan, bias_answers, bias_studies
 from whyrank.studies.probes.edited import missing
-from whyrank.tables.table import TermTable
-from whyrank.text.vectors.vectors import Vectors
+from whyrank.tables import TermTable
+from whyrank.text.vectors import Vectors
 
 EXPECTED = {("value", "car-makes", 1): "Honda", ("value", "years", -1): "2007", ("appended", "appended", 1): "q"}
 

@@ -8,9 +8,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from whyrank.networks.encoder import new_encoder
-from whyrank.networks.network import Network, make
-from whyrank.networks.tokens import Pieces
+from whyrank.networks import Network, Pieces, make, new_encoder
 
 ARCHITECTURES = ("vanilla", "cedr-knrm", "cedr-drmm", "cedr-pacrr", "bert-model1")
 WORDS = [f"w{i}" for i in range(60)]

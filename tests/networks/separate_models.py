@@ -9,14 +9,11 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from whyrank.networks import networks
-from whyrank.networks.encoder import new_encoder
-from whyrank.networks.network import Network, make
-from whyrank.networks.tokens import Pieces, tensors
-from whyrank.training.data import Judged, TrainingSet
+from whyrank.networks import Network, Pieces, make, networks, new_encoder, tensors
+from whyrank.training import Trainer, TrainingSet
+from whyrank.training.data import Judged
 from whyrank.training.losses import CrossEntropy
 from whyrank.training.schedule import Schedule
-from whyrank.training.trainer import Trainer
 from whyrank.training.validation import Validation
 
 ALL = ("knrm", "conv-knrm", "epic", "late", "sparse", "neural-model1")

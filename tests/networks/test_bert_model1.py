@@ -8,8 +8,7 @@ import pytest
 import torch
 from chunked_models import small_network, small_pairs, small_pieces
 
-from whyrank.networks.model1 import matrix
-from whyrank.networks.tokens import pair_arrays, tensors
+from whyrank.networks import matrix, pair_arrays, tensors
 
 torch.set_num_threads(1)
 KINDS = [{}, {"chunks": 1}, {"p_self": None}, {"variant": "cosine"}]

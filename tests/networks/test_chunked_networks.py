@@ -3,11 +3,11 @@ import pytest
 import torch
 from chunked_models import ARCHITECTURES, WORDS, small_network, small_pairs, small_pieces, words
 
-from whyrank.networks.network import digest, load, save
-from whyrank.training.data import Judged, TrainingSet
+from whyrank.networks import digest, load, save
+from whyrank.training import Trainer, TrainingSet
+from whyrank.training.data import Judged
 from whyrank.training.losses import CrossEntropy
 from whyrank.training.schedule import Schedule
-from whyrank.training.trainer import Trainer
 from whyrank.training.validation import Validation
 
 torch.set_num_threads(1)

@@ -5,9 +5,9 @@ from chunked_models import small_network, small_pairs, small_pieces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
+from whyrank.networks import tensors
 from whyrank.networks.chunks import chunk_arrays, reading
-from whyrank.networks.tokens import tensors
 
 torch.set_num_threads(1)
 SPECIAL = {"cls": 101, "sep": 102, "pad": 0, "mask": 103}

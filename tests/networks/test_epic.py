@@ -9,9 +9,9 @@ import pytest
 import torch
 from separate_models import DOCS, QUERIES, layer, scores, small, states
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
+from whyrank.networks import tensors
 from whyrank.networks.epic import log_softplus, pruned
-from whyrank.networks.tokens import tensors
 
 torch.set_num_threads(1)
 

@@ -8,11 +8,20 @@ import torch
 from chunked_models import ENCODER, WORDS, small_network, small_pairs, small_pieces
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
-from whyrank.networks.first import is_plain
-from whyrank.networks.network import load, make, save
-from whyrank.networks.tokens import Pieces, packed_pairs, pair_arrays, tensors
+from whyrank.core import BadInput, WhyrankError
+from whyrank.networks import (
+    Encoder,
+    Pieces,
+    is_plain,
+    load,
+    load_encoder,
+    make,
+    new_encoder,
+    pair_arrays,
+    save,
+    tensors,
+)
+from whyrank.networks.tokens import packed_pairs
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.networks.knrm import MUS, SIGMAS, KernelPooling, cosine_matrix
 
 torch.set_num_threads(1)

@@ -9,9 +9,9 @@ import pytest
 import torch
 from separate_models import DOCS, QUERIES, WORDS, scores, small, states
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
+from whyrank.networks import load, save, start
 from whyrank.networks.knrm import ConvKnrm, Knrm
-from whyrank.networks.network import load, save, start
 
 torch.set_num_threads(1)
 KERNELS = [(-0.9 + 0.2 * k, 0.1) for k in range(10)] + [(1.0, 0.001)]

@@ -11,10 +11,8 @@ from safetensors.torch import load_file, save_file
 from separate_models import DOCS, QUERIES, SHAPE, SPECIAL, layer, scores, small, states, tokenizer_file
 from transformers import BertConfig, BertModel
 
-from whyrank.core.errors import BadInput
-from whyrank.networks.encoder import new_encoder
-from whyrank.networks.network import make, start
-from whyrank.networks.tokens import Pieces
+from whyrank.core import BadInput
+from whyrank.networks import Pieces, make, new_encoder, start
 
 torch.set_num_threads(1)
 CLS, SEP, MASK, Q, D, COMMA = (

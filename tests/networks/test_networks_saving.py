@@ -6,11 +6,11 @@ import json
 import os
 
 import pytest
-from pair_models import saved
 from safetensors.torch import load_file, save_file
 
-from whyrank.core.errors import BadInput
-from whyrank.networks.network import load
+from pair_models import saved
+from whyrank.core import BadInput
+from whyrank.networks import load
 from whyrank.rankers import open_ranker
 
 

@@ -10,11 +10,9 @@ import pytest
 import torch
 from separate_models import DOCS, QUERIES, puzzle, reciprocal_rank_of, scores, small, tokenizer_file, trainer
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
+from whyrank.networks import Pieces, load, make, matrix, save, start
 from whyrank.networks.encoder import WordEncoder
-from whyrank.networks.model1 import matrix
-from whyrank.networks.network import load, make, save, start
-from whyrank.networks.tokens import Pieces
 from whyrank.training.schedule import Schedule
 
 torch.set_num_threads(1)

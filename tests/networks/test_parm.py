@@ -7,11 +7,8 @@ import torch
 from chunked_models import small_pieces
 from transformers import AutoConfig, AutoModel
 
-from whyrank.core.errors import UnknownName, WhyrankError
-from whyrank.networks.encoder import new_encoder
-from whyrank.networks.network import is_network, load, make, save, start
-from whyrank.networks.parm import ParmNetwork
-from whyrank.networks.tokens import tensors
+from whyrank.core import UnknownName, WhyrankError
+from whyrank.networks import ParmNetwork, is_network, load, make, new_encoder, save, start, tensors
 
 torch.set_num_threads(1)
 SHAPE = {"model_type": "bert", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from whyrank.networks.quantised import quantised, restored  # noqa: E402
+from whyrank.networks import restored  # noqa: E402
+from whyrank.networks.quantised import quantised  # noqa: E402
 
 
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 2**31), st.floats(1e-3, 1e3))

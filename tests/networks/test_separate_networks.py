@@ -7,9 +7,8 @@ import pytest
 import torch
 from separate_models import ALL, DOCS, QUERIES, puzzle, reciprocal_rank_of, scores, small, trainer
 
-from whyrank.networks.network import digest, load, save, start
-from whyrank.networks.separate import distinct, encode, joined, take
-from whyrank.networks.tokens import tensors
+from whyrank.networks import digest, distinct, encode, load, save, start, take, tensors
+from whyrank.networks.separate import joined
 from whyrank.training.schedule import Schedule
 
 torch.set_num_threads(1)

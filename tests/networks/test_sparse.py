@@ -17,9 +17,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from whyrank.networks.network import load, save, start
-from whyrank.networks.separate import encode
-from whyrank.networks.tokens import Pieces, tensors
+from whyrank.networks import Pieces, encode, load, save, start, tensors
 from whyrank.networks.vocabulary import flops
 from whyrank.training.schedule import Schedule
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
 from whyrank.networks.tokens import Words, open_pieces
 
 KNOWN = Words(["cat", "dog", "cat", "über"], buckets=8)

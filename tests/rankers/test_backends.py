@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import MissingExtra, WhyrankError
+from whyrank.core import MissingExtra, WhyrankError
 from whyrank.rankers import open_ranker
+from whyrank.rankers.neural import Computing
 from whyrank.rankers.neural import computing as computing_module
 from whyrank.rankers.neural.backends import Compiled
-from whyrank.rankers.neural.computing import Computing, has_bfloat16, installed
+from whyrank.rankers.neural.computing import has_bfloat16, installed
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.scoring import Engine, ScoreStore
 from whyrank.testing import RankerContract

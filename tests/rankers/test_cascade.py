@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, ranking, write_run
-from whyrank.rankers import Setting, open_ranker, rankers
-from whyrank.rankers.cascade import stacked
-from whyrank.scoring import Engine, ScoreStore
+from whyrank.rankers import Setting, open_ranker, rankers, stacked
+from whyrank.scoring import Engine, ScoreStore, rerank, retrieve
 from whyrank.scoring.engine import identity_of
-from whyrank.scoring.ranking import rerank, retrieve
 from whyrank.testing.examples import sample
 
 SOURCE = """

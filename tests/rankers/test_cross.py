@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural.tokens import shares
 from whyrank.testing import RankerContract

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.neural import deviation as module
+from whyrank.rankers.neural import lines_of
 from whyrank.rankers.neural.deviation import PAIRS as ENOUGH
-from whyrank.rankers.neural.deviation import Deviation, Watch, lines_of, mean_tau, recalled, remember
+from whyrank.rankers.neural.deviation import Deviation, Watch, mean_tau, recalled, remember
 from whyrank.scoring import Engine, ProcessExecutor
 from whyrank.testing.examples import PAIRS
 

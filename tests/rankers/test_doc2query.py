@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tiny_generators import KINDS, generator
-from whyrank.core.errors import MissingExtra, WhyrankError
-from whyrank.core.files import cache_folder
+from whyrank.core import MissingExtra, WhyrankError, cache_folder
 from whyrank.rankers import Setting, doc2query, open_ranker, rankers
 from whyrank.rankers.doc2query import ExpansionStore
 from whyrank.testing import RankerContract

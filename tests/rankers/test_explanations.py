@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker, rankers
-from whyrank.rankers.lexical.explanations import Explaining, Explanation
-from whyrank.tables.table import TermTable
+from whyrank.rankers.lexical import Explaining, Explanation
+from whyrank.tables import TermTable
 
 DOCS = {"a": "cat dog cat bird", "b": "dog eats bird seed", "c": "fish", "d": "cat fish dog seed seed eats a a"}
 WORDS = ["cat", "dog", "bird", "fish", "seed", "eats", "a", "new", "[CLS]"]

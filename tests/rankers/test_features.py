@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_kneser_ney import Plain as Model
 
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core import UnknownName, WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.ltr.features import FEATURES, open_features

@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.core.protocols import PartlyScored
 from whyrank.data import Collection
-from whyrank.rankers import Setting, open_ranker, rankers
+from whyrank.rankers import Setting, open_ranker, rankers, tie_tolerance
 from whyrank.rankers.calibration import KINDS
-from whyrank.rankers.opening import tie_tolerance
-from whyrank.scoring import Engine
-from whyrank.scoring.ranking import rerank
+from whyrank.scoring import Engine, rerank
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection
-from whyrank.rankers import Setting, open_ranker, rankers
+from whyrank.rankers import Setting, contents_of, open_ranker, rankers, write_weights
 from whyrank.rankers.calibration import query_scale
-from whyrank.rankers.fuse import contents_of, read_weights, write_weights
+from whyrank.rankers.fuse import read_weights
 from whyrank.tables import TermTable
 from whyrank.testing import RankerContract
 

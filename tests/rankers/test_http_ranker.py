@@ -21,8 +21,7 @@ import pytest
 pytest.importorskip("httpx", reason="the extra http is not installed")
 from rerank_server import jina, rows, serving, tei, true_score
 
-from whyrank.core.callstrings import Call
-from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError
+from whyrank.core import Call, MissingExtra, UnknownName, WhyrankError
 from whyrank.core.protocols import PartlyScored
 from whyrank.rankers import http as service
 from whyrank.rankers import open_ranker, rankers

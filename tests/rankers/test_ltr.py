@@ -9,15 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError
+from whyrank.core import MissingExtra, UnknownName, WhyrankError
 from whyrank.data import Collection, open_collection
-from whyrank.evaluation.effectiveness import evaluate
+from whyrank.evaluation import evaluate
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.ltr.features import FEATURES
 from whyrank.rankers.ltr.ranker import train_ltr, train_recipe
 from whyrank.rankers.ltr.training import Boosting
-from whyrank.scoring import Engine, executor
-from whyrank.scoring.ranking import rerank, retrieve
+from whyrank.scoring import Engine, executor, rerank, retrieve
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Background, Setting, open_ranker
 from whyrank.scoring import Engine, executor
-from whyrank.tables.table import TermTable, open_table
+from whyrank.tables import TermTable, open_table
 from whyrank.testing import RankerContract
 from whyrank.text import analyzers
 

@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import open_ranker
+from whyrank.rankers.neural import Computing, by_length, digest_of, model_folder
 from whyrank.rankers.neural import weights as weights_module
-from whyrank.rankers.neural.computing import Computing, ahead, by_length, has_bfloat16
+from whyrank.rankers.neural.computing import ahead, has_bfloat16
 from whyrank.rankers.neural.joint import JointScorer
 from whyrank.rankers.neural.passages import Passages, TextPairs, windows
-from whyrank.rankers.neural.weights import digest_of, model_folder
 from whyrank.scoring import Engine, ProcessExecutor, ScoreStore
-from whyrank.studies.asking import ask
+from whyrank.studies import ask
 from whyrank.testing.examples import PAIRS
 
 WORDS = ["the", "a", "of", "is", "was", "who", "what", "berlin", "wall", "fell", "robert", "gray", "explorer"]

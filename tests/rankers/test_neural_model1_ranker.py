@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.rankers import open_ranker, rankers
 from whyrank.rankers.calibration import query_scale
-from whyrank.rankers.lexical.explanations import Explaining
+from whyrank.rankers.lexical import Explaining
 
 KINDS = {"neural-model1": "pieces", "bert-model1": "network"}
 TEXTS = st.text("abc rt?.é", max_size=60) | st.lists(st.sampled_from(["the", "wall", "fell", "of"])).map(" ".join)

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from whyrank.core.errors import MissingExtra, WhyrankError
+from whyrank.core import MissingExtra, WhyrankError
 from whyrank.core.protocols import PartlyScored
 from whyrank.rankers import open_ranker, rankers
 from whyrank.scoring import Engine

@@ -14,14 +14,13 @@ from threading import Event
 import numpy as np
 import pytest
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Answered, PartlyScored, ask, checked
+from whyrank.core import Answered, WhyrankError, ask
+from whyrank.core.protocols import PartlyScored, checked
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.http import spread
-from whyrank.scoring import Engine, ScoreStore
+from whyrank.scoring import Engine, ScoreStore, rerank
 from whyrank.scoring.asking import Task, answer
-from whyrank.scoring.ranking import rerank
 from whyrank.testing.examples import sample
 
 SOURCE = """

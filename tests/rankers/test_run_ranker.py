@@ -13,15 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection, read_run, write_run
 from whyrank.rankers import Setting, open_ranker
-from whyrank.scoring import Engine, ScoreStore, executor
-from whyrank.scoring.ranking import rerank
-from whyrank.studies import Contrasts, Pair
+from whyrank.scoring import Engine, ScoreStore, executor, rerank
+from whyrank.studies import Contrasts, Pair, Plan, Threshold, answers, candidates_for_delta
 from whyrank.studies.probes import probes
-from whyrank.studies.runner import Plan, Threshold, answers, scores_by_ids
-from whyrank.studies.thresholds import candidates_for_delta, thresholds
+from whyrank.studies.runner import scores_by_ids
+from whyrank.studies.thresholds import thresholds
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.rankers import open_ranker
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.data import open_collection
+from whyrank.learners.em import learn_em
 from whyrank.learners.em.bitext import bitext_of
-from whyrank.learners.em.learner import learn_em
 from whyrank.rankers import Setting, open_ranker
-from whyrank.tables.table import TermTable, open_table
+from whyrank.tables import TermTable, open_table
 from whyrank.text import analyzers
 
 RANKERS = ("model1", "bm25t", "qlt")

@@ -12,8 +12,8 @@ from thesaurus_oracle import WORDS, random_table, related
 
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker, rankers
-from whyrank.rankers.lexical.explanations import Explaining
-from whyrank.tables.table import TermTable
+from whyrank.rankers.lexical import Explaining
+from whyrank.tables import TermTable
 
 texts = st.lists(st.sampled_from(WORDS), max_size=15).map(" ".join)
 SETTING = Setting(Collection.of({"a": "t1 t2 t2 t3", "b": "t4 t5 t6", "c": "t7 t1 t8 t9"}, {"q": "t1"}), "whitespace")

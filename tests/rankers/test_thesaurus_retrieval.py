@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from thesaurus_oracle import TERMS, matches, random_table, related
 
 from whyrank.data import Collection, open_collection
-from whyrank.evaluation.tuning import Runner
+from whyrank.evaluation import Runner
 from whyrank.rankers import Setting, open_ranker
+from whyrank.rankers.lexical import LexicalIndex
 from whyrank.rankers.lexical import thesaurus as thesaurus_retrieval
-from whyrank.rankers.lexical.index import LexicalIndex
-from whyrank.scoring import Engine
-from whyrank.scoring.ranking import rescore, retrieve
-from whyrank.tables.table import TermTable
+from whyrank.scoring import Engine, rescore, retrieve
+from whyrank.tables import TermTable
 from whyrank.text import analyzers
 
 words = st.sampled_from([*TERMS, *TERMS[:3], "common", "common", "other"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whyrank.core.errors import BadInput, UnknownName
+from whyrank.core import BadInput, UnknownName
 from whyrank.networks import network, networks
 from whyrank.rankers import open_ranker, rankers
 from whyrank.rankers.neural.weights import NETWORK

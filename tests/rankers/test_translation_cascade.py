@@ -7,12 +7,12 @@ import pytest
 
 from tiny_generators import generator
 from whyrank.data import Collection, ranking
+from whyrank.evaluation import Runner, Split
 from whyrank.evaluation.fusion.fitting import fit_fusion
-from whyrank.evaluation.tuning import Runner, Split
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.calibration import query_scale
-from whyrank.scoring import Engine
-from whyrank.scoring.ranking import rerank, retrieve, retriever
+from whyrank.scoring import Engine, rerank, retrieve
+from whyrank.scoring.ranking import retriever
 
 pytest.importorskip("torch", reason="the extra models is not installed")
 DOCS = {
@@ -36,7 +36,7 @@ def collection():
 @pytest.fixture(scope="module")
 def parts(models, tmp_path_factory):
     """The call strings of the three models."""
-    from whyrank.learners.neural import export_table, open_network
+    from whyrank.learners import export_table, open_network
 
     place, network = tmp_path_factory.mktemp("parts"), models.folder("pieces", "neural-model1")
     export_table(open_network(network), 1e-4).save(place / "neural.arrow")

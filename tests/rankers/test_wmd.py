@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whyrank
-from whyrank.core.errors import MissingExtra, WhyrankError
+from whyrank.core import MissingExtra, WhyrankError
 from whyrank.rankers import open_ranker
 from whyrank.rankers.wmd import words
 from whyrank.scoring import Engine, executor

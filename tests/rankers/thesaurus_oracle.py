@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 TERMS = [f"t{i}" for i in range(10)]
 WORDS = [*TERMS, "onlyquery", "unknown"]  # the table has no text with the first, and no entry for the second

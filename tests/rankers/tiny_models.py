@@ -169,9 +169,8 @@ def sentencepiece() -> PreTrainedTokenizerFast:
 
 
 def network(folder: Path, architecture: str = "cross", **settings: object) -> Path:
+    from whyrank.networks import Pieces, new_encoder
     from whyrank.networks import network as networks
-    from whyrank.networks.encoder import new_encoder
-    from whyrank.networks.tokens import Pieces
 
     torch.manual_seed(6)
     tokenizer = wordpiece()
@@ -217,8 +216,8 @@ def words(folder: Path, architecture: str) -> Path:
 
 def pieces(folder: Path, architecture: str) -> Path:
     """A network with vectors of its own for pieces."""
+    from whyrank.networks import Pieces
     from whyrank.networks import network as networks
-    from whyrank.networks.tokens import Pieces
 
     torch.manual_seed(9)
     wordpiece().save_pretrained(str(folder / "tokens"))

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from whyrank.evaluation.overlap import OverlapRow
+from whyrank.evaluation import OverlapRow
 from whyrank.scoring import Failure
-from whyrank.studies import Contrasts, Finding, Pair, Reading
-from whyrank.studies.reading import Setting, read_out
-from whyrank.studies.runner import Answer
-from whyrank.studies.sweep import SweepPoint
+from whyrank.studies import Answer, Contrasts, Finding, Pair, Reading, SweepPoint, read_out
+from whyrank.studies.reading import Setting
 
 NASTY = """<script>alert(1)</script> & "quotes" 'single' </script><!-- --> <img src=x onerror=alert(2)>"""
 

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from report_samples import NASTY, axiom, finding
 from test_report_html import Page, spaced
 
-from whyrank.core.errors import BadInput
-from whyrank.report import favours, render, to_latex, to_markdown, verdicts
+from whyrank.core import BadInput
+from whyrank.report import favours, render, to_latex, to_markdown, verdicts, write_bias
 from whyrank.report.bias_drawing import bias_panel, bias_svg
-from whyrank.report.bias_folder import read_bias_results, write_bias, write_figures
+from whyrank.report.bias_folder import read_bias_results, write_figures
 from whyrank.studies import Finding
-from whyrank.studies.bias.correlation import Correlation
-from whyrank.studies.bias.result import BiasResult, PairRow, ValueRow
+from whyrank.studies.bias import BiasResult, Correlation, PairRow, ValueRow
 
 SVG = "{http://www.w3.org/2000/svg}"
 STUDY = "bias/tea"

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import NASTY, axiom, broken_axiom, curve, empty, finding, findings, overlap_rows, toy_answer
 
-from whyrank.evaluation.stability import group_rankers, stability
+from whyrank.evaluation import group_rankers
+from whyrank.evaluation.stability import stability
+from whyrank.report import render
 from whyrank.report.examples import choose
-from whyrank.report.html import render
 from whyrank.report.slugs import slug
 from whyrank.report.svg import WIDTH, interval_bar, share_bar, stacked_bar
 

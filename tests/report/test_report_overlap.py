@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import NASTY, overlap_rows
 
-from whyrank.report.overlap_drawing import overlap_svg, top_of
-from whyrank.report.overlaps import by_measure, interval_of, mean_of, overlap_panels, shares_of
+from whyrank.report import interval_of, mean_of, overlap_panels, overlap_svg, shares_of
+from whyrank.report.overlap_drawing import top_of
+from whyrank.report.overlaps import by_measure
 from whyrank.report.panels import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
 
 SVG = "{http://www.w3.org/2000/svg}"

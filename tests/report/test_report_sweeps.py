@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import NASTY, curve
 
+from whyrank.report import MARKS, sweeps_of
 from whyrank.report.panels import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, look, panel, slots_of
 from whyrank.report.sweep_file import sweep_svg
-from whyrank.report.sweeps import MARKS, sweeps_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import BASE, axiom, broken_axiom, empty, finding, findings
 
+from whyrank.report import from_csv, to_csv, to_json, to_latex, to_markdown
 from whyrank.report.arrow import findings_of, findings_table
-from whyrank.report.tables import escape_latex, escape_markdown, from_csv, to_csv, to_json, to_latex, to_markdown
+from whyrank.report.tables import escape_latex, escape_markdown
 from whyrank.studies import Finding
 
 

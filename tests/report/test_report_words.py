@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import axiom, broken_axiom, empty, finding
 
-from whyrank.core.clustered import mean_interval, sign_flip_p
+from whyrank.core import mean_interval, sign_flip_p
+from whyrank.report import verdicts
 from whyrank.report.grid import lean, standing
 from whyrank.report.slugs import slug
-from whyrank.report.verdicts import in_words, verdicts
+from whyrank.report.verdict import in_words
 from whyrank.report.words import (
     agreement_words,
     conclusion_words,

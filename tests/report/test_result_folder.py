@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import NASTY, ToyStudy, curve, empty, finding, findings, overlap_rows, toy_answer, toy_contrasts
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.evaluation.stability import stability
 from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
 from whyrank.report.record import plain
 from whyrank.scoring import Failure
-from whyrank.studies import Calibration, Contrasts, Pair
-from whyrank.studies.runner import Threshold
-from whyrank.tables.table import TermTable
+from whyrank.studies import Calibration, Contrasts, Pair, Threshold
+from whyrank.tables import TermTable
 
 
 def write(path: Path, *answers, rows=None, settings=None, **rest) -> Path:

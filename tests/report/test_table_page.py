@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.report import table_page
+from whyrank.report import table_page, write_page
 from whyrank.report.table_classes import classes_of_entries
-from whyrank.report.table_page import render_table, write_page
-from whyrank.tables.table import TermTable
+from whyrank.report.table_page import render_table
+from whyrank.tables import TermTable
 
 
 def table(*entries, **facts) -> TermTable:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.scoring import Engine, ScoreStore, executor
 
 

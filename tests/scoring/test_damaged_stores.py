@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from counting_rankers import Plain, grid, true_score
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.rankers.doc2query import ExpansionStore
 from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.scoring.store import SCORES

@@ -10,7 +10,7 @@ from counting_rankers import Counting, Plain, grid, read_log, true_score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.scoring import Engine, Failure, ScoreStore, SerialExecutor
 
 ODD = ["", "\0", "a\0", "\ud800", "\ud800\udc00", "\U00010000", "y" * 2_000_000]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from counting_rankers import Counting, LoadsNowhere, Misbehaving, Picky, Plain, grid, read_log, true_score
 
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core import UnknownName, WhyrankError
 from whyrank.scoring import Engine, Executor, Failure, ProcessExecutor, SerialExecutor, executor, executors
 from whyrank.scoring.asking import Answer, Task
 from whyrank.scoring.engine import Job

@@ -8,7 +8,7 @@ from counting_rankers import Picky, grid, true_score
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.scoring.asking import Task, answer
 

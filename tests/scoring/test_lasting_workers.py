@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from counting_rankers import Misbehaving, Plain, grid, true_score
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.scoring import Engine, ProcessExecutor
 from whyrank.scoring.asking import Task
 

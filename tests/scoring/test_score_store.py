@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from side_by_side import in_threads
-from whyrank.core.errors import WhyrankError
-from whyrank.core.files import cache_folder
+from whyrank.core import WhyrankError, cache_folder
 from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.scoring.pairs import digest, unique_pairs
 from whyrank.scoring.store import Blobs, merge

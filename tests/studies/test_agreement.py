@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.clustered import mean_interval
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError, mean_interval
 from whyrank.data import Grades
 from whyrank.data.grades import ANTIQUE, TREC_DL
-from whyrank.studies import Contrasts, Pair, Reading, read_out
-from whyrank.studies.findings import Finding
+from whyrank.studies import Contrasts, Finding, Pair, Reading, read_out
 from whyrank.studies.reading import Setting, agreement, obedience, obeys
 
 NONE = (None, None, None)

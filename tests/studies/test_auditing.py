@@ -11,16 +11,22 @@ import pytest
 
 import whyrank
 from toy_bias import BRANDS, PLANTED, TERMS, Toy, toy_collection
-from whyrank.report import from_csv, render, to_csv, to_markdown, verdicts
-from whyrank.report.arrow import csv_of, findings_of, findings_table
+from whyrank.report import csv_of, from_csv, render, to_csv, to_markdown, verdicts
+from whyrank.report.arrow import findings_of, findings_table
 from whyrank.report.grid import significant
 from whyrank.scoring import Engine
-from whyrank.studies.asking import ask
-from whyrank.studies.auditing import all_answers, is_bias, most_templates, with_adjusted_kinds
+from whyrank.studies import (
+    Plan,
+    Threshold,
+    all_answers,
+    ask,
+    every_kind,
+    is_bias,
+    most_templates,
+    with_adjusted_kinds,
+)
 from whyrank.studies.bias import bias_studies
 from whyrank.studies.bias.asking import ask_bias
-from whyrank.studies.catalogue import every_kind
-from whyrank.studies.runner import Plan, Threshold
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS)},head=car)"
 LETTERS = "bias/postfix-letter(values=a+q+x)"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import whyrank
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core import UnknownName, WhyrankError
 from whyrank.data import Collection
+from whyrank.studies import Catalogue, everything, unjudged_options
 from whyrank.studies.axioms import axioms
-from whyrank.studies.catalogue import Catalogue, everything, unjudged_options
 from whyrank.studies.probes import probes
 
 DOCS = {"d1": "cat cat", "d2": "cat dog", "d3": "cow"}

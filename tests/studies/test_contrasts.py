@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
-from whyrank.studies import Categories, Contrasts, Pair
-from whyrank.studies.files import load, pairs_of, save
+from whyrank.core import WhyrankError
+from whyrank.studies import Categories, Contrasts, Pair, save
+from whyrank.studies.files import load, pairs_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 PAIRS = st.lists(

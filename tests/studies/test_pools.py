@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection
-from whyrank.studies.pools import Pools, Source, candidates_of
+from whyrank.studies import Pools, Source
+from whyrank.studies.pools import candidates_of
 
 DOCS = {f"d{i}": text for i, text in enumerate(["red shoes", "blue shoes now", "red", "", "red shoes here"])}
 QUERIES = {"q1": "red shoes", "q2": "blue"}

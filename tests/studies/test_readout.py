@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data.grades import TREC_DL
 from whyrank.scoring import Engine
 from whyrank.studies import Calibration, Contrasts, Pair, Reading, calibrate, read_out

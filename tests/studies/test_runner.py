@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore, executor
-from whyrank.studies.asking import ask
+from whyrank.studies import Plan, Threshold, answers, ask, candidates_for_delta, needs_calibration, uncalibrated
 from whyrank.studies.axioms import axioms
 from whyrank.studies.probes import probes
-from whyrank.studies.runner import Plan, Threshold, answers, with_adjusted_p
+from whyrank.studies.runner import with_adjusted_p
 from whyrank.studies.sweep import sweep
-from whyrank.studies.thresholds import candidates_for_delta, needs_calibration, thresholds, uncalibrated
+from whyrank.studies.thresholds import thresholds
 
 STUDIES = ["matched/relevance|length", "matched/length|tf", "matched/overlap|relevance", "matched/tf|sum-tf"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 ODD = ("a", "b", "car", "#", "#x", "\\#", "\\", "\t", "a\tb", "\n", "\r", "a\r\n", "\\t", "\x00", "\x0b", "\x85", "\u2028",
        "\ufeff", '"', "'", '"a"', " ", "a b", "=>", "a=>b", "=", ">", ",", "a,b", "é", "e\u0301", "日本", "😀", "nan", "1", "null",

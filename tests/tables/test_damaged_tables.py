@@ -7,8 +7,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from whyrank.core.errors import WhyrankError
-from whyrank.tables.table import TermTable, open_table
+from whyrank.core import WhyrankError
+from whyrank.tables import TermTable, open_table
 
 
 @pytest.mark.parametrize("suffix", [".arrow", ".parquet"])

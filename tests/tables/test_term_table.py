@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from term_table_samples import TERMS, as_dict, tables
 
-from whyrank.core.errors import WhyrankError
-from whyrank.tables.table import Entry, TermTable
+from whyrank.core import WhyrankError
+from whyrank.tables import TermTable
+from whyrank.tables.table import Entry
 
 PARTS = {"query_terms": ["a", "b"], "doc_terms": ["x", "y"], "indptr": [0, 2, 3], "indices": [0, 1, 1], "weights": [0.5, 0.25, 1]}  # fmt: skip
 

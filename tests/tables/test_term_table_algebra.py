@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from term_table_samples import TERMS, as_dict, tables
 
-from whyrank.core.errors import WhyrankError
-from whyrank.tables.algebra import cut_at, self_entries, strongest, summary
-from whyrank.tables.difference import change_columns, change_lines
-from whyrank.tables.table import TermTable
+from whyrank.core import WhyrankError
+from whyrank.tables import TermTable, change_columns, change_lines, cut_at, self_entries, strongest, summary
 
 SHARES = st.floats(0, 1, width=32)
 LIMITS = st.none() | st.integers(1, 3)

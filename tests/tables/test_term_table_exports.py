@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from term_table_samples import as_dict, tables
 
-from whyrank.tables.exports import write_expansions, write_synonyms
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable, write_expansions, write_synonyms
 
 SHARES = st.floats(0, 1, width=32)
 TRIMMED = "".join(chr(i) for i in range(33))

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from pyarrow.feather import write_feather
 from term_table_samples import as_dict, assert_same, generated, tables
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.tables.table import TermTable, open_table
+from whyrank.core import BadInput, WhyrankError
+from whyrank.tables import TermTable, open_table
 
 SUFFIXES = (".parquet", ".arrow", ".tsv", ".tsv.gz")
 COLUMNS = ["query_term", "document_term", "weight"]
@@ -229,7 +229,7 @@ MEASURED = """
 import json, sys, time
 from pathlib import Path
 import pyarrow.ipc
-from whyrank.tables.table import open_table
+from whyrank.tables import open_table
 from whyrank.tables import files as term_table_files, files as term_table_arrow
 def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 small = open_table(sys.argv[1]).answers("q1")

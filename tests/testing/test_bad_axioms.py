@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from contract_failures import failures, names_in
 
-from whyrank.studies.axioms import axioms
-from whyrank.studies.axioms.axiom import Axiom, SimilarLength
+from whyrank.studies.axioms import Axiom, axioms
+from whyrank.studies.axioms.axiom import SimilarLength
 from whyrank.testing import AxiomContract, StudyContract
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core import UnknownName, WhyrankError
 from whyrank.text import Analyzer, analyzers
 from whyrank.text.steps import limits, lower, porter
 

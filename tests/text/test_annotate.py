@@ -14,10 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from side_by_side import in_threads
-from whyrank.core.errors import WhyrankError
-from whyrank.core.files import cache_folder
+from whyrank.core import WhyrankError, cache_folder
+from whyrank.text.annotation import Annotator
 from whyrank.text.annotation import annotator as annotate
-from whyrank.text.annotation.annotator import Annotation, Annotator, Recent, Span, annotator, parsed_texts
+from whyrank.text.annotation.annotator import Annotation, Recent, Span, annotator, parsed_texts
 from whyrank.text.annotation.parsing import Parser, load_parser
 
 spacy = pytest.importorskip("spacy", reason="linguistic annotation needs spaCy (the extra nlp)")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from side_by_side import in_threads
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.text.annotation.annotations import Annotation, Missing, Span
 from whyrank.text.annotation.store import AnnotationStore, decode, digest, encode
 

@@ -11,22 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.text import analyzers
 from whyrank.text.annotation.annotator import Annotation, Span, annotator
-from whyrank.text.edits.base import (
-    Passage,
-    asks,
-    edits,
-    in_words,
-    map_words,
-    options_of,
-    pieces,
-    reorder_words,
-    respaced,
-    sentence_slots,
-    word_of,
-)
+from whyrank.text.edits import Passage, asks, edits, in_words, options_of, word_of
+from whyrank.text.edits.base import map_words, pieces, reorder_words, respaced, sentence_slots
 
 pytest.importorskip("spacy", reason="the extra nlp is not installed")
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiny_generators import KINDS, WORDS, generator
-from whyrank.core.errors import WhyrankError
-from whyrank.text import generation
+from whyrank.core import WhyrankError
+from whyrank.text import MAX_INPUT, MAX_NEW, generate, generation, load
 from whyrank.text.edits.content import doc2query
-from whyrank.text.generation import MAX_INPUT, MAX_NEW, fitting, generate, load
+from whyrank.text.generation import fitting
 
 torch = pytest.importorskip("torch", reason="the extra models is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra models is not installed")

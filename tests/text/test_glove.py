@@ -14,12 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.seeds import generator
+from whyrank.core import WhyrankError, generator
 from whyrank.text import Tokens, analyzers
-from whyrank.text.vectors import trained
-from whyrank.text.vectors.glove import Cells, GloVe, State, Visits, cooccurrences, visit
-from whyrank.text.vectors.trained import collection_vectors
+from whyrank.text.vectors import GloVe, collection_vectors, trained
+from whyrank.text.vectors.glove import Cells, State, Visits, cooccurrences, visit
 
 TOPICS = [["pot", "pan", "oven", "dough", "bake", "salt"], ["sail", "mast", "deck", "anchor", "harbour", "tide"]]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, MissingExtra
+from whyrank.core import BadInput, MissingExtra
 from whyrank.testing import AnalyzerContract
 from whyrank.text import analyzers
 from whyrank.text.annotation.terms import CONTRACTIONS, FUNCTION_WORDS

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.text.annotation import parsing as long_texts
 from whyrank.text.annotation.annotations import Annotation, Missing, Span
 from whyrank.text.annotation.parsing import joined, pieces

@@ -6,9 +6,9 @@ from importlib.metadata import version
 
 import pytest
 
-from whyrank.core.errors import BadInput, MissingExtra, WhyrankError
-from whyrank.text.annotation import pipelines
-from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline, loading
+from whyrank.core import BadInput, MissingExtra, WhyrankError
+from whyrank.text.annotation import ENGLISH, find_pipeline, pipelines
+from whyrank.text.annotation.pipelines import loading
 
 NO_SPACY = "linguistic annotation needs spaCy (the extra nlp)"
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
 
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.text import analyzers
 from whyrank.text.unicode_words import unicode_words
 

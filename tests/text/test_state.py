@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.text import Vocabulary
-from whyrank.text.analyzers import Parts, State, TextCache
+from whyrank.text import Parts, State, TextCache, Vocabulary
 
 TEXTS = st.lists(st.text("ab AB.", max_size=8), max_size=12)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, MissingExtra
-from whyrank.text import steps
-from whyrank.text.chain import LUCENE, read_stopwords
+from whyrank.core import BadInput, MissingExtra
+from whyrank.text import LUCENE, steps
+from whyrank.text.chain import read_stopwords
 
 
 @settings(deadline=None)

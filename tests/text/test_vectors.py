@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
+from whyrank.text.vectors import Vectors, open_vectors, vectors
 from whyrank.text.vectors import files as vector_json
 from whyrank.text.vectors import files as vector_numbers
-from whyrank.text.vectors import vectors
-from whyrank.text.vectors.vectors import Vectors, open_vectors
 
 WORDS = ["the", "café", "2020", ",", "x-y"]
 MATRIX = np.array([[1, 2, 3], [0.5, -1e-3, 0], [-7, 8, 9], [0.1, 0.2, 0.3], [1e10, 0, -1]], np.float32)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from whyrank.core.errors import BadInput, MissingExtra, WhyrankError
+from whyrank.core import BadInput, MissingExtra, WhyrankError
 from whyrank.text import analyzers
 from whyrank.text.wordpiece import _tokenizer
 

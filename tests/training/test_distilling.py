@@ -6,16 +6,21 @@ import json
 
 import numpy as np
 import pytest
-from training_models import ENCODER, quiet, toy_recipe, toy_sources
 
-from whyrank.core.errors import WhyrankError
+from training_models import ENCODER, quiet, toy_recipe, toy_sources
+from whyrank.core import WhyrankError
 from whyrank.data import open_collection
-from whyrank.training.distilling import Distillation, distillation_set
-from whyrank.training.prepared import load_prepared, save_prepared
-from whyrank.training.preparing import prepare
-from whyrank.training.recipe import read_recipe, recipe_of
-from whyrank.training.running import train_seeds
-from whyrank.training.sources import new_network
+from whyrank.training import (
+    Distillation,
+    distillation_set,
+    load_prepared,
+    new_network,
+    prepare,
+    read_recipe,
+    recipe_of,
+    save_prepared,
+    train_seeds,
+)
 
 TEACHERS = {"a": 0.5, "b": 0.5}
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.training.data import Examples, Fixed, Judged, Mixed, Texts
+from whyrank.training import Examples, Texts
+from whyrank.training.data import Fixed, Judged, Mixed
 
 
 def numbers(rows):

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from training_models import quiet, toy_data, toy_network
 from whyrank.networks.tokens import packed_pairs
+from whyrank.training import Packer, Trainer
 from whyrank.training.losses import CrossEntropy
-from whyrank.training.packing import Packer
 from whyrank.training.schedule import Schedule
-from whyrank.training.trainer import Trainer
 
 TEXTS = st.lists(
     st.lists(st.integers(5, 40), max_size=7).map(lambda row: np.array(row, np.int32)), min_size=1, max_size=6

@@ -14,12 +14,11 @@ import torch
 
 import whyrank
 from training_models import toy_data, toy_network, toy_recipe, toy_run, toy_sources, toy_validation, train_quietly
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.learners.__main__ import main
-from whyrank.networks.network import load
-from whyrank.training.data import Examples, Fixed, Mixed, TrainingSet
-from whyrank.training.prepared import Prepared, load_prepared, save_prepared
-from whyrank.training.sources import Sources, new_network
+from whyrank.networks import load
+from whyrank.training import Examples, Prepared, Sources, TrainingSet, load_prepared, new_network, save_prepared
+from whyrank.training.data import Fixed, Mixed
 
 MISSING = ("numba", "pyarrow", "ir_measures", "typer", "rich", "pydantic", "scipy")
 DEPENDENT = ("sklearn", "scikit_learn")  # which need one of these

@@ -7,13 +7,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from training_models import WORDS, quiet, toy_network, toy_recipe, toy_run, toy_sources, toy_texts, train_quietly
 
-from whyrank.core.errors import WhyrankError
-from whyrank.training import pretraining
+from training_models import WORDS, quiet, toy_network, toy_recipe, toy_run, toy_sources, toy_texts, train_quietly
+from whyrank.core import WhyrankError
+from whyrank.training import Trainer, new_network, pretraining
 from whyrank.training.pretraining import IGNORED, STATE, halves, masked, pretrain
-from whyrank.training.sources import new_network
-from whyrank.training.trainer import Trainer
 
 SETTINGS = {"collection": "toy", "epochs": 6, "batch": 10, "rate": 3e-3, "checkpoint_every": 2}
 CORPUS = tuple(toy_texts(40)[1])

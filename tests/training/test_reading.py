@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import open_collection, open_run
 from whyrank.training.data import corpus_texts, training_set, validation_set
 

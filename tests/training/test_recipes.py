@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from whyrank.core.errors import WhyrankError
-from whyrank.data.yaml_text import parse_yaml
+from whyrank.core import WhyrankError
+from whyrank.data import parse_yaml
 from whyrank.networks import networks
+from whyrank.training import Recipe, check_settings, read_recipe, recipe_of
 from whyrank.training.losses import losses
-from whyrank.training.recipe import FOLDER, Recipe, bundled_recipes, read_recipe, recipe_of
-from whyrank.training.sources import check_settings
+from whyrank.training.recipe import FOLDER, bundled_recipes
 
 REAL = (
     "bundled",

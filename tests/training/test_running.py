@@ -9,16 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from training_models import ENCODER, quiet, toy_recipe, toy_run, toy_sources, toy_texts, train_quietly
 
-from whyrank.core.errors import WhyrankError
-from whyrank.networks import networks
-from whyrank.networks.network import digest, load
-from whyrank.training.preparing import prepare, sources_of
-from whyrank.training.recipe import read_recipe, recipe_of
-from whyrank.training.running import checked_device, summary, threads, train_seeds
-from whyrank.training.sources import Sources, new_network
-from whyrank.training.trainer import History
+from training_models import ENCODER, quiet, toy_recipe, toy_run, toy_sources, toy_texts, train_quietly
+from whyrank.core import WhyrankError
+from whyrank.networks import digest, load, networks
+from whyrank.training import (
+    History,
+    Sources,
+    checked_device,
+    new_network,
+    prepare,
+    read_recipe,
+    recipe_of,
+    sources_of,
+    summary,
+    threads,
+    train_seeds,
+)
 from whyrank.training.validation import Validation
 
 SHORT = {"epochs": 1, "batch": 20, "threads": 1}

@@ -7,9 +7,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from training_models import toy_network
 
-from whyrank.core.errors import WhyrankError
+from training_models import toy_network
+from whyrank.core import WhyrankError
 from whyrank.training.schedule import Schedule, optimiser
 
 

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from training_models import quiet, toy_data, toy_network, toy_validation
-from whyrank.core.errors import WhyrankError
-from whyrank.networks.tokens import tensors
-from whyrank.training.data import Judged, TrainingSet
+from whyrank.core import WhyrankError
+from whyrank.networks import tensors
+from whyrank.training import Trainer, TrainingSet
+from whyrank.training.data import Judged
 from whyrank.training.losses import CrossEntropy, Margin
 from whyrank.training.schedule import Schedule
-from whyrank.training.trainer import Bar, Trainer
+from whyrank.training.trainer import Bar
 
 
 def trained(network, schedule, negatives=1, loss=None, **more):

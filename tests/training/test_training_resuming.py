@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 import torch
-from training_models import toy_network, toy_run, train_quietly
 
 from full_disks import small_files
-from whyrank.core.errors import BadInput
-from whyrank.networks.network import digest, load
-from whyrank.training import checkpoints, running
+from training_models import toy_network, toy_run, train_quietly
+from whyrank.core import BadInput
+from whyrank.networks import digest, load
+from whyrank.training import Trainer, checkpoints, running
 from whyrank.training.running import train
 from whyrank.training.schedule import optimiser as made_optimiser
-from whyrank.training.trainer import CHECKPOINT, Trainer
+from whyrank.training.trainer import CHECKPOINT
 
 EVERY = {"validate_every": 3, "checkpoint_every": 2}
 KILLED = """

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from training_models import toy_sources
 from whyrank.data import Collection
-from whyrank.networks.tokens import Pieces
+from whyrank.networks import Pieces
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "translation"))
 

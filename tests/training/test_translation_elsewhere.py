@@ -15,12 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
-from training_models import ENCODER, SCHEDULE, toy_run, toy_sources, toy_texts
 
-from whyrank.networks.encoder import new_encoder
-from whyrank.networks.network import load
+from training_models import ENCODER, SCHEDULE, toy_run, toy_sources, toy_texts
+from whyrank.networks import load, new_encoder
 from whyrank.networks.quantised import quantised
-from whyrank.training.prepared import save_prepared
+from whyrank.training import save_prepared
 
 PROGRAMS = Path(__file__).parents[2] / "benchmarks" / "translation"
 sys.path.append(str(PROGRAMS))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training_models import toy_network, toy_texts, toy_validation
-from whyrank.core.errors import UnknownName
-from whyrank.networks.tokens import tensors
+from whyrank.core import UnknownName
+from whyrank.networks import tensors
 from whyrank.training.validation import Measure, Validation, ndcg, reciprocal_rank
 
 MEASURES = ("nDCG@10", "nDCG@3", "RR@10", "RR(rel=2)@10", "RR@2")

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training_models import toy_texts
-from whyrank.core.errors import WhyrankError
-from whyrank.networks.tokens import Pieces
+from whyrank.core import WhyrankError
+from whyrank.networks import Pieces
 from whyrank.training.sources import SPECIAL, word_pieces
 
 TEXTS = [*toy_texts(60)[1], "Ünïcode, naïve café: “quotes” 東京 😀", "a" * 300, "half a pair \ud800 here", ""]

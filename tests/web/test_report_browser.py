@@ -139,12 +139,13 @@ def test_sweeps_and_groups_fit_a_phone(browser, swept):
 def obeying(tmp_path_factory):
     """A result with axioms, one of them without instances, four rankers and the overlap split."""
     from whyrank.data import open_collection
-    from whyrank.evaluation.overlap import overlap_of_plan
+    from whyrank.evaluation import overlap_of_plan
     from whyrank.rankers import Setting, open_ranker
     from whyrank.report import ResultWriter
     from whyrank.scoring import Engine
+    from whyrank.studies import Plan, answers
     from whyrank.studies.axioms import axioms
-    from whyrank.studies.runner import Plan, answers, with_adjusted_p
+    from whyrank.studies.runner import with_adjusted_p
 
     sample = open_collection("sample")
     studies = {name: axioms.create(name) for name in ("axiom/TFC1", "axiom/LNC1", "axiom/M-AND", "axiom/DIV")}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from whyrank.report.table_page import write_page
-from whyrank.tables.table import TermTable
+from whyrank.report import write_page
+from whyrank.tables import TermTable
 
 pytestmark = pytest.mark.browser
 ENTRIES = [("car", "ford", 0.39), ("car", "honda", 0.28), ("car", "vehicle", 0.8), ("carpet", "rug", 0.6),

@@ -34,7 +34,7 @@ def audit(request: Request, patterns: Patterns = None, table: TableOption = None
     from whyrank.cli.axioms import spelled
     from whyrank.cli.running import run
     from whyrank.cli.show_axioms import both_tables
-    from whyrank.studies.catalogue import every_kind
+    from whyrank.studies import every_kind
 
     rankers, notes = (request.ranker, []) if request.ranker else audited_rankers()
     loose = request.collection == "sample" and request.tolerance is None
@@ -48,7 +48,7 @@ def audit(request: Request, patterns: Patterns = None, table: TableOption = None
 
 def _usual(collection: str) -> list[str]:
     """What is asked where nothing is named: every family of probes and axioms, and on the sample a bias study."""
-    from whyrank.studies.catalogue import everything
+    from whyrank.studies import everything
 
     heads = [name.partition("/") for name in everything().names()]
     families = dict.fromkeys(f"{head}{slash}*" for head, slash, _ in heads)

@@ -10,7 +10,7 @@ import typer
 from whyrank.cli.request import Request, with_request
 
 if TYPE_CHECKING:
-    from whyrank.studies.catalogue import Catalogue
+    from whyrank.studies import Catalogue
 
 PREFIX = "axiom/"
 EXPRESSION = f"{PREFIX}expression"
@@ -29,8 +29,8 @@ def axioms(request: Request, patterns: Patterns = None) -> None:
     """Check retrieval axioms: where one of two documents must win, does the ranker score it higher?"""
     from whyrank.cli.running import run
     from whyrank.cli.show_axioms import axioms_table
+    from whyrank.studies import Catalogue
     from whyrank.studies.axioms import axioms as registered
-    from whyrank.studies.catalogue import Catalogue
 
     catalogue = Catalogue(registered)
     run(request, [spelled(pattern, catalogue) for pattern in patterns or ["*"]], catalogue, "axioms", axioms_table)
@@ -38,7 +38,7 @@ def axioms(request: Request, patterns: Patterns = None) -> None:
 
 def spelled(given: str, catalogue: Catalogue) -> str:
     """The pattern or call string that an argument stands for: `axiom/` may be left out, and an expression is one."""
-    from whyrank.core.callstrings import Call
+    from whyrank.core import Call
 
     text = given.strip()
     name = _call_name(text)
@@ -60,8 +60,7 @@ def _is_known(name: str, catalogue: Catalogue) -> bool:
 
 def _call_name(text: str) -> str:
     """What stands before the arguments; the text itself where it is no call string."""
-    from whyrank.core.callstrings import parse_call
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError, parse_call
 
     try:
         return parse_call(text).name

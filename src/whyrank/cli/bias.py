@@ -13,11 +13,10 @@ from whyrank.cli import setup
 from whyrank.cli.request import Request, with_request
 
 if TYPE_CHECKING:
-    from whyrank.core.protocols import Ranker
+    from whyrank.core import Ranker
     from whyrank.data import Collection
     from whyrank.scoring import Engine
-    from whyrank.studies.bias.asking import BiasPlan
-    from whyrank.studies.bias.result import BiasResult
+    from whyrank.studies.bias import BiasPlan, BiasResult
 
 Patterns = Annotated[
     list[str] | None,
@@ -37,7 +36,7 @@ _WITHOUT = ("pairs", "max_tokens", "tolerance", "by", "format", "sweep", "group"
 def bias(request: Request, patterns: Patterns = None, table: TableOption = None, top: Top = 10) -> None:
     """Which values of a class (brands, years, names, ...) does a ranker favour in otherwise equal texts?"""
     from whyrank.cli import show_bias
-    from whyrank.report.bias_folder import write_bias
+    from whyrank.report import write_bias
 
     start = time.perf_counter()
     plan = make_plan(request, patterns or ["bias/*"], table)
@@ -55,12 +54,10 @@ def bias(request: Request, patterns: Patterns = None, table: TableOption = None,
 
 def make_plan(request: Request, patterns: Sequence[str], table: str | None) -> BiasPlan:
     """Open everything that the request names; whatever is wrong shows before anything is scored."""
-    from whyrank.core.statistics import adjust
-    from whyrank.studies.auditing import most_templates
-    from whyrank.studies.bias import bias_studies
-    from whyrank.studies.bias.asking import BiasPlan
-    from whyrank.studies.catalogue import Catalogue
-    from whyrank.tables.table import open_table
+    from whyrank.core import adjust
+    from whyrank.studies import Catalogue, most_templates
+    from whyrank.studies.bias import BiasPlan, bias_studies
+    from whyrank.tables import open_table
 
     adjust([], request.correction)
     made = setup.make_studies(patterns, Catalogue(bias_studies), request, most_templates(request.limit))
@@ -76,9 +73,8 @@ def make_plan(request: Request, patterns: Sequence[str], table: str | None) -> B
 
 def answered(plan: BiasPlan, correction: str) -> list[BiasResult]:
     """The results of all studies and rankers; pairs without a score are told."""
-    from whyrank.core.progress import track
-    from whyrank.studies.bias.asking import bias_answers
-    from whyrank.studies.bias.result import with_adjusted_omnibus
+    from whyrank.core import track
+    from whyrank.studies.bias import bias_answers, with_adjusted_omnibus
 
     found = list(track(bias_answers(plan), "bias studies", len(plan.studies) * len(plan.rankers)))
     setup.report_failures([failure for answer in found for failure in answer.failures])
@@ -87,7 +83,7 @@ def answered(plan: BiasPlan, correction: str) -> list[BiasResult]:
 
 def _check_answered(results: Sequence[BiasResult]) -> None:
     """Raise an error where a ranker has no template with all scores; the others' results are out by then."""
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     for name in dict.fromkeys(result.ranker for result in results):
         own = [result for result in results if result.ranker == name]
@@ -110,8 +106,9 @@ def deltas_of(
     request: Request, collection: Collection, rankers: Sequence[Ranker], engine: Engine
 ) -> dict[str, float]:
     """A delta per ranker, for effects in its units; none with `--delta none` or nothing to calibrate on."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.studies.thresholds import needs_calibration, thresholds, uncalibrated
+    from whyrank.core import WhyrankError
+    from whyrank.studies import needs_calibration, uncalibrated
+    from whyrank.studies.thresholds import thresholds
 
     if request.delta == "none":
         return {}

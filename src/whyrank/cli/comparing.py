@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.evaluation.hypotheses import Tested
+    from whyrank.evaluation import Tested
 
 
 def parse_groups(given: Sequence[str]) -> dict[str, list[str]]:

@@ -11,9 +11,7 @@ from whyrank.cli.request import Request, with_request
 from whyrank.cli.setup import plural, say
 
 if TYPE_CHECKING:
-    from whyrank.studies import Contrasts
-    from whyrank.studies.contrasts import Labels
-    from whyrank.studies.runner import Plan
+    from whyrank.studies import Contrasts, Labels, Plan
 
 StudyName = Annotated[
     str,
@@ -29,8 +27,7 @@ def contrasts(request: Request, study: StudyName) -> None:
     """Write the contrasts of one study (.jsonl or .parquet); with --ranker, each contrast's scores and effect."""
     from whyrank.cli.axioms import spelled
     from whyrank.cli.setup import open_studies
-    from whyrank.studies.catalogue import every_kind
-    from whyrank.studies.files import save
+    from whyrank.studies import every_kind, save
 
     out, name = _file(request.out), spelled(study, every_kind())
     if request.ranker:
@@ -48,7 +45,7 @@ def contrasts(request: Request, study: StudyName) -> None:
 
 def _file(out: str | None) -> str:
     """Where to write; an error before anything is read where contrasts cannot be written so."""
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     if out is None or not out.endswith((".jsonl", ".parquet")):
         raise WhyrankError("contrasts needs --out FILE, ending in .jsonl or .parquet")
@@ -59,8 +56,7 @@ def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels
     """Contrasts with a column of scores, differences and effects per ranker; and notes."""
     from whyrank.cli.running import make_plan
     from whyrank.cli.setup import computed
-    from whyrank.studies.catalogue import every_kind
-    from whyrank.studies.runner import answers
+    from whyrank.studies import answers, every_kind
 
     plan: Plan = make_plan(request, [study], every_kind())
     _one(plan.studies)
@@ -78,7 +74,7 @@ def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels
 
 
 def _one(studies: Mapping[str, Any]) -> Any:
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     if len(studies) != 1:
         raise WhyrankError(

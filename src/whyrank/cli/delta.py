@@ -50,7 +50,7 @@ def delta(
 
 def _show(rows: list[dict[str, object]], spec: str) -> None:
     from whyrank.cli.show import table
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     if not rows:
         raise WhyrankError("no query has two candidates to compare; give --candidates RUN")

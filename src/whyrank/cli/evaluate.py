@@ -16,10 +16,8 @@ from whyrank.cli.comparing import parse_groups
 from whyrank.cli.comparing import show as show_hypotheses
 
 if TYPE_CHECKING:
-    from whyrank.data import Collection
-    from whyrank.data.trec import Run
-    from whyrank.evaluation.effectiveness import Effectiveness
-    from whyrank.evaluation.hypotheses import Hypothesis, Tested
+    from whyrank.data import Collection, Run
+    from whyrank.evaluation import Effectiveness, Hypothesis, Tested
 
 Runs = Annotated[
     list[str] | None,
@@ -109,7 +107,7 @@ def evaluate(
         asked |= {"analyzer": analyzer, "baseline": baseline, "seed": seed}
         overlap.show(overlap.rows_of(opened, runs, candidates, strict, **asked), out, json_)
     else:
-        from whyrank.evaluation.effectiveness import default_measures
+        from whyrank.evaluation import default_measures
 
         tests = Tests(baseline, claims, grouped, correction, alpha, seed)
         _evaluate(opened, runs, measure or default_measures(opened), tests, out, json_)
@@ -131,8 +129,7 @@ class Tests(NamedTuple):
 def _evaluate(
     opened: Collection, runs: dict[str, Run], measures: list[str], tests: Tests, out: str | None, json_: bool
 ) -> None:
-    from whyrank.evaluation.effectiveness import evaluate
-    from whyrank.evaluation.hypotheses import judge
+    from whyrank.evaluation import evaluate, judge
 
     rows = evaluate(opened, runs, measures, tests.baseline, tests.correction, tests.seed, tests.groups)
     found = judge(rows, tests.claims, tests.correction, tests.seed) if tests.claims else []
@@ -154,14 +151,14 @@ def _plain(rows: Sequence[Effectiveness], found: Sequence[Tested], alpha: float)
 
 
 def _check_plain(group: list[str] | None, hypotheses: str | None) -> None:
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     for name in (name for name, given in (("group", group), ("hypotheses", hypotheses)) if given):
         raise WhyrankError(f"--{name} does not go with --by; leave out one of the two")
 
 
 def _claims(path: str | None) -> list[Hypothesis]:
-    from whyrank.evaluation.hypotheses import read_hypotheses
+    from whyrank.evaluation import read_hypotheses
 
     return read_hypotheses(path) if path else []
 
@@ -178,7 +175,7 @@ def _names(
 
 
 def _runs(collection: Collection, names: Sequence[str], strict: bool) -> dict[str, Run]:
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     if not names:
         raise WhyrankError(
@@ -197,8 +194,8 @@ def _runs(collection: Collection, names: Sequence[str], strict: bool) -> dict[st
 def _write(rows: list[Effectiveness], path: Path) -> None:
     import pyarrow as pa
 
-    from whyrank.core.files import write_text
-    from whyrank.report.arrow import csv_of, encodable
+    from whyrank.core import write_text
+    from whyrank.report import csv_of, encodable
 
     cells = [(encodable(row.run), row.measure, q, value) for row in rows for q, value in row.per_query.items()]
     names, kinds = ("run", "measure", "query_id", "value"), (pa.string(), pa.string(), pa.string(), pa.float64())

@@ -11,12 +11,11 @@ import typer
 
 from whyrank.cli import options as o
 from whyrank.cli import setup
-from whyrank.core.errors import UnknownName, WhyrankError
-from whyrank.core.progress import printable
+from whyrank.core import UnknownName, WhyrankError, printable
 
 if TYPE_CHECKING:
     from whyrank.data import Collection
-    from whyrank.rankers.lexical.explanations import Explaining, Explanation
+    from whyrank.rankers.lexical import Explaining, Explanation
 
 SHOWN = 8
 Texts = Annotated[
@@ -109,7 +108,7 @@ def _asked(texts: list[str], collection: Collection, query_id: str | None, doc_i
 
 def _able(ranker: object, spec: str) -> Explaining:
     from whyrank.rankers import rankers
-    from whyrank.rankers.lexical.explanations import Explaining
+    from whyrank.rankers.lexical import Explaining
 
     if isinstance(ranker, Explaining):
         return ranker

@@ -11,13 +11,12 @@ import typer
 
 from whyrank.cli import options as o
 from whyrank.cli import setup
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.core.protocols import Ranker
-    from whyrank.evaluation.effectiveness import Effectiveness
-    from whyrank.evaluation.fidelity.candidates import Compared
-    from whyrank.evaluation.fidelity.rows import FidelityDifference, FidelityRow
+    from whyrank.core import Ranker
+    from whyrank.evaluation import Effectiveness
+    from whyrank.evaluation.fidelity import Compared, FidelityDifference, FidelityRow
     from whyrank.scoring import Engine
 
 SUFFIXES = (".parquet", ".json")
@@ -158,15 +157,14 @@ class Asked:
     @property
     def measures(self) -> list[str]:
         """The measures that are asked for, all by default."""
-        from whyrank.evaluation.fidelity.agreement import measures_of
+        from whyrank.evaluation.fidelity import measures_of
 
         return list(dict.fromkeys(self.some or measures_of(self.ks)))
 
     def check(self, out: str | None) -> None:
         """Raise an error for what cannot be done, or cannot be written."""
-        from whyrank.core.files import check_place
-        from whyrank.core.statistics import adjust
-        from whyrank.evaluation.fidelity.agreement import check_settings, measures_of
+        from whyrank.core import adjust, check_place
+        from whyrank.evaluation.fidelity import check_settings, measures_of
 
         check_settings(self.ks, self.missing)
         adjust([], self.correction)
@@ -198,8 +196,7 @@ class Asked:
 
 
 def _found(asked: Asked, engine: Engine) -> Found:
-    from whyrank.evaluation.fidelity.candidates import common_pairs, effectiveness
-    from whyrank.evaluation.fidelity.rows import differences, summarise
+    from whyrank.evaluation.fidelity import common_pairs, differences, effectiveness, summarise
 
     compared, rankers = _compared(asked, engine)
     cells = {each.collection.name: each.cells for each in compared}
@@ -240,8 +237,8 @@ def _rankers(asked: Asked, spec: str) -> tuple[Any, dict[str, Ranker]]:
 
 
 def _on(asked: Asked, rankers: tuple[Any, dict[str, Ranker]], run: str | None, engine: Engine) -> Compared:
-    from whyrank.evaluation.fidelity.candidates import compare_rankers
-    from whyrank.scoring.ranking import candidates_for
+    from whyrank.evaluation.fidelity import compare_rankers
+    from whyrank.scoring import candidates_for
 
     opened, made = rankers
     given = setup.open_run(opened, run, asked.strict) if run else None

@@ -11,7 +11,7 @@ import typer
 from whyrank.cli import options as o
 
 if TYPE_CHECKING:
-    from whyrank.core.registry import Registry
+    from whyrank.core import Registry
 
 Kinds = Annotated[
     list[str] | None,
@@ -24,7 +24,7 @@ Kinds = Annotated[
 
 def list_(kinds: Kinds = None, json_: o.JsonOption = False) -> None:
     """List what is registered, that of installed plugins included."""
-    from whyrank.core.errors import UnknownName
+    from whyrank.core import UnknownName
 
     known = _registries()
     for kind in kinds or []:
@@ -36,18 +36,17 @@ def list_(kinds: Kinds = None, json_: o.JsonOption = False) -> None:
 
 def _registries() -> dict[str, Registry[Any]]:
     from whyrank.data import collections
-    from whyrank.data.pairs.sets import pair_layouts
+    from whyrank.data.pairs import pair_layouts
     from whyrank.learners import table_learners
     from whyrank.networks import networks
     from whyrank.rankers import rankers
-    from whyrank.scoring.executors import executors
+    from whyrank.scoring import executors
     from whyrank.studies.axioms import axioms
     from whyrank.studies.bias import bias_filters, bias_studies
-    from whyrank.studies.probes import probes
+    from whyrank.studies.probes import probes, query_strategies
     from whyrank.studies.probes.characteristics import characteristics
-    from whyrank.studies.probes.queries import query_strategies
     from whyrank.text import analyzers
-    from whyrank.text.edits.base import edits
+    from whyrank.text.edits import edits
 
     studies = (probes, axioms, bias_studies, bias_filters, characteristics, edits, query_strategies)
     rest = (rankers, networks, table_learners, analyzers, collections, pair_layouts, executors)

@@ -88,7 +88,7 @@ def _run() -> Any:
 
 def _explained(error: Exception) -> tuple[str, int]:
     """A wrong request or input, a wrong option, a file that cannot be read or written, or a fault of ours."""
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     if isinstance(error, WhyrankError):
         return str(error), 2
@@ -103,7 +103,7 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def _stop(message: str, code: int) -> NoReturn:
-    from whyrank.core.progress import printable
+    from whyrank.core import printable
 
     print("whyrank: " + printable(" ".join(message.split("\n"))), file=sys.stderr)
     sys.exit(code)

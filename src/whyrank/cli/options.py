@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 
 
 def hide_secrets(given: Any) -> Any:
     """Call strings of rankers as the program keeps them: without values that may be secrets."""
-    from whyrank.rankers.http import hide_values
+    from whyrank.rankers import hide_values
 
     if given is None:
         return None

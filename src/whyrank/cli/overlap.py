@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whyrank.cli import setup
-from whyrank.core.errors import BadInput, UnknownName
+from whyrank.core import BadInput, UnknownName
 
 if TYPE_CHECKING:
     from whyrank.data import Collection, Run
-    from whyrank.evaluation.overlap import OverlapRow
+    from whyrank.evaluation import OverlapRow
 
 SUFFIXES = (".csv", ".json", ".svg")
 _NO_RUN = "note: no first stage to look for relevant documents in; give it with --candidates RUN"
@@ -31,8 +31,8 @@ def rows_of(
     collection: Collection, runs: Mapping[str, Run], candidates: str | None, strict: bool, **options: Any
 ) -> list[OverlapRow]:
     """The split of the runs; the first stage is the given run, or the collection's BM25 or only run."""
-    from whyrank.data.runs import first_stage
-    from whyrank.evaluation.overlap import overlap_split
+    from whyrank.data import first_stage
+    from whyrank.evaluation import overlap_split
 
     name = candidates or first_stage(collection)
     first = setup.open_run(collection, name, strict) if name else None
@@ -56,7 +56,7 @@ def show(rows: Sequence[OverlapRow], out: str | None, json_: bool) -> None:
 
 def _tables(rows: Sequence[OverlapRow]) -> None:
     """Print the means, and where there is a baseline the differences from it: a column per group."""
-    from whyrank.report.overlaps import interval_of, mean_of, overlap_panels
+    from whyrank.report import interval_of, mean_of, overlap_panels
 
     first = overlap_panels(rows)[0]
     kinds = [panel for panel in overlap_panels(rows) if panel.measure == first.measure]
@@ -70,9 +70,8 @@ def _tables(rows: Sequence[OverlapRow]) -> None:
 
 
 def _write(rows: Sequence[OverlapRow], path: Path) -> None:
-    from whyrank.core.files import write_text
-    from whyrank.report.arrow import csv_of, overlap_table
-    from whyrank.report.overlap_drawing import overlap_svg
+    from whyrank.core import write_text
+    from whyrank.report import csv_of, overlap_svg, overlap_table
 
     if path.suffix == ".json":
         write_text(path, _json(rows) + "\n")
@@ -86,7 +85,7 @@ def _json(rows: Sequence[OverlapRow]) -> str:
 
 def _table(title: str, rows: Sequence[OverlapRow], cell: Callable[[OverlapRow], str], caption: str = "") -> None:
     from whyrank.cli.show import table
-    from whyrank.report.overlaps import overlap_panels, shares_of
+    from whyrank.report import overlap_panels, shares_of
 
     panels = overlap_panels(rows)
     header = ["run", "measure", "queries", *(f"group {row.group}: {shares_of(row)}" for row in panels[0].groups)]

@@ -9,11 +9,11 @@ import typer
 
 from whyrank.cli import options as o
 from whyrank.cli.setup import open_collection, open_run, plural, say
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.data import Collection
-    from whyrank.studies.axioms.axiom import Axiom
+    from whyrank.studies.axioms import Axiom
 
 Patterns = Annotated[
     list[str] | None,
@@ -40,7 +40,7 @@ def preferences(
     strict: o.StrictOption = False,
 ) -> None:
     """Write the preferences of axioms between all documents of each query (.parquet)."""
-    from whyrank.studies.axioms.preferences import save_preferences
+    from whyrank.studies.axioms import save_preferences
 
     o.check_filled(analyzer=analyzer, pairs=pairs, candidates=candidates, stats=stats)
     if out is None or not out.endswith(".parquet"):
@@ -71,7 +71,7 @@ def _paired(chosen: dict[str, Axiom], collection: Collection, run: str | None) -
     """The axioms, over the first documents of a run where nothing is judged."""
     from dataclasses import replace
 
-    from whyrank.studies.catalogue import unjudged_options
+    from whyrank.studies import unjudged_options
 
     if collection.qrels or {axiom.pairs for axiom in chosen.values()} != {"judged"}:
         return chosen
@@ -86,9 +86,7 @@ def _paired(chosen: dict[str, Axiom], collection: Collection, run: str | None) -
 
 def _named(pattern: str, given: dict[str, Any]) -> dict[str, Axiom]:
     """The axiom of an expression, or those that a pattern finds and that compare two documents."""
-    from whyrank.studies.axioms import axioms
-    from whyrank.studies.axioms.expressions import is_pattern, parse_expression
-    from whyrank.studies.axioms.preferences import column_name
+    from whyrank.studies.axioms import axioms, column_name, is_pattern, parse_expression
 
     if is_pattern(pattern):
         names = axioms.match("axiom/" + pattern.removeprefix("axiom/"))
@@ -99,7 +97,7 @@ def _named(pattern: str, given: dict[str, Any]) -> dict[str, Axiom]:
 
 def _usable(found: Mapping[str, Axiom]) -> dict[str, Axiom]:
     """Those that can state preferences here; the others are named."""
-    from whyrank.studies.axioms.algebra import check_pairs
+    from whyrank.studies.axioms import check_pairs
 
     kept = {}
     for name, axiom in found.items():

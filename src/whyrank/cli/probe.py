@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from whyrank.cli.request import Request, with_request
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 
 Patterns = Annotated[
     list[str] | None,
@@ -20,7 +20,7 @@ def probe(request: Request, patterns: Patterns = None) -> None:
     """Put behaviour probes to rankers: which properties of text move their scores?"""
     from whyrank.cli.running import run
     from whyrank.cli.show import findings_table
-    from whyrank.studies.catalogue import Catalogue
+    from whyrank.studies import Catalogue
     from whyrank.studies.probes import probes
 
     for axiom in (pattern for pattern in patterns or () if pattern.startswith("axiom/")):

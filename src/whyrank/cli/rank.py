@@ -10,14 +10,13 @@ import typer
 
 from whyrank.cli import options as o
 from whyrank.cli import setup
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import printable
+from whyrank.core import WhyrankError, printable
 
 if TYPE_CHECKING:
-    from whyrank.core.protocols import Ranker
+    from whyrank.core import Ranker
     from whyrank.data import Collection, Run
     from whyrank.scoring import Engine
-    from whyrank.studies.axioms.axiom import Axiom
+    from whyrank.studies.axioms import Axiom
 
 Depth = Annotated[
     int,
@@ -111,9 +110,7 @@ def _check(
 
 def _axiom(text: str, analyzer: str, stats: str | None, max_tokens: str | None) -> Axiom:
     """The axiom of an expression; an error for one that compares no two documents, before a collection is read."""
-    from whyrank.studies.axioms.algebra import check_pairs
-    from whyrank.studies.axioms.axiom import Axiom
-    from whyrank.studies.axioms.expressions import parse_expression
+    from whyrank.studies.axioms import Axiom, check_pairs, parse_expression
 
     made = parse_expression(text, analyzer=analyzer, stats=stats, **o.token_limit(max_tokens))
     check_pairs(made)
@@ -125,7 +122,7 @@ def _axiom(text: str, analyzer: str, stats: str | None, max_tokens: str | None) 
 
 
 def _by_axiom(axiom: Axiom, collection: Collection, given: Run, method: str, seed: int, depth: int) -> Run:
-    from whyrank.studies.axioms.reranking import rerank
+    from whyrank.studies.axioms import rerank
 
     return rerank(axiom, collection, given, method, seed, depth)
 
@@ -134,7 +131,7 @@ def _by_ranker(
     ranker: Ranker, collection: Collection, given: Run | None, analyzer: str, stats: str | None, depth: int,
     engine: Engine,
 ) -> Run:  # fmt: skip
-    from whyrank.scoring.ranking import rerank, retrieve
+    from whyrank.scoring import rerank, retrieve
 
     if given is not None:
         run, failures = rerank(engine, ranker, collection, given)
@@ -160,7 +157,7 @@ def _undecided(run: Run) -> list[str]:
 
 
 def _write(run: Run, tag: str, out: str | None) -> None:
-    from whyrank.data.trec import run_lines, write_run
+    from whyrank.data import run_lines, write_run
 
     if out:
         write_run(out, run, tag)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from whyrank.cli import options as o
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from whyrank.cli import setup
 from whyrank.cli.request import Request
-from whyrank.core.errors import UnknownName
-from whyrank.core.progress import printable
+from whyrank.core import UnknownName, printable
 
 if TYPE_CHECKING:
-    from whyrank.core.protocols import Ranker, Study
-    from whyrank.evaluation.overlap import OverlapRow
-    from whyrank.evaluation.stability import Spread
+    from whyrank.core import Ranker, Study
+    from whyrank.evaluation import OverlapRow, Spread
     from whyrank.report import ResultWriter
     from whyrank.scoring import Failure
-    from whyrank.studies import Finding
-    from whyrank.studies.bias.result import BiasResult
-    from whyrank.studies.catalogue import Catalogue, Options
-    from whyrank.studies.runner import Plan, Threshold
-    from whyrank.studies.sweep import SweepPoint
+    from whyrank.studies import Catalogue, Finding, Options, Plan, SweepPoint, Threshold
+    from whyrank.studies.bias import BiasResult
 
     Printer = Callable[[Sequence[Finding], Mapping[str, Threshold], float, str], None]
 
@@ -48,7 +43,7 @@ def run(
 
     Bias studies compare their values with the weights of a term table, where one is named.
     """
-    from whyrank.studies.runner import few_queries
+    from whyrank.studies import few_queries
 
     start = time.perf_counter()
     plan = _bias_plan(request, patterns, catalogue, table)
@@ -74,8 +69,8 @@ def make_plan(
     request: Request, patterns: Sequence[str], catalogue: Catalogue, by_kind: Mapping[str, Options] | None = None
 ) -> Plan:
     """Open everything that the request names; whatever is wrong shows before anything is scored."""
-    from whyrank.core.statistics import adjust
-    from whyrank.studies.runner import Plan
+    from whyrank.core import adjust
+    from whyrank.studies import Plan
 
     adjust([], request.correction)
     collection, (studies, notes) = setup.open_studies(patterns, catalogue, request, by_kind)
@@ -91,9 +86,9 @@ def make_plan(
 
 def _bias_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue, table: str | None) -> Plan:
     """The plan with what bias studies need besides: a limit on their templates, and a term table."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.studies.auditing import is_bias, most_templates
-    from whyrank.tables.table import open_table
+    from whyrank.core import WhyrankError
+    from whyrank.studies import is_bias, most_templates
+    from whyrank.tables import open_table
 
     opened = None if table is None else open_table(table, check=True)
     plan = make_plan(request, patterns, catalogue, most_templates(request.limit))
@@ -104,7 +99,8 @@ def _bias_plan(request: Request, patterns: Sequence[str], catalogue: Catalogue, 
 
 def _thresholds(request: Request, plan: Plan) -> dict[str, Threshold]:
     """Delta for each ranker; a number, or axioms alone, need no calibration, but for a sweep or a named source."""
-    from whyrank.studies.thresholds import needs_calibration, thresholds, uncalibrated
+    from whyrank.studies import needs_calibration, uncalibrated
+    from whyrank.studies.thresholds import thresholds
 
     asked = request.sweep or (request.delta is not None and request.delta_from is not None)
     if not asked and not needs_calibration(request.delta, plan.studies.values()):
@@ -127,7 +123,7 @@ def _tied(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[s
 
 def _without_chance(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[str]:
     """A note on symmetric studies that have no p-value, because nothing says what chance gives."""
-    from whyrank.studies.auditing import is_bias
+    from whyrank.studies import is_bias
 
     found = [name for name, study in studies.items() if study.symmetric and not is_bias(study)]
     if not found or any(threshold.calibration for threshold in used.values()):
@@ -138,13 +134,13 @@ def _without_chance(studies: Mapping[str, Study], used: Mapping[str, Threshold])
 
 def _groups(request: Request, rankers: Sequence[Ranker]) -> dict[str, list[str]]:
     """The rankers of every group that is asked for; a pattern that names fewer than two is an error."""
-    from whyrank.evaluation.stability import group_rankers
+    from whyrank.evaluation import group_rankers
 
     return group_rankers(request.group or (), [ranker.name for ranker in rankers])
 
 
 def _check_sweep(request: Request, used: Mapping[str, Threshold]) -> None:
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     bare = [ranker for ranker, threshold in used.items() if threshold.calibration is None]
     if request.sweep and bare:
@@ -172,9 +168,9 @@ def _writer(request: Request, plan: Plan, command: str, table: str | None) -> Re
 
 def _asked(request: Request, plan: Plan, writer: ResultWriter | None) -> _Asked:
     """Every study put to every ranker, each answer written as it comes."""
-    from whyrank.core.progress import track
-    from whyrank.studies.auditing import all_answers, with_adjusted_kinds
-    from whyrank.studies.bias.result import with_adjusted_omnibus
+    from whyrank.core import track
+    from whyrank.studies import all_answers, with_adjusted_kinds
+    from whyrank.studies.bias import with_adjusted_omnibus
     from whyrank.studies.sweep import sweep
 
     found, points, bias, labels = [], [], [], set[str]()
@@ -203,7 +199,7 @@ def _spreads(request: Request, plan: Plan, findings: Sequence[Finding]) -> list[
 
 def _overlap(request: Request, plan: Plan, command: str) -> Sequence[OverlapRow] | None:
     """The overlap split of an audit; None for other commands, and where the collection does not allow it."""
-    from whyrank.evaluation.overlap import overlap_of_plan
+    from whyrank.evaluation import overlap_of_plan
 
     return overlap_of_plan(plan, request.candidates, request.analyzer) if command == "audit" else None
 

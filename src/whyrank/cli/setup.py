@@ -9,15 +9,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whyrank.cli import stopping
-from whyrank.core.progress import printable
+from whyrank.core import printable
 
 if TYPE_CHECKING:
     from whyrank.cli.request import Request
-    from whyrank.core.protocols import Ranker, Study
+    from whyrank.core import Ranker, Study
     from whyrank.data import Collection, Run
     from whyrank.scoring import Engine, Failure
-    from whyrank.studies.catalogue import Catalogue, Options
-    from whyrank.studies.thresholds import Candidates
+    from whyrank.studies import Candidates, Catalogue, Options
 
 BUNDLED_RANKERS = ("bm25", "ql")
 BUNDLED_MODEL = "cross:bundled"
@@ -63,9 +62,9 @@ def open_rankers(
     typed: bool = False,
 ) -> list[Ranker]:
     """Make the rankers that are asked for, the bundled ones when none are; `typed` as in `Setting`."""
-    from whyrank.core.errors import UnknownName, WhyrankError
+    from whyrank.core import UnknownName, WhyrankError
     from whyrank.rankers import Setting, open_ranker
-    from whyrank.rankers.neural.computing import PRECISIONS
+    from whyrank.rankers.neural import PRECISIONS
 
     if precision is not None and precision not in PRECISIONS:
         raise UnknownName("value of --precision", precision, PRECISIONS)
@@ -91,8 +90,7 @@ def make_engine(
     executor: str, batch_size: int | None, store: str | None, fresh: bool = False, timeout: float | None = None
 ) -> Engine:
     """An engine with the user's score store, another one, or none; a time limit needs a process to kill."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.core.files import cache_folder
+    from whyrank.core import WhyrankError, cache_folder
     from whyrank.scoring import Engine, ProcessExecutor, ScoreStore, SerialExecutor
     from whyrank.scoring import executor as executor_named
 
@@ -119,7 +117,7 @@ def open_studies(
     patterns: Sequence[str], catalogue: Catalogue, request: Request, by_kind: Mapping[str, Options] | None = None
 ) -> tuple[Collection, Studies]:
     """The collection, and the studies over it; a wrong name shows before a large collection is read."""
-    from whyrank.studies.catalogue import unjudged_options
+    from whyrank.studies import unjudged_options
 
     made = make_studies(patterns, catalogue, request, by_kind)
     collection = open_collection(request.collection, request.strict)
@@ -148,7 +146,7 @@ def make_studies(
     patterns: Sequence[str], catalogue: Catalogue, request: Request, by_kind: Mapping[str, Options] | None = None
 ) -> Studies:
     """Studies by call string (what contains a bracket) or by glob; options fill what a study accepts."""
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     names = [name for pattern in patterns for name in catalogue.match(pattern)]
     found = catalogue.make(names, _options(request), by_kind)
@@ -194,7 +192,7 @@ def _left_out(lacking: Mapping[str, str]) -> list[str]:
 
 def delta_candidates(collection: Collection, delta_from: str | None, run: str | None, strict: bool) -> Candidates:
     """Where delta is calibrated: the collection's own candidates, or another collection's."""
-    from whyrank.studies.thresholds import candidates_for_delta
+    from whyrank.studies import candidates_for_delta
 
     return (
         candidates_for_delta(open_collection(delta_from, strict))
@@ -205,14 +203,14 @@ def delta_candidates(collection: Collection, delta_from: str | None, run: str | 
 
 def computed(rankers: Sequence[Ranker]) -> list[str]:
     """One line for each ranker, or part of one, whose scores were not computed by torch in fp32."""
-    from whyrank.rankers.neural.deviation import lines_of
+    from whyrank.rankers.neural import lines_of
 
     return [line for ranker in rankers for line in lines_of(ranker)]
 
 
 def report_failures(failures: Sequence[Failure]) -> None:
     """Say how many pairs have no finite score, and name the first."""
-    from whyrank.scoring.asking import one_line
+    from whyrank.scoring import one_line
 
     if failures:
         first = failures[0]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from whyrank.core.progress import printable
+from whyrank.core import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from whyrank.evaluation.stability import Spread
-    from whyrank.studies import Finding
-    from whyrank.studies.runner import Threshold
-    from whyrank.studies.sweep import SweepPoint
+    from whyrank.evaluation import Spread
+    from whyrank.studies import Finding, SweepPoint, Threshold
 
 DROPPED_SHOWN = 12
 _CONTROL = "\ncontrol: the score of the study's control, which only joins the tokens of a text by blanks"
@@ -65,7 +63,7 @@ def print_dropped(findings: Sequence[Finding]) -> None:
 
 def sweep_table(points: Sequence[SweepPoint]) -> None:
     """Print the scores at some percentiles of the calibration of delta."""
-    from whyrank.report.sweeps import MARKS, sweeps_of
+    from whyrank.report import MARKS, sweeps_of
 
     rows = [
         [sweep.study, ranker, *(figure(score, "+.3f") for score in sweep.at_marks(ranker)), sweep.stable_words]
@@ -79,7 +77,7 @@ def sweep_table(points: Sequence[SweepPoint]) -> None:
 
 def stability_table(spreads: Sequence[Spread]) -> None:
     """Print how far the rankers of each group differ, per study and per family."""
-    from whyrank.report.spreads import published
+    from whyrank.report import published
 
     rows = [[*_spread_row(spread), figure(published(spread), ".2f")] for spread in spreads]
     caption = "sd: sample standard deviation of the scores; for a family, the root of the mean variance\n"
@@ -144,7 +142,7 @@ def _row(f: Finding, alpha: float, grouped: bool, controlled: bool) -> list[str]
 
 def _shared(findings: Sequence[Finding]) -> str:
     """What options added to every study: the arguments that are in the calls and not in the names."""
-    from whyrank.core.callstrings import Call, parse_call
+    from whyrank.core import Call, parse_call
 
     added = [dict(parse_call(f.call).arguments) for f in findings if f.call and f.call != f.study]
     common = {k: v for k, v in added[0].items() if all(each.get(k) == v for each in added)} if added else {}

@@ -10,8 +10,7 @@ from whyrank.cli.axioms import EXPRESSION, PREFIX
 from whyrank.cli.show import figure, findings_table, marks, p_value, print_dropped, table
 
 if TYPE_CHECKING:
-    from whyrank.studies import Finding
-    from whyrank.studies.runner import Threshold
+    from whyrank.studies import Finding, Threshold
 
 _FIGURES = ("conclusion", "instances", "per query", "share", "95% interval", "chance", "p adj.", "satisfied", "tied",
             "violated", "with relevant", "agrees")  # fmt: skip
@@ -49,7 +48,7 @@ def both_tables(
 
 def _scales(findings: Sequence[Finding]) -> str:
     """On which scale scores are subtracted, where TFC2 compares differences of them."""
-    from whyrank.report.grid import scales_of
+    from whyrank.report import scales_of
 
     asked = [f for f in findings if f.study.partition("(")[0] == f"{PREFIX}TFC2"]
     if not asked:
@@ -87,7 +86,7 @@ def _row(f: Finding, alpha: float, grouped: bool, unscored: bool) -> list[str]:
 
 def _name(study: str) -> str:
     """The name without `axiom/`; an expression as it was written."""
-    from whyrank.core.callstrings import parse_call
+    from whyrank.core import parse_call
 
     call = parse_call(study)
     return str(call.arguments["of"]) if call.name == EXPRESSION else study.removeprefix(PREFIX)

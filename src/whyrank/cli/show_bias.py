@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from whyrank.cli.setup import plural
 from whyrank.cli.show import figure, p_value, table
-from whyrank.core.progress import printable
+from whyrank.core import printable
 
 if TYPE_CHECKING:
-    from whyrank.studies.bias.correlation import Correlation
-    from whyrank.studies.bias.result import BiasResult, ValueRow
+    from whyrank.studies.bias import BiasResult, Correlation, ValueRow
 
 _SUMMARY = """range: mean score of the highest value less that of the lowest; in deltas of the ranker
 p: any value differs, permuted within documents and within queries; W: Kendall's coefficient of concordance, 0 to 1
@@ -24,7 +23,7 @@ given: this figure is partialled out; count: occurrences in the collection"""
 
 def show(results: Sequence[BiasResult], top: int, alpha: float, correction: str) -> None:
     """Print a summary, the values of the largest effects, correlations and notes."""
-    from whyrank.report.favours import is_flat
+    from whyrank.report import is_flat
 
     summary(results, alpha, correction)
     for result in results:
@@ -50,7 +49,7 @@ def summary(results: Sequence[BiasResult], alpha: float, correction: str) -> Non
 
 
 def _summary(result: BiasResult, alpha: float) -> list[str]:
-    from whyrank.report.favours import is_sure, sure_pairs
+    from whyrank.report import is_sure, sure_pairs
 
     return [
         result.study,
@@ -80,7 +79,7 @@ def _values(result: BiasResult, top: int, alpha: float, correction: str) -> None
 
 
 def _value(row: ValueRow, alpha: float) -> list[str]:
-    from whyrank.report.favours import is_sure
+    from whyrank.report import is_sure
 
     mark = "*" if is_sure(row, alpha) else " "
     interval = "–" if row.low is None else f"[{figure(row.low, '+.4f')}, {figure(row.high, '+.4f')}]"
@@ -114,7 +113,7 @@ def _correlation(row: Correlation) -> list[str]:
 
 
 def _lines(result: BiasResult) -> list[str]:
-    from whyrank.report.favours import dropped_of
+    from whyrank.report import dropped_of
 
     name, dropped = f"{result.study}, {result.ranker}", dropped_of(result)
     left_out = [f"{name}: {plural(result.n_templates, 'template')} kept; {dropped}"] if dropped else []

@@ -8,11 +8,11 @@ import numpy as np
 
 from whyrank.cli.setup import plural
 from whyrank.cli.show import table
-from whyrank.core.progress import printable
+from whyrank.core import printable
 
 if TYPE_CHECKING:
-    from whyrank.core.protocols import Floats, Ints
-    from whyrank.rankers.lexical.explanations import Explanation
+    from whyrank.core import Floats, Ints
+    from whyrank.rankers.lexical import Explanation
 
 _LOG = "cells: shares of P(q|D), the probability of the query term in this text\n"
 _BACKGROUND = "background: the share that the collection gives\n"

@@ -12,8 +12,8 @@ from whyrank.cli.show import figure, p_value, table
 
 if TYPE_CHECKING:
     from whyrank.cli.fidelity import Found
-    from whyrank.evaluation.effectiveness import Effectiveness
-    from whyrank.evaluation.fidelity.rows import FidelityDifference, FidelityRow
+    from whyrank.evaluation import Effectiveness
+    from whyrank.evaluation.fidelity import FidelityDifference, FidelityRow
 
 UNDEFINED_SHOWN = 12
 
@@ -47,7 +47,7 @@ def json_text(found: Found, per_query: bool = False) -> str:
 
 def write(found: Found, out: str) -> None:
     """Write the values of every query, with all rows beside them, in one step."""
-    from whyrank.core.files import replacing, write_text
+    from whyrank.core import replacing, write_text
 
     if out.endswith(".json"):
         write_text(Path(out), json_text(found, per_query=True) + "\n")

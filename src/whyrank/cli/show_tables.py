@@ -7,19 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from whyrank.cli.show import table
-from whyrank.core.errors import BadInput
-from whyrank.core.progress import printable
+from whyrank.core import BadInput, printable
 
 if TYPE_CHECKING:
-    from whyrank.tables.difference import Change, TableDifference
-    from whyrank.tables.table import TermTable, Weighted
+    from whyrank.tables import Change, TableDifference, TermTable, Weighted
 
 CHANGES = (".tsv", ".parquet", ".json")
 
 
 def whole(opened: TermTable, top: int, json_: bool) -> None:
     """Print sizes, facts, quantiles of the weights and the strongest entries."""
-    from whyrank.tables.algebra import summary
+    from whyrank.tables import summary
 
     found = summary(opened, top)
     if json_:
@@ -94,8 +92,8 @@ def write_changes(found: TableDifference, out: str) -> None:
     """Write every pair of either table with both weights; an empty or null weight is an entry that is missing."""
     import pyarrow.parquet as pq
 
-    from whyrank.core.files import replacing, write_text
-    from whyrank.tables.difference import change_columns, change_lines
+    from whyrank.core import replacing, write_text
+    from whyrank.tables import change_columns, change_lines
 
     if out.endswith(".json"):
         write_text(out, _json(_changes(found, len(found))) + "\n")
@@ -148,7 +146,7 @@ def _text(weight: float) -> str:
 
 
 def _number(weight: float) -> float:
-    from whyrank.tables.exports import short
+    from whyrank.tables import short
 
     return short(weight)
 

@@ -11,7 +11,7 @@ from whyrank.cli import options as o
 from whyrank.cli import setup
 
 if TYPE_CHECKING:
-    from whyrank.evaluation.splits import PartStatistics
+    from whyrank.evaluation import PartStatistics
 
 Spec = Annotated[str, typer.Argument(metavar="COLLECTION", help="As for --collection.", show_default=False)]
 Parts = Annotated[
@@ -37,8 +37,8 @@ def split(
     strict: o.StrictOption = False,
 ) -> None:
     """Split the judged queries of a collection at random into disjoint parts; queries with one text stay together."""
-    from whyrank.data.splitting import corpus_of, parse_parts, split_collection, write_split
-    from whyrank.evaluation.splits import part_statistics
+    from whyrank.data import corpus_of, parse_parts, split_collection, write_split
+    from whyrank.evaluation import part_statistics
     from whyrank.text import analyzers
 
     o.check_filled(out=out, analyzer=analyzer, parts=parts)

@@ -13,7 +13,7 @@ def stats(
     strict: o.StrictOption = False,
 ) -> None:
     """Write the background statistics of a collection (.parquet), to be used with --stats FILE."""
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
     from whyrank.rankers import Background
     from whyrank.text import analyzers
 

@@ -11,7 +11,7 @@ from whyrank.cli import tables_build, tables_learn, tables_surprises
 from whyrank.cli.setup import plural, say
 
 if TYPE_CHECKING:
-    from whyrank.tables.table import TermTable
+    from whyrank.tables import TermTable
 
 FORMATS = ("synonyms", "expansion", "html", "tsv", "parquet", "arrow")
 TableFile = Annotated[
@@ -53,7 +53,7 @@ def top(context: typer.Context) -> None:
 def show(table: TableFile, terms: Terms = None, top: Top = 10, json_: o.JsonOption = False) -> None:
     """Show what a table holds: all of it in figures, or what it says about some terms, in both directions."""
     from whyrank.cli import show_tables
-    from whyrank.tables.table import open_table
+    from whyrank.tables import open_table
 
     opened = open_table(table, check=True)
     if terms:
@@ -80,7 +80,7 @@ def diff(
 ) -> None:
     """Compare two tables: which associations only one of them has, and where their weights differ most."""
     from whyrank.cli import show_tables
-    from whyrank.tables.table import open_table
+    from whyrank.tables import open_table
 
     o.check_filled(out=out)
     if out is not None:
@@ -107,7 +107,7 @@ def export(
     replace: Replace = False,
 ) -> None:
     """Write a table for a search engine (synonyms, expansion), to look at (html) or in another format."""
-    from whyrank.tables.table import open_table
+    from whyrank.tables import open_table
 
     kind = _format(out, format_)
     _check_export(kind, threshold, top, equivalent, replace)
@@ -127,7 +127,7 @@ def export(
 
 def _tell_settings(one: TermTable, other: TermTable) -> None:
     """What makes tables differ before their rankers do: other terms, or weak entries that one of them lacks."""
-    from whyrank.tables.algebra import cut_at
+    from whyrank.tables import cut_at
 
     names = ("analyzer", "threshold", "renormalised")
     analyzers, thresholds, sums = ([table.facts.get(name) for table in (one, other)] for name in names)
@@ -145,7 +145,7 @@ def _tell_settings(one: TermTable, other: TermTable) -> None:
 
 
 def _synonyms(table: TermTable, out: str, threshold: float | None, top: int | None, both: bool, replace: bool) -> str:
-    from whyrank.tables.exports import write_synonyms
+    from whyrank.tables import write_synonyms
 
     written = write_synonyms(table, out, threshold, top, both, replace)
     if written.left_out:
@@ -155,7 +155,7 @@ def _synonyms(table: TermTable, out: str, threshold: float | None, top: int | No
 
 
 def _expansions(table: TermTable, out: str, threshold: float | None, top: int | None) -> str:
-    from whyrank.tables.exports import write_expansions
+    from whyrank.tables import write_expansions
 
     written = write_expansions(table, out, threshold, top)
     return f"{plural(written.lines, 'query term')} with {plural(written.entries, 'association')}"
@@ -164,7 +164,7 @@ def _expansions(table: TermTable, out: str, threshold: float | None, top: int | 
 def _page(table: TermTable, out: str, name: str, threshold: float | None, top: int | None) -> str:
     from pathlib import Path
 
-    from whyrank.report.table_page import write_page
+    from whyrank.report import write_page
 
     written = write_page(table, out, Path(name).name, threshold, top)
     if written.left_out:
@@ -173,8 +173,8 @@ def _page(table: TermTable, out: str, name: str, threshold: float | None, top: i
 
 
 def _write(table: TermTable, out: str, kind: str) -> None:
-    from whyrank.core.files import replacing
-    from whyrank.tables.files import writer
+    from whyrank.core import replacing
+    from whyrank.tables import writer
 
     write = writer(f".{kind}.gz" if kind == "tsv" and out.endswith(".gz") else f".{kind}")
     with replacing(out) as beside:
@@ -183,7 +183,7 @@ def _write(table: TermTable, out: str, kind: str) -> None:
 
 def _format(out: str, given: str | None) -> str:
     """The format that is asked for, or that the name of the file says."""
-    from whyrank.core.errors import UnknownName, WhyrankError
+    from whyrank.core import UnknownName, WhyrankError
 
     o.check_filled(out=out, format=given)
     if given is not None:
@@ -198,7 +198,7 @@ def _format(out: str, given: str | None) -> str:
 
 
 def _check_export(kind: str, threshold: float | None, top: int | None, equivalent: bool, replace: bool) -> None:
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     if kind != "synonyms" and (equivalent or replace):
         raise WhyrankError(f"--{'equivalent' if equivalent else 'replace'} is for --format synonyms alone")
@@ -212,7 +212,7 @@ def _check_export(kind: str, threshold: float | None, top: int | None, equivalen
 
 def _check_known(table: TermTable, terms: list[str]) -> None:
     """Raise an error with a suggestion for a term that neither side has."""
-    from whyrank.core.errors import UnknownName
+    from whyrank.core import UnknownName
 
     for term in terms:
         if term not in table.query_numbers and term not in table.doc_numbers:

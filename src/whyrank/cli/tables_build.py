@@ -14,8 +14,8 @@ from whyrank.cli.setup import plural, say
 from whyrank.cli.train import require_torch
 
 if TYPE_CHECKING:
-    from whyrank.learners.parm.building import Build, Built
-    from whyrank.learners.parm.pairs.running import How
+    from whyrank.learners.parm import Build, Built
+    from whyrank.learners.parm.pairs import How
 
 Network = Annotated[
     Path | None, typer.Argument(metavar="[NETWORK]", help="The folder of a parm network.", show_default=False)
@@ -118,11 +118,10 @@ def build(
     o.check_filled(out=out, analyzer=analyzer)
     _check(network, out, prepare, collect, bits, cascade, sample)
     _check_used([name for name in context.params if _is_given(context, name)])
-    from whyrank.core.errors import WhyrankError
-    from whyrank.data.lines import read_lines
-    from whyrank.learners.parm.building import Build
-    from whyrank.learners.parm.pairs.main import how_of
-    from whyrank.learners.parm.pairs.task import Settings
+    from whyrank.core import WhyrankError
+    from whyrank.data import read_lines
+    from whyrank.learners.parm import Build
+    from whyrank.learners.parm.pairs import Settings, how_of
 
     if collect is not None:
         _collect(collect, str(out), top, results)
@@ -145,8 +144,8 @@ def build(
 def _check(
     network: Path | None, out: str | None, prepare: Path | None, collect: Path | None, bits: int, *cascade: Any
 ) -> None:
-    from whyrank.core.errors import WhyrankError
-    from whyrank.tables.files import check_suffix
+    from whyrank.core import WhyrankError
+    from whyrank.tables import check_suffix
 
     if (network is None) == (collect is None):
         raise WhyrankError("tables build needs a NETWORK, or --collect FOLDER for one that was scored elsewhere")
@@ -169,7 +168,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 def _check_used(given: list[str]) -> None:
     """Raise an error for an option that would change nothing."""
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     for name in given:
         option, needed = f"--{name.replace('_', '-')}", _ALONE.get(name, name)
@@ -182,7 +181,7 @@ def _check_used(given: list[str]) -> None:
 
 
 def _prepare(asked: Build, folder: Path, bits: int, copy: bool) -> None:
-    from whyrank.learners.parm.building import prepare_build
+    from whyrank.learners.parm import prepare_build
 
     task = prepare_build(asked, folder, copy, bits)
     sides = len(task.queries.of_term), len(task.docs.of_term)
@@ -193,7 +192,7 @@ def _prepare(asked: Build, folder: Path, bits: int, copy: bool) -> None:
 
 
 def _collect(folder: Path, out: str, top: int | None, results: Path | None) -> None:
-    from whyrank.learners.parm.building import check_out, collect_build, write_built
+    from whyrank.learners.parm import check_out, collect_build, write_built
 
     check_out(out)
     made = collect_build(folder, top, results)
@@ -202,7 +201,7 @@ def _collect(folder: Path, out: str, top: int | None, results: Path | None) -> N
 
 
 def _build(asked: Build, out: str, how: How, top: int | None) -> None:
-    from whyrank.learners.parm.building import build_table
+    from whyrank.learners.parm import build_table
 
     made = build_table(asked, out, how, top, say)
     if made is not None:
@@ -211,7 +210,7 @@ def _build(asked: Build, out: str, how: How, top: int | None) -> None:
 
 def _tell(made: Built, out: str) -> None:
     """What was built, in a line for each file."""
-    from whyrank.learners.parm.building import audit_file
+    from whyrank.learners.parm import audit_file
 
     proof = made.table.facts.get("certificate")
     if proof:

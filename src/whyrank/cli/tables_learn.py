@@ -14,8 +14,8 @@ from whyrank.cli.setup import open_collection, plural, say
 from whyrank.cli.train import Sets, changed, require_torch
 
 if TYPE_CHECKING:
-    from whyrank.learners.em.bitext import Bitext
-    from whyrank.tables.table import TermTable
+    from whyrank.learners.em import Bitext
+    from whyrank.tables import TermTable
 
 Out = Annotated[
     str,
@@ -104,9 +104,8 @@ def em(
     seed: o.SeedOption = 0, strict: o.StrictOption = False,
 ) -> None:  # fmt: skip
     """Learn IBM Model 1, T(query term | document term), by EM from relevant texts."""
-    from whyrank.core.files import exclusive
-    from whyrank.learners.em.bitext import make_bitext
-    from whyrank.learners.em.learner import learn_em, memory_limit
+    from whyrank.core import exclusive
+    from whyrank.learners.em import learn_em, make_bitext, memory_limit
 
     o.check_filled(out=out, memory=memory, checkpoint=checkpoint)
     _check_name(out)
@@ -132,8 +131,8 @@ def neural(
     o.check_filled(out=out, recipe=recipe, collection=collection)
     _check_name(out)
     require_torch()
-    from whyrank.learners.neural import export_table, open_network
-    from whyrank.training.running import checked_device
+    from whyrank.learners import export_table, open_network
+    from whyrank.training import checked_device
 
     _check_training(recipe, set_, seed)
     chosen = checked_device(device)
@@ -149,18 +148,16 @@ def neural(
 
 
 def _check_training(recipe: str | None, settings: list[str] | None, seed: int | None) -> None:
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     if recipe is None and (settings or seed is not None):
         raise WhyrankError(f"--{'set' if settings else 'seed'} changes a recipe; name one with --recipe")
 
 
 def _train_network(recipe: str, settings: list[str], seed: int | None, folder: Path, device: str) -> None:
-    from whyrank.core.errors import WhyrankError
-    from whyrank.core.files import LOCK, exclusive
-    from whyrank.learners.neural import ARCHITECTURE
-    from whyrank.training.preparing import prepare
-    from whyrank.training.running import train_seeds
+    from whyrank.core import LOCK, WhyrankError, exclusive
+    from whyrank.learners import ARCHITECTURE
+    from whyrank.training import prepare, train_seeds
 
     made = changed(recipe, settings)
     if made.architecture != ARCHITECTURE:
@@ -172,7 +169,7 @@ def _train_network(recipe: str, settings: list[str], seed: int | None, folder: P
 
 def _check_name(out: str) -> None:
     """A wrong name is said before anything is learned."""
-    from whyrank.tables.files import writer
+    from whyrank.tables import writer
 
     writer(out)
 

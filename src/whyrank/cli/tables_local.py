@@ -12,7 +12,7 @@ from whyrank.cli import options as o
 from whyrank.cli import setup
 
 if TYPE_CHECKING:
-    from whyrank.learners.local.learner import Explained
+    from whyrank.learners.local import Explained
 
 Target = Annotated[
     str,
@@ -81,9 +81,8 @@ def local_to_global(
     strict: o.StrictOption = False,
 ) -> None:
     """Learn a table from local explanations of a ranker's lists: the words that put documents on top, added up."""
-    from whyrank.learners.local.explaining import LocalSettings
-    from whyrank.learners.local.learner import default_analyzer, learn_local
-    from whyrank.tables.files import writer
+    from whyrank.learners.local import LocalSettings, default_analyzer, learn_local
+    from whyrank.tables import writer
 
     o.check_filled(out=out, candidates=candidates, analyzer=analyzer, stats=stats, store=store)
     o.check_filled(explanations=explanations, precision=precision)
@@ -108,8 +107,7 @@ def _check_places(out: str, explanations: str | None) -> None:
     """What cannot be written is said before anything is scored."""
     from pathlib import Path
 
-    from whyrank.core.errors import WhyrankError
-    from whyrank.core.files import check_place
+    from whyrank.core import WhyrankError, check_place
 
     check_place(out)
     if explanations is not None:
@@ -119,7 +117,7 @@ def _check_places(out: str, explanations: str | None) -> None:
 
 
 def _write(explained: Sequence[Explained], path: str) -> None:
-    from whyrank.core.files import write_text
+    from whyrank.core import write_text
 
     rows = [{"query_id": e.query_id, "terms": e.terms, "words": e.words, "aligned": e.aligned} for e in explained]
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

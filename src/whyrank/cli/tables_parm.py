@@ -14,8 +14,8 @@ from whyrank.cli.setup import make_engine, say
 from whyrank.cli.train import Device, Seeds, Sets, changed, require_torch
 
 if TYPE_CHECKING:
-    from whyrank.learners.parm.prepared import ParmPrepared
-    from whyrank.training.recipe import Recipe
+    from whyrank.learners.parm import ParmPrepared
+    from whyrank.training import Recipe
 
 RecipeName = Annotated[str, typer.Option("--recipe", metavar="RECIPE", help="A YAML file, parm or parm-smoke.")]
 TargetName = Annotated[
@@ -50,8 +50,7 @@ def parm(
     fresh: o.FreshOption = False, timeout: o.TimeoutOption = None,
 ) -> None:  # fmt: skip
     """Train PaRM, which explains a ranker by pairs of terms; `tables build` makes a table of it."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.core.files import LOCK, exclusive
+    from whyrank.core import LOCK, WhyrankError, exclusive
 
     o.check_filled(recipe=recipe, target=target)
     if (network is None) == (prepare is None):
@@ -59,9 +58,8 @@ def parm(
     _check_places(network, prepare, bits, beside)
     require_torch()
     made = _recipe(recipe, target, collection, set_ or [])
-    from whyrank.learners.parm.prepared import check_place
-    from whyrank.learners.parm.preparing import check_parm, prepare_parm
-    from whyrank.training.running import checked_device
+    from whyrank.learners.parm import check_parm, check_place, prepare_parm
+    from whyrank.training import checked_device
 
     check_parm(made, target)
     if prepare is not None:
@@ -77,8 +75,7 @@ def parm(
 
 def _check_places(network: Path | None, prepare: Path | None, bits: int, beside: Path | None) -> None:
     """What cannot be written, or would change nothing, is said before the target is asked."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.core.files import check_place
+    from whyrank.core import WhyrankError, check_place
 
     if network is not None:
         check_place(network / "config.json")
@@ -87,8 +84,8 @@ def _check_places(network: Path | None, prepare: Path | None, bits: int, beside:
 
 
 def _recipe(name: str, target: str, collections: list[str] | None, settings: list[str]) -> Recipe:
-    from whyrank.core.errors import WhyrankError
-    from whyrank.training.recipe import read_recipe, recipe_of
+    from whyrank.core import WhyrankError
+    from whyrank.training import read_recipe, recipe_of
 
     old = read_recipe(name)
     made = changed(name, [*_cleared(old, collections, settings), *settings])
@@ -119,7 +116,7 @@ def _say_free(names: str | Sequence[str] | None) -> None:
 
 
 def _save(folder: Path, prepared: ParmPrepared, bits: int, beside: Path | None) -> None:
-    from whyrank.learners.parm.prepared import save_parm
+    from whyrank.learners.parm import save_parm
 
     save_parm(folder, prepared, bits, beside)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
@@ -128,7 +125,7 @@ def _save(folder: Path, prepared: ParmPrepared, bits: int, beside: Path | None) 
 
 
 def _train(prepared: ParmPrepared, network: Path, seeds: list[int], device: str) -> None:
-    from whyrank.learners.parm.running import train_parm
+    from whyrank.learners.parm import train_parm
 
     stopping.keeps(stopping.TRAINING)
     folders = train_parm(prepared, network, seeds, device, say)

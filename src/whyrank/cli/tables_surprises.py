@@ -13,9 +13,8 @@ from whyrank.cli import setup
 
 if TYPE_CHECKING:
     from whyrank.data import Collection
-    from whyrank.learners.surprises.discovery import Discovery
-    from whyrank.learners.surprises.tests import Surprise
-    from whyrank.tables.table import TermTable
+    from whyrank.learners.surprises import Discovery, Surprise
+    from whyrank.tables import TermTable
 
 TableFile = Annotated[
     str, typer.Argument(metavar="TABLE", help="A term table: .parquet, .arrow, .tsv or .tsv.gz.", show_default=False)
@@ -56,11 +55,11 @@ def surprises(
     store: o.StoreOption = None, out: o.OutOption = None, json_: o.JsonOption = False,
 ) -> None:  # fmt: skip
     """Rank a table for surprises, each with its test and the study to run on it; --run runs those studies."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.learners.surprises.discovery import Looking
-    from whyrank.learners.surprises.discovery import surprises as search
-    from whyrank.tables.table import open_table
-    from whyrank.text.vectors.vectors import open_vectors
+    from whyrank.core import WhyrankError
+    from whyrank.learners.surprises import Looking
+    from whyrank.learners.surprises import surprises as search
+    from whyrank.tables import open_table
+    from whyrank.text.vectors import open_vectors
 
     o.check_filled(collection=collection, ranker=ranker, vectors=vectors, values=values, out=out)
     _check(run, ranker, collection, correction, limit)
@@ -80,8 +79,7 @@ def surprises(
 
 
 def _check(run: bool, ranker: str | None, collection: str | None, correction: str, limit: int | None) -> None:
-    from whyrank.core.errors import WhyrankError
-    from whyrank.core.statistics import adjust
+    from whyrank.core import WhyrankError, adjust
 
     adjust([], correction)
     if run and not (ranker and collection):
@@ -93,8 +91,7 @@ def _check(run: bool, ranker: str | None, collection: str | None, correction: st
 
 
 def _check_places(out: str | None, pipeline: str | None, collection: str | None) -> None:
-    from whyrank.core.errors import BadInput, WhyrankError
-    from whyrank.core.files import check_place
+    from whyrank.core import BadInput, WhyrankError, check_place
 
     if out is not None and not out.endswith(".json"):
         raise BadInput(out, "surprises cannot be written so", "end the name in .json")
@@ -106,8 +103,8 @@ def _check_places(out: str | None, pipeline: str | None, collection: str | None)
 
 def _pipeline(given: str | None, texts: bool) -> str | None:
     """The pipeline that finds entity types in texts: the given one, else the English one where it is installed."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline
+    from whyrank.core import WhyrankError
+    from whyrank.text.annotation import ENGLISH, find_pipeline
 
     if given == "none" or (given is None and not texts):
         return None
@@ -125,7 +122,7 @@ def _asked(
     chosen: Sequence[Surprise], ranker: str, texts: Collection, store: str | None, table: TermTable, alpha: float,
     seed: int, limit: int | None,
 ) -> list[Surprise]:  # fmt: skip
-    from whyrank.learners.surprises.discovery import confirmed
+    from whyrank.learners.surprises import confirmed
 
     analyzer = str(table.facts.get("analyzer") or "lucene")
     [opened] = setup.open_rankers([ranker], texts, analyzer, None)
@@ -136,7 +133,7 @@ def _give(
     found: Discovery, shown: Sequence[Surprise], out: str | None, json_: bool, alpha: float, correction: str
 ) -> None:
     """Print what is shown, and write it with all that was tested."""
-    from whyrank.core.files import write_text
+    from whyrank.core import write_text
 
     notes = {"unjudged": found.unjudged, "notes": found.notes}
     record = {"surprises": [s.as_dict() for s in shown], **notes, "tests": len(found.surprises)}
@@ -184,7 +181,7 @@ def _answers(shown: Sequence[Surprise]) -> str:
 def _conclude(
     name: str, table: TermTable, found: Discovery, shown: Sequence[Surprise], alpha: float, run: bool
 ) -> None:
-    from whyrank.learners.surprises.tests import absent_entries
+    from whyrank.learners.surprises import absent_entries
 
     absent = absent_entries(table)
     if absent:

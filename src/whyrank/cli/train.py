@@ -11,8 +11,7 @@ from whyrank.cli import stopping
 from whyrank.cli.setup import plural, say
 
 if TYPE_CHECKING:
-    from whyrank.training.prepared import Prepared
-    from whyrank.training.recipe import Recipe
+    from whyrank.training import Prepared, Recipe
 
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A YAML file, or the name of a bundled recipe.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the network; one below it per seed if several.")]
@@ -33,9 +32,8 @@ def train(
     set_: Sets = None,
 ) -> None:  # fmt: skip
     """Train a network (or a tree ensemble) from a recipe; started again after a stop, it goes on."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.core.files import LOCK, exclusive
-    from whyrank.training.recipe import TREES
+    from whyrank.core import LOCK, WhyrankError, exclusive
+    from whyrank.training import TREES
 
     if (out is None) == (prepare is None):
         raise WhyrankError("train needs --out FOLDER (or --prepare FOLDER to train elsewhere)")
@@ -53,8 +51,8 @@ def train(
 
 def changed(name: str, settings: list[str]) -> Recipe:
     """The recipe with some of its values replaced."""
-    from whyrank.core.errors import WhyrankError
-    from whyrank.training.recipe import read_recipe, recipe_of
+    from whyrank.core import WhyrankError
+    from whyrank.training import read_recipe, recipe_of
 
     made = read_recipe(name)
     if not settings:
@@ -73,7 +71,7 @@ def _put(old: Any, keys: list[str], value: Any, setting: str) -> Any:
     """A value in its place; mappings around it are copied."""
     from collections.abc import Mapping
 
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
 
     if not keys:
         return value
@@ -83,8 +81,8 @@ def _put(old: Any, keys: list[str], value: Any, setting: str) -> Any:
 
 
 def _value(setting: str, text: str) -> Any:
-    from whyrank.core.errors import WhyrankError
-    from whyrank.data.yaml_text import YAML_ERRORS, parse_yaml
+    from whyrank.core import WhyrankError
+    from whyrank.data import YAML_ERRORS, parse_yaml
 
     try:
         return parse_yaml(text)
@@ -93,7 +91,7 @@ def _value(setting: str, text: str) -> Any:
 
 
 def _prepared(recipe: Recipe) -> Prepared:
-    from whyrank.training.preparing import prepare
+    from whyrank.training import prepare
 
     made = prepare(recipe)
     counts = plural(len(made.data.queries), "query", "queries"), plural(len(made.data.docs), "text")
@@ -102,14 +100,14 @@ def _prepared(recipe: Recipe) -> Prepared:
 
 
 def _save(folder: Path, prepared: Prepared) -> None:
-    from whyrank.training.prepared import save_prepared
+    from whyrank.training import save_prepared
 
     save_prepared(folder, prepared)
     say(f"prepared: {folder}; train there with `python -m whyrank.learners {folder} --out OUT`")
 
 
 def _train(prepared: Prepared, out: Path, seeds: list[int], device: str) -> None:
-    from whyrank.training.running import train_seeds
+    from whyrank.training import train_seeds
 
     stopping.keeps(stopping.TRAINING)
     folders = train_seeds(prepared, out, seeds, device, say)
@@ -117,7 +115,7 @@ def _train(prepared: Prepared, out: Path, seeds: list[int], device: str) -> None
 
 
 def _train_trees(recipe: Recipe, out: Path | None, seeds: Any) -> None:
-    from whyrank.core.errors import WhyrankError
+    from whyrank.core import WhyrankError
     from whyrank.rankers.ltr.training import train_recipe
 
     if out is None:
@@ -134,7 +132,7 @@ def require_torch() -> None:
     """Raise an error where torch or transformers are not installed."""
     from importlib.util import find_spec
 
-    from whyrank.core.errors import MissingExtra
+    from whyrank.core import MissingExtra
 
     if find_spec("torch") is None or find_spec("transformers") is None:
         raise MissingExtra("training a network", "models")

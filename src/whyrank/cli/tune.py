@@ -12,8 +12,8 @@ from whyrank.cli import setup
 
 if TYPE_CHECKING:
     from whyrank.data import Collection
-    from whyrank.evaluation.fusion.fitting import Fusion
-    from whyrank.evaluation.tuning import Split, Trial
+    from whyrank.evaluation import Split, Trial
+    from whyrank.evaluation.fusion import Fusion
 
 Grid = Annotated[
     list[str] | None,
@@ -72,9 +72,9 @@ def tune(
 
     Without a grid, the weights of a fuse(of=[...]) are fitted by coordinate ascent; --out FILE.json keeps them.
     """
-    from whyrank.core.errors import WhyrankError
-    from whyrank.evaluation.fusion.fitting import DEPTH
-    from whyrank.evaluation.tuning import Runner, parse_grid, split_queries
+    from whyrank.core import WhyrankError
+    from whyrank.evaluation import Runner, parse_grid, split_queries
+    from whyrank.evaluation.fusion import DEPTH
     from whyrank.rankers import Setting
     from whyrank.scoring import Engine
 
@@ -96,9 +96,8 @@ def tune(
 
 def _fits(spec: str, grid: bool, restarts: int | None, tolerance: float | None) -> bool:
     """Whether weights are to be fitted; an error for options of that where they are not."""
-    from whyrank.core.callstrings import parse_call
-    from whyrank.core.errors import WhyrankError
-    from whyrank.evaluation.tuning import without_ranges
+    from whyrank.core import WhyrankError, parse_call
+    from whyrank.evaluation import without_ranges
 
     call, ranges = without_ranges(parse_call(spec))
     fitting = call.name == "fuse" and not grid and not ranges
@@ -111,8 +110,8 @@ def _fits(spec: str, grid: bool, restarts: int | None, tolerance: float | None) 
 def _search(
     spec: str, grids: Any, split: Split, measure: str, runner: Any, opened: Collection, out: str | None, json_: bool
 ) -> None:
-    from whyrank.core.files import write_text
-    from whyrank.evaluation.tuning import tune as search
+    from whyrank.core import write_text
+    from whyrank.evaluation import tune as search
 
     trials = search(spec, grids, split, measure, runner)
     text = json.dumps([trial._asdict() for trial in trials], indent=1)
@@ -127,7 +126,7 @@ def _search(
 def _fit(
     spec: str, split: Split, measure: str, runner: Any, chosen: dict[str, Any], out: str | None, json_: bool
 ) -> None:
-    from whyrank.evaluation.fusion.fitting import fit_best
+    from whyrank.evaluation.fusion import fit_best
 
     found, settings = fit_best(spec, split, measure, runner, **chosen)
     use = found.save(out) if out else found.spec

@@ -1,7 +1,72 @@
 """Records, protocols, the registry and the errors that every other room builds on."""
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
-from whyrank.core.protocols import Ranker, Study
-from whyrank.core.registry import Registry
+from typing import TYPE_CHECKING
 
-__all__ = ["BadInput", "Ranker", "Registry", "Study", "UnknownName", "WhyrankError"]
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.core.callstrings import Call, format_value, parse_call
+    from whyrank.core.checksums import (
+        EMPTY,
+        KEY,
+        LISTING,
+        check_listed,
+        check_seal,
+        damaged,
+        list_checksums,
+        read_sealed_json,
+        seal,
+        seal_before_footer,
+        sealed_file,
+        sealed_json,
+        sealed_text,
+    )
+    from whyrank.core.clustered import (
+        EXACT_CLUSTERS,
+        TIE,
+        Interval,
+        SharedDocuments,
+        cluster_sums,
+        mean_interval,
+        sign_flip_p,
+        stratified_interval,
+    )
+    from whyrank.core.errors import (
+        BadInput,
+        MissingExtra,
+        UnknownName,
+        WhyrankError,
+        check_flag,
+        check_number,
+        check_text,
+        check_whole,
+        nearest,
+        suggestion,
+        tolerance_of,
+    )
+    from whyrank.core.files import (
+        LOCK,
+        MOST_BYTES,
+        cache_folder,
+        check_place,
+        check_size,
+        exclusive,
+        file_digest,
+        held,
+        hidden,
+        hidden_prefix,
+        lines_of,
+        near_folder,
+        replacing,
+        sweep,
+        temporary_room,
+        write_text,
+    )
+    from whyrank.core.progress import Progress, printable, silent, track
+    from whyrank.core.protocols import Answered, Codes, Flags, Floats, Ints, Ranker, Study, ask, name_of
+    from whyrank.core.registry import Registry, call_of
+    from whyrank.core.seeds import generator, seed_for
+    from whyrank.core.sqlite import Layout, Names, TextStore, checksum, digest, is_read_only, writing
+    from whyrank.core.statistics import adjust, median, paired_t_p, share_p, sign_p, wilcoxon_p
+
+__getattr__, __dir__ = front_door(__name__)

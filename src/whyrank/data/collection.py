@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
 from whyrank.data.grades import Grades, grades_for
 from whyrank.data.lines import Tally, TextTallies, encodable, read_lines
 from whyrank.data.trec import Qrels, Run, read_run

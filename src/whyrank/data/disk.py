@@ -33,10 +33,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.checksums import check_listed, damaged, list_checksums
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import cache_folder
-from whyrank.core.protocols import Codes, Ints
+from whyrank.core import BadInput, Codes, Ints, WhyrankError, cache_folder, check_listed, damaged, list_checksums
 
 VERSION = 1
 _CHUNK = 4096

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.progress import track
+from whyrank.core import BadInput, WhyrankError, track
 from whyrank.data.disk import DiskDocs, DiskTitles, StoreWriter, building, open_store, store_folder
 from whyrank.data.lines import Line, TextTallies, encodable, read_lines, without_surrogates
 

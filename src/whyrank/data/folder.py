@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from whyrank.core.errors import BadInput, WhyrankError, suggestion
+from whyrank.core import BadInput, WhyrankError, suggestion
 from whyrank.data.collection import Collection, References, RunFiles
 from whyrank.data.documents import Corpus, read_corpus, read_json_queries, read_queries
 from whyrank.data.grades import Grades, grades_for

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 
 
 @dataclass(frozen=True)

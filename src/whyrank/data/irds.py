@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError
-from whyrank.core.progress import track
+from whyrank.core import MissingExtra, UnknownName, WhyrankError, track
 from whyrank.data.collection import Collection, References, plain_qrels, plain_texts
 from whyrank.data.documents import memory_limit
 from whyrank.data.grades import grades_for

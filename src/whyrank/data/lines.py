@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import check_size, lines_of, replacing
+from whyrank.core import BadInput, WhyrankError, check_size, lines_of, replacing
 
 # Oddities that stop nothing: counted as data streams by, with the first few examples, told in notes.
 

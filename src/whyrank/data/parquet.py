@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.checksums import check_seal, seal_before_footer
+from whyrank.core import check_seal, seal_before_footer
 
 
 def write_parquet(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core.errors import BadInput
+from whyrank.core import BadInput
 from whyrank.data.collection import Collection, References
 from whyrank.data.trec import Run, read_run
 

@@ -7,9 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core.errors import BadInput, WhyrankError, suggestion
-from whyrank.core.files import near_folder
-from whyrank.core.registry import Registry
+from whyrank.core import BadInput, Registry, WhyrankError, near_folder, suggestion
 from whyrank.data.collection import Collection
 
 collections: Registry[Collection] = Registry(

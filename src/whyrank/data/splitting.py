@@ -15,9 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import write_text
-from whyrank.core.seeds import seed_for
+from whyrank.core import BadInput, WhyrankError, seed_for, write_text
 from whyrank.data.collection import Collection
 from whyrank.data.folder import corpus_file, is_beir
 from whyrank.data.lines import find_file, write_lines

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.data.lines import Line, Tally, read_lines, write_lines
 
 Run = dict[str, dict[str, float]]

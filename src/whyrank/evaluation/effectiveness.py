@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.clustered import mean_interval, sign_flip_p
-from whyrank.core.errors import WhyrankError
-from whyrank.core.statistics import adjust, paired_t_p
+from whyrank.core import WhyrankError, adjust, mean_interval, paired_t_p, sign_flip_p
 from whyrank.data import Collection
-from whyrank.studies.findings import or_none
+from whyrank.studies import or_none
 
 Run = Mapping[str, Mapping[str, float]]
 _GDEVAL = 4  # the highest grade that it takes

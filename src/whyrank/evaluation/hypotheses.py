@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import BadInput, UnknownName
-from whyrank.core.statistics import adjust
+from whyrank.core import BadInput, UnknownName, adjust
 from whyrank.evaluation.effectiveness import Effectiveness, against
-from whyrank.studies.findings import or_none
+from whyrank.studies import or_none
 
 _REMEDY = "write a YAML mapping, a line for each hypothesis: NAME: A > B"
 
@@ -93,7 +92,7 @@ def _hypothesis(path: str, name: str, claim: object) -> Hypothesis:
 def _content(path: str) -> Any:
     import yaml
 
-    from whyrank.data.yaml_text import YAML_ERRORS, read_yaml
+    from whyrank.data import YAML_ERRORS, read_yaml
 
     try:
         content = read_yaml(Path(path).expanduser())

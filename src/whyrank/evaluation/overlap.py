@@ -14,16 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.clustered import mean_interval
-from whyrank.core.errors import UnknownName, WhyrankError, check_whole
-from whyrank.core.protocols import Floats
-from whyrank.core.seeds import generator, seed_for
-from whyrank.data import Collection, open_run, texts_of
-from whyrank.data.runs import first_stage
+from whyrank.core import Floats, UnknownName, WhyrankError, check_whole, generator, mean_interval, seed_for
+from whyrank.data import Collection, first_stage, open_run, texts_of
 from whyrank.evaluation.effectiveness import Effectiveness, Run, evaluate
-from whyrank.scoring.ranking import rerank
-from whyrank.studies.findings import or_none
-from whyrank.studies.runner import Plan
+from whyrank.scoring import rerank
+from whyrank.studies import Plan, or_none
 from whyrank.text import Analyzer, Tokens, analyzers
 
 MEASURE, GROUPS = "nDCG@10", 3

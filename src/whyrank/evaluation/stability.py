@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core import UnknownName, WhyrankError
 from whyrank.studies import Finding
 
 

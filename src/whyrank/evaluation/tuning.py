@@ -10,18 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.callstrings import Call, parse_call
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import track
-from whyrank.core.protocols import Ranker
-from whyrank.core.seeds import generator
+from whyrank.core import Call, Ranker, WhyrankError, generator, parse_call, track
 from whyrank.data import Collection
 from whyrank.evaluation.effectiveness import evaluate
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.lexical.base import LexicalRanker
-from whyrank.rankers.lexical.index import LexicalIndex
-from whyrank.scoring import Engine
-from whyrank.scoring.ranking import rerank, rescore
+from whyrank.rankers.lexical import LexicalIndex, LexicalRanker
+from whyrank.scoring import Engine, rerank, rescore
 from whyrank.tables import open_table
 
 Run = Mapping[str, Mapping[str, float]]

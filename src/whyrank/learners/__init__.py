@@ -1,7 +1,8 @@
 """Learning term tables, each way under its name: EM, neural Model 1, PaRM, local-to-global, and those of plugins."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from whyrank.core.lazy import front_door
 from whyrank.core.registry import Registry
 
 table_learners: Registry[Any] = Registry(
@@ -16,4 +17,7 @@ table_learners: Registry[Any] = Registry(
 )
 """Makes learners by call string, `em(iterations=3)`: each has `learn(collection)`, which gives a `TermTable`."""
 
-__all__ = ["table_learners"]
+if TYPE_CHECKING:
+    from whyrank.learners.neural import ARCHITECTURE, export_table, open_network
+
+__getattr__, __dir__ = front_door(__name__)

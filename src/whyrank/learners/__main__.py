@@ -7,9 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.files import LOCK, exclusive
-from whyrank.core.progress import printable
+from whyrank.core import LOCK, WhyrankError, exclusive, printable
 
 
 def main() -> int:
@@ -33,15 +31,14 @@ def main() -> int:
 
 def _train(folder: Path, out: Path, seeds: Sequence[int], device: str) -> None:
     """Train whatever kind of run the folder holds."""
-    from whyrank.learners.parm.prepared import is_parm, load_parm
+    from whyrank.learners.parm import is_parm, load_parm
 
     if is_parm(folder):
-        from whyrank.learners.parm.running import train_parm
+        from whyrank.learners.parm import train_parm
 
         train_parm(load_parm(folder), out, seeds, device)
         return
-    from whyrank.training.prepared import load_prepared
-    from whyrank.training.running import train_seeds
+    from whyrank.training import load_prepared, train_seeds
 
     train_seeds(load_prepared(folder), out, seeds, device)
 

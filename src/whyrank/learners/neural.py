@@ -1,6 +1,6 @@
 """A neural Model 1 as a term table: T(q|d) of all pairs of pieces, computed in blocks; small ones are left out.
 
-    from whyrank.networks.network import load
+    from whyrank.networks import load
     pass  # INNER
     table = export_table(load("network"))
 
@@ -20,16 +20,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core.callstrings import Call
-from whyrank.core.errors import BadInput, check_number, check_whole
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes, Ints
+from whyrank.core import BadInput, Call, Codes, Ints, Progress, check_number, check_whole
 from whyrank.data import Collection
-from whyrank.learners.em.bitext import Growing
-from whyrank.networks.model1 import NeuralModel1
-from whyrank.networks.network import load, read_config
-from whyrank.networks.tokens import Ids
-from whyrank.tables.table import TermTable
+from whyrank.learners.em import Growing
+from whyrank.networks import Ids, NeuralModel1, load, read_config
+from whyrank.tables import TermTable
 from whyrank.text import analyzers
 
 ARCHITECTURE = NeuralModel1.architecture

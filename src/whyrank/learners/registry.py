@@ -13,10 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from whyrank.core.errors import WhyrankError, check_text, check_whole
-from whyrank.core.registry import call_of
+from whyrank.core import WhyrankError, call_of, check_text, check_whole
 from whyrank.data import Collection
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 
 class TableLearner(Protocol):
@@ -58,8 +57,7 @@ class EM:
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of a collection with judgements."""
-        from whyrank.learners.em.bitext import make_bitext
-        from whyrank.learners.em.learner import learn_em
+        from whyrank.learners.em import learn_em, make_bitext
 
         if collection is None:
             raise WhyrankError("em learns from the judged queries of a collection; give one")

@@ -1,7 +1,8 @@
 """Neural rankers as trainable networks: torch, transformers and numpy only, so that they train on any machine."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from whyrank.core.lazy import front_door
 from whyrank.core.registry import Registry
 
 networks: Registry[Any] = Registry(
@@ -24,4 +25,36 @@ networks: Registry[Any] = Registry(
     },
 )
 
-__all__ = ["networks"]
+if TYPE_CHECKING:
+    from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
+    from whyrank.networks.first import is_plain
+    from whyrank.networks.model1 import Matrix, NeuralModel1, matrix
+    from whyrank.networks.network import (
+        CONFIG,
+        TOKENS,
+        WEIGHTS,
+        Network,
+        digest,
+        is_network,
+        load,
+        make,
+        read_config,
+        save,
+        start,
+    )
+    from whyrank.networks.parm import BARE, FRAMES, ParmNetwork, around, frame_of, framed
+    from whyrank.networks.quantised import restored
+    from whyrank.networks.separate import Encoded, SeparateNetwork, distinct, encode, take
+    from whyrank.networks.tokens import (
+        CHARACTERS_PER_PIECE,
+        Arrays,
+        Ids,
+        Pieces,
+        lengths_mask,
+        padded,
+        pair_arrays,
+        single_arrays,
+        tensors,
+    )
+
+__getattr__, __dir__ = front_door(__name__)

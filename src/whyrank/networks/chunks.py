@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from whyrank.core.errors import check_whole
+from whyrank.core import check_whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import Network
 from whyrank.networks.tokens import Arrays, Ids, Pieces, padded, pair_arrays

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from whyrank.core.errors import check_number
+from whyrank.core import check_number
 from whyrank.networks.chunks import ChunkedNetwork, first_states
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.separate import JointNetwork

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.progress import silent
+from whyrank.core import BadInput, WhyrankError, silent
 from whyrank.networks.first import first_packed, first_padded, is_plain
-from whyrank.text.generation import positions_of
+from whyrank.text import positions_of
 
 WORDS = "words"
 _QUIET = {"trust_remote_code": False}

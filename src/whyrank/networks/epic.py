@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core.errors import check_number, check_whole
+from whyrank.core import check_number, check_whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.separate import Encoded
 from whyrank.networks.tokens import Arrays, Ids, Pieces

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core.errors import WhyrankError, check_flag, check_whole
-from whyrank.core.seeds import generator
+from whyrank.core import WhyrankError, check_flag, check_whole, generator
 from whyrank.networks.encoder import Encoder, WordEncoder
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
@@ -83,7 +82,7 @@ class WordNetwork(SeparateNetwork):
     def begin(cls, source: str | Path, layers: Sequence[int] | None = None, most: int | None = None,
               buckets: int = 1000, **settings: Any) -> Network:  # fmt: skip
         """A new network over word vectors, or over the first `most` of them, from what `open_vectors` can open."""
-        from whyrank.text.vectors.vectors import open_vectors
+        from whyrank.text.vectors import open_vectors
 
         if layers is not None:
             raise WhyrankError(f"layers {list(layers)}: {cls.architecture} stands on word vectors, which have none")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core.errors import BadInput, check_flag, check_whole
+from whyrank.core import BadInput, check_flag, check_whole
 from whyrank.networks.encoder import Encoder, stored
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_number, check_whole
-from whyrank.core.protocols import Floats
+from whyrank.core import Floats, UnknownName, WhyrankError, check_number, check_whole
 from whyrank.networks.chunks import ChunkedNetwork, reading
 from whyrank.networks.encoder import Encoder, WordEncoder
 from whyrank.networks.network import Network

@@ -10,9 +10,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from whyrank.core.checksums import LISTING, check_listed, list_checksums
-from whyrank.core.errors import BadInput
-from whyrank.core.files import replacing, write_text
+from whyrank.core import LISTING, BadInput, check_listed, list_checksums, replacing, write_text
 from whyrank.networks import networks
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder, settings_of
 from whyrank.networks.quantised import quantised, restored

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_number
+from whyrank.core import UnknownName, WhyrankError, check_number
 from whyrank.networks.encoder import Encoder, stored
 from whyrank.networks.network import Network, is_network, load
 from whyrank.networks.separate import JointNetwork

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from whyrank.core.errors import check_number, check_whole
+from whyrank.core import check_number, check_whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded

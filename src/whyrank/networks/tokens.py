@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import BadInput, MissingExtra
+from whyrank.core import BadInput, MissingExtra
 
 # Texts as numbers for networks: the pieces of a model's own tokenizer, without special tokens.
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core.errors import WhyrankError, check_flag
+from whyrank.core import WhyrankError, check_flag
 from whyrank.networks.encoder import Encoder, stored
 from whyrank.networks.network import Network
 from whyrank.networks.separate import SeparateNetwork

@@ -1,6 +1,17 @@
 """All that scores (query, text): lexical models, plain callables; more register themselves."""
 
-from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.opening import Setting, open_ranker, rankers
+from typing import TYPE_CHECKING
 
-__all__ = ["Background", "Setting", "open_ranker", "rankers"]
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.rankers.cascade import CascadeRanker, stacked
+    from whyrank.rankers.doc2query import ExpandingRanker
+    from whyrank.rankers.fuse import Fuse, FusedRanker, contents_of, write_weights
+    from whyrank.rankers.http import hide_values
+    from whyrank.rankers.importing import files_digest, module_of
+    from whyrank.rankers.lexical.background import Background
+    from whyrank.rankers.opening import Setting, open_ranker, rankers, tie_tolerance
+    from whyrank.rankers.run import RunRanker
+
+__getattr__, __dir__ = front_door(__name__)

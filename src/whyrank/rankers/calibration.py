@@ -15,12 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Answered, Floats, Ranker, ask, name_of
+from whyrank.core import Answered, Floats, Ranker, WhyrankError, ask, name_of
 from whyrank.data import Collection, Run, ranking, texts_of
-from whyrank.rankers.lexical.base import LexicalRanker
-from whyrank.rankers.lexical.bm25 import BM25, VARIANTS
-from whyrank.rankers.lexical.ql import QL
+from whyrank.rankers.lexical import BM25, QL, VARIANTS, LexicalRanker
 from whyrank.rankers.opening import batch_size_of, tie_tolerance
 
 # What the score of a ranker is divided by for one query, so that long and short queries are on one footing.

@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import WhyrankError, check_flag, check_whole
-from whyrank.core.registry import call_of
+from whyrank.core import WhyrankError, call_of, check_flag, check_whole
 from whyrank.rankers.importing import module_of, source_digest
 
 

@@ -8,9 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError, check_whole
-from whyrank.core.protocols import Floats, Ranker, ask
-from whyrank.core.registry import call_of
+from whyrank.core import Floats, Ranker, WhyrankError, ask, call_of, check_whole
 from whyrank.rankers.opening import Setting, all_cacheable, batch_size_of, opened, specs
 
 K = TypeVar("K", bound=Hashable)

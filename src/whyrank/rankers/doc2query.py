@@ -11,20 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import WhyrankError, check_text, check_whole
-from whyrank.core.files import cache_folder
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Floats, Ranker
-from whyrank.core.registry import call_of
-from whyrank.core.sqlite import Names, TextStore
+from whyrank.core import (
+    Floats,
+    Names,
+    Progress,
+    Ranker,
+    TextStore,
+    WhyrankError,
+    cache_folder,
+    call_of,
+    check_text,
+    check_whole,
+    parse_call,
+)
 from whyrank.rankers.calibration import query_scale
 from whyrank.rankers.grouping import distinct
 from whyrank.rankers.http import hide_values
-from whyrank.rankers.neural.computing import Computing, by_length
-from whyrank.rankers.neural.weights import check_folder, digest_of, model_folder
+from whyrank.rankers.neural import Computing, by_length, check_folder, digest_of, model_folder
 from whyrank.rankers.opening import Setting, all_cacheable, open_ranker, tie_tolerance
-from whyrank.text.generation import MAX_INPUT, MAX_NEW, generate, load
+from whyrank.text import MAX_INPUT, MAX_NEW, generate, load
 
 # Queries that a model wrote for texts, on disk: each text costs a model's time once.
 

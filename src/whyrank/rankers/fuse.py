@@ -12,14 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.checksums import KEY, read_sealed_json, sealed_json
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError, check_number, check_text, check_whole
-from whyrank.core.files import write_text
-from whyrank.core.protocols import Answered, Floats, Ranker, ask, name_of
-from whyrank.core.registry import call_of
-from whyrank.data import open_run
-from whyrank.data.runs import first_stage
+from whyrank.core import (
+    KEY,
+    Answered,
+    BadInput,
+    Floats,
+    Ranker,
+    UnknownName,
+    WhyrankError,
+    ask,
+    call_of,
+    check_number,
+    check_text,
+    check_whole,
+    name_of,
+    parse_call,
+    read_sealed_json,
+    sealed_json,
+    write_text,
+)
+from whyrank.data import first_stage, open_run
 from whyrank.rankers.calibration import KINDS, ByQuery, Candidates, Fixed, Footing, PerQuery
 from whyrank.rankers.grouping import distinct, places
 from whyrank.rankers.http import hide_values

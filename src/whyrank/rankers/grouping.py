@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.protocols import Codes, Ints
+from whyrank.core import Codes, Ints
 
 
 class Distinct(NamedTuple):

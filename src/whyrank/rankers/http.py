@@ -21,10 +21,19 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import numpy as np
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError, check_number, check_text, check_whole
-from whyrank.core.protocols import Answered, Floats, Ints
-from whyrank.core.registry import call_of
+from whyrank.core import (
+    Answered,
+    Floats,
+    Ints,
+    MissingExtra,
+    UnknownName,
+    WhyrankError,
+    call_of,
+    check_number,
+    check_text,
+    check_whole,
+    parse_call,
+)
 from whyrank.rankers.grouping import distinct, places
 
 if TYPE_CHECKING:

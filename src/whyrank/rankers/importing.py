@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import file_digest
+from whyrank.core import BadInput, WhyrankError, file_digest
 
 _INSTALLED = ("site-packages", "dist-packages")
 

@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Ranker
-from whyrank.core.registry import Registry
+from whyrank.core import Ranker, Registry, WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
 from whyrank.rankers.http import hide_values
-from whyrank.rankers.lexical.background import Background
+from whyrank.rankers.lexical import Background
 from whyrank.text import Analyzer, analyzers
 
 rankers: Registry[Any] = Registry(

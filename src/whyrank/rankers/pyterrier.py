@@ -11,9 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whyrank.core.errors import MissingExtra, WhyrankError, check_whole
-from whyrank.core.protocols import Answered, Floats
-from whyrank.core.registry import call_of
+from whyrank.core import Answered, Floats, MissingExtra, WhyrankError, call_of, check_whole
 from whyrank.rankers.grouping import distinct
 from whyrank.rankers.importing import module_of, source_digest
 

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.protocols import Floats
-from whyrank.core.registry import call_of
+from whyrank.core import BadInput, Floats, WhyrankError, call_of
 from whyrank.data import Collection, Run, open_run, texts_of
 from whyrank.rankers.opening import Setting
 

@@ -12,14 +12,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from whyrank.core.errors import MissingExtra, check_flag, check_number
-from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.core.registry import call_of
+from whyrank.core import Codes, Floats, Ints, MissingExtra, call_of, check_flag, check_number
 from whyrank.rankers.grouping import distinct, places
 from whyrank.rankers.opening import Setting
-from whyrank.text import Tokens
-from whyrank.text.analyzers import Parts, State
-from whyrank.text.vectors.vectors import Vectors, open_vectors
+from whyrank.text import Parts, State, Tokens
+from whyrank.text.vectors import Vectors, open_vectors
 
 Solver = Callable[..., tuple[Any, float, Any, Any, int]]
 

@@ -1,22 +1,22 @@
 """What users take home: tables, the result folder and the one-file report."""
 
-from whyrank.report.folder import ResultWriter, read_findings, read_scores, read_settings, read_texts
-from whyrank.report.html import render
-from whyrank.report.tables import from_csv, to_csv, to_json, to_latex, to_markdown
-from whyrank.report.verdicts import Verdict, verdicts
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ResultWriter",
-    "Verdict",
-    "from_csv",
-    "read_findings",
-    "read_scores",
-    "read_settings",
-    "read_texts",
-    "render",
-    "to_csv",
-    "to_json",
-    "to_latex",
-    "to_markdown",
-    "verdicts",
-]
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.report.arrow import csv_of, encodable, overlap_table
+    from whyrank.report.bias_folder import write_bias
+    from whyrank.report.favours import dropped_of, is_flat, is_sure, sure_pairs
+    from whyrank.report.folder import ResultWriter, read_findings, read_scores, read_settings, read_texts
+    from whyrank.report.grid import scales_of
+    from whyrank.report.html import render
+    from whyrank.report.overlap_drawing import overlap_svg
+    from whyrank.report.overlaps import interval_of, mean_of, overlap_panels, shares_of
+    from whyrank.report.spreads import published
+    from whyrank.report.sweeps import MARKS, sweeps_of
+    from whyrank.report.table_page import write_page
+    from whyrank.report.tables import from_csv, to_csv, to_json, to_latex, to_markdown
+    from whyrank.report.verdict import Verdict, verdicts
+
+__getattr__, __dir__ = front_door(__name__)

@@ -13,14 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from whyrank.core.protocols import Codes
-from whyrank.evaluation.overlap import OverlapRow
-from whyrank.evaluation.stability import Spread
-from whyrank.studies import Categories, Contrasts, Reading
-from whyrank.studies.contrasts import Labels
-from whyrank.studies.files import arrow
-from whyrank.studies.findings import Finding
-from whyrank.studies.sweep import SweepPoint
+from whyrank.core import Codes
+from whyrank.evaluation import OverlapRow, Spread
+from whyrank.studies import Categories, Contrasts, Finding, Labels, Reading, SweepPoint, arrow
 
 _TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
 _OWN = ("query", "docs", "scores", "diff", "effect", "finite")

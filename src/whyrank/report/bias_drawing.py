@@ -11,7 +11,7 @@ from whyrank.report.favours import is_sure, ranked
 from whyrank.report.panels import line, number, words_at
 from whyrank.report.sheets import svg_file
 from whyrank.report.tables import one_line
-from whyrank.studies.bias.result import BiasResult, ValueRow
+from whyrank.studies.bias import BiasResult, ValueRow
 
 _NAMES, _PLOT, _LINE, _HEAD, _FOOT, _GAP = 130, 300, 17, 52, 40, 24
 

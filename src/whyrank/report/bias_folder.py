@@ -16,16 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from whyrank.core.checksums import read_sealed_json, sealed_json
-from whyrank.core.errors import BadInput
-from whyrank.core.files import write_text
+from whyrank.core import BadInput, read_sealed_json, sealed_json, write_text
 from whyrank.report.arrow import csv_of, encodable
 from whyrank.report.bias_drawing import bias_svg
 from whyrank.report.bias_parts import equip
 from whyrank.report.favours import by_study
 from whyrank.report.pages import new_environment, style_of
 from whyrank.report.slugs import slug
-from whyrank.studies.bias.result import BiasResult
+from whyrank.studies.bias import BiasResult
 
 JSON = "bias.json"
 FOLDER = "bias"  # of the result folder of an audit

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup, escape
 
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core import Floats, Ints
 from whyrank.studies import Categories, Contrasts, Reading
 
 SHOWN = 400  # characters of a text that are shown at once

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from whyrank.studies.bias.result import BiasResult, PairRow, ValueRow
+from whyrank.studies.bias import BiasResult, PairRow, ValueRow
 
 PAIRS_SHOWN = 10
 

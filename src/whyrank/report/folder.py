@@ -25,12 +25,9 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from whyrank.core.checksums import read_sealed_json
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError, suggestion
-from whyrank.core.protocols import Codes, Study
-from whyrank.data.parquet import read_parquet, write_parquet
-from whyrank.evaluation.overlap import OverlapRow
-from whyrank.evaluation.stability import Spread
+from whyrank.core import BadInput, Codes, Study, UnknownName, WhyrankError, read_sealed_json, suggestion
+from whyrank.data import read_parquet, write_parquet
+from whyrank.evaluation import OverlapRow, Spread
 from whyrank.report import record as records
 from whyrank.report.arrow import (
     csv_of,
@@ -54,12 +51,9 @@ from whyrank.report.swap import TABLE_PAGE, is_result_folder, place_for, restore
 from whyrank.report.sweep_file import sweep_svg
 from whyrank.report.table_page import write_page
 from whyrank.report.tables import to_latex, to_markdown
-from whyrank.studies import Contrasts
-from whyrank.studies.bias.result import BiasResult
-from whyrank.studies.findings import Finding
-from whyrank.studies.runner import Answer, Threshold
-from whyrank.studies.sweep import SweepPoint
-from whyrank.tables.table import TermTable
+from whyrank.studies import Answer, Contrasts, Finding, SweepPoint, Threshold
+from whyrank.studies.bias import BiasResult
+from whyrank.tables import TermTable
 
 FORMATS = ("markdown", "latex", "csv")
 FAILURES_KEPT = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from whyrank.studies.findings import Finding
+from whyrank.studies import Finding
 
 
 @dataclass(frozen=True)

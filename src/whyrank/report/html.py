@@ -14,8 +14,7 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from whyrank.evaluation.overlap import OverlapRow
-from whyrank.evaluation.stability import Spread
+from whyrank.evaluation import OverlapRow, Spread
 from whyrank.report import overlaps, svg, words
 from whyrank.report.arrow import encodable
 from whyrank.report.bias_parts import equip
@@ -40,10 +39,9 @@ from whyrank.report.slugs import slug
 from whyrank.report.spreads import published, stability_groups
 from whyrank.report.sweeps import MARKS, StudySweep, sweeps_of
 from whyrank.report.tables import to_json
-from whyrank.report.verdicts import verdicts
-from whyrank.studies.bias.result import BiasResult
-from whyrank.studies.findings import Finding
-from whyrank.studies.sweep import SweepPoint
+from whyrank.report.verdict import verdicts
+from whyrank.studies import Finding, SweepPoint
+from whyrank.studies.bias import BiasResult
 
 _FAMILIES = {
     "matched": ("Matched pairs", "Two texts for one query that agree in one measure and differ in another."),

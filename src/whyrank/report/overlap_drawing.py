@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from whyrank.evaluation.overlap import OverlapRow
+from whyrank.evaluation import OverlapRow
 from whyrank.report.overlaps import OverlapPanel, overlap_panels, shares_of
 from whyrank.report.panels import (
     BOTTOM,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from whyrank.evaluation.overlap import ALL, OverlapRow
+from whyrank.evaluation import ALL, OverlapRow
 from whyrank.report.words import DASH, share
 
 TITLES = {ALL: "All queries", "retrieved": "Relevant document retrieved"}

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from whyrank.report.sweeps import StudySweep
 from whyrank.report.tables import one_line
-from whyrank.studies.sweep import MEDIAN
+from whyrank.studies import MEDIAN
 
 WIDTH, HEIGHT = 340, 200
 LEFT, RIGHT, TOP, BOTTOM = 30, 10, 8, 34

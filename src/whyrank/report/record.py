@@ -10,10 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import whyrank
-from whyrank.core.checksums import sealed_json
-from whyrank.core.protocols import Study
-from whyrank.scoring.asking import Failure, one_line
-from whyrank.studies.runner import Threshold, is_exact
+from whyrank.core import Study, sealed_json
+from whyrank.scoring import Failure, one_line
+from whyrank.studies import Threshold, is_exact
 
 KIND = "whyrank result folder"
 FORMAT = 1

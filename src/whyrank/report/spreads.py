@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from whyrank.evaluation.stability import Spread
+from whyrank.evaluation import Spread
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from whyrank.report.grid import lean
 from whyrank.report.words import count, interval, share, share_interval, signed
-from whyrank.studies.findings import Finding
+from whyrank.studies import Finding
 
 WIDTH = 240
 _BAR = 14

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import held, hidden, hidden_prefix, sweep
+from whyrank.core import BadInput, WhyrankError, held, hidden, hidden_prefix, sweep
 from whyrank.report.record import KIND
 
 

@@ -10,7 +10,7 @@ from whyrank.report import panels
 from whyrank.report.panels import words_at
 from whyrank.report.sheets import MARGIN, Cell, sheet
 from whyrank.report.sweeps import StudySweep, sweeps_of
-from whyrank.studies.sweep import SweepPoint
+from whyrank.studies import SweepPoint
 
 _TITLE = "Scores by percentile of the calibration of δ"
 _COLUMNS = 3

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from whyrank.report.words import DASH
-from whyrank.studies.sweep import LAST, SweepPoint, stable_from
+from whyrank.studies import LAST, SweepPoint, stable_from
 
 MARKS = (0, 10, 25, 50, 75, 90, 99)
 

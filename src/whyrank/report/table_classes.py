@@ -8,12 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.protocols import Codes
-from whyrank.learners.surprises.classes import PATTERNS
-from whyrank.studies.bias.values import LISTS
-from whyrank.studies.bias.weights import doc_term
-from whyrank.tables.algebra import self_entries
-from whyrank.tables.table import TermTable
+from whyrank.core import Codes
+from whyrank.learners.surprises import PATTERNS
+from whyrank.studies.bias import LISTS, doc_term
+from whyrank.tables import TermTable, self_entries
 
 SAME, LONGER, SHORTER, MIXED, WORDS = "the term itself", "a character more", "a character less", "mixed", "words"
 _LETTERS = re.compile(r"[^\W\d_]+")

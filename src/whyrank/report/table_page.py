@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from whyrank.core.files import replacing
+from whyrank.core import replacing
 from whyrank.report.arrow import encodable
 from whyrank.report.pages import csp_hash, new_environment, script_json, source_of, style_of
 from whyrank.report.table_classes import classes_of_entries
-from whyrank.tables.algebra import best_of_each, kept, strongest
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable, best_of_each, kept, strongest
 
 MOST = 500_000
 

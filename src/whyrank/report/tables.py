@@ -11,7 +11,7 @@ from typing import Any
 
 from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, significant, standing
 from whyrank.report.words import DASH, bias_range, correction_words, count, delta_words, share, signed
-from whyrank.studies.findings import Finding
+from whyrank.studies import Finding
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~])")
 _LATEX = {

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from whyrank.report.grid import deltas_of
-from whyrank.studies.findings import Finding
+from whyrank.studies import Finding
 
 DASH = "–"
 MINUS = "−"

@@ -1,19 +1,15 @@
 """Scores for pairs of texts: each distinct pair once, batched, stored, in one process or several."""
 
-from whyrank.scoring.asking import Failure
-from whyrank.scoring.engine import Engine, Scores
-from whyrank.scoring.executors import Executor, SerialExecutor, executor, executors
-from whyrank.scoring.processes import ProcessExecutor
-from whyrank.scoring.store import ScoreStore
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Engine",
-    "Executor",
-    "Failure",
-    "ProcessExecutor",
-    "ScoreStore",
-    "Scores",
-    "SerialExecutor",
-    "executor",
-    "executors",
-]
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.scoring.asking import Failure, one_line
+    from whyrank.scoring.engine import Engine, Scores
+    from whyrank.scoring.execution import Executor, SerialExecutor, executor, executors
+    from whyrank.scoring.processes import ProcessExecutor
+    from whyrank.scoring.ranking import candidates_for, first_ranker, rerank, rescore, retrieve, scored
+    from whyrank.scoring.store import ScoreStore
+
+__getattr__, __dir__ = front_door(__name__)

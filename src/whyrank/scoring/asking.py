@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import printable
-from whyrank.core.protocols import Answered, Floats, Ranker, ask, name_of
+from whyrank.core import Answered, Floats, Ranker, WhyrankError, ask, name_of, printable
 
 # Pairs that a ranker gives no usable score, and why.
 

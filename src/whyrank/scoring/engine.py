@@ -18,12 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank import __version__
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes, Floats, Ints, Ranker
-from whyrank.rankers.importing import files_digest
+from whyrank.core import BadInput, Codes, Floats, Ints, Progress, Ranker, WhyrankError
+from whyrank.rankers import files_digest
 from whyrank.scoring.asking import Answer, Failure, Task, name_of, one_line
-from whyrank.scoring.executors import Executor, SerialExecutor
+from whyrank.scoring.execution import Executor, SerialExecutor
 from whyrank.scoring.pairs import Pairs, unique_pairs
 from whyrank.scoring.store import ScoreStore
 

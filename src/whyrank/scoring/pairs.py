@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.protocols import Codes, Ints
+from whyrank.core import Codes, Ints
 
 Digests = npt.NDArray[np.uint64]
 Objects = npt.NDArray[np.object_]

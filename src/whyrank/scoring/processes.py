@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError, check_number
-from whyrank.core.protocols import Ranker
+from whyrank.core import Ranker, WhyrankError, check_number
 from whyrank.scoring.asking import Answer, Task, name_of, one_line, reason_of
-from whyrank.scoring.executors import Answers
+from whyrank.scoring.execution import Answers
 from whyrank.scoring.worker import Load, Order, serve
 
 _CONTEXT = multiprocessing.get_context("spawn")  # fork copies locks and threads in unknown states

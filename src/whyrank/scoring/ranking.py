@@ -7,15 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whyrank.core.protocols import Ranker
+from whyrank.core import Ranker
 from whyrank.data import Collection, Run, ranking
-from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.cascade import CascadeRanker, stacked
-from whyrank.rankers.doc2query import ExpandingRanker
-from whyrank.rankers.fuse import FusedRanker
-from whyrank.rankers.lexical.base import LexicalRanker
-from whyrank.rankers.lexical.index import LexicalIndex, rows_of
-from whyrank.rankers.run import RunRanker
+from whyrank.rankers import CascadeRanker, ExpandingRanker, FusedRanker, RunRanker, Setting, open_ranker, stacked
+from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
 from whyrank.scoring.asking import Failure
 from whyrank.scoring.engine import Engine
 

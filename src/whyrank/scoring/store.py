@@ -14,9 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from whyrank.core.files import cache_folder
-from whyrank.core.protocols import Flags, Floats, Ints
-from whyrank.core.sqlite import Layout, checksum, is_read_only, writing
+from whyrank.core import Flags, Floats, Ints, Layout, cache_folder, checksum, is_read_only, writing
 from whyrank.scoring.asking import Failure
 from whyrank.scoring.pairs import DIGEST_BYTES, DIGEST_TYPE, Digests, Pairs, digest, unique_pairs
 

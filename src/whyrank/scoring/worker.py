@@ -10,8 +10,7 @@ import threading
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Ranker
+from whyrank.core import Ranker, WhyrankError
 from whyrank.scoring.asking import Task, answer, one_line, reason_of
 
 

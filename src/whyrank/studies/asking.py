@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_text, check_whole
-from whyrank.core.protocols import Ranker, Study
+from whyrank.core import Ranker, Study, UnknownName, WhyrankError, check_text, check_whole
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from whyrank.core.protocols import Ranker, Study
+from whyrank.core import Ranker, Study
 from whyrank.studies import Contrasts, Finding, Reading, read_out
-from whyrank.studies.bias.asking import BiasAnswer, BiasPlan, bias_answers
+from whyrank.studies.bias import BiasAnswer, BiasPlan, bias_answers
 from whyrank.studies.runner import Answer, Plan, answers, setting_of, with_adjusted_p
 
 

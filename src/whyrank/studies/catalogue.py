@@ -7,12 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import UnknownName, WhyrankError
-from whyrank.core.protocols import Study
-from whyrank.core.registry import Registry
-from whyrank.data import Collection
-from whyrank.data.runs import first_stage
+from whyrank.core import Registry, Study, UnknownName, WhyrankError, parse_call
+from whyrank.data import Collection, first_stage
 
 Options = Mapping[str, Any]
 COMPAT = {  # modes, and the studies that they are for

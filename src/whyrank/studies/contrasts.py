@@ -14,10 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.clustered import SharedDocuments
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Codes
-from whyrank.core.seeds import generator, seed_for
+from whyrank.core import Codes, SharedDocuments, WhyrankError, generator, seed_for
 
 Label = str | int | float
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Codes, Floats, Ranker
+from whyrank.core import Codes, Floats, Ranker, WhyrankError
 from whyrank.scoring import Engine
 from whyrank.studies.contrasts import index_texts
 

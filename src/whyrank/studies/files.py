@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import replacing
-from whyrank.data.parquet import read_parquet, write_parquet
+from whyrank.core import BadInput, WhyrankError, replacing
+from whyrank.data import read_parquet, write_parquet
 from whyrank.studies.contrasts import Categories, Contrasts, Labels, Pair
 
 _TEXTS = ("query", "docs")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.protocols import Flags, Floats
+from whyrank.core import Flags, Floats
 
 # From scores to effects: does the ranker prefer the favoured text by more than delta?
 

@@ -12,14 +12,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.data import Collection, Grades, open_run
-from whyrank.data.trec import ranking
+from whyrank.core import Codes, Floats, Ints, WhyrankError
+from whyrank.data import Collection, Grades, open_run, ranking
 from whyrank.rankers.lexical import kernels
 from whyrank.studies.contrasts import Categories, Contrasts, Labels, index_texts
-from whyrank.text import Analyzer, Tokens, analyzers
-from whyrank.text.cutting import cut_texts
+from whyrank.text import Analyzer, Tokens, analyzers, cut_texts
 
 _TOP = re.compile(r"top:([1-9]\d*)")
 _made: WeakKeyDictionary[Collection, dict[Source, Pools]] = WeakKeyDictionary()

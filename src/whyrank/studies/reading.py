@@ -9,10 +9,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.clustered import SharedDocuments, cluster_sums, mean_interval, sign_flip_p
-from whyrank.core.errors import UnknownName
-from whyrank.core.protocols import Codes, Flags, Floats, Study
-from whyrank.core.statistics import median, paired_t_p, share_p, sign_p, wilcoxon_p
+from whyrank.core import (
+    Codes,
+    Flags,
+    Floats,
+    SharedDocuments,
+    Study,
+    UnknownName,
+    cluster_sums,
+    mean_interval,
+    median,
+    paired_t_p,
+    share_p,
+    sign_flip_p,
+    sign_p,
+    wilcoxon_p,
+)
 from whyrank.data import Grades
 from whyrank.studies.contrasts import Categories, Contrasts
 from whyrank.studies.findings import Effects, Finding, differences, effects, finite, or_none

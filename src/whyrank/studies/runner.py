@@ -10,17 +10,16 @@ from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.protocols import Flags, Floats, Ints, Ranker, Study
-from whyrank.core.statistics import adjust
+from whyrank.core import Flags, Floats, Ints, Ranker, Study, adjust
 from whyrank.data import Collection
-from whyrank.rankers.opening import tie_tolerance
+from whyrank.rankers import tie_tolerance
 from whyrank.scoring import Engine, Failure, Scores
-from whyrank.studies.bias.result import BiasResult
+from whyrank.studies.bias import BiasResult
 from whyrank.studies.contrasts import Categories, Contrasts
 from whyrank.studies.delta import Calibration
 from whyrank.studies.findings import Finding
 from whyrank.studies.reading import Reading, Setting, read_out
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 # Scores by ids: for a ranker that knows documents by id, where contrasts say which documents they compare.
 

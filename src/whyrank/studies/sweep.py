@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Floats
+from whyrank.core import Floats, WhyrankError
 from whyrank.studies.runner import Answer, Threshold
 
 

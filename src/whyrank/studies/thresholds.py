@@ -6,12 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Ranker, Study
-from whyrank.data import Collection, open_run
-from whyrank.data.runs import first_stage
-from whyrank.scoring import Engine
-from whyrank.scoring.asking import one_line
+from whyrank.core import Ranker, Study, WhyrankError
+from whyrank.data import Collection, first_stage, open_run
+from whyrank.scoring import Engine, one_line
 from whyrank.studies import calibrate
 from whyrank.studies.delta import delta_of, is_percentile, texts_of_run
 from whyrank.studies.pools import candidates_of

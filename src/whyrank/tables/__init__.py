@@ -1,5 +1,14 @@
 """Term tables: sparse matrices (query term, document term) -> weight, their files, exports and differences."""
 
-from whyrank.tables.table import TermTable, open_table
+from typing import TYPE_CHECKING
 
-__all__ = ["TermTable", "open_table"]
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.tables.algebra import best_of_each, cut_at, kept, self_entries, strongest, summary
+    from whyrank.tables.difference import Change, TableDifference, change_columns, change_lines
+    from whyrank.tables.exports import short, write_expansions, write_synonyms
+    from whyrank.tables.files import SUFFIXES, check_suffix, writer
+    from whyrank.tables.table import TermTable, Weighted, check_readable, open_table
+
+__getattr__, __dir__ = front_door(__name__)

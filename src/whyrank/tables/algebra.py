@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import WhyrankError, check_number, check_whole
-from whyrank.core.protocols import Codes, Flags, Ints
+from whyrank.core import Codes, Flags, Ints, WhyrankError, check_number, check_whole
 from whyrank.tables.table import Entry, TermTable, Weights, from_codes, row_starts
 
 # Term tables from term tables: pruned, renormalised, with self-translation, without unused terms.

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import check_number
-from whyrank.core.protocols import Codes, Flags, Floats, Ints
+from whyrank.core import Codes, Flags, Floats, Ints, check_number
 from whyrank.tables.table import TermTable, Weights, entry_keys
 
 # Two term tables side by side: every pair that one of them has, with both weights.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.files import replacing
+from whyrank.core import replacing
 from whyrank.tables.algebra import kept, self_entries
 from whyrank.tables.table import TermTable
 

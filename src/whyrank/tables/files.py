@@ -12,10 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.checksums import check_seal, seal_before_footer
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import replacing
-from whyrank.core.protocols import Codes
+from whyrank.core import BadInput, Codes, WhyrankError, check_seal, replacing, seal_before_footer
 from whyrank.data import parquet
 from whyrank.tables.table import ArrowTerms, TermTable, arrow_terms, check_entries, from_codes
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Codes, Ints
+from whyrank.core import Codes, Ints, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.tables.difference import TableDifference

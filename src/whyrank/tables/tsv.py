@@ -11,9 +11,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import MOST_BYTES, check_size
-from whyrank.data.lines import every_line, opened
+from whyrank.core import MOST_BYTES, BadInput, WhyrankError, check_size
+from whyrank.data import every_line, opened
 from whyrank.tables.difference import escaped_terms, lines_of, unescaped
 from whyrank.tables.files import COLUMNS, Stored, facts_text, table_of
 from whyrank.tables.table import TermTable

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank.testing.examples import QUERIES, TEXTS
-from whyrank.text import Analyzer, Tokens, analyzers
-from whyrank.text.analyzers import TextCache
+from whyrank.text import Analyzer, TextCache, Tokens, analyzers
 
 
 class AnalyzerContract:

@@ -13,15 +13,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from whyrank.core.protocols import Codes, Flags
-from whyrank.core.registry import Registry
+from whyrank.core import Codes, Flags, Registry
 from whyrank.data import Collection
 from whyrank.studies import Categories, Contrasts
+from whyrank.studies.axioms import NEEDED, Axiom, Signs, View, axioms, sections
 from whyrank.studies.axioms import axiom as running
-from whyrank.studies.axioms import axioms
-from whyrank.studies.axioms.axiom import Axiom, Signs
-from whyrank.studies.axioms.statements import NEEDED, sections
-from whyrank.studies.axioms.view import View
 from whyrank.testing.examples import taken
 from whyrank.testing.studies import StudyContract
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from whyrank.core.protocols import Floats
+from whyrank.core import Floats
 from whyrank.data import Collection
-from whyrank.studies.pools import Pool, Pools, Source
-from whyrank.studies.probes.characteristics import Characteristic
+from whyrank.studies import Pool, Pools, Source
+from whyrank.studies.probes import Characteristic
 from whyrank.testing.examples import sample, taken
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from whyrank.core.protocols import Codes, Ints
+from whyrank.core import Codes, Ints
 from whyrank.data import Collection, open_collection
-from whyrank.studies.pools import Pool
+from whyrank.studies import Pool
 
 QUERIES = ("berlin wall", "who is robert gray", "naïve Bayes 文", "wall wall", "?", "")
 TEXTS = (

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Floats, Ranker
+from whyrank.core import Floats, Ranker, WhyrankError, parse_call
 from whyrank.rankers import Setting, open_ranker, rankers
 from whyrank.testing.examples import PAIRS, sample
 

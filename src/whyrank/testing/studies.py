@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.protocols import Codes, Study
-from whyrank.core.registry import Registry
+from whyrank.core import Codes, Registry, Study
 from whyrank.data import Collection
 from whyrank.studies import Categories, Contrasts
 from whyrank.studies.probes import probes

@@ -1,6 +1,14 @@
 """Text as terms: analyzers, vocabularies and token arrays."""
 
-from whyrank.text.analyzers import Analyzer, analyzers
-from whyrank.text.vocabulary import Tokens, Vocabulary
+from typing import TYPE_CHECKING
 
-__all__ = ["Analyzer", "Tokens", "Vocabulary", "analyzers"]
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.text.analyzer import Analyzer, Parts, State, TextCache, analyzers
+    from whyrank.text.chain import LUCENE, plain_words
+    from whyrank.text.cutting import cut_texts
+    from whyrank.text.generation import MAX_INPUT, MAX_NEW, generate, load, positions_of
+    from whyrank.text.vocabulary import Tokens, Vocabulary
+
+__getattr__, __dir__ = front_door(__name__)

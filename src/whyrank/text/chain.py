@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.text import steps
-from whyrank.text.analyzers import Analyzer, Step, Tokenise, call_of_factory
+from whyrank.text.analyzer import Analyzer, Step, Tokenise, call_of_factory
 from whyrank.text.unicode_words import unicode_words
 
 # Tokenisers: from a text to its raw tokens.

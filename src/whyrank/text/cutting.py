@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from whyrank.core.protocols import Floats, Ints
-from whyrank.text.analyzers import Analyzer
+from whyrank.core import Floats, Ints
+from whyrank.text.analyzer import Analyzer
 
 LONG_WORD = 1000  # a run without blanks that is longer than this is cut inside
 _WORD = re.compile(r"\S+")

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import MissingExtra, WhyrankError
-from whyrank.core.progress import silent
-from whyrank.core.seeds import generator
+from whyrank.core import MissingExtra, WhyrankError, generator, silent
 
 # How many tokens a transformer can read at once, seen on the model itself.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from whyrank.core.callstrings import Call
+from whyrank.core import Call
 from whyrank.text import steps
-from whyrank.text.analyzers import Analyzer, Step
+from whyrank.text.analyzer import Analyzer, Step
 from whyrank.text.chain import (
     INDRI,
     LUCENE,

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
-from whyrank.core.errors import MissingExtra
-from whyrank.text.analyzers import Step
+from whyrank.core import MissingExtra
+from whyrank.text.analyzer import Step
 
 _APOSTROPHES = ("'", "\u2019", "\uff07")
 

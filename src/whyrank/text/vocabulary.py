@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from whyrank.core.protocols import Codes, Ints
+from whyrank.core import Codes, Ints
 
 
 class Tokens(NamedTuple):

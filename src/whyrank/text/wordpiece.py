@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.errors import BadInput, MissingExtra, WhyrankError
-from whyrank.text.analyzers import Analyzer, call_of_factory
+from whyrank.core import BadInput, MissingExtra, WhyrankError
+from whyrank.text.analyzer import Analyzer, call_of_factory
 
 _REMEDY = "give a tokenizer.json or a folder that holds one"
 

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from whyrank.core.checksums import EMPTY, KEY, check_seal, seal
-from whyrank.core.errors import BadInput
-from whyrank.core.files import replacing
+from whyrank.core import EMPTY, KEY, BadInput, check_seal, replacing, seal
 
 _PROGRESS = "progress"
 _ANEW = "remove it to start again from the beginning"

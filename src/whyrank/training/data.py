@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.seeds import generator
-from whyrank.data.lines import every_line
+from whyrank.core import BadInput, WhyrankError, generator
+from whyrank.data import every_line
 from whyrank.training.validation import Validation
 
 if TYPE_CHECKING:
@@ -272,7 +271,7 @@ def _candidates(collection: Collection, scores: Mapping[str, float], depth: int)
 
 
 def _first_stage(collection: Collection) -> str:
-    from whyrank.data.runs import first_stage
+    from whyrank.data import first_stage
 
     found = first_stage(collection)
     if found is None:

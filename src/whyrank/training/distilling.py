@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from whyrank.core.errors import WhyrankError
-from whyrank.networks.tokens import Pieces
+from whyrank.core import WhyrankError
+from whyrank.networks import Pieces
 from whyrank.training.data import Examples, Texts, TrainingSet
 from whyrank.training.keywords import cut_queries
 from whyrank.training.lexical import lexical_top

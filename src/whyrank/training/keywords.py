@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.seeds import generator
+from whyrank.core import generator
 
 OPENINGS = (
     "what is", "what is the", "what are", "what are the", "what does", "what causes", "what type of", "how to",

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core.progress import Progress
-from whyrank.networks.tokens import Ids
+from whyrank.core import Progress
+from whyrank.networks import Ids
 
 _CELLS = 2**28  # scores that are held at a time
 

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from whyrank.core.errors import check_number
-from whyrank.core.registry import Registry
+from whyrank.core import Registry, check_number
 
 losses: Registry[Any] = Registry("losses", "loss")
 _FLAT = 1e-6  # variance below which scores are as good as equal; of targets, their spread beside their size

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from whyrank.core.seeds import generator
-from whyrank.networks.encoder import load_encoder
-from whyrank.networks.tokens import Ids, Pieces, single_arrays, tensors
+from whyrank.core import generator
+from whyrank.networks import Ids, Pieces, load_encoder, single_arrays, tensors
 from whyrank.training.data import Examples
 
 Numbers = npt.NDArray[np.int32]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.networks.tokens import Ids, tensors
+from whyrank.networks import Ids, tensors
 
 Numbers = npt.NDArray[np.integer[Any]]
 

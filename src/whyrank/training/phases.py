@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_flag, check_number, check_text, check_whole
-from whyrank.networks.parm import BARE, FRAMES
+from whyrank.core import UnknownName, WhyrankError, check_flag, check_number, check_text, check_whole
+from whyrank.networks import BARE, FRAMES
 from whyrank.training.schedule import Schedule
 
 ALIGNMENTS = ("auto", "attention", "embeddings", "occlusion")

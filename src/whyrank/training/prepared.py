@@ -18,9 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.checksums import check_listed, check_seal, list_checksums, sealed_file
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import replacing
+from whyrank.core import BadInput, WhyrankError, check_listed, check_seal, list_checksums, replacing, sealed_file
 from whyrank.training.data import Examples, Fixed, Judged, Sampler, TrainingSet
 from whyrank.training.distilling import Distillation
 from whyrank.training.recipe import Recipe, recipe_of

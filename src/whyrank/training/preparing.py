@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError, parse_call
 from whyrank.training.data import collection_names, corpus_texts, training_set, validation_set
 from whyrank.training.distilling import distillation_set
 from whyrank.training.losses import losses
@@ -66,9 +65,7 @@ def _collection_arguments(text: str) -> Mapping[str, Any]:
 
 def _word_vectors(recipe: Recipe) -> Sources:
     from whyrank.text import analyzers
-    from whyrank.text.vectors.glove import GloVe
-    from whyrank.text.vectors.trained import collection_vectors
-    from whyrank.text.vectors.vectors import open_vectors
+    from whyrank.text.vectors import GloVe, collection_vectors, open_vectors
 
     source = recipe.encoder or COLLECTION
     if isinstance(source, str) and source != COLLECTION:
@@ -86,7 +83,7 @@ def _word_vectors(recipe: Recipe) -> Sources:
 def _glove(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     from dataclasses import fields
 
-    from whyrank.text.vectors.glove import GloVe
+    from whyrank.text.vectors import GloVe
 
     known = [field.name for field in fields(GloVe)]
     if unknown := [name for name in settings if name not in known]:

@@ -17,10 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.seeds import generator, seed_for
-from whyrank.networks.network import Network
-from whyrank.networks.tokens import Arrays, Ids, pair_arrays, single_arrays, tensors
+from whyrank.core import WhyrankError, generator, seed_for
+from whyrank.networks import Arrays, Ids, Network, pair_arrays, single_arrays, tensors
 from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
 from whyrank.training.schedule import Schedule
 from whyrank.training.trainer import Bar

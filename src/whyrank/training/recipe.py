@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError, check_flag, check_number, check_whole
+from whyrank.core import BadInput, UnknownName, WhyrankError, check_flag, check_number, check_whole
 from whyrank.networks import networks
 from whyrank.training.phases import check_phases
 from whyrank.training.schedule import Schedule
@@ -203,7 +203,7 @@ def _path(name: str) -> Path:
 
 
 def _content(path: Path) -> Any:
-    from whyrank.data.yaml_text import YAML_ERRORS, problem_of, read_yaml
+    from whyrank.data import YAML_ERRORS, problem_of, read_yaml
 
     try:
         return read_yaml(path)

@@ -11,10 +11,8 @@ from typing import Any
 
 import torch
 
-from whyrank.core.checksums import read_sealed_json, sealed_json
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import write_text
-from whyrank.networks.network import CONFIG, WEIGHTS, Network, save
+from whyrank.core import BadInput, WhyrankError, read_sealed_json, sealed_json, write_text
+from whyrank.networks import CONFIG, WEIGHTS, Network, save
 from whyrank.training.data import TrainingSet
 from whyrank.training.distilling import ready
 from whyrank.training.losses import losses

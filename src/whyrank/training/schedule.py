@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whyrank.core.errors import UnknownName, check_flag, check_number, check_whole
+from whyrank.core import UnknownName, check_flag, check_number, check_whole
 
 if TYPE_CHECKING:
     import torch
 
-    from whyrank.networks.network import Network
+    from whyrank.networks import Network
 
 _PRECISIONS = ("fp32", "bf16")
 

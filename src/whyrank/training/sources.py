@@ -18,13 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from whyrank.core.errors import MissingExtra, UnknownName, WhyrankError, check_whole
-from whyrank.core.files import temporary_room
-from whyrank.core.seeds import seed_for
-from whyrank.networks import networks
-from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
-from whyrank.networks.network import Network, make, start
-from whyrank.networks.tokens import Pieces
+from whyrank.core import MissingExtra, UnknownName, WhyrankError, check_whole, seed_for, temporary_room
+from whyrank.networks import Encoder, Network, Pieces, load_encoder, make, networks, new_encoder, start
 from whyrank.training.recipe import Recipe
 
 # A tokenizer from the texts of a collection: word pieces, the same ones for the same texts every time.

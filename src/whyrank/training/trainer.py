@@ -14,11 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import Progress
-from whyrank.core.seeds import seed_for
-from whyrank.networks.network import Network
-from whyrank.networks.tokens import Ids, tensors
+from whyrank.core import Progress, WhyrankError, seed_for
+from whyrank.networks import Ids, Network, tensors
 from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
 from whyrank.training.data import Examples, TrainingSet
 from whyrank.training.packing import Numbers, Packer

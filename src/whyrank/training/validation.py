@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import UnknownName
-from whyrank.core.progress import Progress
-from whyrank.networks.network import Network
-from whyrank.networks.tokens import tensors
+from whyrank.core import Progress, UnknownName
+from whyrank.networks import Network, tensors
 
 # nDCG and reciprocal rank of one query, in numpy alone.
 

@@ -12,27 +12,14 @@ import numpy as np
 import pytest
 import torch
 
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners import table_learners
-from whyrank.learners.parm.building import (
-    Build,
-    audit_file,
-    build_table,
-    collect_build,
-    expanded,
-    make_vocabulary,
-    prepare_build,
-    term_counts,
-    work_folder,
-)
-from whyrank.learners.parm.pairs.main import score_folder
-from whyrank.learners.parm.pairs.results import Entries
-from whyrank.learners.parm.pairs.running import How
-from whyrank.learners.parm.pairs.task import Settings, Task
-from whyrank.learners.parm.pairs.terms import distinct
-from whyrank.networks.network import load, make, save
-from whyrank.tables.table import open_table
+from whyrank.learners.parm import Build, audit_file, build_table, collect_build, prepare_build
+from whyrank.learners.parm.building import expanded, make_vocabulary, term_counts, work_folder
+from whyrank.learners.parm.pairs import Entries, How, Settings, Task, distinct, score_folder
+from whyrank.networks import load, make, save
+from whyrank.tables import open_table
 from whyrank.text import analyzers
 
 sys.path.append(str(Path(__file__).parents[1] / "networks"))

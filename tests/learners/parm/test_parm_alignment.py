@@ -12,8 +12,9 @@ from whyrank.learners.parm.alignment import Reader, attention_blocks, attentions
 from whyrank.learners.parm.first import piece_texts
 from whyrank.learners.parm.target import reader_of, target_scores
 from whyrank.learners.parm.texts import PieceTexts, Spelling, continuing
-from whyrank.networks.network import save
-from whyrank.training.sources import new_network, word_pieces
+from whyrank.networks import save
+from whyrank.training import new_network
+from whyrank.training.sources import word_pieces
 
 
 def reader(network=None):
@@ -88,7 +89,7 @@ def test_the_order_of_pairs_makes_no_difference(blocks):
 def letters_network():
     """A network whose tokenizer cuts every word into letters."""
     from parm_models import parm_recipe
-    from whyrank.training.sources import Sources
+    from whyrank.training import Sources
 
     return new_network(parm_recipe(), 5, Sources(tokenizer=word_pieces([" ".join(sorted(set("".join(WORDS))))], 100)))
 

@@ -12,21 +12,18 @@ from hypothesis import strategies as st
 
 from parm_models import SCHEDULE, SHAPE, parm_network, parm_recipe, toy_sources, toy_world
 from training_models import quiet
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.learners.parm import ParmPrepared, is_parm, load_parm, save_parm, train_parm
 from whyrank.learners.parm import running as parm_running
 from whyrank.learners.parm.data import Candidates, Drawn, Terms, split_queries
 from whyrank.learners.parm.first import FirstTrainer
-from whyrank.learners.parm.pairs.main import told_by
-from whyrank.learners.parm.prepared import BUNDLED, Occlusion, ParmPrepared, is_parm, load_parm, save_parm
-from whyrank.learners.parm.running import train_parm
+from whyrank.learners.parm.pairs import told_by
+from whyrank.learners.parm.prepared import BUNDLED, Occlusion
 from whyrank.learners.parm.second import SecondTrainer, pair_logits, slots_of, table_scores, with_partners
-from whyrank.networks.network import digest, load, save
-from whyrank.networks.parm import frame_of, framed
-from whyrank.training.losses import Pearson, losses
-from whyrank.training.phases import PRESETS, analyzer_of, first_phase, second_phase
-from whyrank.training.recipe import recipe_of
-from whyrank.training.sources import Sources, new_network
-from whyrank.training.trainer import Trainer
+from whyrank.networks import digest, frame_of, framed, load, save
+from whyrank.training import Pearson, Sources, Trainer, analyzer_of, first_phase, new_network, recipe_of, second_phase
+from whyrank.training.losses import losses
+from whyrank.training.phases import PRESETS
 
 WORD = "model.embeddings.word_embeddings.weight"
 
@@ -483,7 +480,7 @@ def test_embeddings_of_nothing_are_refused():
 
 
 def test_a_recipe_of_phases_is_for_tables():
-    from whyrank.training.preparing import prepare
+    from whyrank.training import prepare
 
     with pytest.raises(WhyrankError, match="it is for `whyrank tables learn parm`"):
         prepare(parm_recipe())

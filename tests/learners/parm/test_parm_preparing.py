@@ -9,21 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import open_collection
+from whyrank.learners.parm import load_parm, prepare_parm, save_parm, train_parm
 from whyrank.learners.parm.data import asked, candidates, terms_of
-from whyrank.learners.parm.prepared import load_parm, save_parm
-from whyrank.learners.parm.preparing import _means, aligned_by, open_target, prepare_parm
-from whyrank.learners.parm.running import _ready, train_parm
+from whyrank.learners.parm.preparing import _means, aligned_by, open_target
+from whyrank.learners.parm.running import _ready
 from whyrank.learners.parm.second import table_scores
 from whyrank.learners.parm.target import target_scores
-from whyrank.networks.encoder import new_encoder
-from whyrank.networks.network import load, make, save
-from whyrank.networks.tokens import Pieces
+from whyrank.networks import Pieces, load, make, new_encoder, save
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.lexical.index import LexicalIndex
+from whyrank.rankers.lexical import LexicalIndex
 from whyrank.scoring import Engine
-from whyrank.training.recipe import read_recipe, recipe_of
+from whyrank.training import read_recipe, recipe_of
 from whyrank.training.sources import word_pieces
 
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo") for b in ("lan", "mer", "nis", "rop", "tuk")]

@@ -24,7 +24,7 @@ from whyrank.learners.parm.texts import (
     part_relevance,
     tie_keys,
 )
-from whyrank.training.phases import First, first_phase
+from whyrank.training import First, first_phase
 
 SPECIAL = {"cls": 1, "sep": 2, "pad": 0, "mask": 3}
 INSIDE = np.arange(200) % 3 == 1  # the pieces 4, 7, 10, ... continue words

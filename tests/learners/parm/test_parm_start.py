@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from test_parm_phases import toy_candidates, toy_prepared, toy_terms
 
 from parm_models import SCHEDULE, parm_network, parm_recipe
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
+from whyrank.learners.parm import train_parm
 from whyrank.learners.parm.data import Candidates, Drawn
-from whyrank.learners.parm.running import train_parm
 from whyrank.learners.parm.second import SecondTrainer, begin_at, other_terms, slots_of, with_partners
-from whyrank.networks.network import load
-from whyrank.training.phases import second_phase
+from whyrank.networks import load
+from whyrank.training import second_phase
 
 torch.set_num_threads(1)
 

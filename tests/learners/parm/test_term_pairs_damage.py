@@ -15,11 +15,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.learners.parm.building import Build, build_table, collect_build, prepare_build
-from whyrank.learners.parm.pairs.main import how_of, open_parm, score_folder
-from whyrank.learners.parm.pairs.running import How
-from whyrank.learners.parm.pairs.task import Settings
+from whyrank.core import BadInput, WhyrankError
+from whyrank.learners.parm import Build, build_table, collect_build, prepare_build
+from whyrank.learners.parm.pairs import How, Settings, how_of, open_parm, score_folder
 
 sys.path.append(str(Path(__file__).parent))
 from pair_models import saved

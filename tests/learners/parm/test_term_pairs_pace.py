@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.learners.parm.pairs.running import BLOCK, How, paced
+from whyrank.learners.parm.pairs import How
+from whyrank.learners.parm.pairs.running import BLOCK, paced
 
 
 class Watch:

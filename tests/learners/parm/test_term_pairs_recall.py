@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
+from whyrank.learners.parm.pairs import Entries, Settings, Task, distinct
 from whyrank.learners.parm.pairs.cascade import (
     Student,
     Tally,
@@ -24,10 +25,7 @@ from whyrank.learners.parm.pairs.cascade import (
     train_student,
     upper_rate,
 )
-from whyrank.learners.parm.pairs.results import Entries
-from whyrank.learners.parm.pairs.task import Settings, Task
-from whyrank.learners.parm.pairs.terms import distinct
-from whyrank.networks.parm import FRAMES, around
+from whyrank.networks import FRAMES, around
 
 torch.set_num_threads(1)
 

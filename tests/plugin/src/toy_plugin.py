@@ -9,13 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from whyrank.core.protocols import Codes, Flags, Floats
-from whyrank.core.registry import call_of
+from whyrank.core import Codes, Flags, Floats, call_of
 from whyrank.data import Collection
-from whyrank.studies import Contrasts, Pair
-from whyrank.studies.axioms.axiom import Axiom, Precondition, similar_length
-from whyrank.studies.axioms.view import View
-from whyrank.studies.pools import Pool
+from whyrank.studies import Contrasts, Pair, Pool
+from whyrank.studies.axioms import Axiom, View
+from whyrank.studies.axioms.axiom import Precondition, similar_length
 from whyrank.text import Analyzer
 from whyrank.text.steps import lower
 

@@ -12,8 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from whyrank.data import Collection, open_collection
-from whyrank.text import analyzers
-from whyrank.text.cutting import cut_texts
+from whyrank.text import analyzers, cut_texts
 
 WORD = st.sampled_from(["a", "b", "c", "x", "y"])
 QUERY = st.lists(st.sampled_from(["a", "b", "c", "unseen"]), max_size=4).map(" ".join)

@@ -14,14 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection
-from whyrank.studies.axioms import axioms
+from whyrank.studies.axioms import Axiom, axioms, is_pattern, parse_expression
 from whyrank.studies.axioms.algebra import And, Not, Or, Sum, Vote, both, either, plus, reverse, times, vote
-from whyrank.studies.axioms.axiom import Axiom
 from whyrank.studies.axioms.counts import DIV, M_AND, TFC1
 from whyrank.studies.axioms.duplicates import LNC2
-from whyrank.studies.axioms.expressions import axiom_of, is_pattern, parse_expression
+from whyrank.studies.axioms.expressions import axiom_of
 from whyrank.studies.axioms.length import LNC1
 from whyrank.studies.axioms.triples import TFC2
 from whyrank.testing.axioms import AxiomContract

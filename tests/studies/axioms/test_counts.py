@@ -22,7 +22,7 @@ from count_oracles import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.studies.axioms.counts import M_TDC, TDC, TFC1, TFC3
 from whyrank.studies.axioms.length import TF_LNC
 

@@ -11,7 +11,7 @@ from axiom_contracts import FromRegistry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.studies.axioms.counts import AND, DIV, M_AND
 from whyrank.studies.files import pairs_of

@@ -20,7 +20,7 @@ from count_oracles import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core import UnknownName, WhyrankError
 from whyrank.data import Collection
 from whyrank.studies.axioms.length import LNC1
 

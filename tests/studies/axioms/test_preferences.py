@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
-from whyrank.studies.axioms import axioms, preferences
+from whyrank.studies.axioms import axioms, parse_expression, preferences, save_preferences
 from whyrank.studies.axioms.counts import DIV, TFC1
-from whyrank.studies.axioms.expressions import parse_expression
-from whyrank.studies.axioms.preferences import features_table, preference_table, save_preferences
+from whyrank.studies.axioms.preferences import features_table, preference_table
 from whyrank.studies.axioms.triples import TFC2
 
 DOCS = {"a": "x y", "b": "x x y", "c": "z", "d": "y y x", "e": "x", "alone": "x z"}

@@ -12,14 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.seeds import generator
-from whyrank.data import Collection, Grades, open_collection
-from whyrank.data.trec import ranking, read_run, write_run
-from whyrank.studies.axioms import axioms
-from whyrank.studies.axioms.axiom import Axiom
+from whyrank.core import WhyrankError, generator
+from whyrank.data import Collection, Grades, open_collection, ranking, read_run, write_run
+from whyrank.studies.axioms import Axiom, axioms, rerank
 from whyrank.studies.axioms.duplicates import LNC2
-from whyrank.studies.axioms.reranking import kwiksort, rerank, tournament
+from whyrank.studies.axioms.reranking import kwiksort, tournament
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.data import Collection
+from whyrank.studies import Pools, Source
 from whyrank.studies.axioms.axiom import Sampler
 from whyrank.studies.axioms.view import Views
-from whyrank.studies.pools import Pools, Source
 
 SIZE = 60
 

@@ -11,13 +11,12 @@ from count_oracles import COLLECTIONS, CUTS, check_order, check_signs, found_by,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.data import Collection
 from whyrank.studies.axioms import semantic as semantics
 from whyrank.studies.axioms.semantic import ANTI_REG, REG, STMC1, STMC2, STMC3
 from whyrank.text import Analyzer, analyzers
-from whyrank.text.vectors.glove import GloVe
-from whyrank.text.vectors.trained import collection_vectors
+from whyrank.text.vectors import GloVe, collection_vectors
 
 COMPAT = "camara-hauff"
 CASES = [(STMC1, None), (STMC1, COMPAT), (STMC2, None), (STMC2, COMPAT), (STMC3, None), (STMC3, COMPAT)]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from whyrank.core.errors import WhyrankError
-from whyrank.studies.axioms import axioms
+from whyrank.core import WhyrankError
+from whyrank.studies.axioms import axioms, sections
 from whyrank.studies.axioms.counts import TFC1
-from whyrank.studies.axioms.statements import FAMILIES, Statement, reference_page, sections, statements
+from whyrank.studies.axioms.statements import FAMILIES, Statement, reference_page, statements
 
 PAGE = Path(__file__).parents[2] / "docs" / "axioms-reference.md"
 ALL = [statement for members in statements().values() for statement in members]

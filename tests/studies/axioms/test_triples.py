@@ -23,7 +23,7 @@ from count_oracles import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.studies.axioms.triples import TFC2
 from whyrank.studies.findings import differences
 

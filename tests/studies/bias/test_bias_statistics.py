@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from whyrank.core.clustered import sign_flip_p
-from whyrank.core.statistics import adjust
+from whyrank.core import adjust, sign_flip_p
+from whyrank.studies.bias import cluster_scores, mean_bounds, value_p
 from whyrank.studies.bias.correlation import correlate, pearson
 from whyrank.studies.bias.reading import correlations_of
-from whyrank.studies.bias.statistics import cluster_scores, mean_bounds, omnibus, pair_differences, value_p
+from whyrank.studies.bias.statistics import omnibus, pair_differences
 
 # Year, weight for "when" in the published thesaurus, score of its cross-encoder for "{year} north carolina join
 # ifta", and occurrences in the corpus: facts of a published study.

@@ -9,20 +9,17 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from toy_bias import BRANDS, PLANTED, YEARS, Toy, noise, toy_collection, toy_table
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Study
+from whyrank.core import Study, WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.scoring import Engine
-from whyrank.studies.bias import bias_filters, bias_studies
+from whyrank.studies.bias import BiasResult, Substitution, bias_filters, bias_studies
 from whyrank.studies.bias.asking import ask_bias
 from whyrank.studies.bias.filters import filtered
 from whyrank.studies.bias.reading import BiasSetting, read_bias
-from whyrank.studies.bias.result import BiasResult
 from whyrank.studies.bias.slots import Slotted
-from whyrank.studies.bias.substitution import Substitution
 from whyrank.studies.bias.templates import Template
 from whyrank.studies.bias.weights import appended_weights
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS)})"
 DATES = f"bias/when-year(values={'+'.join(YEARS)},templates=found)"

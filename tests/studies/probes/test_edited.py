@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
-from whyrank.studies.asking import ask
+from whyrank.studies import Plan, answers, ask
 from whyrank.studies.files import pairs_of
 from whyrank.studies.probes import probes
-from whyrank.studies.runner import Plan, answers
 from whyrank.text.annotation.annotator import annotator, parsed_texts
-from whyrank.text.edits.base import edits
+from whyrank.text.edits import edits
 
 pytest.importorskip("spacy", reason="the extra nlp is not installed")
 NEEDS_OPTIONS = {"edited/doc2query"}
@@ -264,7 +263,7 @@ def test_all_edits_on_dl19_in_time(dl19):
 
 def test_without_the_extra_the_rest_still_runs(monkeypatch, whyrank):
     """Edits that annotate are left out with a note when a pattern found them, and an error when named."""
-    from whyrank.core.errors import MissingExtra
+    from whyrank.core import MissingExtra
 
     def absent(name):
         raise MissingExtra("annotation of texts", "nlp")

@@ -9,18 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core.callstrings import Call
-from whyrank.core.errors import WhyrankError
+from whyrank.core import Call, WhyrankError
 from whyrank.data import open_collection
-from whyrank.data.pairs.sets import TextPair
+from whyrank.data.pairs import TextPair
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
-from whyrank.studies import Calibration
+from whyrank.studies import Calibration, Plan, Threshold, answers
 from whyrank.studies.files import pairs_of
-from whyrank.studies.probes import probes
-from whyrank.studies.probes.queries import Discard, Draft, query_strategies
+from whyrank.studies.probes import probes, query_strategies
+from whyrank.studies.probes.queries import Discard, Draft
 from whyrank.studies.probes.transferred import KINDS, cluster_names
-from whyrank.studies.runner import Plan, Threshold, answers
 from whyrank.text.annotation.annotator import annotator
 
 pytest.importorskip("spacy", reason="the extra nlp is not installed")

@@ -1,1 +1,10 @@
 """Pair sets: texts that differ in one thing, such as a sentence and its correction, and their readers."""
+
+from typing import TYPE_CHECKING
+
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.data.pairs.sets import PairSet, TextPair, open_pairs, pair_layouts
+
+__getattr__, __dir__ = front_door(__name__)

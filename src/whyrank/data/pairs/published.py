@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.data.lines import RawLine, array_items, every_line, find_file, whole_text
 from whyrank.data.pairs.rows import Record, TextPair, json_records, read_pairs, tsv_cells, tsv_records
 from whyrank.data.pairs.sets import PairSet

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from whyrank.core.errors import BadInput, WhyrankError, suggestion
-from whyrank.core.protocols import Ints
+from whyrank.core import BadInput, Ints, WhyrankError, suggestion
 from whyrank.data.lines import Tally, every_line, read_lines, without_surrogates
 
 # Rows of a pair set, packed: all texts in one block of UTF-8, made into strings when they are asked for.

@@ -9,9 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.callstrings import Call, parse_call
-from whyrank.core.errors import BadInput, UnknownName, WhyrankError, suggestion
-from whyrank.core.registry import Registry
+from whyrank.core import BadInput, Call, Registry, UnknownName, WhyrankError, parse_call, suggestion
 from whyrank.data.lines import find_file
 from whyrank.data.pairs.rows import KINDS, PackedPairs, TextPair, check_ids, pack, read_pairs, read_records
 

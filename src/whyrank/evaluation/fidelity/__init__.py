@@ -1,1 +1,13 @@
 """Fidelity: how well one ranker stands in for another."""
+
+from typing import TYPE_CHECKING
+
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.evaluation.fidelity.agreement import check_settings, measures_of
+    from whyrank.evaluation.fidelity.candidates import Compared, common_pairs, compare_rankers, effectiveness
+    from whyrank.evaluation.fidelity.kernels import dense_ranks, greedy
+    from whyrank.evaluation.fidelity.rows import FidelityDifference, FidelityRow, differences, summarise
+
+__getattr__, __dir__ = front_door(__name__)

@@ -27,8 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_whole
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core import Floats, Ints, UnknownName, WhyrankError, check_whole
 from whyrank.evaluation.fidelity import kernels as fidelity_kernels
 
 Scores = Mapping[str, float]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from whyrank.core.protocols import Ranker
+from whyrank.core import Ranker
 from whyrank.data import Collection, Run
 from whyrank.evaluation.effectiveness import Effectiveness, evaluate
 from whyrank.evaluation.fidelity.agreement import KS, PerQuery, compare_common, compare_runs
 from whyrank.evaluation.fidelity.rows import Cell, Pair
-from whyrank.scoring import Engine, Failure
-from whyrank.scoring.ranking import scored
+from whyrank.scoring import Engine, Failure, scored
 
 MEASURE = "nDCG@10"
 

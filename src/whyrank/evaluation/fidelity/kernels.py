@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core import Floats, Ints
 
 PEARSON, KENDALL, AGREEMENT, FIRST_TOP = 0, 1, 2, 3
 

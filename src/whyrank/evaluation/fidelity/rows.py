@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from whyrank.core.clustered import Interval, sign_flip_p, stratified_interval
-from whyrank.core.protocols import Floats
-from whyrank.core.statistics import adjust, paired_t_p
+from whyrank.core import Floats, Interval, adjust, paired_t_p, sign_flip_p, stratified_interval
 from whyrank.evaluation.fidelity.agreement import PerQuery
-from whyrank.studies.findings import or_none
+from whyrank.studies import or_none
 
 AVERAGE = "average"
 FLIPS = 100_000  # a p-value is never below one over it, and a large table multiplies it by hundreds

@@ -14,10 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError, check_number, check_whole
-from whyrank.core.progress import track
-from whyrank.core.protocols import Floats, Ints
-from whyrank.core.seeds import generator
+from whyrank.core import Floats, Ints, WhyrankError, check_number, check_whole, generator, track
 
 RESTARTS, TOLERANCE = 10, 1e-5
 _MOST_PASSES = 100

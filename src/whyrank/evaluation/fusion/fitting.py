@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import track
+from whyrank.core import WhyrankError, parse_call, track
 from whyrank.data import Collection
 from whyrank.evaluation.effectiveness import evaluate, measure_of
 from whyrank.evaluation.fusion.ascent import RESTARTS, TOLERANCE, Fitted, fit
 from whyrank.evaluation.fusion.objectives import objective_of, ties_ascend
 from whyrank.evaluation.fusion.pool import Pool, pool_of
 from whyrank.evaluation.tuning import MOST, Runner, Split, without_ranges
-from whyrank.rankers import rankers
-from whyrank.rankers.fuse import Fuse, FusedRanker, contents_of, write_weights
+from whyrank.rankers import Fuse, FusedRanker, contents_of, rankers, write_weights
 
 # Fusion: the weights of a `fuse` from the judged queries of a training split.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core import Floats, Ints
 
 
 @njit(cache=True, nogil=True)

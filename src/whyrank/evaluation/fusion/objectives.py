@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core import Floats, Ints
 from whyrank.data import Collection
 from whyrank.evaluation.effectiveness import evaluate
 from whyrank.evaluation.fusion import kernels

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core import Floats, Ints, WhyrankError
 from whyrank.data import Collection, ranking
 from whyrank.evaluation.fusion.ascent import combined
-from whyrank.rankers.fuse import FusedRanker
-from whyrank.scoring import Engine
-from whyrank.scoring.ranking import rerank
+from whyrank.rankers import FusedRanker
+from whyrank.scoring import Engine, rerank
 
 Run = Mapping[str, Mapping[str, float]]
 

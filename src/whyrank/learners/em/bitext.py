@@ -21,13 +21,20 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import WhyrankError, check_flag, check_number, check_whole
-from whyrank.core.files import temporary_room
-from whyrank.core.progress import Progress, track
-from whyrank.core.protocols import Codes, Flags, Ints
-from whyrank.core.seeds import generator
-from whyrank.data import Collection
-from whyrank.data.disk import texts_of
+from whyrank.core import (
+    Codes,
+    Flags,
+    Ints,
+    Progress,
+    WhyrankError,
+    check_flag,
+    check_number,
+    check_whole,
+    generator,
+    temporary_room,
+    track,
+)
+from whyrank.data import Collection, texts_of
 from whyrank.text import Analyzer, Tokens, analyzers
 
 # Arrays that grow piece by piece; a large one moves to a file without a name, which the system takes away itself.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core import Codes, Floats, Ints
 
 TINY = 1e-30  # smaller expected counts are zero: they change nothing, and numbers below 1e-38 are slow
 

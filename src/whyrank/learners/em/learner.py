@@ -19,16 +19,28 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core.checksums import EMPTY, KEY, check_seal, seal
-from whyrank.core.errors import BadInput, WhyrankError, check_flag, check_number, check_whole
-from whyrank.core.files import replacing
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes, Flags, Floats, Ints
-from whyrank.core.seeds import generator
+from whyrank.core import (
+    EMPTY,
+    KEY,
+    BadInput,
+    Codes,
+    Flags,
+    Floats,
+    Ints,
+    Progress,
+    WhyrankError,
+    check_flag,
+    check_number,
+    check_seal,
+    check_whole,
+    generator,
+    replacing,
+    seal,
+)
 from whyrank.learners.em.bitext import Bitext, Growing
 from whyrank.learners.em.kernels import visit
 from whyrank.learners.em.links import Shelf, make_shard, plan_shards
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 # How much memory may be used: `8G`, a number of bytes, or half of what the machine has.
 

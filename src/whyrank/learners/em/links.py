@@ -19,9 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.files import temporary_room
-from whyrank.core.protocols import Codes, Flags, Ints
+from whyrank.core import Codes, Flags, Ints, WhyrankError, temporary_room
 from whyrank.learners.em.bitext import Bitext
 
 # Where shards are kept: in memory up to a limit, the rest in one file without a name.

@@ -1,1 +1,11 @@
 """Local explanations of ranked lists, gathered into one table."""
+
+from typing import TYPE_CHECKING
+
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.learners.local.explaining import LocalSettings
+    from whyrank.learners.local.learner import Explained, default_analyzer, learn_local
+
+__getattr__, __dir__ = front_door(__name__)

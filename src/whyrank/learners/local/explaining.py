@@ -8,12 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, check_number, check_whole
-from whyrank.core.protocols import Codes, Flags, Floats, Ranker
-from whyrank.core.seeds import generator
+from whyrank.core import Codes, Flags, Floats, Ranker, UnknownName, check_number, check_whole, generator
 from whyrank.learners.local import masks as local_masks
 from whyrank.learners.local.masks import expansion
-from whyrank.rankers.lexical.base import LexicalRanker
+from whyrank.rankers.lexical import LexicalRanker
 from whyrank.scoring import Engine, Failure
 
 METHODS = ("occlusion", "lime", "bm25")

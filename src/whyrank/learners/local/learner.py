@@ -9,19 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError, check_text, check_whole
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Ranker
-from whyrank.core.registry import call_of
-from whyrank.core.seeds import generator
+from whyrank.core import Progress, Ranker, WhyrankError, call_of, check_text, check_whole, generator
 from whyrank.data import Collection, Run, ranking, texts_of
 from whyrank.learners.local.explaining import LocalSettings, RankedList, explain_lists
-from whyrank.rankers.lexical.base import LexicalRanker
-from whyrank.rankers.run import RunRanker
-from whyrank.scoring import Engine, Failure
-from whyrank.scoring.asking import one_line
-from whyrank.scoring.ranking import candidates_for, first_ranker, scored
-from whyrank.tables.table import TermTable
+from whyrank.rankers import RunRanker
+from whyrank.rankers.lexical import LexicalRanker
+from whyrank.scoring import Engine, Failure, candidates_for, first_ranker, one_line, scored
+from whyrank.tables import TermTable
 
 # From local explanations to a table: how often a word explains the lists of queries with a query term.
 #

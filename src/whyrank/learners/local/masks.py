@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whyrank.core.protocols import Codes, Flags, Floats
-from whyrank.evaluation.fidelity.kernels import dense_ranks, greedy
-from whyrank.rankers.lexical import kernels
-from whyrank.rankers.lexical.base import LexicalRanker, Weights
+from whyrank.core import Codes, Flags, Floats
+from whyrank.evaluation.fidelity import dense_ranks, greedy
+from whyrank.rankers.lexical import LexicalRanker, Weights, kernels
 from whyrank.text import Analyzer, Tokens
 
 # Which terms must be added to a query so that BM25 orders a list as another ranker does.

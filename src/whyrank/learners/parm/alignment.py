@@ -11,12 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import Progress
+from whyrank.core import Progress, WhyrankError
 from whyrank.learners.parm.texts import Numbers, PieceTexts, Spelling
-from whyrank.networks.encoder import Encoder
-from whyrank.networks.first import is_plain
-from whyrank.networks.tokens import Ids, Pieces, pair_arrays, single_arrays, tensors
+from whyrank.networks import Encoder, Ids, Pieces, is_plain, pair_arrays, single_arrays, tensors
 
 if TYPE_CHECKING:
     from whyrank.learners.parm.prepared import Occlusion

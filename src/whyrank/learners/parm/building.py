@@ -22,23 +22,46 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.checksums import list_checksums
-from whyrank.core.errors import BadInput, WhyrankError, check_flag, check_number, check_text, check_whole
-from whyrank.core.files import LOCK, check_place, exclusive, replacing
-from whyrank.core.protocols import Ints
-from whyrank.core.registry import call_of
+from whyrank.core import (
+    LOCK,
+    BadInput,
+    Ints,
+    WhyrankError,
+    call_of,
+    check_flag,
+    check_number,
+    check_place,
+    check_text,
+    check_whole,
+    exclusive,
+    list_checksums,
+    replacing,
+)
 from whyrank.data import Collection, open_collection
-from whyrank.learners.parm.pairs.main import ARCHITECTURE, open_parm, score_folder, told_by
-from whyrank.learners.parm.pairs.results import Entries, Results, read_log
-from whyrank.learners.parm.pairs.running import How, Say, audits
-from whyrank.learners.parm.pairs.task import NETWORK, RESULTS, TASK, TERMS, Settings, Task, load_task, save_task
-from whyrank.learners.parm.pairs.terms import distinct
-from whyrank.networks.network import CONFIG, TOKENS, WEIGHTS, is_network, read_config, save
-from whyrank.networks.parm import BARE, around, frame_of
-from whyrank.networks.tokens import Pieces
-from whyrank.rankers.lexical.background import Background
-from whyrank.tables.files import SUFFIXES, check_suffix
-from whyrank.tables.table import TermTable
+from whyrank.learners.parm.pairs import (
+    ARCHITECTURE,
+    NETWORK,
+    RESULTS,
+    TASK,
+    TERMS,
+    Entries,
+    How,
+    Results,
+    Say,
+    Settings,
+    Task,
+    audits,
+    distinct,
+    load_task,
+    open_parm,
+    read_log,
+    save_task,
+    score_folder,
+    told_by,
+)
+from whyrank.networks import BARE, CONFIG, TOKENS, WEIGHTS, Pieces, around, frame_of, is_network, read_config, save
+from whyrank.rankers.lexical import Background
+from whyrank.tables import SUFFIXES, TermTable, check_suffix
 from whyrank.text import Analyzer, analyzers
 
 # The vocabulary of a term table: terms of collections under an analyzer, the most frequent ones first.
@@ -502,7 +525,7 @@ class Parm:
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of the network over the terms of a collection."""
-        from whyrank.learners.parm.pairs.task import Settings
+        from whyrank.learners.parm.pairs import Settings
 
         pass  # INNER
 

@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import Progress
-from whyrank.core.seeds import generator
+from whyrank.core import Progress, WhyrankError, generator
 from whyrank.learners.parm.texts import draws_of
-from whyrank.training.data import Examples
-from whyrank.training.distilling import Distillation, distillation_set
-from whyrank.training.mining import BEST
+from whyrank.training import BEST, Distillation, Examples, distillation_set
 
 if TYPE_CHECKING:
-    from whyrank.rankers.lexical.base import Weights
-    from whyrank.rankers.lexical.index import LexicalIndex
+    from whyrank.rankers.lexical import LexicalIndex, Weights
 
 # Queries and candidate texts for PaRM: the collections' own queries or cuts of texts, and what BM25 finds.
 
@@ -132,8 +127,7 @@ def terms_of(index: LexicalIndex, queries: Sequence[str], doc: ParmTermsNumbers)
 
 
 def _query(index: LexicalIndex, query: str, rows: ParmTermsNumbers) -> _Query:
-    from whyrank.rankers.lexical import kernels
-    from whyrank.rankers.lexical.base import weighed
+    from whyrank.rankers.lexical import kernels, weighed
 
     terms, weights = index.ranker.query(query)
     tf = np.zeros((len(rows), len(terms)), np.int32)

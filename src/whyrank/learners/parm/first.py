@@ -11,13 +11,9 @@ from torch import Tensor
 
 from whyrank.learners.parm.data import Candidates, Drawn
 from whyrank.learners.parm.texts import PARTS, PieceTexts, Segmenter, continuing
-from whyrank.networks.network import Network
-from whyrank.networks.parm import ParmNetwork
-from whyrank.networks.tokens import tensors
-from whyrank.training.data import Examples, TrainingSet
+from whyrank.networks import Network, ParmNetwork, tensors
+from whyrank.training import Examples, First, Trainer, TrainingSet
 from whyrank.training.losses import losses
-from whyrank.training.phases import First
-from whyrank.training.trainer import Trainer
 
 Say = Callable[[str], None]
 _VALIDATED = 256  # held-out queries that are read at a time

@@ -21,14 +21,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.checksums import EMPTY, KEY, check_seal, read_sealed_json, seal, sealed_json
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import replacing, write_text
+from whyrank.core import (
+    EMPTY,
+    KEY,
+    BadInput,
+    WhyrankError,
+    check_seal,
+    read_sealed_json,
+    replacing,
+    seal,
+    sealed_json,
+    write_text,
+)
 from whyrank.learners.parm.data import Candidates, Terms, plain
-from whyrank.networks.quantised import quantised, restored
-from whyrank.training.prepared import list_sources, load_sources, save_sources
-from whyrank.training.recipe import Recipe, recipe_of
-from whyrank.training.sources import Sources
+from whyrank.networks import restored
+from whyrank.networks.quantised import quantised
+from whyrank.training import Recipe, Sources, list_sources, load_sources, recipe_of, save_sources
 
 # Prepared runs made small for a journey: texts and arrays well compressed, weights in sixteen or eight bits.
 

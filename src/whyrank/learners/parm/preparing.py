@@ -14,29 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Ranker
+from whyrank.core import Ranker, WhyrankError, parse_call
 from whyrank.data import Collection
 from whyrank.learners.parm.data import Asked, asked, candidates, terms_of
 from whyrank.learners.parm.first import piece_texts
 from whyrank.learners.parm.prepared import Occlusion, ParmPrepared
 from whyrank.learners.parm.target import BI, NETWORK, attends
 from whyrank.learners.parm.texts import PieceTexts
-from whyrank.networks.parm import ParmNetwork
-from whyrank.networks.tokens import Pieces
+from whyrank.networks import ParmNetwork, Pieces
 from whyrank.rankers import Setting, open_ranker, rankers
-from whyrank.rankers.lexical.base import LexicalRanker
-from whyrank.rankers.lexical.index import LexicalIndex
-from whyrank.rankers.neural.base import NeuralRanker
-from whyrank.rankers.neural.weights import architecture_of, config_of, model_folder
-from whyrank.scoring import Engine
-from whyrank.scoring.asking import one_line
-from whyrank.training.data import Texts
-from whyrank.training.phases import analyzer_of, first_phase
-from whyrank.training.preparing import sources_of
-from whyrank.training.recipe import Recipe
-from whyrank.training.sources import Sources, check_settings, new_network
+from whyrank.rankers.lexical import LexicalIndex, LexicalRanker
+from whyrank.rankers.neural import NeuralRanker, architecture_of, config_of, model_folder
+from whyrank.scoring import Engine, one_line
+from whyrank.training import Recipe, Sources, Texts, analyzer_of, check_settings, first_phase, new_network, sources_of
 
 # From a recipe, a target and collections to a prepared run of PaRM: everything that needs more than torch.
 

@@ -15,10 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core.checksums import read_sealed_json, sealed_json
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.files import write_text
-from whyrank.core.seeds import generator
+from whyrank.core import BadInput, WhyrankError, generator, read_sealed_json, sealed_json, write_text
 from whyrank.learners.parm.alignment import attention_blocks, embedding_blocks, occlusion_blocks, side
 from whyrank.learners.parm.data import Candidates, Drawn, split_queries
 from whyrank.learners.parm.first import FirstTrainer, piece_texts, scaled
@@ -26,13 +23,23 @@ from whyrank.learners.parm.prepared import ParmPrepared
 from whyrank.learners.parm.second import SecondTrainer, begin_at, slots_of, with_partners
 from whyrank.learners.parm.target import reader_of, target_scores
 from whyrank.learners.parm.texts import PieceTexts
-from whyrank.networks.network import save
-from whyrank.networks.parm import BARE, ParmNetwork
-from whyrank.training.checkpoints import read_tensors, write_tensors
-from whyrank.training.phases import Second, first_phase, second_phase
-from whyrank.training.running import LOG, begun, check_same, checked_device, device_name, summary, threads
-from whyrank.training.sources import new_network
-from whyrank.training.trainer import History
+from whyrank.networks import BARE, ParmNetwork, save
+from whyrank.training import (
+    LOG,
+    History,
+    Second,
+    begun,
+    check_same,
+    checked_device,
+    device_name,
+    first_phase,
+    new_network,
+    read_tensors,
+    second_phase,
+    summary,
+    threads,
+    write_tensors,
+)
 
 Say = Callable[[str], None]
 Rows = npt.NDArray[np.int64]

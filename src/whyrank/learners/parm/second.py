@@ -19,18 +19,11 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import Progress
-from whyrank.core.seeds import generator
+from whyrank.core import Progress, WhyrankError, generator
 from whyrank.learners.parm.data import Drawn, Terms
-from whyrank.networks.network import Network
-from whyrank.networks.parm import ParmNetwork, framed
-from whyrank.networks.tokens import Ids, tensors
-from whyrank.training.data import Examples, TrainingSet
-from whyrank.training.losses import Pearson, losses
-from whyrank.training.packing import Packer
-from whyrank.training.phases import Second
-from whyrank.training.trainer import Trainer
+from whyrank.networks import Ids, Network, ParmNetwork, framed, tensors
+from whyrank.training import Examples, Packer, Pearson, Second, Trainer, TrainingSet
+from whyrank.training.losses import losses
 
 # The best partner of each query term that a text lacks: the term of the text with the highest logit.
 #

@@ -9,16 +9,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import Progress
+from whyrank.core import Progress, WhyrankError
 from whyrank.learners.parm.alignment import Reader
 from whyrank.learners.parm.texts import Numbers
-from whyrank.networks.encoder import load_encoder, new_encoder
-from whyrank.networks.first import is_plain
-from whyrank.networks.network import Network, is_network, load, read_config
-from whyrank.networks.tokens import Pieces, tensors
-from whyrank.training.mining import embed
-from whyrank.training.packing import Packer
+from whyrank.networks import (
+    Network,
+    Pieces,
+    is_network,
+    is_plain,
+    load,
+    load_encoder,
+    new_encoder,
+    read_config,
+    tensors,
+)
+from whyrank.training import Packer, embed
 
 BI, NETWORK, READER = "bi", "network", "reader"
 _PAIRS = {"cpu": 64, "cuda": 4096}

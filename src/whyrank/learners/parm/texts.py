@@ -15,8 +15,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.networks.tokens import Ids, Pieces, padded, tensors
-from whyrank.training.phases import First
+from whyrank.networks import Ids, Pieces, padded, tensors
+from whyrank.training import First
 
 # Texts of pieces as matrices on a device, with the words that their pieces make up.
 

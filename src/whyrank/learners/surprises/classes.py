@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whyrank.core.protocols import Ints
+from whyrank.core import Ints
 from whyrank.learners.surprises.words import Words
-from whyrank.studies.bias.values import LISTS, values_of
-from whyrank.studies.bias.weights import doc_term
-from whyrank.tables.table import TermTable
-from whyrank.text.vectors.vectors import Vectors
+from whyrank.studies.bias import LISTS, doc_term, values_of
+from whyrank.tables import TermTable
+from whyrank.text.vectors import Vectors
 
 FEWEST, LARGEST = 4, 30
 MOST_TERMS = 2_000  # document terms whose neighbours are looked up

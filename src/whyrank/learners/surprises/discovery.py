@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Floats, Ranker
-from whyrank.core.statistics import adjust
+from whyrank.core import Floats, Ranker, WhyrankError, adjust
 from whyrank.data import Collection
 from whyrank.learners.surprises.classes import FEWEST, classes_of
 from whyrank.learners.surprises.evidence import Postings, evidence_study, evidence_surprises, postings_of
@@ -27,14 +25,23 @@ from whyrank.learners.surprises.tests import (
 )
 from whyrank.learners.surprises.words import Words, words_of
 from whyrank.scoring import Engine
-from whyrank.studies.bias import bias_studies
-from whyrank.studies.bias.asking import BiasAnswer, BiasPlan, bias_answers, named_studies
-from whyrank.studies.bias.grid import finite_columns, finite_rows
-from whyrank.studies.bias.result import BiasResult
-from whyrank.studies.bias.statistics import Clustered, Sums, cluster_scores, mean_bounds
-from whyrank.studies.bias.substitution import Substitution
-from whyrank.tables.table import TermTable
-from whyrank.text.vectors.vectors import Vectors
+from whyrank.studies.bias import (
+    BiasAnswer,
+    BiasPlan,
+    BiasResult,
+    Clustered,
+    Substitution,
+    Sums,
+    bias_answers,
+    bias_studies,
+    cluster_scores,
+    finite_columns,
+    finite_rows,
+    mean_bounds,
+    named_studies,
+)
+from whyrank.tables import TermTable
+from whyrank.text.vectors import Vectors
 
 # Where the values of a bias study stand: each against those of its class that do not stand out themselves.
 

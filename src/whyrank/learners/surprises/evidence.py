@@ -7,16 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.callstrings import Call
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Ints
+from whyrank.core import Call, Ints, WhyrankError
 from whyrank.data import Collection
 from whyrank.learners.surprises.tests import EVIDENCE, Surprise, Tested, Unjudged
 from whyrank.learners.surprises.words import Words
-from whyrank.tables.algebra import self_entries
-from whyrank.tables.table import TermTable
-from whyrank.text import Analyzer, analyzers
-from whyrank.text.vocabulary import Tokens
+from whyrank.tables import TermTable, self_entries
+from whyrank.text import Analyzer, Tokens, analyzers
 
 SHARE, MOST = 0.05, 2_000  # of the entries, the strongest and the weakest
 LEAST = 4.0  # expected documents with both terms, below which absence says nothing

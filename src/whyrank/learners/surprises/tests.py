@@ -9,16 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.callstrings import Call
-from whyrank.core.protocols import Flags, Floats, Ints
-from whyrank.core.seeds import generator
-from whyrank.core.statistics import adjust
+from whyrank.core import Call, Flags, Floats, Ints, adjust, generator
 from whyrank.learners.surprises.classes import FEWEST, PRESET_OF, TermClass
 from whyrank.learners.surprises.words import Words
-from whyrank.studies.bias.statistics import Clustered, centred, cluster_scores, value_p
-from whyrank.studies.bias.substitution import PRESETS
-from whyrank.tables.algebra import cut_at
-from whyrank.tables.table import TermTable
+from whyrank.studies.bias import PRESETS, Clustered, centred, cluster_scores, value_p
+from whyrank.tables import TermTable, cut_at
 
 # A surprise in a term table: what is odd, under which null, how sure, and which study asks the ranker about it.
 

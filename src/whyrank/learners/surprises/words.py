@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from whyrank.core.seeds import generator
+from whyrank.core import generator
 from whyrank.data import Collection, texts_of
-from whyrank.studies.bias.weights import spelled
-from whyrank.tables.table import TermTable
+from whyrank.studies.bias import spelled
+from whyrank.tables import TermTable
 from whyrank.text.annotation.annotator import annotator
 
 TEXTS = 400  # texts that are annotated

@@ -1,1 +1,15 @@
 """Lexical rankers: BM25, query likelihood, and their versions with a term table."""
+
+from typing import TYPE_CHECKING
+
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.rankers.lexical.background import Background
+    from whyrank.rankers.lexical.base import Formula, LexicalRanker, Weights, weighed
+    from whyrank.rankers.lexical.bm25 import BM25, VARIANTS
+    from whyrank.rankers.lexical.explanations import Explaining, Explanation
+    from whyrank.rankers.lexical.index import LexicalIndex, rows_of
+    from whyrank.rankers.lexical.ql import QL
+
+__getattr__, __dir__ = front_door(__name__)

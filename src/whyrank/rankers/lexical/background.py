@@ -13,11 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.errors import BadInput
-from whyrank.core.files import replacing
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Ints
-from whyrank.data.parquet import read_parquet, write_parquet
+from whyrank.core import BadInput, Ints, Progress, replacing
+from whyrank.data import read_parquet, write_parquet
 from whyrank.text import Analyzer, Tokens
 
 _CHUNK = 10_000

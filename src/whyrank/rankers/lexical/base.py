@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core import Codes, Floats, Ints
 from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.explanations import Explanation

@@ -8,9 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_number
-from whyrank.core.protocols import Floats, Ints
-from whyrank.core.registry import call_of
+from whyrank.core import Floats, Ints, UnknownName, WhyrankError, call_of, check_number
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.base import LexicalRanker, Weights
 from whyrank.rankers.lexical.kernels import SATURATED

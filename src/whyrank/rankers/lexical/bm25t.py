@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from whyrank.core.errors import UnknownName
-from whyrank.core.registry import call_of
+from whyrank.core import UnknownName, call_of
 from whyrank.rankers.lexical.bm25 import BM25, K3
 from whyrank.rankers.lexical.ql import QL
 from whyrank.rankers.lexical.thesaurus import MATCHES, ThesaurusRanker, bound

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core import Floats, Ints
 
 KINDS = ("additive", "log")
 

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.data.trec import ranking
+from whyrank.core import Codes, Floats, Ints, Progress, WhyrankError
+from whyrank.data import ranking
 from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.base import Finder, LexicalRanker, Weights, weighed
 from whyrank.text import Tokens

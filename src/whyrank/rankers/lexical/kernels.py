@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core import Codes, Floats, Ints
 
 Counts = npt.NDArray[np.int32]
 SATURATED, DIRICHLET, JELINEK_MERCER = 0, 1, 2

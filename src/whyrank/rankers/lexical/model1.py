@@ -9,9 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_flag, check_number, check_text
-from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.core.registry import call_of
+from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError, call_of, check_flag, check_number, check_text
 from whyrank.rankers.grouping import distinct, places
 from whyrank.rankers.lexical import translation as kernels
 from whyrank.rankers.lexical.background import Background
@@ -20,7 +18,7 @@ from whyrank.rankers.lexical.explanations import Explanation
 from whyrank.rankers.lexical.table_fit import analyzer_of, check_fit, readable_table
 from whyrank.rankers.lexical.translation import Translation
 from whyrank.rankers.opening import Setting
-from whyrank.tables.table import TermTable, open_table
+from whyrank.tables import TermTable, open_table
 from whyrank.text import Analyzer, Tokens
 
 LEAST_PROBABILITY = 1e-8

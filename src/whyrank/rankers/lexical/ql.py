@@ -8,9 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, check_number
-from whyrank.core.protocols import Ints
-from whyrank.core.registry import call_of
+from whyrank.core import Ints, UnknownName, call_of, check_number
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.base import LexicalRanker, Weights
 from whyrank.rankers.lexical.kernels import DIRICHLET, JELINEK_MERCER

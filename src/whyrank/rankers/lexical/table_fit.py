@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.callstrings import Call, parse_call
-from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core import BadInput, Call, WhyrankError, parse_call
 from whyrank.data import Collection
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.opening import Setting
-from whyrank.tables.table import TermTable, check_readable, open_table
+from whyrank.tables import TermTable, check_readable, open_table
 from whyrank.text import Analyzer, analyzers
 
 TOO_FEW, FEW = 0.1, 0.4  # of words of another subject, a large table knows 77%, a small one 17% and more

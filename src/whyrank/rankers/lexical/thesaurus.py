@@ -9,8 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core import Codes, Floats, Ints, WhyrankError
 from whyrank.rankers.lexical import thesaurus_kernels as kernels
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.base import Counted, Formula, LexicalRanker, TextScorer, Weights, weighed
@@ -18,7 +17,7 @@ from whyrank.rankers.lexical.index import LexicalIndex
 from whyrank.rankers.lexical.kernels import DIRICHLET, SATURATED
 from whyrank.rankers.lexical.table_fit import analyzer_of, check_few, readable_table
 from whyrank.rankers.opening import Setting
-from whyrank.tables.table import TermTable, open_table
+from whyrank.tables import TermTable, open_table
 from whyrank.text import Analyzer, Tokens
 
 MATCHES = {"first": kernels.FIRST, "max-tf": kernels.MAX_TF, "sum": kernels.SUM}

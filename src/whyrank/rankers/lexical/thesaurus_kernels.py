@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core import Codes, Floats, Ints
 from whyrank.rankers.lexical.kernels import DIRICHLET, SATURATED, Counts
 
 WIDTH = 8

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.tables.algebra import self_entries
-from whyrank.tables.table import TermTable
+from whyrank.core import Codes, Floats, Ints
+from whyrank.tables import TermTable, self_entries
 from whyrank.text import Analyzer, Tokens
 
 # Compiled loops of Model 1: spread the rows of a few query terms out over all document terms, then read texts.

@@ -18,13 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import UnknownName, WhyrankError
-from whyrank.core.protocols import Floats, Ints
+from whyrank.core import Floats, Ints, UnknownName, WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers.grouping import distinct, places
-from whyrank.rankers.lexical.base import Formula, weighed
-from whyrank.rankers.lexical.bm25 import BM25
-from whyrank.rankers.lexical.ql import QL
+from whyrank.rankers.lexical import BM25, QL, Formula, weighed
 from whyrank.rankers.ltr.kneser_ney import KneserNey, language_model
 from whyrank.rankers.ltr.matches import Matches, Statistics, Texts
 from whyrank.rankers.opening import Setting

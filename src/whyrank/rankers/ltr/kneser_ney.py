@@ -13,8 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core import Codes, Floats, Ints, Progress
 from whyrank.data import Collection
 from whyrank.text import Analyzer, Tokens
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.rankers.lexical.background import Background
+from whyrank.core import Codes, Floats, Ints
+from whyrank.rankers.lexical import Background
 from whyrank.rankers.ltr.kneser_ney import KneserNey
 from whyrank.text import Analyzer, Tokens
 

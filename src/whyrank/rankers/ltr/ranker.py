@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from whyrank.core.errors import BadInput, UnknownName, check_text
-from whyrank.core.protocols import Floats
-from whyrank.core.registry import call_of
+from whyrank.core import BadInput, Floats, UnknownName, call_of, check_text
 from whyrank.rankers.ltr.features import FEATURES, Features, check_names, open_features
 from whyrank.rankers.ltr.training import train_ltr, train_recipe
 from whyrank.rankers.ltr.trees import Trees, read_trees

@@ -10,11 +10,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError, check_number, check_whole
-from whyrank.core.files import write_text
-from whyrank.core.protocols import Floats, Ints
-from whyrank.data import Collection, Run, open_collection, open_run, texts_of
-from whyrank.data.runs import first_stage
+from whyrank.core import (
+    BadInput,
+    Floats,
+    Ints,
+    MissingExtra,
+    UnknownName,
+    WhyrankError,
+    check_number,
+    check_whole,
+    write_text,
+)
+from whyrank.data import Collection, Run, first_stage, open_collection, open_run, texts_of
 from whyrank.rankers.ltr.features import FEATURES, Features, open_features
 from whyrank.rankers.ltr.trees import read_trees, with_facts
 from whyrank.rankers.opening import Setting

@@ -16,10 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core.checksums import EMPTY, KEY, check_seal, sealed_text
-from whyrank.core.errors import BadInput
-from whyrank.core.files import file_digest
-from whyrank.core.protocols import Codes, Floats
+from whyrank.core import EMPTY, KEY, BadInput, Codes, Floats, check_seal, file_digest, sealed_text
 
 FACTS = "whyrank"
 _REMEDY = "give a model that was saved by train_ltr, or by save_model of a LightGBM booster"

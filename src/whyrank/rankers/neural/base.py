@@ -13,10 +13,17 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from whyrank.core.callstrings import Call
-from whyrank.core.errors import BadInput, MissingExtra, UnknownName, WhyrankError, check_text, check_whole
-from whyrank.core.protocols import Floats
-from whyrank.core.registry import call_of
+from whyrank.core import (
+    BadInput,
+    Call,
+    Floats,
+    MissingExtra,
+    UnknownName,
+    WhyrankError,
+    call_of,
+    check_text,
+    check_whole,
+)
 from whyrank.data import open_collection
 from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, installed, quiet, use_threads
 from whyrank.rankers.neural.deviation import Deviation, Watch, recalled, remember

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from whyrank.core.errors import BadInput, check_text, check_whole
+from whyrank.core import BadInput, check_text, check_whole
 from whyrank.rankers.neural.base import NeuralRanker, Scorer
 from whyrank.rankers.neural.embedding import SIMILARITIES, DenseVectors, EmbeddingScorer, Models
 from whyrank.rankers.neural.tokens import check_length

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Ints
+from whyrank.core import Ints, WhyrankError
 
 if TYPE_CHECKING:
     from torch import nn

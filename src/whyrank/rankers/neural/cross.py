@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whyrank.core.errors import BadInput, WhyrankError, check_whole
-from whyrank.core.protocols import Floats
-from whyrank.networks.tokens import Arrays, Ids
+from whyrank.core import BadInput, Floats, WhyrankError, check_whole
+from whyrank.networks import Arrays, Ids
 from whyrank.rankers.neural.base import NeuralRanker, Scorer
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.joint import JointScorer, first_only

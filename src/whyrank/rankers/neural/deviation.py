@@ -13,10 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.checksums import read_sealed_json, sealed_json
-from whyrank.core.errors import WhyrankError
-from whyrank.core.files import cache_folder, write_text
-from whyrank.core.protocols import Codes, Floats
+from whyrank.core import Codes, Floats, WhyrankError, cache_folder, read_sealed_json, sealed_json, write_text
 from whyrank.rankers.neural.passages import TextPairs
 
 PAIRS = 256

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.protocols import Codes, Floats
+from whyrank.core import BadInput, Codes, Floats, WhyrankError
 from whyrank.rankers.neural.backends import Array, Compiled, Test, Traceable, taken_over
 from whyrank.rankers.neural.computing import Computing, Kept, ahead, by_length
 from whyrank.rankers.neural.passages import TextPairs

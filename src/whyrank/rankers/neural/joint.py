@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from whyrank.core.protocols import Codes, Floats
-from whyrank.networks.tokens import Arrays, Ids, tensors
+from whyrank.core import Codes, Floats
+from whyrank.networks import Arrays, Ids, tensors
 from whyrank.rankers.neural.backends import Array, Compiled, Test, Traceable, taken_over
 from whyrank.rankers.neural.computing import Computing, Kept, ahead, by_length
 from whyrank.rankers.neural.passages import TextPairs

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.protocols import Codes, Floats, Ints
+from whyrank.core import Codes, Floats, Ints
 
 HOWS = ("truncate", "first", "max", "mean")
 _WORD = re.compile(r"\S+")

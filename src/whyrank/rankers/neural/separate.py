@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.protocols import Floats, Ints
-from whyrank.networks.tokens import Arrays, Ids, tensors
+from whyrank.core import Floats, Ints
+from whyrank.networks import Arrays, Ids, tensors
 from whyrank.rankers.neural.computing import Computing, Kept, ahead, by_length
 from whyrank.rankers.neural.joint import KEPT
 from whyrank.rankers.neural.passages import TextPairs
@@ -21,7 +21,7 @@ from whyrank.rankers.neural.passages import TextPairs
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from whyrank.networks.separate import Encoded, SeparateNetwork
+    from whyrank.networks import Encoded, SeparateNetwork
 
 _AT_ONCE = 512  # pairs that are compared at a time: encodings may be as wide as the vocabulary
 
@@ -57,7 +57,7 @@ class SeparateScorer:
 
     def __call__(self, pairs: TextPairs) -> Floats:
         """One score per pair."""
-        from whyrank.networks.separate import distinct
+        from whyrank.networks import distinct
 
         queries, query = distinct(self.network.query_ids(pairs.queries))
         docs, doc = distinct(self.network.doc_ids(pairs.docs))
@@ -72,7 +72,7 @@ class SeparateScorer:
         return np.array([known[key] for key in keys], dtype=np.float64)
 
     def _scored(self, pairs: _Coded) -> Floats:
-        from whyrank.networks.separate import encode
+        from whyrank.networks import encode
 
         found, read = np.empty(len(pairs.query)), list[tuple[Ints, Any]]()
         with self.computing.running():
@@ -91,7 +91,7 @@ class SeparateScorer:
     def _compare(self, pairs: _Coded, rows: Ints, queries: Encoded, encoded: Encoded, docs: Ints) -> Tensor:
         import torch
 
-        from whyrank.networks.separate import take
+        from whyrank.networks import take
 
         order = np.argsort(docs)
         places = order[np.searchsorted(docs[order], pairs.doc[rows])]

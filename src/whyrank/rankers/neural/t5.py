@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whyrank.core.errors import check_text, check_whole
-from whyrank.networks.tokens import Arrays, Ids, lengths_mask, padded
+from whyrank.core import check_text, check_whole
+from whyrank.networks import Arrays, Ids, lengths_mask, padded
 from whyrank.rankers.neural.base import NeuralRanker, Scorer
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.joint import JointScorer

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import BadInput
-from whyrank.networks.tokens import CHARACTERS_PER_PIECE, Arrays, Ids, lengths_mask, padded
-from whyrank.text.generation import positions_of
+from whyrank.core import BadInput
+from whyrank.networks import CHARACTERS_PER_PIECE, Arrays, Ids, lengths_mask, padded
+from whyrank.text import positions_of
 
 _TWO_MORE = ("roberta", "xlm-roberta", "camembert", "mpnet")  # their first two positions are not for tokens
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.rankers.lexical.explanations import Explanation
+from whyrank.core import BadInput, WhyrankError
+from whyrank.rankers.lexical import Explanation
 from whyrank.rankers.neural.base import NeuralRanker, Scorer
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.embedding import EmbeddingScorer, Models, SparseVectors, TokenVectors
@@ -16,7 +16,7 @@ from whyrank.rankers.neural.separate import SeparateScorer
 from whyrank.rankers.neural.weights import architecture_of
 
 if TYPE_CHECKING:
-    from whyrank.networks.model1 import Matrix
+    from whyrank.networks import Matrix
 
 
 def network_reader(folder: Path, architecture: str, computing: Computing) -> Any:
@@ -46,7 +46,7 @@ class TrainedRanker(NeuralRanker):
         return str(networks.factory(self.registered).scale)
 
     def _load(self, folder: Path) -> Scorer:
-        from whyrank.networks.separate import SeparateNetwork
+        from whyrank.networks import SeparateNetwork
 
         network = network_reader(folder, self.registered, self._computing)
         if isinstance(network, SeparateNetwork):
@@ -188,7 +188,7 @@ class TranslatingRanker(TrainedRanker):
         return scorer.network if hasattr(scorer, "network") else scorer.reader
 
     def _matrix(self, network: Any, query: str, text: str) -> Matrix:
-        from whyrank.networks.model1 import matrix
+        from whyrank.networks import matrix
 
         computing = self._scorer.computing
         with computing.running():
@@ -197,7 +197,7 @@ class TranslatingRanker(TrainedRanker):
 
 def _cut(network: Any, query: str, text: str) -> list[str]:
     """A line for each of the two that is longer than what the network reads of it."""
-    from whyrank.networks.tokens import CHARACTERS_PER_PIECE
+    from whyrank.networks import CHARACTERS_PER_PIECE
 
     found, most = [], {"query": network.max_query, "text": network.max_doc * getattr(network, "chunks", 1)}
     for side, given in (("query", query), ("text", text)):

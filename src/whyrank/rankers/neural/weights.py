@@ -9,8 +9,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.errors import BadInput, MissingExtra, WhyrankError, nearest
-from whyrank.core.files import near_folder
+from whyrank.core import BadInput, MissingExtra, WhyrankError, near_folder, nearest
 
 NETWORK = "whyrank network"
 _HUB_ID = re.compile(r"(?P<id>[A-Za-z0-9][\w.-]*/[\w.-]+)(@(?P<revision>[\w./-]+))?")

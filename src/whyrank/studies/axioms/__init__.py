@@ -1,7 +1,8 @@
 """Retrieval axioms: studies whose contrasts follow from a condition on two (or three) documents of a query."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from whyrank.core.lazy import front_door
 from whyrank.core.registry import Registry
 
 _MODULES = {
@@ -49,4 +50,13 @@ axioms = Axioms(
     | _UNLISTED,
 )
 
-__all__ = ["axioms"]
+if TYPE_CHECKING:
+    from whyrank.studies.axioms.algebra import check_pairs
+    from whyrank.studies.axioms.axiom import Axiom, Signs
+    from whyrank.studies.axioms.expressions import is_pattern, parse_expression
+    from whyrank.studies.axioms.preferences import column_name, save_preferences
+    from whyrank.studies.axioms.reranking import rerank
+    from whyrank.studies.axioms.statements import NEEDED, sections
+    from whyrank.studies.axioms.view import View
+
+__getattr__, __dir__ = front_door(__name__)

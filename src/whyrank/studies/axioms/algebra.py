@@ -22,10 +22,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import WhyrankError, check_number
-from whyrank.core.protocols import Codes, Flags
-from whyrank.core.registry import call_of
+from whyrank.core import Codes, Flags, WhyrankError, call_of, check_number, parse_call
 from whyrank.studies.axioms import axioms
 from whyrank.studies.axioms.axiom import Axiom, Signs
 from whyrank.studies.axioms.view import View, Views

@@ -27,9 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_text, check_whole, tolerance_of
-from whyrank.core.protocols import Codes, Flags
-from whyrank.core.registry import call_of
+from whyrank.core import Codes, Flags, UnknownName, WhyrankError, call_of, check_text, check_whole, tolerance_of
 from whyrank.data import Collection
 from whyrank.studies.axioms.view import View, Views
 from whyrank.studies.contrasts import Contrasts

@@ -10,15 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError, check_text, tolerance_of
-from whyrank.core.protocols import Codes, Flags, Floats
-from whyrank.core.seeds import generator
+from whyrank.core import Codes, Flags, Floats, WhyrankError, check_text, generator, tolerance_of
 from whyrank.data import Collection, open_run
 from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, similar_length
 from whyrank.studies.axioms.duplicates import Made, Synthetic
 from whyrank.studies.axioms.view import View
 from whyrank.text import Analyzer
-from whyrank.text.edits.base import Slot, word_of
+from whyrank.text.edits import Slot, word_of
 
 # One word of a text replaced by another, such that an analyzer sees one token replaced by another and no more.
 

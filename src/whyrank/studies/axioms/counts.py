@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from whyrank.core.errors import tolerance_of
-from whyrank.core.protocols import Codes, Flags, Floats, Ints
+from whyrank.core import Codes, Flags, Floats, Ints, tolerance_of
 from whyrank.studies.axioms.axiom import (
     Axiom,
     BothWays,

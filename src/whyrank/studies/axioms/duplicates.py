@@ -11,9 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError, check_whole
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes, Flags, Ints
+from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, check_whole
 from whyrank.studies.axioms.axiom import Axiom, Sampler
 from whyrank.studies.axioms.view import View, Views, spelled
 from whyrank.studies.contrasts import Contrasts, Label, Pair

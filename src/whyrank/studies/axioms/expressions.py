@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from whyrank.core.callstrings import parse_call
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError, parse_call
 from whyrank.studies.axioms import algebra
 from whyrank.studies.axioms.axiom import Axiom
 

@@ -14,12 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.files import replacing
-from whyrank.core.protocols import Codes, Flags, Floats
-from whyrank.core.registry import call_of
-from whyrank.data import Collection, Run, open_run
-from whyrank.data.trec import ranking
+from whyrank.core import Codes, Flags, Floats, WhyrankError, call_of, replacing
+from whyrank.data import Collection, Run, open_run, ranking
 from whyrank.studies.axioms.algebra import PREFIX, Combination, check_pairs
 from whyrank.studies.axioms.axiom import Axiom, Signs
 from whyrank.studies.axioms.expressions import axiom_of

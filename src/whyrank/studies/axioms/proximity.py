@@ -13,8 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from whyrank.core.errors import tolerance_of
-from whyrank.core.protocols import Codes, Flags, Ints
+from whyrank.core import Codes, Flags, Ints, tolerance_of
 from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, QueryTerms, all_terms, similar_length
 from whyrank.studies.axioms.view import Hits, View
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, check_whole
-from whyrank.core.seeds import generator
-from whyrank.data import Collection, Run
-from whyrank.data.trec import ranking
+from whyrank.core import UnknownName, check_whole, generator
+from whyrank.data import Collection, Run, ranking
 from whyrank.studies.axioms.algebra import check_pairs
 from whyrank.studies.axioms.axiom import Axiom, Signs
 from whyrank.studies.axioms.expressions import axiom_of

@@ -15,17 +15,23 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numba import njit
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_number, check_text, tolerance_of
-from whyrank.core.progress import track
-from whyrank.core.protocols import Codes, Flags, Floats, Ints
+from whyrank.core import (
+    Codes,
+    Flags,
+    Floats,
+    Ints,
+    UnknownName,
+    WhyrankError,
+    check_number,
+    check_text,
+    tolerance_of,
+    track,
+)
 from whyrank.data import Collection
 from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, SimilarLength, same_total
 from whyrank.studies.axioms.view import View, Views, spelled
-from whyrank.text import Analyzer
-from whyrank.text.chain import plain_words
-from whyrank.text.vectors.glove import GloVe
-from whyrank.text.vectors.trained import collection_vectors
-from whyrank.text.vectors.vectors import Vectors, open_vectors
+from whyrank.text import Analyzer, plain_words
+from whyrank.text.vectors import GloVe, Vectors, collection_vectors, open_vectors
 
 # What the semantic axioms see of a view: vectors of terms, and of documents without the terms of the query.
 #

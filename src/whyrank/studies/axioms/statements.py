@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from whyrank.core.callstrings import format_value
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError, format_value
 from whyrank.studies.axioms import axioms
 from whyrank.studies.axioms.axiom import COMPAT, Axiom
 

@@ -9,8 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from whyrank.core.errors import WhyrankError, tolerance_of
-from whyrank.core.protocols import Codes, Flags, Ints
+from whyrank.core import Codes, Flags, Ints, WhyrankError, tolerance_of
 from whyrank.studies.axioms.axiom import Axiom, Precondition, QueryTerms, SimilarLength
 from whyrank.studies.axioms.view import View
 

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numba import njit
 
-from whyrank.core.protocols import Codes, Flags, Floats, Ints
+from whyrank.core import Codes, Flags, Floats, Ints
 from whyrank.data import Collection
-from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.opening import Setting
+from whyrank.rankers import Setting
+from whyrank.rankers.lexical import Background
 from whyrank.studies.pools import Pool, Pools
 
 T = TypeVar("T")

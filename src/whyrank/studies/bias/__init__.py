@@ -8,8 +8,9 @@ A study turns a collection into a grid of templates and values. `whyrank.studies
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from whyrank.core.lazy import front_door
 from whyrank.core.registry import Registry
 
 bias_studies: Registry[Any] = Registry(
@@ -27,4 +28,14 @@ bias_filters: Registry[Any] = Registry(
     },
 )
 
-__all__ = ["bias_filters", "bias_studies"]
+if TYPE_CHECKING:
+    from whyrank.studies.bias.asking import BiasAnswer, BiasPlan, bias_answers, named_studies
+    from whyrank.studies.bias.correlation import Correlation
+    from whyrank.studies.bias.grid import finite_columns, finite_rows
+    from whyrank.studies.bias.result import BiasResult, PairRow, ValueRow, with_adjusted_omnibus
+    from whyrank.studies.bias.statistics import Clustered, Sums, centred, cluster_scores, mean_bounds, value_p
+    from whyrank.studies.bias.substitution import PRESETS, Substitution
+    from whyrank.studies.bias.values import LISTS, values_of
+    from whyrank.studies.bias.weights import doc_term, spelled
+
+__getattr__, __dir__ = front_door(__name__)

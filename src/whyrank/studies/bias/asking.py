@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from whyrank.core.protocols import Floats, Ranker
+from whyrank.core import Floats, Ranker
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, Failure
@@ -16,7 +16,7 @@ from whyrank.studies.bias.grid import Grid, original_scores
 from whyrank.studies.bias.reading import BiasSetting, read_bias
 from whyrank.studies.bias.result import BiasResult, with_adjusted_omnibus
 from whyrank.studies.bias.templates import Template
-from whyrank.tables.table import TermTable, open_table
+from whyrank.tables import TermTable, open_table
 
 
 @dataclass(frozen=True, eq=False)

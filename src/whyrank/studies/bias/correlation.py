@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.protocols import Floats, Ints
-from whyrank.core.seeds import generator
+from whyrank.core import Floats, Ints, generator
 from whyrank.studies.findings import or_none
 
 PERMUTATIONS, DRAWS = 100_000, 10_000

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError, check_number, check_whole
-from whyrank.core.protocols import Flags, Floats
-from whyrank.data.lines import read_lines
-from whyrank.rankers.importing import module_of
-from whyrank.scoring.asking import one_line
+from whyrank.core import Flags, Floats, WhyrankError, check_number, check_whole
+from whyrank.data import read_lines
+from whyrank.rankers import module_of
+from whyrank.scoring import one_line
 from whyrank.studies.bias import bias_filters
 from whyrank.studies.bias.slots import ValueClass
 from whyrank.studies.bias.templates import Template

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName
-from whyrank.core.protocols import Codes, Flags, Floats, Ranker
+from whyrank.core import Codes, Flags, Floats, Ranker, UnknownName
 from whyrank.scoring import Engine, Failure
 from whyrank.studies import Categories, Contrasts
 from whyrank.studies.bias.templates import Template

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from whyrank.core.errors import UnknownName, check_text, check_whole
-from whyrank.core.registry import call_of
-from whyrank.core.seeds import generator
+from whyrank.core import UnknownName, call_of, check_text, check_whole, generator
 from whyrank.data import Collection
 from whyrank.studies import Contrasts
 from whyrank.studies.bias.filters import Scorer, filtered
@@ -17,7 +15,7 @@ from whyrank.studies.bias.grid import CLUSTERS, Grid
 from whyrank.studies.bias.slots import PLAIN, SLOT, Slotted
 from whyrank.studies.bias.templates import Template
 from whyrank.studies.bias.values import values_of
-from whyrank.text.chain import LUCENE
+from whyrank.text import LUCENE
 
 _WORD = re.compile(r"(?<![\w-])[A-Za-z]{3,}(?![\w-])")
 _QUESTION = """

@@ -9,16 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.clustered import EXACT_CLUSTERS
-from whyrank.core.protocols import Flags, Floats
-from whyrank.core.statistics import adjust
+from whyrank.core import EXACT_CLUSTERS, Flags, Floats, adjust
 from whyrank.studies.bias.correlation import PERMUTATIONS, Correlation, correlate
 from whyrank.studies.bias.grid import Grid, finite_columns, finite_rows
 from whyrank.studies.bias.result import BiasResult, PairRow, ValueRow
 from whyrank.studies.bias.statistics import Clustered, cluster_scores, mean_bounds, omnibus, pair_differences, value_p
 from whyrank.studies.bias.weights import table_weights
 from whyrank.studies.findings import or_none
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 
 _SURE = 0.05
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.statistics import adjust
+from whyrank.core import adjust
 from whyrank.studies.bias.correlation import Correlation
 
 NAMED = 3  # values that share the highest or the lowest mean and are named

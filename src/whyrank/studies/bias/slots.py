@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 
 SLOT = "{value}"
 SMALL, CAPITAL, PLAIN = "small", "capital", "plain"

@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.clustered import EXACT_CLUSTERS, TIE
-from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.core.seeds import generator
+from whyrank.core import EXACT_CLUSTERS, TIE, Codes, Floats, Ints, generator
 
 ROUNDING = 1e-10  # smaller differences, relative to the largest score, are rounding
 BLOCK = 2_000_000  # numbers held at once

@@ -11,9 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_text, check_whole
-from whyrank.core.registry import call_of
-from whyrank.core.seeds import generator
+from whyrank.core import UnknownName, WhyrankError, call_of, check_text, check_whole, generator
 from whyrank.data import Collection
 from whyrank.studies import Contrasts
 from whyrank.studies.bias.filters import Scorer, filtered

@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.core.seeds import generator
-from whyrank.data import Collection
-from whyrank.data.lines import read_lines
+from whyrank.core import BadInput, WhyrankError, generator
+from whyrank.data import Collection, read_lines
 from whyrank.studies.bias.slots import SLOT, Slot, Slotted, ValueClass, mentions
 
 JUDGED, HEAD, JUDGED_HEAD = "judged", "head", "judged-head"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from whyrank.core.errors import BadInput, WhyrankError
-from whyrank.data.lines import read_lines
+from whyrank.core import BadInput, WhyrankError
+from whyrank.data import read_lines
 
 _RANGE = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
 _LONGEST_RANGE = 1_000

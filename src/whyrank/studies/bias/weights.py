@@ -6,10 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from whyrank.core.errors import WhyrankError
-from whyrank.core.protocols import Floats
+from whyrank.core import Floats, WhyrankError
 from whyrank.studies.bias.grid import Grid
-from whyrank.tables.table import TermTable
+from whyrank.tables import TermTable
 from whyrank.text import Analyzer, analyzers
 
 

@@ -1,7 +1,8 @@
 """Behaviour probes: studies that put controlled questions about texts to a ranker."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from whyrank.core.lazy import front_door
 from whyrank.core.registry import Registry
 
 probes: Registry[Any] = Registry(
@@ -14,4 +15,8 @@ probes: Registry[Any] = Registry(
     },
 )
 
-__all__ = ["probes"]
+if TYPE_CHECKING:
+    from whyrank.studies.probes.characteristics import Characteristic
+    from whyrank.studies.probes.queries import query_strategies
+
+__getattr__, __dir__ = front_door(__name__)

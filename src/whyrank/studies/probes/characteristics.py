@@ -17,8 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from whyrank.core.protocols import Floats
-from whyrank.core.registry import Registry
+from whyrank.core import Floats, Registry
 from whyrank.studies.pools import Pool
 
 Characteristic = Callable[[Pool], Floats]

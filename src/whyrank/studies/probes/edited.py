@@ -13,15 +13,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from whyrank.core.callstrings import Call
-from whyrank.core.errors import UnknownName, WhyrankError, check_flag, check_text, check_whole
-from whyrank.core.seeds import seed_for
+from whyrank.core import Call, UnknownName, WhyrankError, check_flag, check_text, check_whole, seed_for
 from whyrank.data import Collection
 from whyrank.studies.contrasts import Contrasts, Pair
 from whyrank.studies.pools import Pool, Pools, Source
-from whyrank.text.annotation.annotator import Annotator, annotator
-from whyrank.text.annotation.pipelines import find_pipeline, import_spacy
-from whyrank.text.edits.base import Edit, Passage, asks, edits, in_words, options_of
+from whyrank.text.annotation import Annotator, find_pipeline, import_spacy
+from whyrank.text.annotation.annotator import annotator
+from whyrank.text.edits import Edit, Passage, asks, edits, in_words, options_of
 
 # What a probe would need that this machine does not have.
 

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from whyrank.core.errors import UnknownName, check_number, check_text, tolerance_of
-from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.core.registry import call_of
+from whyrank.core import Codes, Floats, Ints, UnknownName, call_of, check_number, check_text, tolerance_of
 from whyrank.studies.contrasts import Contrasts
 from whyrank.studies.pools import Pool, Pools, Source, assembled
 from whyrank.studies.probes.characteristics import characteristics, in_words, measured

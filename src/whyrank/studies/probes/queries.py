@@ -14,8 +14,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from whyrank.core.registry import Registry
-from whyrank.data.pairs.sets import TextPair
+from whyrank.core import Registry
+from whyrank.data.pairs import TextPair
 from whyrank.text.annotation.annotator import Annotation
 
 _MIN_CHUNK = 5

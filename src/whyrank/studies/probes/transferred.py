@@ -16,9 +16,8 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
 
-from whyrank.core.errors import UnknownName, WhyrankError, check_text, check_whole
-from whyrank.core.registry import call_of
-from whyrank.data.pairs.sets import PairSet, TextPair, open_pairs
+from whyrank.core import UnknownName, WhyrankError, call_of, check_text, check_whole
+from whyrank.data.pairs import PairSet, TextPair, open_pairs
 from whyrank.studies.contrasts import Contrasts, Pair
 from whyrank.studies.probes.edited import missing
 from whyrank.studies.probes.queries import PUBLISHED_SEED, Discard, Draft, content_lemmas, query_strategies

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 
 
 class Span(NamedTuple):

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from whyrank.core.files import cache_folder
-from whyrank.core.progress import Progress
+from whyrank.core import Progress, cache_folder
 from whyrank.text.annotation.annotations import Annotation, Missing, Span
 from whyrank.text.annotation.parsing import load_parser
 from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline

@@ -9,7 +9,7 @@ from importlib import import_module
 from itertools import accumulate, chain, islice
 from typing import Any
 
-from whyrank.core.errors import WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.text.annotation.annotations import Annotation, Missing, Span
 from whyrank.text.annotation.pipelines import find_pipeline, loading
 

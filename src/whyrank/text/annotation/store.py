@@ -9,7 +9,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from whyrank.core.sqlite import Names, TextStore, digest
+from whyrank.core import Names, TextStore, digest
 from whyrank.text.annotation.annotations import Annotation, Missing, Span
 
 # An annotation as bytes: compressed JSON, whose checksum tells when the bytes were damaged.

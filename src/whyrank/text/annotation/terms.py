@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from whyrank.text import steps
-from whyrank.text.analyzers import Analyzer, Step, call_of_factory
+from whyrank.text.analyzer import Analyzer, Step, call_of_factory
 from whyrank.text.annotation.annotator import annotator
 from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline, loading
 from whyrank.text.chain import INDRI, read_stopwords, stop_file

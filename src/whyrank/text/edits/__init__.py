@@ -1,1 +1,10 @@
 """Edits: one change to a text, so that a ranker can be asked what the change is worth to it."""
+
+from typing import TYPE_CHECKING
+
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.text.edits.base import Edit, Passage, Slot, asks, edits, in_words, options_of, word_of
+
+__getattr__, __dir__ = front_door(__name__)

@@ -12,9 +12,10 @@ from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from whyrank.core.registry import Registry
-from whyrank.text.analyzers import Analyzer
-from whyrank.text.annotation.annotator import Annotation, Annotator
+from whyrank.core import Registry
+from whyrank.text.analyzer import Analyzer
+from whyrank.text.annotation import Annotator
+from whyrank.text.annotation.annotator import Annotation
 
 # Edits: one change to a text, so that a ranker can be asked what the change is worth to it.
 #

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from whyrank.core.errors import BadInput, WhyrankError, check_number, check_text, check_whole
+from whyrank.core import BadInput, WhyrankError, check_number, check_text, check_whole
 
 
 def replace_with_query(query: str) -> str:

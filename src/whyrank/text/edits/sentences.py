@@ -8,8 +8,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from whyrank.core.errors import UnknownName
-from whyrank.text.annotation.annotator import Annotation, Annotator
+from whyrank.core import UnknownName
+from whyrank.text.annotation import Annotator
+from whyrank.text.annotation.annotator import Annotation
 from whyrank.text.edits.base import Slot, fill, moves_words, published, reorder_slots, reorder_words, sentence_slots
 from whyrank.text.edits.words import shuffled
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core.errors import BadInput, WhyrankError, check_number, check_text
-from whyrank.text.analyzers import Analyzer
+from whyrank.core import BadInput, WhyrankError, check_number, check_text
+from whyrank.text.analyzer import Analyzer
 from whyrank.text.edits.base import Slot, fill, published
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")

@@ -11,7 +11,7 @@ import string
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from whyrank.text.analyzers import Analyzer
+from whyrank.text.analyzer import Analyzer
 from whyrank.text.annotation.annotator import Annotation
 from whyrank.text.edits.base import (
     Slot,

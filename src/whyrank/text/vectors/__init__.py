@@ -1,1 +1,12 @@
 """Word vectors: files of them, GloVe, and vectors trained on a collection."""
+
+from typing import TYPE_CHECKING
+
+from whyrank.core.lazy import front_door
+
+if TYPE_CHECKING:
+    from whyrank.text.vectors.glove import GloVe
+    from whyrank.text.vectors.trained import collection_vectors
+    from whyrank.text.vectors.vectors import Vectors, open_vectors
+
+__getattr__, __dir__ = front_door(__name__)

@@ -17,9 +17,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.errors import BadInput
-from whyrank.core.files import lines_of
-from whyrank.core.progress import Progress
+from whyrank.core import BadInput, Progress, lines_of
 
 # From words with their numbers as text to a matrix, a batch at a time.
 

@@ -21,10 +21,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numba import njit
 
-from whyrank.core.errors import check_number, check_whole
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes, Floats, Ints
-from whyrank.core.seeds import generator
+from whyrank.core import Codes, Floats, Ints, Progress, check_number, check_whole, generator
 from whyrank.text.vectors.files import Matrix
 from whyrank.text.vectors.vectors import Vectors
 from whyrank.text.vocabulary import Tokens

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Ints
-from whyrank.text.analyzers import Analyzer
+from whyrank.core import Ints, Progress
+from whyrank.text.analyzer import Analyzer
 from whyrank.text.vectors.glove import GloVe
 from whyrank.text.vectors.vectors import Vectors, keep, load_kept
 from whyrank.text.vocabulary import Tokens

@@ -22,10 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from whyrank.core.checksums import EMPTY, check_seal, damaged, sealed_file
-from whyrank.core.errors import BadInput
-from whyrank.core.files import cache_folder, replacing
-from whyrank.core.protocols import Codes, Floats
+from whyrank.core import EMPTY, BadInput, Codes, Floats, cache_folder, check_seal, damaged, replacing, sealed_file
 from whyrank.text.vectors.files import Matrix, Parsed, json_entries, parse, text_entries
 
 log = logging.getLogger(__name__)

@@ -21,12 +21,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from whyrank.core.checksums import check_seal, read_sealed_json, sealed_file, sealed_json
-from whyrank.core.errors import BadInput
-from whyrank.core.files import write_text
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes, Flags, Ints
-from whyrank.core.seeds import generator, seed_for
+from whyrank.core import (
+    BadInput,
+    Codes,
+    Flags,
+    Ints,
+    Progress,
+    check_seal,
+    generator,
+    read_sealed_json,
+    sealed_file,
+    sealed_json,
+    seed_for,
+    write_text,
+)
 from whyrank.learners.parm.pairs.results import Entries, Results
 from whyrank.learners.parm.pairs.running import (
     STORED,
@@ -46,7 +54,7 @@ from whyrank.learners.parm.pairs.running import (
 from whyrank.learners.parm.pairs.scorer import PairScorer
 from whyrank.learners.parm.pairs.task import BROKEN, Task
 from whyrank.learners.parm.pairs.terms import Sequences, side_of
-from whyrank.networks.network import Network
+from whyrank.networks import Network
 
 # A student of PaRM: a vector for each query term and for each document term, whose product says whom PaRM may tie.
 #

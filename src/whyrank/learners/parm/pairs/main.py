@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.errors import BadInput, WhyrankError, check_number, check_whole
-from whyrank.core.files import LOCK, exclusive
-from whyrank.core.progress import printable
+from whyrank.core import LOCK, BadInput, WhyrankError, check_number, check_whole, exclusive, printable
 from whyrank.learners.parm.pairs.results import Results
 from whyrank.learners.parm.pairs.running import How, Say, run
 from whyrank.learners.parm.pairs.task import NETWORK, RESULTS, Task, load_task, network_digest
-from whyrank.networks.network import TOKENS, Network, load, read_config
-from whyrank.networks.tokens import Pieces
+from whyrank.networks import TOKENS, Network, Pieces, load, read_config
 
 ARCHITECTURE = "parm"
 

@@ -13,10 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core.checksums import check_seal, read_sealed_json, sealed_file, sealed_json
-from whyrank.core.errors import BadInput
-from whyrank.core.files import write_text
-from whyrank.core.protocols import Codes, Ints
+from whyrank.core import BadInput, Codes, Ints, check_seal, read_sealed_json, sealed_file, sealed_json, write_text
 from whyrank.learners.parm.pairs.task import BROKEN
 
 MEGABYTES = 15

@@ -12,13 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes
+from whyrank.core import Codes, Progress
 from whyrank.learners.parm.pairs.results import Part, Results
 from whyrank.learners.parm.pairs.scorer import PairScorer, Told
 from whyrank.learners.parm.pairs.task import Settings, Task
 from whyrank.learners.parm.pairs.terms import side_of
-from whyrank.networks.network import Network
+from whyrank.networks import Network
 
 Say = Callable[[str], None]
 BLOCK = {"cpu": 1 << 14, "cuda": 1 << 26}  # pairs of a block at most

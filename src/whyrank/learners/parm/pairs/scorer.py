@@ -11,11 +11,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core.errors import UnknownName, WhyrankError
+from whyrank.core import UnknownName, WhyrankError
 from whyrank.learners.parm.pairs.layers import Operations, logits
 from whyrank.learners.parm.pairs.terms import Group, Side
 from whyrank.learners.parm.pairs.weights import can_be_fused, weights_of
-from whyrank.networks.network import Network
+from whyrank.networks import Network
 
 # One shape of a computation, recorded once on a GPU and replayed: nothing is launched kernel by kernel.
 

@@ -18,11 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core.checksums import check_seal, read_sealed_json, sealed_file, sealed_json
-from whyrank.core.errors import BadInput, UnknownName, check_number, check_whole
-from whyrank.core.files import write_text
+from whyrank.core import (
+    BadInput,
+    UnknownName,
+    check_number,
+    check_seal,
+    check_whole,
+    read_sealed_json,
+    sealed_file,
+    sealed_json,
+    write_text,
+)
 from whyrank.learners.parm.pairs.terms import Distinct, Sequences
-from whyrank.networks.network import digest
+from whyrank.networks import digest
 
 METHODS = ("exhaustive", "cascade")
 TASK, TERMS, NETWORK, RESULTS = "task.json", "terms.npz", "network", "results"

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core.protocols import Codes, Ints
-from whyrank.networks.tokens import Ids
+from whyrank.core import Codes, Ints
+from whyrank.networks import Ids
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from whyrank.core.errors import WhyrankError
-from whyrank.networks.first import is_plain
-from whyrank.networks.network import Network
+from whyrank.core import WhyrankError
+from whyrank.networks import Network, is_plain
 
 Map = Callable[[Tensor], Tensor]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from whyrank.report.grid import rankers_of, significant, standing
 from whyrank.report.words import axiom_name, bias_range, instances, share, signed
-from whyrank.studies.findings import Finding
+from whyrank.studies import Finding
 
 _UNTESTED = "could not be tested"
 

@@ -6,8 +6,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from whyrank.core.protocols import Ranker
-from whyrank.core.registry import Registry
+from whyrank.core import Ranker, Registry
 from whyrank.scoring.asking import Answer, Task, answer
 
 Answers = Generator[Answer, None, None]
@@ -36,7 +35,7 @@ executors: Registry[Executor] = Registry(
     "executors",
     "executor",
     {
-        "serial": "whyrank.scoring.executors:SerialExecutor",
+        "serial": "whyrank.scoring.execution:SerialExecutor",
         "processes": "whyrank.scoring.processes:ProcessExecutor",
     },
 )

@@ -31,11 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core.callstrings import Call, parse_call
-from whyrank.core.errors import WhyrankError
-from whyrank.core.progress import Progress
-from whyrank.core.protocols import Codes
-from whyrank.core.registry import Registry
+from whyrank.core import Call, Codes, Progress, Registry, WhyrankError, parse_call
 from whyrank.text.vocabulary import Tokens, Vocabulary
 
 Tokenise = Callable[[str], Sequence[str]]
