@@ -69,4 +69,4 @@ if TYPE_CHECKING:
     from whyrank.core.sqlite import Layout, Names, TextStore, checksum, digest, is_read_only, writing
     from whyrank.core.statistics import adjust, median, paired_t_p, share_p, sign_p, wilcoxon_p
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from whyrank.data.trec import Qrels, Run, ranking, read_qrels, read_run, run_lines, write_qrels, write_run
     from whyrank.data.yaml_text import YAML_ERRORS, parse_yaml, problem_of, read_yaml
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

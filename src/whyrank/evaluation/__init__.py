@@ -12,4 +12,4 @@ if TYPE_CHECKING:
     from whyrank.evaluation.stability import Spread, group_rankers
     from whyrank.evaluation.tuning import Runner, Split, Trial, parse_grid, split_queries, tune, without_ranges
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -20,4 +20,4 @@ table_learners: Registry[Any] = Registry(
 if TYPE_CHECKING:
     from whyrank.learners.neural import ARCHITECTURE, export_table, open_network
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -57,4 +57,4 @@ if TYPE_CHECKING:
         tensors,
     )
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

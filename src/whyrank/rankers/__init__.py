@@ -14,4 +14,4 @@ if TYPE_CHECKING:
     from whyrank.rankers.opening import Setting, open_ranker, rankers, tie_tolerance
     from whyrank.rankers.run import RunRanker
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

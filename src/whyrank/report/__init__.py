@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from whyrank.report.tables import from_csv, to_csv, to_json, to_latex, to_markdown
     from whyrank.report.verdict import Verdict, verdicts
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -12,4 +12,4 @@ if TYPE_CHECKING:
     from whyrank.scoring.ranking import candidates_for, first_ranker, rerank, rescore, retrieve, scored
     from whyrank.scoring.store import ScoreStore
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -18,4 +18,4 @@ if TYPE_CHECKING:
     from whyrank.studies.sweep import LAST, MEDIAN, SweepPoint, stable_from
     from whyrank.studies.thresholds import Candidates, candidates_for_delta, needs_calibration, uncalibrated
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

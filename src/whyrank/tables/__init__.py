@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from whyrank.tables.files import SUFFIXES, check_suffix, writer
     from whyrank.tables.table import TermTable, Weighted, check_readable, open_table
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

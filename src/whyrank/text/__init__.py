@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from whyrank.text.generation import MAX_INPUT, MAX_NEW, generate, load, positions_of
     from whyrank.text.vocabulary import Tokens, Vocabulary
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -35,4 +35,4 @@ if TYPE_CHECKING:
     from whyrank.training.sources import Sources, check_settings, new_network
     from whyrank.training.trainer import History, Trainer
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

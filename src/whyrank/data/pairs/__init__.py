@@ -7,4 +7,4 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.data.pairs.sets import PairSet, TextPair, open_pairs, pair_layouts
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

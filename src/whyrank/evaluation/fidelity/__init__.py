@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from whyrank.evaluation.fidelity.kernels import dense_ranks, greedy
     from whyrank.evaluation.fidelity.rows import FidelityDifference, FidelityRow, differences, summarise
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -8,4 +8,4 @@ if TYPE_CHECKING:
     from whyrank.learners.em.bitext import Bitext, Growing, make_bitext
     from whyrank.learners.em.learner import learn_em, memory_limit
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

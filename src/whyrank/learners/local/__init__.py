@@ -8,4 +8,4 @@ if TYPE_CHECKING:
     from whyrank.learners.local.explaining import LocalSettings
     from whyrank.learners.local.learner import Explained, default_analyzer, learn_local
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

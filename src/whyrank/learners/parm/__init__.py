@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from whyrank.learners.parm.preparing import check_parm, prepare_parm
     from whyrank.learners.parm.running import train_parm
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

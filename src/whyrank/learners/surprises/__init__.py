@@ -9,4 +9,4 @@ if TYPE_CHECKING:
     from whyrank.learners.surprises.discovery import Discovery, Looking, confirmed, surprises
     from whyrank.learners.surprises.tests import Surprise, absent_entries
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

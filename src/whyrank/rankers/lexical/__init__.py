@@ -12,4 +12,4 @@ if TYPE_CHECKING:
     from whyrank.rankers.lexical.index import LexicalIndex, rows_of
     from whyrank.rankers.lexical.ql import QL
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

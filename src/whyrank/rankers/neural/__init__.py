@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from whyrank.rankers.neural.deviation import lines_of
     from whyrank.rankers.neural.weights import architecture_of, check_folder, config_of, digest_of, model_folder
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -59,4 +59,4 @@ if TYPE_CHECKING:
     from whyrank.studies.axioms.statements import NEEDED, sections
     from whyrank.studies.axioms.view import View
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -38,4 +38,4 @@ if TYPE_CHECKING:
     from whyrank.studies.bias.values import LISTS, values_of
     from whyrank.studies.bias.weights import doc_term, spelled
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

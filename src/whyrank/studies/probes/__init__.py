@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from whyrank.studies.probes.characteristics import Characteristic
     from whyrank.studies.probes.queries import query_strategies
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -8,4 +8,4 @@ if TYPE_CHECKING:
     from whyrank.text.annotation.annotator import Annotator
     from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline, import_spacy
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

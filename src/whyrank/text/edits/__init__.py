@@ -7,4 +7,4 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.text.edits.base import Edit, Passage, Slot, asks, edits, in_words, options_of, word_of
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

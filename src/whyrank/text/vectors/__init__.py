@@ -9,4 +9,4 @@ if TYPE_CHECKING:
     from whyrank.text.vectors.trained import collection_vectors
     from whyrank.text.vectors.vectors import Vectors, open_vectors
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)

@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from whyrank.learners.parm.pairs.task import NETWORK, RESULTS, TASK, TERMS, Settings, Task, load_task, save_task
     from whyrank.learners.parm.pairs.terms import distinct
 
-__getattr__, __dir__ = front_door(__name__)
+front_door(__name__)
