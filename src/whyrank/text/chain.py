@@ -34,7 +34,7 @@ _LUCENE = """
 a an and are as at be but by for if in into is it no not of on or such that the their then there these they
 this to was will with
 """
-LUCENE = frozenset(_LUCENE.split())
+LUCENE: frozenset[str] = frozenset(_LUCENE.split())
 """The 33 English stop words of Lucene."""
 INDRI = "WHYRANK_INDRI_STOPWORDS"
 """The variable that names a file with the list of Indri."""
