@@ -152,16 +152,21 @@ for module in pkgutil.walk_packages(whyrank.__path__, "whyrank."):
     if not module.name.endswith("__main__"):
         with contextlib.suppress(ImportError):
             importlib.import_module(module.name)
-found = {}
 def plain(value):
     return value if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
+def parameters(factory, name):
+    if not hasattr(factory, "make"):
+        return {p.name: plain(p.default) for p in inspect.signature(factory).parameters.values()}
+    declared = getattr(factory, "arguments", ())  # of a family of studies, whose members have the values
+    member = factory.make(name)
+    return {key: plain(getattr(member, key, None)) for key in (declared(name) if callable(declared) else declared)}
+found = {}
 for module in [m for name, m in sys.modules.items() if name.startswith("whyrank")]:
-    for registry in [r for r in vars(module).values() if type(r).__name__ == "Registry"]:
-        kind = "studies" if registry.kind in ("probes", "axioms", "bias_studies") else registry.kind
-        for name in registry.names():
-            factory = registry.factory(name)
-            given = inspect.signature(factory.make if hasattr(factory, "make") else factory).parameters.values()
-            found.setdefault(kind, {})[name] = {p.name: plain(p.default) for p in given if p.name != "name"}
+    for registry in vars(module).values():
+        if any(base.__name__ == "Registry" for base in type(registry).__mro__):
+            kind = "studies" if registry.kind in ("probes", "axioms", "bias_studies") else registry.kind
+            for name in registry.names():
+                found.setdefault(kind, {})[name] = parameters(registry.factory(name), name)
 print(json.dumps(found))
 """
 
