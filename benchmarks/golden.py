@@ -275,9 +275,13 @@ def main() -> int:
     parser.add_argument("--src", type=Path, default=ROOT / "src", help="the source tree that is asked")
     parser.add_argument("--golden", type=Path, default=ROOT / ".golden", help="the folder of recorded answers")
     parser.add_argument("--spelling", choices=["0.1", "0.2"], default="0.1", help="of the command lines")
+    parser.add_argument(
+        "--cache", type=Path, help="annotations and word vectors; by default a folder per source tree"
+    )
     given = parser.parse_intermixed_args()
     source = given.src.resolve()
-    cache = (ROOT / ".golden" / "cache" / hashlib.sha256(str(source).encode()).hexdigest()[:12]).resolve()
+    own = ROOT / ".golden" / "cache" / hashlib.sha256(str(source).encode()).hexdigest()[:12]
+    cache = (given.cache or own).resolve()
     cache.mkdir(parents=True, exist_ok=True)
     given.golden.mkdir(parents=True, exist_ok=True)
     bad = 0
