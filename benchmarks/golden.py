@@ -115,7 +115,7 @@ REQUESTS = [
     Request("contrasts-transferred", "exact", "contrasts transferred/formality -o c.parquet", files="c.parquet"),
     Request("preferences", "exact", "preferences 'TFC*' 'PROX*' -o p.parquet", "contrasts 'axiom/TFC*' 'axiom/PROX*' -o p.parquet", "p.parquet"),
     Request("preferences-features", "lexical", "preferences 'TFC*' --features -o p.parquet", "contrasts 'axiom/TFC*' --features -o p.parquet", "p.parquet"),
-    Request("delta", "mixed", "delta -r bm25 -r ql -r cross:bundled --json --store none"),
+    Request("delta", "lexical", "delta -r bm25 -r ql --json --store none"),
     Request("rank", "lexical", "rank -r bm25 --depth 20 -o a.txt\nrank -r ql --candidates bm25 --store none -o b.txt\nrank -r \"fuse(of=['bm25','ql'],weights=[0.3,0.7])\" --candidates bm25 --store none -o c.txt", files="a.txt b.txt c.txt"),
     Request("rank-cross", "neural", "rank -r bm25 --depth 10 -o a.txt\nrank -r cross:bundled --candidates a.txt --store none -o b.txt", files="b.txt"),
     Request("rank-axiom", "lexical", "rank --axiom 'TFC1 & M-AND' --candidates bm25 --depth 20 -o a.txt\nrank --axiom 'PROX1 | -DIV' --method tournament --candidates bm25 -o b.txt", files="a.txt b.txt"),
