@@ -49,7 +49,6 @@ IGNORED = {
     "digest": "the same of tables; their entries are compared",
     "identity": "hash of a recipe, keys without effect included",
     "recipe": "what was asked, not an answer",
-    "facts": "provenance of tables and networks; what they hold is compared",
     "meaning": "wording",
     "null": "wording",
     "source": "wording",
@@ -133,7 +132,7 @@ REQUESTS = [
     Request("tables-local-cross", "neural", "tables learn local-to-global --target cross:bundled --depth 10 --top 3 --queries 4 --store none -o l.parquet\ntables learn local-to-global --target cross:bundled --method lime --samples 20 --depth 10 --top 3 --queries 4 --store none -o m.parquet", files="l.parquet m.parquet"),
     Request("tables-neural", "training", f"tables learn neural --network n -o n.parquet {NEURAL1}", files="n/log.json n.parquet"),
     Request("tables-parm", "training", f"{PARM}\ntables build parm -o p.parquet -c sample {PAIRS}", f"{PARM} -o p.parquet -c sample {PAIRS}", "parm/log.json p.parquet"),
-    Request("tables-views", "lexical", f"tables learn em -o a.parquet {SMALL}\ntables learn em -o b.parquet --iterations 2 {SMALL}\ntables show a.parquet --json\ntables show a.parquet world when --json\ntables diff a.parquet b.parquet --json -o d.json\ntables export a.parquet --format synonyms --top 3 -o s.txt\ntables export a.parquet --format expansion --top 3 -o e.json", files="d.json s.txt e.json"),
+    Request("tables-views", "lexical", f"tables learn em -o a.parquet {SMALL}\ntables learn em -o b.parquet --iterations 2 {SMALL}\ntables show a.parquet --json\ntables show a.parquet world when --json\ntables diff a.parquet b.parquet --json -o d.json\ntables export a.parquet --format synonyms --top 3 -o s.txt\ntables export a.parquet --format expansion --top 3 -o e.txt", files="d.json s.txt e.txt"),
     Request("tables-surprises", "lexical", "tables learn em -o a.parquet --seed 4\ntables surprises a.parquet --pipeline none --json -o s.json\ntables surprises a.parquet --pipeline none -c sample -r bm25 --run --top 2 --limit 8 --store none --json", files="s.json"),
     Request("train", "training", "train smoke --out net --device cpu --set schedule.epochs=8", files="net/log.json"),
 ]  # fmt: skip
@@ -195,18 +194,17 @@ def answers_of(request: Request, source: Path, spelling: str, cache: Path) -> An
         for name in request.files.split():
             answers[name] = read(Path(folder) / name)
     if request.name == "list":  # one line each is wording; kinds of studies may join
-        answers = {"names": sorted(name for kind in answers["stdout 1"].values() for name in kind)}
-    return normalised(answers)
+        return {"names": sorted(name for kind in answers["stdout 1"].values() for name in kind)}
+    return answers if request.name == "parameters" else normalised(answers)
 
 
 def read(path: Path) -> Any:
     """The contents of a file that a command wrote."""
     if path.suffix == ".parquet":
         table = pq.read_table(path)
-        notes = {
-            k.decode(): json.loads(v) for k, v in (table.schema.metadata or {}).items() if k.startswith(b"whyrank.c")
-        }
-        return {"rows": table.to_pylist(), "notes of the file": notes}
+        told = {key.decode(): value for key, value in (table.schema.metadata or {}).items() if b"vocab" not in key}
+        facts = {key: json.loads(value) for key, value in told.items() if key.startswith("whyrank.")}
+        return {"rows": table.to_pylist(), "facts": facts}
     text = path.read_text()
     if path.suffix == ".json":
         return json.loads(text)
