@@ -253,7 +253,9 @@ def differences(old: Any, new: Any, kind: str, path: str = "") -> Iterator[str]:
         if not same and not abs(old - new) <= limit * max(1.0, abs(old)):
             yield f"{path}: {old!r}, now {new!r}"
     elif type(old) is not type(new) or old != new:
-        yield f"{path}: {str(old)[:80]!r}, now {str(new)[:80]!r}"
+        a, b = str(old), str(new)
+        start = max(0, len(os.path.commonprefix([a, b])) - 20)  # long texts are shown where they part
+        yield f"{path}: {a[start : start + 60]!r}, now {b[start : start + 60]!r}"
 
 
 def verdict(request: Request, answers: Any, kept: Path) -> str:
