@@ -254,7 +254,8 @@ def differences(old: Any, new: Any, kind: str, path: str = "") -> Iterator[str]:
             yield f"{path}: {old!r}, now {new!r}"
     elif type(old) is not type(new) or old != new:
         a, b = str(old), str(new)
-        start = max(0, len(os.path.commonprefix([a, b])) - 20)  # long texts are shown where they part
+        parting = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0)
+        start = max(0, parting - 20)  # long texts are shown where they part
         yield f"{path}: {a[start : start + 60]!r}, now {b[start : start + 60]!r}"
 
 
