@@ -78,7 +78,7 @@ def _of_texts(table: TermTable) -> TermTable:
     return table.pruned(vocabulary=terms - special)
 
 
-def escaped(term: str) -> str:
+def _escaped(term: str) -> str:
     """A term as it stands in a synonym file: a backslash before commas, backslashes, arrows and a `#` in front."""
     text = term.replace("\\", "\\\\").replace(",", "\\,").replace("=>", "\\=>")
     return f"\\{text}" if text.startswith("#") else text
@@ -93,8 +93,8 @@ def _mappings(table: TermTable, replace: bool) -> Iterator[str]:
     """A line per query term; the term itself comes first on the right, else the engine would give it up."""
     for term, size in _sizes(table):
         if size:
-            answers = [escaped(each.term) for each in table.answers(term, None)]
-            yield f"{escaped(term)} => {', '.join(answers if replace else [escaped(term), *answers])}"
+            answers = [_escaped(each.term) for each in table.answers(term, None)]
+            yield f"{_escaped(term)} => {', '.join(answers if replace else [_escaped(term), *answers])}"
 
 
 def _pairs(table: TermTable) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _pairs(table: TermTable) -> Iterator[str]:
         for other, _ in table.answers(term, None) if size else []:
             if (other, term) not in seen:
                 seen.add((term, other))
-                yield f"{escaped(term)}, {escaped(other)}"
+                yield f"{_escaped(term)}, {_escaped(other)}"
 
 
 def _sizes(table: TermTable) -> Iterator[tuple[str, int]]:

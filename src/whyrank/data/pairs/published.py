@@ -1,4 +1,4 @@
-"""Pair sets that come as tables: the Microsoft Research Paraphrase Corpus and the Wikipedia Neutrality Corpus."""
+"""Pair sets in the layouts in which their authors publish them."""
 
 from __future__ import annotations
 
@@ -9,36 +9,30 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
+
 from whyrank.core import BadInput, UnknownName, WhyrankError
-from whyrank.data.lines import RawLine, array_items, every_line, find_file, whole_text
-from whyrank.data.pairs.rows import Record, TextPair, json_records, read_pairs, tsv_cells, tsv_records
+from whyrank.data.lines import every_line, find_file, json_records, needed_file, read_json, whole_text
+from whyrank.data.pairs.rows import TextPair, read_pairs, tsv_cells, tsv_records
 from whyrank.data.pairs.sets import PairSet
 
-# What the readers of published layouts share: places, splits, options, and files aligned line by line.
+# What the layouts share: places, splits, options, and files that are aligned line by line.
 
 
-class Part(NamedTuple):
-    """One split of a data set and the file that holds it."""
-
-    split: str
-    file: Path
-
-
-def located(resource: str) -> Path:
-    """The file or folder of a layout, which must be there."""
+def _located(resource: str) -> Path:
     path = Path(resource).expanduser()
     if not path.exists():
         raise BadInput(path, "there is no such file or folder", "write LAYOUT:PATH")
     return path
 
 
-def laid_out(layout: str, path: Path, pairs: Iterable[TextPair]) -> PairSet:
+def _laid_out(layout: str, path: Path, pairs: Iterable[TextPair]) -> PairSet:
     """The pair set of a layout, named after the layout and the place."""
     place = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
     return PairSet.of(pairs, layout if place == layout else f"{layout}:{place}", str(path))
 
 
-def chosen(splits: Sequence[str], wanted: str | None) -> Sequence[str]:
+def _chosen(splits: Sequence[str], wanted: str | None) -> Sequence[str]:
     """The wanted split, or all of them; an unknown one is an error that lists those there are."""
     if wanted is None:
         return splits
@@ -47,309 +41,96 @@ def chosen(splits: Sequence[str], wanted: str | None) -> Sequence[str]:
     return [wanted]
 
 
-def parts(path: Path, splits: Sequence[str], wanted: str | None, *names: str) -> list[Part]:
-    """The files of the splits, which may have any of these names (`{}` is the split), plain or `.gz`.
+def _split_files(path: Path, splits: Sequence[str], wanted: str | None, *names: str) -> dict[str, Path]:
+    """The file of each split, which may have any of these names (`{}` is the split), plain or `.gz`.
 
-    A file is the only part of itself; the beginning of its name is its split.
+    A file is the only split of itself; the beginning of its name is its split.
     """
-    if path.is_file():
-        if wanted is not None:
-            raise WhyrankError(f"{path}: a file has no splits; leave out split={wanted}, or name the folder")
-        return [Part(path.name.partition(".")[0], path)]
-    asked = chosen(splits, wanted)
-    return [Part(split, needed(path, *(name.format(split) for name in names))) for split in asked]
+    if path.is_dir():
+        return {each: needed_file(path, *(name.format(each) for name in names)) for each in _chosen(splits, wanted)}
+    if wanted is not None:
+        raise WhyrankError(f"{path}: a file has no splits; leave out split={wanted}, or name the folder")
+    return {path.name.partition(".")[0]: path}
 
 
-def needed(folder: Path, *names: str) -> Path:
-    """The first of these files that a folder has, plain or `.gz`; an error when it has none."""
-    file = find_file(folder, *names)
-    if file is None:
-        raise BadInput(folder, f"the folder has no {' or '.join(names)} (nor with .gz)", "add it, or choose a split")
-    return file
-
-
-def flag(name: str, value: Any) -> bool:
+def _flag(name: str, value: Any) -> bool:
     """An option that is True or False; `true` is a string in a call string, and not what was meant."""
     if not isinstance(value, bool):
         raise WhyrankError(f"{name}={value!r} is neither True nor False; write {name}=True")
     return value
 
 
-def in_sample(name: str) -> bool:
+def _in_sample(name: str) -> bool:
     """The published choice of about 10%: the first byte of the SHA-256 of a name, modulo 10, is 0."""
     return hashlib.sha256(name.encode()).digest()[0] % 10 == 0
 
 
-def aligned(files: Sequence[Path]) -> Iterator[list[str]]:
+def _aligned(files: Sequence[Path]) -> Iterator[list[str]]:
     """Stream lines that belong together, one of each file; all files must have the same number of lines.
 
     Blank lines count, but those that only some files have at their end do not.
     """
     for number, lines in enumerate(zip_longest(*map(every_line, files)), 1):
-        if None in lines:
-            _check_rest(files, lines, number)
-        else:
+        if None not in lines:
             yield [line.text for line in lines]
+            continue
+        short = files[lines.index(None)]
+        for file, line in zip(files, lines, strict=True):
+            if line is not None and not line.blank:
+                what = f"this line has no partner in {short.name}, which ends before it"
+                raise BadInput(file, what, "the lines of these files belong together; get both again", number)
 
 
-def _check_rest(files: Sequence[Path], lines: Sequence[RawLine | None], number: int) -> None:
-    short = next(file for file, line in zip(files, lines, strict=True) if line is None)
-    for file, line in zip(files, lines, strict=True):
-        if line is not None and line.text.strip():
-            what = f"this line has no partner in {short.name}, which ends before it"
-            raise BadInput(file, what, "the lines of these files belong together; get both again", number)
-
-
-# Pair sets of articles and their summaries: XSum, and the stories of CNN and the Daily Mail.
-
-_SECTION = re.compile(r"\[SN\]([A-Z-]+)\[SN\]")
-_SECTIONS = {"title": "TITLE", "summary": "FIRST-SENTENCE", "body": "RESTBODY"}
-_SHA1 = re.compile(r"[0-9a-f]{40}")
-
-
-def xsum(resource: str, sample10: bool = False) -> PairSet:
-    """News articles and their first sentences (roles summary, body, and title where known; Narayan et al. 2018).
-
-    Args:
-        resource: a folder of `*.summary` files (sections `[SN]TITLE[SN]`, `[SN]FIRST-SENTENCE[SN]` and
-            `[SN]RESTBODY[SN]`), also in folders below; or JSON lines with id, title, text and summary, a file
-            or the folder of `articles.jsonl`; all lines have a title or none has.
-        sample10: keep the published tenth, by the SHA-256 of the name `ID.summary`.
-    """
-    path, sample = located(resource), flag("sample10", sample10)
-    files = sorted(path.rglob("*.summary"), key=lambda file: (file.name, file)) if path.is_dir() else []
-    found = _summaries(files, sample) if files else _json_articles(path, sample)
-    return laid_out("xsum", path, found)
-
-
-def cnndm(resource: str, titles: str | None = None, sample10: bool = False) -> PairSet:
-    """Stories and their highlights (roles summary, body, and title where known; See et al. 2017).
-
-    Args:
-        resource: a folder of `*.story` files, also in folders below: the text, then `@highlight` before each
-            highlight. The summary has a line for each of them.
-        titles: a file with a story's id or address, tab, title; `*titles.tsv` in the folder unless given.
-            A story that it does not name has an empty title; without such a file there is no role title.
-        sample10: keep the published tenth, by the SHA-256 of the id.
-    """
-    path, sample = located(resource), flag("sample10", sample10)
-    known = _titles([located(titles)] if titles is not None else sorted(path.glob("*titles.tsv*")))
-    files = sorted(path.rglob("*.story"), key=lambda file: (file.name, file))
-    if not files:
-        raise BadInput(path, "there are no .story files in it", "name the folder that holds them")
-    return laid_out("cnndm", path, (_story(file, known) for file in files if not sample or in_sample(_id(file))))
-
-
-def _id(file: Path) -> str:
-    return file.name.partition(".")[0]
-
-
-def _summaries(files: list[Path], sample: bool) -> Iterator[TextPair]:
-    for file in files:
-        if not sample or in_sample(f"{_id(file)}.summary"):
-            yield TextPair(_id(file), _sections(file))
-
-
-def _sections(file: Path) -> dict[str, str]:
-    _, *parts = _SECTION.split(whole_text(file))
-    found = dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
-    if missing := [name for name in _SECTIONS.values() if name not in found]:
-        raise BadInput(file, f"the section [SN]{missing[0]}[SN] is missing", "get the file again")
-    return {role: found[name] for role, name in _SECTIONS.items()}
-
-
-def _json_articles(path: Path, sample: bool) -> Iterator[TextPair]:
-    file = needed(path, "articles.jsonl") if path.is_dir() else path
-    for row_id, texts in read_pairs(file, {"body": "text"}):
-        if missing := {"summary", "body"} - set(texts):
-            raise BadInput(file, f"{missing.pop()!r} is missing", "the fields are id, title, text and summary")
-        if not sample or in_sample(f"{row_id}.summary"):
-            yield TextPair(row_id, {role: text for role, text in texts.items() if role in _SECTIONS})
-
-
-def _story(file: Path, titles: dict[str, str] | None) -> TextPair:
-    body, *highlights = (part.strip() for part in whole_text(file).split("@highlight"))
-    known = {} if titles is None else {"title": titles.get(_id(file), "")}
-    return TextPair(_id(file), {"summary": "\n".join(highlights), "body": body, **known})
-
-
-def _titles(files: list[Path]) -> dict[str, str] | None:
-    """Titles by the id of their story, which is the SHA-1 of its address."""
-    found: dict[str, str] = {}
-    for file in files:
-        for cells, line in tsv_cells(file):
-            if len(cells) != 2:
-                raise BadInput(file, "expected an id or address, a tab and a title", "", line)
-            key = cells[0].strip()
-            found[key if _SHA1.fullmatch(key) else hashlib.sha1(key.encode()).hexdigest()] = cells[1].strip()
-    return found if files else None
-
-
-# GYAFC (Rao and Tetreault 2018): formal and informal answers, with the questions that they answer.
-
-_GENRES = ("Entertainment_Music", "Family_Relationships")
-_OTHER = {"informal": "formal", "formal": "informal"}
-_UNMATCHED = "_"
-
-
-def gyafc(
-    resource: str,
-    split: str | None = None,
-    genre: str | None = None,
-    qids: str | None = None,
-    questions: str | None = None,
-) -> PairSet:
-    """Formal and informal versions of an answer (roles formal, informal, and question where it is known).
-
-    Tune and test, both directions, four rewritings each. Without a question map there is no role question; with
-    one, a pair whose question was not found has an empty question.
-
-    Args:
-        resource: the folder with `Entertainment_Music` and `Family_Relationships` (or one of them), or with
-            `GYAFC_Corpus` that has them; below them `tune/informal`, `tune/formal.ref0` ...
-        split: `tune` or `test`, instead of both.
-        genre: one of the two folders, instead of both.
-        qids: a folder with the ids of the questions, `GENRE/SPLIT/informal.qids` and `formal.qids`, a line for
-            each sentence, `_` where none was found; the folder itself unless given.
-        questions: a file with id, tab, title of the question (Yahoo! Answers L6); `questions.tsv` unless given.
-    """
-    path = located(resource)
-    base = path / "GYAFC_Corpus" if (path / "GYAFC_Corpus").is_dir() else path
-    titles = _pair_formality_titles(path, questions)
-    ids = located(qids) if qids is not None else base
-    if titles is None and qids is not None:
-        raise WhyrankError("the ids of questions are of no use without their titles; add questions=FILE")
-    rows = (
-        pair
-        for each in _genres(base, genre)
-        for part in chosen(("tune", "test"), split)
-        for source in _OTHER
-        for pair in _rewritten(base, ids, Path(each, part), source, titles)
-    )
-    return laid_out("gyafc", path, rows)
-
-
-def _genres(base: Path, wanted: str | None) -> list[str]:
-    if wanted is not None and wanted not in _GENRES:
-        raise UnknownName("genre", str(wanted), _GENRES)
-    found = [each for each in _GENRES if (base / each).is_dir() and wanted in (None, each)]
-    if not found:
-        raise BadInput(base, f"the folder has no {wanted or ' or '.join(_GENRES)}", "name the folder above them")
-    return found
-
-
-def _rewritten(
-    base: Path, ids: Path, below: Path, source: str, titles: Mapping[str, str] | None
-) -> Iterator[TextPair]:
-    """Pairs of the sentences in one file with their rewritings in the four files of the other style."""
-    other = _OTHER[source]
-    files = [needed(base / below, source), *(needed(base / below, f"{other}.ref{i}") for i in range(4))]
-    if titles is not None:
-        files.append(needed(ids / below, f"{source}.qids"))
-    for number, (text, *rest) in enumerate(aligned(files)):
-        known = {} if titles is None else {"question": _question(files[-1], number + 1, rest.pop(), titles)}
-        for i, rewriting in enumerate(rest):
-            row_id = f"{below.parent.name}-{below.name}-{source}-{number}-{i}"
-            yield TextPair(row_id, {source: text, other: rewriting, **known})
-
-
-def _question(file: Path, line: int, question_id: str, titles: Mapping[str, str]) -> str:
-    question_id = _plain(question_id)
-    if question_id == _UNMATCHED:
-        return ""
-    if question_id not in titles:
-        remedy = "add it to the questions, or write _ where there is none"
-        raise BadInput(file, f"question {question_id!r} is not among the questions", remedy, line)
-    return titles[question_id]
-
-
-def _pair_formality_titles(path: Path, questions: str | None) -> dict[str, str] | None:
-    file = located(questions) if questions is not None else find_file(path, "questions.tsv")
-    if file is None:
-        return None
-    found: dict[str, str] = {}
+def _two_columns(file: Path) -> Iterator[tuple[str, str]]:
+    """Stream keys and titles, separated by a tab."""
     for cells, line in tsv_cells(file):
         if len(cells) != 2:
-            raise BadInput(file, f"expected an id, a tab and a title, found {len(cells)} columns", "", line)
-        found[_plain(cells[0])] = cells[1].strip()
-    return found
+            what = f"expected an id or address, a tab and a title, found {len(cells)} columns"
+            raise BadInput(file, what, "mend this line", line)
+        yield cells[0].strip(), cells[1].strip()
 
 
-def _plain(question_id: str) -> str:
-    """The id without the mark that some lists put after those of questions."""
-    return question_id.strip().removesuffix("-q")
+# Sentences with several rewritings each: JFLEG, TurkCorpus and ASSET.
 
 
-# Natural Questions as DPR distributes them (Karpukhin et al. 2020): questions, answers and passages.
+class _Rewritings(NamedTuple):
+    """Where the sentences of each role are, and where their rewritings; `{0}` is the split, `{1}` counts them.
 
-_FILES = ("biencoder-nq-train.json", "biencoder-nq-dev.json")
-
-
-def nq(resource: str, every_passage: bool = False) -> PairSet:
-    """Questions with exactly one answer, and a passage that has it.
-
-    The roles are question, answer, passage, and the passage's title and passage_id. A question without a passage
-    has an empty one.
-
-    Args:
-        resource: `biencoder-nq-train.json` (a list of question, answers and positive_ctxs), or its folder. The
-            file is streamed.
-        every_passage: a pair for every positive passage, as in the published probe, not the first one only.
+    A role has a file with a line for each sentence and, in the form of JSON lines, a field; rewritings are in `refs`.
     """
-    path, every = located(resource), flag("every_passage", every_passage)
-    file = needed(path, *_FILES) if path.is_dir() else path
-    return laid_out("nq", path, _answered(file, every))
+
+    splits: tuple[str, ...]
+    files: Mapping[str, str]
+    fields: Mapping[str, str]
+    role: str
+    rewritings: str
+    number: int
 
 
-def _answered(file: Path, every: bool) -> Iterator[TextPair]:
-    for number, item in enumerate(array_items(file)):
-        record = _record(file, item.line, item.value)
-        answers = record.texts("answers") if record.fields.get("answers") else []
-        if len(answers) != 1:
-            continue
-        asked = {"question": record.text("question"), "answer": answers[0]}
-        passages = [_passage(record, each) for each in _listed(record, "positive_ctxs")] or [_NONE]
-        for i, passage in enumerate(passages if every else passages[:1]):
-            yield TextPair(f"{number}-{i}" if every else str(number), {**asked, **passage})
-
-
-_NONE = {"passage": "", "title": "", "passage_id": ""}
-
-
-def _passage(question: Record, value: Any) -> dict[str, str]:
-    record = _record(question.path, question.line, value)
-    key = next((key for key in ("passage_id", "psg_id") if key in record.fields), None)
-    return {
-        "passage": record.text("text"),
-        "title": record.text("title") if "title" in record.fields else "",
-        "passage_id": str(record.fields[key]) if key else "",
-    }
-
-
-def _listed(record: Record, name: str) -> list[Any]:
-    value = record.fields.get(name, [])
-    if not isinstance(value, list):
-        raise record.wrong(f"{name!r} is not a list")
-    return value
-
-
-def _record(file: Path, line: int, value: Any) -> Record:
-    if not isinstance(value, dict):
-        raise BadInput(file, "expected an object here", "the file is a list of objects, as DPR distributes it", line)
-    return Record(file, line, value)
-
-
-# Pair sets of sentences with several rewritings each: JFLEG, TurkCorpus and ASSET.
-
-_LEFT, _RIGHT = re.compile("-lrb-", re.IGNORECASE), re.compile("-rrb-", re.IGNORECASE)
-
-
-class Rewritten(NamedTuple):
-    """A sentence by its roles, and what several people made of it."""
-
-    id: str
-    texts: Mapping[str, str]
-    rewritings: Sequence[str]
+_JFLEG = _Rewritings(
+    splits=("dev", "test"),
+    files={"source": "{0}/{0}.src", "spellchecked": "{0}/{0}.spellchecked.src"},
+    fields={"source": "src", "spellchecked": "spellchecked"},
+    role="fluent",
+    rewritings="{0}/{0}.ref{1}",
+    number=4,
+)
+_TURKCORPUS = _Rewritings(
+    splits=("test", "tune"),
+    files={"source": "{0}.8turkers.tok.norm"},
+    fields={"source": "norm"},
+    role="simple",
+    rewritings="{0}.8turkers.tok.turk.{1}",
+    number=8,
+)
+_ASSET = _Rewritings(
+    splits=("valid", "test"),
+    files={"source": "asset.{0}.orig"},
+    fields={},
+    role="simple",
+    rewritings="asset.{0}.simp.{1}",
+    number=10,
+)
 
 
 def jfleg(resource: str, split: str | None = None, keep_newline: bool = False) -> PairSet:
@@ -363,16 +144,8 @@ def jfleg(resource: str, split: str | None = None, keep_newline: bool = False) -
         split: `dev` or `test`, instead of both.
         keep_newline: leave a line feed at the end of every text, as the published code did.
     """
-    path, splits = located(resource), ("dev", "test")
-    end = "\n" if flag("keep_newline", keep_newline) else ""
-    if path.is_dir() and any(find_file(path, f"{each}/{each}.src") for each in splits):
-        names = ("{0}/{0}.src", "{0}/{0}.spellchecked.src", *(f"{{0}}/{{0}}.ref{i}" for i in range(4)))
-        found = _from_lines(path, chosen(splits, split), names, ("source", "spellchecked"))
-    else:
-        files = parts(path, splits, split, "{}.jsonl")
-        fields = {"source": "src", "spellchecked": "spellchecked"}
-        found = (each for part in files for each in _from_json(part.file, fields))
-    return laid_out("jfleg", path, _spread(found, "fluent", lambda text: text + end))
+    path, end = _located(resource), "\n" if _flag("keep_newline", keep_newline) else ""
+    return _laid_out("jfleg", path, _rewritten(_JFLEG, path, split, lambda text: text + end))
 
 
 def turkcorpus(resource: str, split: str | None = None) -> PairSet:
@@ -385,14 +158,8 @@ def turkcorpus(resource: str, split: str | None = None) -> PairSet:
             and `tune.jsonl` (id, norm, refs), or one such file.
         split: `test` or `tune`, instead of both.
     """
-    path, splits = located(resource), ("test", "tune")
-    if path.is_dir() and any(find_file(path, f"{each}.8turkers.tok.norm") for each in splits):
-        names = ("{}.8turkers.tok.norm", *(f"{{}}.8turkers.tok.turk.{i}" for i in range(8)))
-        found = _from_lines(path, chosen(splits, split), names, ("source",))
-    else:
-        files = parts(path, splits, split, "{}.jsonl")
-        found = (each for part in files for each in _from_json(part.file, {"source": "norm"}))
-    return laid_out("turkcorpus", path, _spread(found, "simple", _with_brackets))
+    path = _located(resource)
+    return _laid_out("turkcorpus", path, _rewritten(_TURKCORPUS, path, split, _with_brackets))
 
 
 def asset(resource: str, split: str | None = None) -> PairSet:
@@ -404,41 +171,46 @@ def asset(resource: str, split: str | None = None) -> PairSet:
         resource: a folder with `asset.valid.orig`, `asset.valid.simp.0` ..., or one whose `dataset` is that folder.
         split: `valid` or `test`, instead of both.
     """
-    path = located(resource)
+    path = _located(resource)
     folder = path / "dataset" if (path / "dataset").is_dir() else path
-    names = ("asset.{}.orig", *(f"asset.{{}}.simp.{i}" for i in range(10)))
-    found = _from_lines(folder, chosen(("valid", "test"), split), names, ("source",))
-    return laid_out("asset", path, _spread(found, "simple", _with_brackets))
-
-
-def _from_lines(
-    folder: Path, splits: Sequence[str], names: Sequence[str], roles: Sequence[str]
-) -> Iterator[Rewritten]:
-    """Read aligned files: first one of each role, then the rewritings."""
-    for split in splits:
-        files = [needed(folder, name.format(split)) for name in names]
-        for number, texts in enumerate(aligned(files)):
-            given = dict(zip(roles, texts, strict=False))
-            yield Rewritten(f"{split}-{number}", given, texts[len(roles) :])
-
-
-def _from_json(file: Path, fields: Mapping[str, str]) -> Iterator[Rewritten]:
-    for record in json_records(file):
-        given = {role: record.text(name) for role, name in fields.items()}
-        yield Rewritten(record.text("id"), given, record.texts("refs"))
-
-
-def _spread(found: Iterator[Rewritten], role: str, mend: Callable[[str], str]) -> Iterator[TextPair]:
-    """One pair for each rewriting."""
-    for each in found:
-        given = {name: mend(text) for name, text in each.texts.items()}
-        for number, text in enumerate(each.rewritings):
-            yield TextPair(f"{each.id}-{number}", {**given, role: mend(text)})
+    return _laid_out("asset", path, _rewritten(_ASSET, folder, split, _with_brackets))
 
 
 def _with_brackets(text: str) -> str:
-    return _RIGHT.sub(")", _LEFT.sub("(", text.strip()))
+    text = re.sub("-lrb-", "(", text.strip(), flags=re.IGNORECASE)
+    return re.sub("-rrb-", ")", text, flags=re.IGNORECASE)
 
+
+def _rewritten(shape: _Rewritings, path: Path, split: str | None, mend: Callable[[str], str]) -> Iterator[TextPair]:
+    """One pair for each rewriting of each sentence; `mend` is applied to all texts."""
+    in_lines = any(find_file(path, file.format(each)) for each in shape.splits for file in shape.files.values())
+    found = _from_lines(shape, path, split) if in_lines or not shape.fields else _from_json(shape, path, split)
+    for row_id, texts, rewritings in found:
+        given = {role: mend(text) for role, text in texts.items()}
+        for number, text in enumerate(rewritings):
+            yield TextPair(f"{row_id}-{number}", {**given, shape.role: mend(text)})
+
+
+def _from_lines(
+    shape: _Rewritings, folder: Path, split: str | None
+) -> Iterator[tuple[str, dict[str, str], Sequence[str]]]:
+    for each in _chosen(shape.splits, split):
+        names = [*shape.files.values(), *(shape.rewritings.format(each, i) for i in range(shape.number))]
+        files = [needed_file(folder, name.format(each)) for name in names]
+        for number, texts in enumerate(_aligned(files)):
+            yield f"{each}-{number}", dict(zip(shape.files, texts, strict=False)), texts[len(shape.files) :]
+
+
+def _from_json(
+    shape: _Rewritings, path: Path, split: str | None
+) -> Iterator[tuple[str, dict[str, str], Sequence[str]]]:
+    for file in _split_files(path, shape.splits, split, "{}.jsonl").values():
+        for record in json_records(file):
+            texts = {role: record.text(name) for role, name in shape.fields.items()}
+            yield record.text("id"), texts, record.texts("refs")
+
+
+# Pairs in tables: the Microsoft Research Paraphrase Corpus and the Wikipedia Neutrality Corpus.
 
 _MSRP_HEADERS = (
     ["Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"],
@@ -456,23 +228,9 @@ def msrp(resource: str, split: str | None = None) -> PairSet:
             and `test.tsv` (label, id1, id2, sentence1, sentence2); or one such file.
         split: `train` or `test`, instead of both.
     """
-    path = located(resource)
-    files = parts(path, ("train", "test"), split, "msr_paraphrase_{}.txt", "{}.tsv")
-    return laid_out("msrp", path, (pair for part in files for pair in _paraphrases(part.file)))
-
-
-def wnc(resource: str, split: str | None = None) -> PairSet:
-    """Sentences before and after an edit for neutrality (roles biased, neutral; Pryzant et al. 2020).
-
-    Args:
-        resource: `biased.full` or a folder that has it (the raw columns are read), or a folder with `train.tsv`
-            and `test.tsv` under the header biased, neutral, or one such file.
-        split: `train` or `test` of the second form, instead of both.
-    """
-    path = located(resource)
-    full = find_file(path, *_WNC_PLACES) if path.is_dir() and split is None else None
-    files = [Part("full", full)] if full else parts(path, ("train", "test"), split, "{}.tsv")
-    return laid_out("wnc", path, (pair for part in files for pair in _edits(part)))
+    path = _located(resource)
+    files = _split_files(path, ("train", "test"), split, "msr_paraphrase_{}.txt", "{}.tsv")
+    return _laid_out("msrp", path, (pair for file in files.values() for pair in _paraphrases(file)))
 
 
 def _paraphrases(file: Path) -> Iterator[TextPair]:
@@ -486,18 +244,229 @@ def _paraphrases(file: Path) -> Iterator[TextPair]:
             yield TextPair(f"{cells[1]}-{cells[2]}", {"a": cells[3], "b": cells[4]})
 
 
-def _edits(part: Part) -> Iterator[TextPair]:
-    first, _ = next(tsv_cells(part.file), ([], 0))
-    if not {"biased", "neutral"} <= set(first):
-        yield from _full_edits(part.file)
+def wnc(resource: str, split: str | None = None) -> PairSet:
+    """Sentences before and after an edit for neutrality (roles biased, neutral; Pryzant et al. 2020).
+
+    Args:
+        resource: `biased.full` or a folder that has it (the raw columns are read), or a folder with `train.tsv`
+            and `test.tsv` under the header biased, neutral, or one such file.
+        split: `train` or `test` of the second form, instead of both.
+    """
+    path = _located(resource)
+    full = find_file(path, *_WNC_PLACES) if path.is_dir() and split is None else None
+    files = {"full": full} if full else _split_files(path, ("train", "test"), split, "{}.tsv")
+    return _laid_out("wnc", path, (pair for part, file in files.items() for pair in _edits(part, file)))
+
+
+def _edits(split: str, file: Path) -> Iterator[TextPair]:
+    first, _ = next(tsv_cells(file))
+    if {"biased", "neutral"} <= set(first):
+        for number, record in enumerate(tsv_records(file)):
+            yield TextPair(f"{split}-{number}", {role: record.text(role) for role in ("biased", "neutral")})
         return
-    for number, record in enumerate(tsv_records(part.file)):
-        yield TextPair(f"{part.split}-{number}", {role: record.text(role) for role in ("biased", "neutral")})
-
-
-def _full_edits(file: Path) -> Iterator[TextPair]:
     for cells, line in tsv_cells(file):
         if len(cells) < _WNC_COLUMNS:
             what = f"expected {_WNC_COLUMNS} columns or more, found {len(cells)}"
             raise BadInput(file, what, "the columns are id, src_tok, tgt_tok, src_raw, tgt_raw, ...", line)
         yield TextPair(cells[0], {"biased": cells[3], "neutral": cells[4]})
+
+
+# Formal and informal answers, with the questions that they answer: GYAFC.
+
+_GENRES = ("Entertainment_Music", "Family_Relationships")
+_OTHER = {"informal": "formal", "formal": "informal"}
+_UNMATCHED = "_"
+
+
+def gyafc(
+    resource: str, split: str | None = None, genre: str | None = None, qids: str | None = None,
+    questions: str | None = None,
+) -> PairSet:  # fmt: skip
+    """Formal and informal versions of an answer (roles formal, informal, and question where known; Rao et al. 2018).
+
+    Tune and test, both directions, four rewritings each. Without a question map there is no role question; with
+    one, a pair whose question was not found has an empty question.
+
+    Args:
+        resource: the folder with `Entertainment_Music` and `Family_Relationships` (or one of them), or with
+            `GYAFC_Corpus` that has them; below them `tune/informal`, `tune/formal.ref0` ...
+        split: `tune` or `test`, instead of both.
+        genre: one of the two folders, instead of both.
+        qids: a folder with the ids of the questions, `GENRE/SPLIT/informal.qids` and `formal.qids`, a line for
+            each sentence, `_` where none was found; the folder itself unless given.
+        questions: a file with id, tab, title of the question (Yahoo! Answers L6); `questions.tsv` unless given.
+    """
+    path = _located(resource)
+    base = path / "GYAFC_Corpus" if (path / "GYAFC_Corpus").is_dir() else path
+    if genre is not None and genre not in _GENRES:
+        raise UnknownName("genre", str(genre), _GENRES)
+    genres = [each for each in _GENRES if (base / each).is_dir() and genre in (None, each)]
+    if not genres:
+        raise BadInput(base, f"the folder has no {genre or ' or '.join(_GENRES)}", "name the folder above them")
+    file = _located(questions) if questions is not None else find_file(path, "questions.tsv")
+    titles = None if file is None else {_question_id(key): title for key, title in _two_columns(file)}
+    if titles is None and qids is not None:
+        raise WhyrankError("the ids of questions are of no use without their titles; add questions=FILE")
+    ids = _located(qids) if qids is not None else base
+    pairs = (
+        pair
+        for each in genres
+        for part in _chosen(("tune", "test"), split)
+        for source in _OTHER
+        for pair in _answers(base, ids, Path(each, part), source, titles)
+    )
+    return _laid_out("gyafc", path, pairs)
+
+
+def _answers(base: Path, ids: Path, below: Path, source: str, titles: Mapping[str, str] | None) -> Iterator[TextPair]:
+    """Pairs of the sentences in one file with their rewritings in the four files of the other style."""
+    other = _OTHER[source]
+    files = [needed_file(base / below, source), *(needed_file(base / below, f"{other}.ref{i}") for i in range(4))]
+    if titles is not None:
+        files.append(needed_file(ids / below, f"{source}.qids"))
+    for number, (text, *rest) in enumerate(_aligned(files)):
+        known: dict[str, str] = {}
+        if titles is not None:
+            question_id = _question_id(rest.pop())
+            if question_id != _UNMATCHED and question_id not in titles:
+                remedy = "add it to the questions, or write _ where there is none"
+                what = f"question {question_id!r} is not among the questions"
+                raise BadInput(files[-1], what, remedy, number + 1)
+            known = {"question": "" if question_id == _UNMATCHED else titles[question_id]}
+        for i, rewriting in enumerate(rest):
+            row_id = f"{below.parent.name}-{below.name}-{source}-{number}-{i}"
+            yield TextPair(row_id, {source: text, other: rewriting, **known})
+
+
+def _question_id(text: str) -> str:
+    """The id without the mark that some lists put after those of questions."""
+    return text.strip().removesuffix("-q")
+
+
+# Articles and their summaries: XSum, and the stories of CNN and the Daily Mail.
+
+_SECTION = re.compile(r"\[SN\]([A-Z-]+)\[SN\]")
+_SECTIONS = {"title": "TITLE", "summary": "FIRST-SENTENCE", "body": "RESTBODY"}
+_SHA1 = re.compile(r"[0-9a-f]{40}")
+
+
+def xsum(resource: str, sample10: bool = False) -> PairSet:
+    """News articles and their first sentences (roles summary, body, and title where known; Narayan et al. 2018).
+
+    Args:
+        resource: a folder of `*.summary` files (sections `[SN]TITLE[SN]`, `[SN]FIRST-SENTENCE[SN]` and
+            `[SN]RESTBODY[SN]`), also in folders below; or JSON lines with id, title, text and summary, a file
+            or the folder of `articles.jsonl`; all lines have a title or none has.
+        sample10: keep the published tenth, by the SHA-256 of the name `ID.summary`.
+    """
+    path, sample = _located(resource), _flag("sample10", sample10)
+    files = _below(path, "*.summary")
+    found = map(_sections, files) if files else _json_articles(path)
+    return _laid_out("xsum", path, (pair for pair in found if not sample or _in_sample(f"{pair.id}.summary")))
+
+
+def cnndm(resource: str, titles: str | None = None, sample10: bool = False) -> PairSet:
+    """Stories and their highlights (roles summary, body, and title where known; See et al. 2017).
+
+    Args:
+        resource: a folder of `*.story` files, also in folders below: the text, then `@highlight` before each
+            highlight. The summary has a line for each of them.
+        titles: a file with a story's id or address, tab, title; `*titles.tsv` in the folder unless given.
+            A story that it does not name has an empty title; without such a file there is no role title.
+        sample10: keep the published tenth, by the SHA-256 of the id.
+    """
+    path, sample = _located(resource), _flag("sample10", sample10)
+    lists = [_located(titles)] if titles is not None else sorted(path.glob("*titles.tsv*"))
+    known = {
+        key if _SHA1.fullmatch(key) else hashlib.sha1(key.encode()).hexdigest(): title  # of a story's address
+        for file in lists
+        for key, title in _two_columns(file)
+    }
+    files = _below(path, "*.story")
+    if not files:
+        raise BadInput(path, "there are no .story files in it", "name the folder that holds them")
+    pairs = (_story(file, known if lists else None) for file in files if not sample or _in_sample(_stem(file)))
+    return _laid_out("cnndm", path, pairs)
+
+
+def _below(path: Path, pattern: str) -> list[Path]:
+    return sorted(path.rglob(pattern), key=lambda file: (file.name, file)) if path.is_dir() else []
+
+
+def _stem(file: Path) -> str:
+    return file.name.partition(".")[0]
+
+
+def _sections(file: Path) -> TextPair:
+    _, *parts = _SECTION.split(whole_text(file))
+    found = dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
+    if missing := [name for name in _SECTIONS.values() if name not in found]:
+        raise BadInput(file, f"the section [SN]{missing[0]}[SN] is missing", "get the file again")
+    return TextPair(_stem(file), {role: found[name] for role, name in _SECTIONS.items()})
+
+
+def _json_articles(path: Path) -> Iterator[TextPair]:
+    file = needed_file(path, "articles.jsonl") if path.is_dir() else path
+    for row_id, texts in read_pairs(file, {"body": "text"}):
+        if "summary" not in texts:
+            raise BadInput(file, "'summary' is missing", "the fields are id, title, text and summary")
+        yield TextPair(row_id, {role: text for role, text in texts.items() if role in _SECTIONS})
+
+
+def _story(file: Path, titles: Mapping[str, str] | None) -> TextPair:
+    body, *highlights = (part.strip() for part in whole_text(file).split("@highlight"))
+    title = {} if titles is None else {"title": titles.get(_stem(file), "")}
+    return TextPair(_stem(file), {"summary": "\n".join(highlights), "body": body, **title})
+
+
+# Questions, answers and passages: Natural Questions as DPR distributes them (Karpukhin et al. 2020).
+
+_NQ_FILES = ("biencoder-nq-train.json", "biencoder-nq-dev.json")
+
+
+class _Passage(BaseModel):
+    text: str
+    title: str = ""
+    passage_id: str | int = Field(default="", validation_alias=AliasChoices("passage_id", "psg_id"))
+
+
+_NO_PASSAGE = _Passage.model_validate({"text": ""})
+
+
+class _Question(BaseModel):
+    question: str
+    answers: list[str] = []
+    positive_ctxs: list[_Passage] = []
+
+
+def nq(resource: str, every_passage: bool = False) -> PairSet:
+    """Questions with exactly one answer, and a passage that has it.
+
+    The roles are question, answer, passage, and the passage's title and passage_id. A question without a passage
+    has an empty one.
+
+    Args:
+        resource: `biencoder-nq-train.json` (a list of question, answers and positive_ctxs), or its folder. The
+            file is read whole into memory.
+        every_passage: a pair for every positive passage, as in the published probe, not the first one only.
+    """
+    path, every = _located(resource), _flag("every_passage", every_passage)
+    return _laid_out("nq", path, _answered(needed_file(path, *_NQ_FILES) if path.is_dir() else path, every))
+
+
+def _answered(file: Path, every: bool) -> Iterator[TextPair]:
+    try:
+        questions = TypeAdapter(list[_Question]).validate_python(read_json(file))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"])
+        remedy = "the file must be one JSON array of objects, as DPR distributes it"
+        raise BadInput(file, f"item {place}: {problem['msg']}" if place else problem["msg"], remedy) from None
+    for number, each in enumerate(questions):
+        if len(each.answers) != 1:
+            continue
+        asked = {"question": each.question, "answer": each.answers[0]}
+        passages = each.positive_ctxs or [_NO_PASSAGE]
+        for i, passage in enumerate(passages if every else passages[:1]):
+            texts = {"passage": passage.text, "title": passage.title, "passage_id": str(passage.passage_id)}
+            yield TextPair(f"{number}-{i}" if every else str(number), {**asked, **texts})
