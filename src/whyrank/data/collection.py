@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -151,45 +152,52 @@ class References:
         return notes
 
 
-# Runs: those of a folder, which are read when asked for; and the run that a user names.
+# Runs: those of a collection, which are read when asked for; and the run that a user names.
 
 
-class RunFiles(Mapping[str, Run]):
-    """The runs of a folder by file name without `.txt` and `.gz`; each is read and checked when asked for."""
+class LazyRuns(Mapping[str, Run]):
+    """Runs by name, in the order of their readers; each is read when asked for, and once."""
 
-    def __init__(self, folder: Path, references: References, notes: list[str]) -> None:
-        """List the run files; what is odd about them goes to `notes` when they are read."""
-        self._references, self._notes = references, notes
-        # plain files come last, so that they win over a compressed one of the same name
-        paths = [*sorted(folder.glob("*.txt.gz")), *sorted(folder.glob("*.txt"))]
-        found = {path.name.removesuffix(".gz").removesuffix(".txt"): path for path in paths}
-        self._files = dict(sorted(found.items()))
+    def __init__(self, readers: Mapping[str, Callable[[], Run]]) -> None:
+        """Take a function for each run that reads it."""
+        self._readers = readers
         self._read: dict[str, Run] = {}
 
     def __len__(self) -> int:
         """Number of runs."""
-        return len(self._files)
+        return len(self._readers)
 
     def __iter__(self) -> Iterator[str]:
-        """Names of the runs, sorted."""
-        return iter(self._files)
+        """Names of the runs."""
+        return iter(self._readers)
 
     def __contains__(self, name: object) -> bool:
         """Whether there is such a run; it is not read."""
-        return name in self._files
+        return name in self._readers
 
     def __getitem__(self, name: str) -> Run:
         """Read a run, once."""
         if name not in self._read:
-            path = self._files[name]
-            run = read_run(path)
-            self._notes += self._references.check(path, run)
-            self._read[name] = run
+            self._read[name] = self._readers[name]()
         return self._read[name]
 
     def __repr__(self) -> str:
         """The names of the runs."""
-        return f"RunFiles({', '.join(self._files)})"
+        return f"LazyRuns({', '.join(self)})"
+
+
+def run_files(folder: Path, references: References, notes: list[str]) -> LazyRuns:
+    """The runs of a folder by file name without `.txt` and `.gz`; what is odd about them goes to `notes`."""
+    # plain files come last, so that they win over a compressed one of the same name
+    paths = [*sorted(folder.glob("*.txt.gz")), *sorted(folder.glob("*.txt"))]
+    found = {path.name.removesuffix(".gz").removesuffix(".txt"): path for path in paths}
+    return LazyRuns({name: partial(_checked_run, found[name], references, notes) for name in sorted(found)})
+
+
+def _checked_run(path: Path, references: References, notes: list[str]) -> Run:
+    run = read_run(path)
+    notes += references.check(path, run)
+    return run
 
 
 class OpenedRun(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from whyrank.core import BadInput, WhyrankError, suggestion
-from whyrank.data.collection import Collection, References, RunFiles
+from whyrank.data.collection import Collection, References, run_files
 from whyrank.data.documents import Corpus, read_corpus, read_json_queries, read_queries
 from whyrank.data.formats import YAML_ERRORS, problem_of, read_yaml
 from whyrank.data.grades import Grades, grades_for
@@ -161,5 +161,5 @@ def _assemble(
     name = declared.name or path.resolve().name
     name = f"{name}:{split}" if split else name
     grades = grades_for(name, qrels, notes, declared_grades(path, declared.grades))
-    runs = RunFiles(path / "runs", references, notes)
+    runs = run_files(path / "runs", references, notes)
     return Collection(name, corpus.docs, queries, qrels, runs, corpus.titles, grades, notes)

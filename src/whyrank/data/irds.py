@@ -6,11 +6,11 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from whyrank.core import MissingExtra, UnknownName, WhyrankError, track
-from whyrank.data.collection import Collection, References, plain_qrels, plain_texts
+from whyrank.data.collection import Collection, LazyRuns, References, plain_qrels, plain_texts
 from whyrank.data.documents import memory_limit
 from whyrank.data.grades import grades_for
 from whyrank.data.lines import without_surrogates
@@ -69,32 +69,6 @@ class StoredDocs(Mapping[str, str]):
         return self._dataset.docs_store()
 
 
-class _Scored(Mapping[str, Run]):
-    """The documents that come scored with a collection, as a run of that name, read when asked for."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(["scoreddocs"])
-
-    def __getitem__(self, key: str) -> Run:
-        if key != "scoreddocs":
-            raise KeyError(key)
-        return self._run
-
-    @cached_property
-    def _run(self) -> Run:
-        run: Run = {}
-        with _obtaining(self._name):
-            for row in track(_load(self._name).scoreddocs_iter(), f"reading the scored documents of {self._name}"):
-                run.setdefault(row.query_id, {})[row.doc_id] = float(row.score)
-        return run
-
-
 def read_irds(name: str, strict: bool = False) -> Collection:
     """Read a collection by id; documents above the memory limit stay in ir_datasets' own store.
 
@@ -112,8 +86,17 @@ def read_irds(name: str, strict: bool = False) -> Collection:
         scale = grades_for(f"irds:{name}", qrels, notes, names=_grade_names(dataset))
     references = References(queries, docs if strict or isinstance(docs, dict) else None, strict)
     notes += references.check("qrels", qrels)
-    runs = _Scored(name) if dataset.has_scoreddocs() else {}
+    runs = LazyRuns({"scoreddocs": partial(_scored_docs, name)} if dataset.has_scoreddocs() else {})
     return Collection(f"irds:{name}", docs, queries, qrels, runs, titles, scale, notes)
+
+
+def _scored_docs(name: str) -> Run:
+    """The documents that come scored with a collection."""
+    run: Run = {}
+    with _obtaining(name):
+        for row in track(_load(name).scoreddocs_iter(), f"reading the scored documents of {name}"):
+            run.setdefault(row.query_id, {})[row.doc_id] = float(row.score)
+    return run
 
 
 def _load(name: str) -> Any:

@@ -49,8 +49,12 @@ def _best(name: str, most: int, groups: Codes, table: TermTable, keep: Flags) ->
     crowded = (sizes > most)[groups]
     best: Flags = keep & ~crowded
     places = np.flatnonzero(keep & crowded)
-    places = places[np.lexsort((-table.weights[places], groups[places]))]
-    sizes = np.bincount(groups[places], minlength=len(sizes))
+    # one number per entry orders them by group, then from large to small weights: the bits of floats from zero up are
+    # in order (plus zero, because -0.0 has other bits), and one sort of integers takes a third of the time of lexsort
+    descending = np.uint32(0xFFFFFFFF) - (table.weights[places] + np.float32(0)).view(np.uint32)
+    keys = (groups[places].astype(np.uint64) << np.uint64(32)) | descending
+    places = places[np.argsort(keys, kind="stable")]
+    sizes = np.where(sizes > most, sizes, 0)
     ranks = np.arange(len(places)) - (np.cumsum(sizes) - sizes)[groups[places]]
     best[places[ranks < most]] = True
     return best

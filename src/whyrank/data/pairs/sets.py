@@ -228,29 +228,34 @@ def _file(path: Path, columns: Mapping[str, str]) -> PairSet:
 
 
 class _Layout(NamedTuple):
-    """File names that only this data set has, and fields of the first row of its table in another form."""
+    """The module of its reader, file names that only this data set has, and fields of the rows of another form."""
 
+    module: str
     files: tuple[str, ...]
     fields: frozenset[str] = frozenset()
 
 
 _LAYOUTS: Mapping[str, _Layout] = {
-    "msrp": _Layout(("msr_paraphrase_*.txt*",), frozenset({"label", "sentence1", "sentence2"})),
+    "msrp": _Layout("sentences", ("msr_paraphrase_*.txt*",), frozenset({"label", "sentence1", "sentence2"})),
     "wnc": _Layout(
-        ("biased.full*", "WNC/biased.full*", "bias_data/WNC/biased.full*"), frozenset({"biased", "neutral"})
+        "sentences",
+        ("biased.full*", "WNC/biased.full*", "bias_data/WNC/biased.full*"),
+        frozenset({"biased", "neutral"}),
     ),
-    "jfleg": _Layout(("dev/dev.src*", "test/test.src*"), frozenset({"src", "spellchecked", "refs"})),
-    "turkcorpus": _Layout(("*.8turkers.tok.norm*",), frozenset({"norm", "refs"})),
-    "asset": _Layout(("asset.*.orig*", "dataset/asset.*.orig*")),
-    "gyafc": _Layout(("Entertainment_Music", "Family_Relationships", "GYAFC_Corpus")),
-    "xsum": _Layout(("*.summary", "*/*.summary"), frozenset({"text", "summary"})),
-    "cnndm": _Layout(("*.story", "*/*.story", "*/*/*.story")),
-    "nq": _Layout(("biencoder-nq-*.json*",)),
+    "jfleg": _Layout("sentences", ("dev/dev.src*", "test/test.src*"), frozenset({"src", "spellchecked", "refs"})),
+    "turkcorpus": _Layout("sentences", ("*.8turkers.tok.norm*",), frozenset({"norm", "refs"})),
+    "asset": _Layout("sentences", ("asset.*.orig*", "dataset/asset.*.orig*")),
+    "gyafc": _Layout("sentences", ("Entertainment_Music", "Family_Relationships", "GYAFC_Corpus")),
+    "xsum": _Layout("articles", ("*.summary", "*/*.summary"), frozenset({"text", "summary"})),
+    "cnndm": _Layout("articles", ("*.story", "*/*.story", "*/*/*.story")),
+    "nq": _Layout("articles", ("biencoder-nq-*.json*",)),
 }
 _TABLES = ("train.tsv", "test.tsv", "dev.jsonl", "tune.jsonl", "test.jsonl", "articles.jsonl")
 
 pair_layouts: Registry[PairSet] = Registry(
-    "pair_layouts", "pair layout", {name: f"whyrank.data.pairs.published:{name}" for name in _LAYOUTS}
+    "pair_layouts",
+    "pair layout",
+    {name: f"whyrank.data.pairs.{layout.module}:{name}" for name, layout in _LAYOUTS.items()},
 )
 
 

@@ -1,38 +1,36 @@
-"""Pair sets in the layouts in which their authors publish them."""
+"""Published pair sets of sentences and their rewritings: JFLEG, TurkCorpus, ASSET, MSRP, WNC and GYAFC."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
-
 from whyrank.core import BadInput, UnknownName, WhyrankError
-from whyrank.data.lines import every_line, find_file, json_records, needed_file, read_json, whole_text
-from whyrank.data.pairs.rows import TextPair, read_pairs, tsv_cells, tsv_records
+from whyrank.data.lines import every_line, find_file, json_records, needed_file
+from whyrank.data.pairs.rows import TextPair, tsv_cells, tsv_records
 from whyrank.data.pairs.sets import PairSet
 
 # What the layouts share: places, splits, options, and files that are aligned line by line.
 
 
-def _located(resource: str) -> Path:
+def located(resource: str) -> Path:
+    """The file or folder of a layout, which must be there."""
     path = Path(resource).expanduser()
     if not path.exists():
         raise BadInput(path, "there is no such file or folder", "write LAYOUT:PATH")
     return path
 
 
-def _laid_out(layout: str, path: Path, pairs: Iterable[TextPair]) -> PairSet:
+def laid_out(layout: str, path: Path, pairs: Iterable[TextPair]) -> PairSet:
     """The pair set of a layout, named after the layout and the place."""
     place = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
     return PairSet.of(pairs, layout if place == layout else f"{layout}:{place}", str(path))
 
 
-def _chosen(splits: Sequence[str], wanted: str | None) -> Sequence[str]:
+def chosen(splits: Sequence[str], wanted: str | None) -> Sequence[str]:
     """The wanted split, or all of them; an unknown one is an error that lists those there are."""
     if wanted is None:
         return splits
@@ -41,31 +39,26 @@ def _chosen(splits: Sequence[str], wanted: str | None) -> Sequence[str]:
     return [wanted]
 
 
-def _split_files(path: Path, splits: Sequence[str], wanted: str | None, *names: str) -> dict[str, Path]:
+def split_files(path: Path, splits: Sequence[str], wanted: str | None, *names: str) -> dict[str, Path]:
     """The file of each split, which may have any of these names (`{}` is the split), plain or `.gz`.
 
     A file is the only split of itself; the beginning of its name is its split.
     """
     if path.is_dir():
-        return {each: needed_file(path, *(name.format(each) for name in names)) for each in _chosen(splits, wanted)}
+        return {each: needed_file(path, *(name.format(each) for name in names)) for each in chosen(splits, wanted)}
     if wanted is not None:
         raise WhyrankError(f"{path}: a file has no splits; leave out split={wanted}, or name the folder")
     return {path.name.partition(".")[0]: path}
 
 
-def _flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
     """An option that is True or False; `true` is a string in a call string, and not what was meant."""
     if not isinstance(value, bool):
         raise WhyrankError(f"{name}={value!r} is neither True nor False; write {name}=True")
     return value
 
 
-def _in_sample(name: str) -> bool:
-    """The published choice of about 10%: the first byte of the SHA-256 of a name, modulo 10, is 0."""
-    return hashlib.sha256(name.encode()).digest()[0] % 10 == 0
-
-
-def _aligned(files: Sequence[Path]) -> Iterator[list[str]]:
+def aligned(files: Sequence[Path]) -> Iterator[list[str]]:
     """Stream lines that belong together, one of each file; all files must have the same number of lines.
 
     Blank lines count, but those that only some files have at their end do not.
@@ -81,7 +74,7 @@ def _aligned(files: Sequence[Path]) -> Iterator[list[str]]:
                 raise BadInput(file, what, "the lines of these files belong together; get both again", number)
 
 
-def _two_columns(file: Path) -> Iterator[tuple[str, str]]:
+def two_columns(file: Path) -> Iterator[tuple[str, str]]:
     """Stream keys and titles, separated by a tab."""
     for cells, line in tsv_cells(file):
         if len(cells) != 2:
@@ -144,8 +137,8 @@ def jfleg(resource: str, split: str | None = None, keep_newline: bool = False) -
         split: `dev` or `test`, instead of both.
         keep_newline: leave a line feed at the end of every text, as the published code did.
     """
-    path, end = _located(resource), "\n" if _flag("keep_newline", keep_newline) else ""
-    return _laid_out("jfleg", path, _rewritten(_JFLEG, path, split, lambda text: text + end))
+    path, end = located(resource), "\n" if flag("keep_newline", keep_newline) else ""
+    return laid_out("jfleg", path, _rewritten(_JFLEG, path, split, lambda text: text + end))
 
 
 def turkcorpus(resource: str, split: str | None = None) -> PairSet:
@@ -158,8 +151,8 @@ def turkcorpus(resource: str, split: str | None = None) -> PairSet:
             and `tune.jsonl` (id, norm, refs), or one such file.
         split: `test` or `tune`, instead of both.
     """
-    path = _located(resource)
-    return _laid_out("turkcorpus", path, _rewritten(_TURKCORPUS, path, split, _with_brackets))
+    path = located(resource)
+    return laid_out("turkcorpus", path, _rewritten(_TURKCORPUS, path, split, _with_brackets))
 
 
 def asset(resource: str, split: str | None = None) -> PairSet:
@@ -171,9 +164,9 @@ def asset(resource: str, split: str | None = None) -> PairSet:
         resource: a folder with `asset.valid.orig`, `asset.valid.simp.0` ..., or one whose `dataset` is that folder.
         split: `valid` or `test`, instead of both.
     """
-    path = _located(resource)
+    path = located(resource)
     folder = path / "dataset" if (path / "dataset").is_dir() else path
-    return _laid_out("asset", path, _rewritten(_ASSET, folder, split, _with_brackets))
+    return laid_out("asset", path, _rewritten(_ASSET, folder, split, _with_brackets))
 
 
 def _with_brackets(text: str) -> str:
@@ -194,17 +187,17 @@ def _rewritten(shape: _Rewritings, path: Path, split: str | None, mend: Callable
 def _from_lines(
     shape: _Rewritings, folder: Path, split: str | None
 ) -> Iterator[tuple[str, dict[str, str], Sequence[str]]]:
-    for each in _chosen(shape.splits, split):
+    for each in chosen(shape.splits, split):
         names = [*shape.files.values(), *(shape.rewritings.format(each, i) for i in range(shape.number))]
         files = [needed_file(folder, name.format(each)) for name in names]
-        for number, texts in enumerate(_aligned(files)):
+        for number, texts in enumerate(aligned(files)):
             yield f"{each}-{number}", dict(zip(shape.files, texts, strict=False)), texts[len(shape.files) :]
 
 
 def _from_json(
     shape: _Rewritings, path: Path, split: str | None
 ) -> Iterator[tuple[str, dict[str, str], Sequence[str]]]:
-    for file in _split_files(path, shape.splits, split, "{}.jsonl").values():
+    for file in split_files(path, shape.splits, split, "{}.jsonl").values():
         for record in json_records(file):
             texts = {role: record.text(name) for role, name in shape.fields.items()}
             yield record.text("id"), texts, record.texts("refs")
@@ -228,9 +221,9 @@ def msrp(resource: str, split: str | None = None) -> PairSet:
             and `test.tsv` (label, id1, id2, sentence1, sentence2); or one such file.
         split: `train` or `test`, instead of both.
     """
-    path = _located(resource)
-    files = _split_files(path, ("train", "test"), split, "msr_paraphrase_{}.txt", "{}.tsv")
-    return _laid_out("msrp", path, (pair for file in files.values() for pair in _paraphrases(file)))
+    path = located(resource)
+    files = split_files(path, ("train", "test"), split, "msr_paraphrase_{}.txt", "{}.tsv")
+    return laid_out("msrp", path, (pair for file in files.values() for pair in _paraphrases(file)))
 
 
 def _paraphrases(file: Path) -> Iterator[TextPair]:
@@ -252,10 +245,10 @@ def wnc(resource: str, split: str | None = None) -> PairSet:
             and `test.tsv` under the header biased, neutral, or one such file.
         split: `train` or `test` of the second form, instead of both.
     """
-    path = _located(resource)
+    path = located(resource)
     full = find_file(path, *_WNC_PLACES) if path.is_dir() and split is None else None
-    files = {"full": full} if full else _split_files(path, ("train", "test"), split, "{}.tsv")
-    return _laid_out("wnc", path, (pair for part, file in files.items() for pair in _edits(part, file)))
+    files = {"full": full} if full else split_files(path, ("train", "test"), split, "{}.tsv")
+    return laid_out("wnc", path, (pair for part, file in files.items() for pair in _edits(part, file)))
 
 
 def _edits(split: str, file: Path) -> Iterator[TextPair]:
@@ -296,26 +289,26 @@ def gyafc(
             each sentence, `_` where none was found; the folder itself unless given.
         questions: a file with id, tab, title of the question (Yahoo! Answers L6); `questions.tsv` unless given.
     """
-    path = _located(resource)
+    path = located(resource)
     base = path / "GYAFC_Corpus" if (path / "GYAFC_Corpus").is_dir() else path
     if genre is not None and genre not in _GENRES:
         raise UnknownName("genre", str(genre), _GENRES)
     genres = [each for each in _GENRES if (base / each).is_dir() and genre in (None, each)]
     if not genres:
         raise BadInput(base, f"the folder has no {genre or ' or '.join(_GENRES)}", "name the folder above them")
-    file = _located(questions) if questions is not None else find_file(path, "questions.tsv")
-    titles = None if file is None else {_question_id(key): title for key, title in _two_columns(file)}
+    file = located(questions) if questions is not None else find_file(path, "questions.tsv")
+    titles = None if file is None else {_question_id(key): title for key, title in two_columns(file)}
     if titles is None and qids is not None:
         raise WhyrankError("the ids of questions are of no use without their titles; add questions=FILE")
-    ids = _located(qids) if qids is not None else base
+    ids = located(qids) if qids is not None else base
     pairs = (
         pair
         for each in genres
-        for part in _chosen(("tune", "test"), split)
+        for part in chosen(("tune", "test"), split)
         for source in _OTHER
         for pair in _answers(base, ids, Path(each, part), source, titles)
     )
-    return _laid_out("gyafc", path, pairs)
+    return laid_out("gyafc", path, pairs)
 
 
 def _answers(base: Path, ids: Path, below: Path, source: str, titles: Mapping[str, str] | None) -> Iterator[TextPair]:
@@ -324,7 +317,7 @@ def _answers(base: Path, ids: Path, below: Path, source: str, titles: Mapping[st
     files = [needed_file(base / below, source), *(needed_file(base / below, f"{other}.ref{i}") for i in range(4))]
     if titles is not None:
         files.append(needed_file(ids / below, f"{source}.qids"))
-    for number, (text, *rest) in enumerate(_aligned(files)):
+    for number, (text, *rest) in enumerate(aligned(files)):
         known: dict[str, str] = {}
         if titles is not None:
             question_id = _question_id(rest.pop())
@@ -341,132 +334,3 @@ def _answers(base: Path, ids: Path, below: Path, source: str, titles: Mapping[st
 def _question_id(text: str) -> str:
     """The id without the mark that some lists put after those of questions."""
     return text.strip().removesuffix("-q")
-
-
-# Articles and their summaries: XSum, and the stories of CNN and the Daily Mail.
-
-_SECTION = re.compile(r"\[SN\]([A-Z-]+)\[SN\]")
-_SECTIONS = {"title": "TITLE", "summary": "FIRST-SENTENCE", "body": "RESTBODY"}
-_SHA1 = re.compile(r"[0-9a-f]{40}")
-
-
-def xsum(resource: str, sample10: bool = False) -> PairSet:
-    """News articles and their first sentences (roles summary, body, and title where known; Narayan et al. 2018).
-
-    Args:
-        resource: a folder of `*.summary` files (sections `[SN]TITLE[SN]`, `[SN]FIRST-SENTENCE[SN]` and
-            `[SN]RESTBODY[SN]`), also in folders below; or JSON lines with id, title, text and summary, a file
-            or the folder of `articles.jsonl`; all lines have a title or none has.
-        sample10: keep the published tenth, by the SHA-256 of the name `ID.summary`.
-    """
-    path, sample = _located(resource), _flag("sample10", sample10)
-    files = _below(path, "*.summary")
-    found = map(_sections, files) if files else _json_articles(path)
-    return _laid_out("xsum", path, (pair for pair in found if not sample or _in_sample(f"{pair.id}.summary")))
-
-
-def cnndm(resource: str, titles: str | None = None, sample10: bool = False) -> PairSet:
-    """Stories and their highlights (roles summary, body, and title where known; See et al. 2017).
-
-    Args:
-        resource: a folder of `*.story` files, also in folders below: the text, then `@highlight` before each
-            highlight. The summary has a line for each of them.
-        titles: a file with a story's id or address, tab, title; `*titles.tsv` in the folder unless given.
-            A story that it does not name has an empty title; without such a file there is no role title.
-        sample10: keep the published tenth, by the SHA-256 of the id.
-    """
-    path, sample = _located(resource), _flag("sample10", sample10)
-    lists = [_located(titles)] if titles is not None else sorted(path.glob("*titles.tsv*"))
-    known = {
-        key if _SHA1.fullmatch(key) else hashlib.sha1(key.encode()).hexdigest(): title  # of a story's address
-        for file in lists
-        for key, title in _two_columns(file)
-    }
-    files = _below(path, "*.story")
-    if not files:
-        raise BadInput(path, "there are no .story files in it", "name the folder that holds them")
-    pairs = (_story(file, known if lists else None) for file in files if not sample or _in_sample(_stem(file)))
-    return _laid_out("cnndm", path, pairs)
-
-
-def _below(path: Path, pattern: str) -> list[Path]:
-    return sorted(path.rglob(pattern), key=lambda file: (file.name, file)) if path.is_dir() else []
-
-
-def _stem(file: Path) -> str:
-    return file.name.partition(".")[0]
-
-
-def _sections(file: Path) -> TextPair:
-    _, *parts = _SECTION.split(whole_text(file))
-    found = dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
-    if missing := [name for name in _SECTIONS.values() if name not in found]:
-        raise BadInput(file, f"the section [SN]{missing[0]}[SN] is missing", "get the file again")
-    return TextPair(_stem(file), {role: found[name] for role, name in _SECTIONS.items()})
-
-
-def _json_articles(path: Path) -> Iterator[TextPair]:
-    file = needed_file(path, "articles.jsonl") if path.is_dir() else path
-    for row_id, texts in read_pairs(file, {"body": "text"}):
-        if "summary" not in texts:
-            raise BadInput(file, "'summary' is missing", "the fields are id, title, text and summary")
-        yield TextPair(row_id, {role: text for role, text in texts.items() if role in _SECTIONS})
-
-
-def _story(file: Path, titles: Mapping[str, str] | None) -> TextPair:
-    body, *highlights = (part.strip() for part in whole_text(file).split("@highlight"))
-    title = {} if titles is None else {"title": titles.get(_stem(file), "")}
-    return TextPair(_stem(file), {"summary": "\n".join(highlights), "body": body, **title})
-
-
-# Questions, answers and passages: Natural Questions as DPR distributes them (Karpukhin et al. 2020).
-
-_NQ_FILES = ("biencoder-nq-train.json", "biencoder-nq-dev.json")
-
-
-class _Passage(BaseModel):
-    text: str
-    title: str = ""
-    passage_id: str | int = Field(default="", validation_alias=AliasChoices("passage_id", "psg_id"))
-
-
-_NO_PASSAGE = _Passage.model_validate({"text": ""})
-
-
-class _Question(BaseModel):
-    question: str
-    answers: list[str] = []
-    positive_ctxs: list[_Passage] = []
-
-
-def nq(resource: str, every_passage: bool = False) -> PairSet:
-    """Questions with exactly one answer, and a passage that has it.
-
-    The roles are question, answer, passage, and the passage's title and passage_id. A question without a passage
-    has an empty one.
-
-    Args:
-        resource: `biencoder-nq-train.json` (a list of question, answers and positive_ctxs), or its folder. The
-            file is read whole into memory.
-        every_passage: a pair for every positive passage, as in the published probe, not the first one only.
-    """
-    path, every = _located(resource), _flag("every_passage", every_passage)
-    return _laid_out("nq", path, _answered(needed_file(path, *_NQ_FILES) if path.is_dir() else path, every))
-
-
-def _answered(file: Path, every: bool) -> Iterator[TextPair]:
-    try:
-        questions = TypeAdapter(list[_Question]).validate_python(read_json(file))
-    except ValidationError as error:
-        problem = error.errors()[0]
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"])
-        remedy = "the file must be one JSON array of objects, as DPR distributes it"
-        raise BadInput(file, f"item {place}: {problem['msg']}" if place else problem["msg"], remedy) from None
-    for number, each in enumerate(questions):
-        if len(each.answers) != 1:
-            continue
-        asked = {"question": each.question, "answer": each.answers[0]}
-        passages = each.positive_ctxs or [_NO_PASSAGE]
-        for i, passage in enumerate(passages if every else passages[:1]):
-            texts = {"passage": passage.text, "title": passage.title, "passage_id": str(passage.passage_id)}
-            yield TextPair(f"{number}-{i}" if every else str(number), {**asked, **texts})
