@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
@@ -14,7 +14,7 @@ from whyrank.data.collection import Collection, LazyRuns, References, plain_qrel
 from whyrank.data.documents import memory_limit
 from whyrank.data.grades import grades_for
 from whyrank.data.lines import without_surrogates
-from whyrank.data.trec import Qrels, Run
+from whyrank.data.trec import Run
 
 _MANY = 1_000_000
 
@@ -81,7 +81,10 @@ def read_irds(name: str, strict: bool = False) -> Collection:
         raise WhyrankError(f"irds:{name} has no {what}; name a part of it that has, such as a test split")
     with _obtaining(name):
         queries = plain_texts("queries", ((q.query_id, _text(q)) for q in dataset.queries_iter()), notes, strict)
-        qrels = _qrels(name, dataset, notes)
+        judged = dataset.qrels_iter() if dataset.has_qrels() else ()
+        qrels = plain_qrels(((row.query_id, row.doc_id, row.relevance) for row in judged), notes)
+        if not dataset.has_qrels():
+            notes.append(f"irds:{name} has no judgements")
         docs, titles = _documents(name, dataset, notes, strict)
         scale = grades_for(f"irds:{name}", qrels, notes, names=_grade_names(dataset))
     references = References(queries, docs if strict or isinstance(docs, dict) else None, strict)
@@ -123,17 +126,10 @@ def _obtaining(name: str) -> Iterator[None]:
         raise WhyrankError(f"irds:{name} could not be obtained ({what}); {remedy}") from error
 
 
-def _qrels(name: str, dataset: Any, notes: list[str]) -> Qrels:
-    if not dataset.has_qrels():
-        notes.append(f"irds:{name} has no judgements")
-        return {}
-    return plain_qrels(((row.query_id, row.doc_id, row.relevance) for row in dataset.qrels_iter()), notes)
-
-
 def _grade_names(dataset: Any) -> dict[int, str]:
     """What ir_datasets says about each grade, up to the first stop: `Related: The passage seems ...`."""
-    told = (dataset.qrels_defs() or {}) if dataset.has_qrels() else {}
-    short = {int(grade): re.split(r"[:.;](?:\s|$)", str(text).strip())[0] for grade, text in told.items()}
+    described = (dataset.qrels_defs() or {}) if dataset.has_qrels() else {}
+    short = {int(grade): re.split(r"[:.;](?:\s|$)", str(text).strip())[0] for grade, text in described.items()}
     return {grade: textwrap.shorten(text, 40, placeholder=" …") for grade, text in short.items() if text}
 
 
@@ -141,28 +137,18 @@ def _documents(name: str, dataset: Any, notes: list[str], strict: bool) -> tuple
     """All documents in memory with their titles; where they are too many, their store and no titles."""
     if (_count(dataset) or 0) > _MANY:
         return StoredDocs(name), {}
+    texts: list[tuple[str, str]] = []
     titles: dict[str, str] = {}
-    rows = track(dataset.docs_iter(), f"reading irds:{name}", _count(dataset))
-    try:
-        return plain_texts("docs", _within(memory_limit(), rows, titles), notes, strict), titles
-    except _TooLargeError:
-        return StoredDocs(name), {}
-
-
-class _TooLargeError(Exception):
-    pass
-
-
-def _within(limit: int, rows: Iterable[Any], titles: dict[str, str]) -> Iterator[tuple[str, str]]:
-    size = 0
-    for row in rows:
+    size, limit = 0, memory_limit()
+    for row in track(dataset.docs_iter(), f"reading irds:{name}", _count(dataset)):
         text = _text(row)
         size += len(text)
         if size > limit:
-            raise _TooLargeError
+            return StoredDocs(name), {}
+        texts.append((row.doc_id, text))
         if isinstance(title := getattr(row, "title", None), str) and title.strip():
             titles[row.doc_id] = without_surrogates(title)
-        yield row.doc_id, text
+    return plain_texts("docs", texts, notes, strict), titles
 
 
 def _count(dataset: Any) -> int | None:

@@ -48,15 +48,15 @@ def _best(name: str, most: int, groups: Codes, table: TermTable, keep: Flags) ->
     sizes = np.bincount(groups[keep], minlength=int(groups.max(initial=-1)) + 1)
     crowded = (sizes > most)[groups]
     best: Flags = keep & ~crowded
-    places = np.flatnonzero(keep & crowded)
+    positions = np.flatnonzero(keep & crowded)
     # one number per entry orders them by group, then from large to small weights: the bits of floats from zero up are
     # in order (plus zero, because -0.0 has other bits), and one sort of integers takes a third of the time of lexsort
-    descending = np.uint32(0xFFFFFFFF) - (table.weights[places] + np.float32(0)).view(np.uint32)
-    keys = (groups[places].astype(np.uint64) << np.uint64(32)) | descending
-    places = places[np.argsort(keys, kind="stable")]
+    descending = np.uint32(0xFFFFFFFF) - (table.weights[positions] + np.float32(0)).view(np.uint32)
+    keys = (groups[positions].astype(np.uint64) << np.uint64(32)) | descending
+    positions = positions[np.argsort(keys, kind="stable")]
     sizes = np.where(sizes > most, sizes, 0)
-    ranks = np.arange(len(places)) - (np.cumsum(sizes) - sizes)[groups[places]]
-    best[places[ranks < most]] = True
+    ranks = np.arange(len(positions)) - (np.cumsum(sizes) - sizes)[groups[positions]]
+    best[positions[ranks < most]] = True
     return best
 
 
@@ -132,14 +132,14 @@ def self_entries(table: TermTable) -> Flags:
 
 
 def strongest(table: TermTable, n: int, among: Flags | None = None) -> Ints:
-    """The places of the entries of the largest weights, largest first; of equal ones the first in the table."""
+    """The positions of the entries of the largest weights, largest first; of equal ones the first in the table."""
     weights = table.weights if among is None else np.where(among, table.weights, np.float32(-1))
     n = min(n, int(np.count_nonzero(weights >= 0)))
     if n < 1:
         return np.empty(0, dtype=np.int64)
     cut = np.partition(weights, len(weights) - n)[len(weights) - n]
-    places = np.flatnonzero(weights >= cut)
-    return places[np.argsort(-weights[places], kind="stable")[:n]]
+    positions = np.flatnonzero(weights >= cut)
+    return positions[np.argsort(-weights[positions], kind="stable")[:n]]
 
 
 def _with_both_sides(table: TermTable) -> TermTable:
@@ -172,9 +172,9 @@ def summary(table: TermTable, top: int = 10) -> Summary:
     """Sum a table up; the strongest entries are those between two different terms."""
     own = self_entries(table)
     quantiles = np.quantile(table.weights, QUANTILES).tolist() if len(table) else []
-    places = strongest(table, top, ~own)
-    rows = np.searchsorted(table.indptr, places, side="right") - 1
-    found = zip(rows.tolist(), table.indices[places].tolist(), table.weights[places].tolist(), strict=True)
+    positions = strongest(table, top, ~own)
+    rows = np.searchsorted(table.indptr, positions, side="right") - 1
+    found = zip(rows.tolist(), table.indices[positions].tolist(), table.weights[positions].tolist(), strict=True)
     return Summary(
         entries=len(table),
         query_terms=len(table.query_terms),

@@ -81,8 +81,8 @@ class TableDifference:
 
     def largest(self, n: int, among: Flags | None = None) -> list[Change]:
         """The pairs that differ most, among all or some of them; of equal ones the first."""
-        places = np.flatnonzero(self.only_first | self.only_second | self.changed if among is None else among)
-        order = places[np.argsort(-np.abs(self.changes[places]), kind="stable")[:n]]
+        positions = np.flatnonzero(self.only_first | self.only_second | self.changed if among is None else among)
+        order = positions[np.argsort(-np.abs(self.changes[positions]), kind="stable")[:n]]
         found: list[Change] = []
         for i in order.tolist():
             first = float(self.first[i]) if self.in_first[i] else None
@@ -129,13 +129,13 @@ def change_lines(found: TableDifference) -> Iterator[bytes]:
 def _joined(terms: Sequence[str], numbers: dict[str, int], others: Sequence[str]) -> tuple[list[str], Codes]:
     """The terms of both, and the number of each of the others among them."""
     both = dict(numbers)
-    places = np.fromiter((both.setdefault(term, len(both)) for term in others), np.int32, len(others))
-    return list(both), places
+    positions = np.fromiter((both.setdefault(term, len(both)) for term in others), np.int32, len(others))
+    return list(both), positions
 
 
 def _aligned(keys: Ints, own: Ints, weights: Weights) -> tuple[Weights, Flags]:
     """The weights of a table at all the keys, and where it has them."""
-    places = np.searchsorted(keys, own)
+    positions = np.searchsorted(keys, own)
     held, has = np.zeros(len(keys), dtype=np.float32), np.zeros(len(keys), dtype=np.bool_)
-    held[places], has[places] = weights, True
+    held[positions], has[positions] = weights, True
     return held, has

@@ -165,11 +165,11 @@ def _codes(column: Any, known: Any, side: str) -> tuple[Codes, list[str]]:
     codes = column.indices.to_numpy().astype(np.int32, copy=False)
     if known is None or own.equals(known):
         return codes, own.to_pylist()
-    places = pc.index_in(own, value_set=known).fill_null(-1).to_numpy()
-    strange = np.flatnonzero(places < 0)
+    positions = pc.index_in(own, value_set=known).fill_null(-1).to_numpy()
+    strange = np.flatnonzero(positions < 0)
     if len(strange) and np.isin(strange, codes).any():
         raise WhyrankError(f"the {side} term {own[int(strange[0])].as_py()!r} is not in the vocabulary of the file")
-    return places.astype(np.int32)[codes], known.to_pylist()
+    return positions.astype(np.int32)[codes], known.to_pylist()
 
 
 # Term tables as Arrow files that are mapped into memory: opening one reads it once, for its checksum.

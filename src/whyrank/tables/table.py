@@ -236,8 +236,8 @@ class TermTable:
         if q is None or d is None:
             return None
         columns = self.indices[self.indptr[q] : self.indptr[q + 1]]
-        place = int(np.searchsorted(columns, d))
-        return int(self.indptr[q]) + place if place < len(columns) and columns[place] == d else None
+        position = int(np.searchsorted(columns, d))
+        return int(self.indptr[q]) + position if position < len(columns) and columns[position] == d else None
 
     def answers(self, query_term: str, n: int | None = 10) -> list[Weighted]:
         """The document terms of the largest weights for a query term; of equal ones the first in the vocabulary."""

@@ -225,9 +225,9 @@ def _meant(columns: Any) -> Any:
     """The columns with terms as they were before they were escaped."""
     import pyarrow as pa
 
-    for place, name in enumerate(COLUMNS[:2]):
+    for position, name in enumerate(COLUMNS[:2]):
         column = columns[name].unify_dictionaries()
         terms = pa.array([_unescaped(term) for term in column.chunk(0).dictionary.to_pylist()], pa.string())
         chunks = [pa.DictionaryArray.from_arrays(chunk.indices, terms) for chunk in column.chunks]
-        columns = columns.set_column(place, name, pa.chunked_array(chunks))
+        columns = columns.set_column(position, name, pa.chunked_array(chunks))
     return columns
