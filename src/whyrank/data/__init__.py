@@ -12,6 +12,6 @@ if TYPE_CHECKING:
     from whyrank.data.lines import every_line, opened, read_lines
     from whyrank.data.spec import collections, open_collection
     from whyrank.data.splitting import corpus_of, parse_parts, split_collection, write_split
-    from whyrank.data.trec import Qrels, Run, ranking, read_qrels, read_run, run_lines, write_qrels, write_run
+    from whyrank.data.trec import Run, ranking, read_qrels, read_run, run_lines, write_qrels, write_run
 
 front_door(__name__)

@@ -159,16 +159,13 @@ class LazyRuns(Mapping[str, Run]):
     """Runs by name, in the order of their readers; each is read when asked for, and once."""
 
     def __init__(self, readers: Mapping[str, Callable[[], Run]]) -> None:
-        """Take a function for each run that reads it."""
         self._readers = readers
         self._read: dict[str, Run] = {}
 
     def __len__(self) -> int:
-        """Number of runs."""
         return len(self._readers)
 
     def __iter__(self) -> Iterator[str]:
-        """Names of the runs."""
         return iter(self._readers)
 
     def __contains__(self, name: object) -> bool:
@@ -176,13 +173,11 @@ class LazyRuns(Mapping[str, Run]):
         return name in self._readers
 
     def __getitem__(self, name: str) -> Run:
-        """Read a run, once."""
         if name not in self._read:
             self._read[name] = self._readers[name]()
         return self._read[name]
 
     def __repr__(self) -> str:
-        """The names of the runs."""
         return f"LazyRuns({', '.join(self)})"
 
 

@@ -71,7 +71,6 @@ class DiskDocs(Mapping[str, str]):
         }
 
     def __len__(self) -> int:
-        """Number of documents."""
         return len(self._integers["order"])
 
     def __iter__(self) -> Iterator[str]:
@@ -83,7 +82,6 @@ class DiskDocs(Mapping[str, str]):
         return isinstance(doc_id, str) and self.position(doc_id) is not None
 
     def __getitem__(self, doc_id: str) -> str:
-        """Text of a document."""
         return self._text(self._known(doc_id)).decode()
 
     def __reduce__(self) -> tuple[type[DiskDocs], tuple[Path]]:
@@ -91,7 +89,6 @@ class DiskDocs(Mapping[str, str]):
         return type(self), (self.folder,)
 
     def __repr__(self) -> str:
-        """Where the store is and how many documents it has."""
         return f"DiskDocs({str(self.folder)!r}, {len(self):,} documents)"
 
     def items(self) -> ItemsView[str, str]:
@@ -156,11 +153,9 @@ class DiskTitles(Mapping[str, str]):
     """The titles of a store, id -> title, for the documents that have one."""
 
     def __init__(self, docs: DiskDocs) -> None:
-        """View the titles of these documents."""
         self._docs = docs
 
     def __len__(self) -> int:
-        """Number of documents with a title."""
         return len(self._docs.titled())
 
     def __iter__(self) -> Iterator[str]:
@@ -168,7 +163,6 @@ class DiskTitles(Mapping[str, str]):
         return (self._docs.id_at(int(position)) for position in self._docs.titled())
 
     def __getitem__(self, doc_id: str) -> str:
-        """Title of a document that has one."""
         position = self._docs.position(doc_id) if isinstance(doc_id, str) else None
         title = self._docs.title_at(position) if position is not None else ""
         if not title:
@@ -240,11 +234,9 @@ class StoreWriter:
         self._documents = self._text_bytes = self._id_bytes = 0
 
     def __enter__(self) -> Self:
-        """The writer itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the files."""
         self._stack.close()
 
     def add(self, doc_id: str, text: str, title: str) -> None:

@@ -27,7 +27,6 @@ class StoredDocs(Mapping[str, str]):
         self.name = name
 
     def __len__(self) -> int:
-        """Number of documents."""
         with _obtaining(self.name):
             return int(_count(self._dataset) or self._store.count())
 
@@ -37,12 +36,10 @@ class StoredDocs(Mapping[str, str]):
             yield from (str(doc.doc_id) for doc in self._dataset.docs_iter())
 
     def __getitem__(self, doc_id: str) -> str:
-        """Text of a document."""
         with _obtaining(self.name):
             return _text(self._store.get(doc_id))
 
     def __contains__(self, doc_id: object) -> bool:
-        """Whether the document is there."""
         with _obtaining(self.name):
             return isinstance(doc_id, str) and bool(self._store.get_many([doc_id]))
 
@@ -51,7 +48,6 @@ class StoredDocs(Mapping[str, str]):
         return type(self), (self.name,)
 
     def __repr__(self) -> str:
-        """The id of the collection."""
         return f"StoredDocs({self.name!r})"
 
     def get_many(self, doc_ids: Sequence[str]) -> list[str]:

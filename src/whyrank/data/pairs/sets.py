@@ -44,7 +44,6 @@ class PackedPairs(Sequence[TextPair]):
         self._width = len(self.roles) + 1
 
     def __len__(self) -> int:
-        """Number of pairs."""
         return len(self._ends) // self._width
 
     @overload
@@ -52,12 +51,10 @@ class PackedPairs(Sequence[TextPair]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[TextPair]: ...
     def __getitem__(self, index: int | slice) -> TextPair | Sequence[TextPair]:
-        """One pair, or a list of them."""
         wanted = range(len(self))[index]
         return [self._row(i) for i in wanted] if isinstance(wanted, range) else self._row(wanted)
 
     def __repr__(self) -> str:
-        """The roles and the number of pairs."""
         return f"PackedPairs({', '.join(self.roles)}; {len(self):,} pairs)"
 
     def ids(self) -> Iterator[str]:
@@ -126,11 +123,9 @@ class PairSet:
         return cls(name, frozenset(roles), rows, source, rows.digest(), tuple(mended.notes(source)))
 
     def __iter__(self) -> Iterator[TextPair]:
-        """The pairs."""
         return iter(self.rows)
 
     def __len__(self) -> int:
-        """Number of pairs."""
         return len(self.rows)
 
     def __repr__(self) -> str:
