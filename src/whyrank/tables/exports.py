@@ -33,7 +33,7 @@ def write_synonyms(
     """Write a synonym file in the format of Solr, which Lucene, Elasticsearch and OpenSearch read too.
 
     The format has no weights: only associations with a weight of at least `threshold` count, and of those the best
-    `top` of each query term. That a term is associated with itself is not written, nor are special pieces of a
+    `top` of each query term. That a term is associated with itself is not written, nor are special tokens of a
     tokenizer, such as [CLS], which no text has.
 
     Args:
@@ -70,7 +70,7 @@ def write_expansions(
 
 
 def _of_texts(table: TermTable) -> TermTable:
-    """A table of word pieces without the special ones; a piece of a text has no letters between brackets."""
+    """A table of WordPiece tokens without the special ones, such as [CLS]; other tables as they are."""
     terms = {term for side in (table.query_terms, table.doc_terms) for term in side}
     special = set(filter(_SPECIAL.fullmatch, terms))
     if not special or not str(table.facts.get("analyzer")).startswith("wordpiece"):
