@@ -8,20 +8,207 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Flags, Ints, tolerance_of
-from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, QueryTerms, all_terms, similar_length
+from whyrank.core import Codes, Flags, Ints
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, QueryTerms
 from whyrank.studies.axioms.view import Hits, View
 
-# How near each other the query terms of a document stand: distances, first places, phrases and windows.
-#
-# All of it is read off the places of query terms in one pass per document, once per query.
+NEVER = np.iinfo(np.int32).max  # the position of what a document does not have
 
-NEVER = np.iinfo(np.int32).max  # the place of what a document does not have
+
+@dataclass(frozen=True)
+class SharedTerms:
+    """The two documents share at least so many distinct query terms."""
+
+    least: int = 1
+
+    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
+        """A flag per pair."""
+        return np.asarray(_shared(Spans.of(view).first, a, b) >= self.least)
+
+
+def all_terms(view: View, a: Codes, b: Codes) -> Flags:
+    """Both documents have all query terms."""
+    full = view.distinct == len(view.terms)
+    return np.asarray(full[a] & full[b])
+
+
+def phrase_query(view: View, a: Codes, b: Codes) -> Flags:
+    """The query has at least two tokens, different or not."""
+    return np.full(len(a), len(view.query) >= 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TP(OfAnyLength):
+    """Of two texts with at least two query terms, the one where two of them come closest wins.
+
+    Original: let G(D) be the smallest distance between occurrences of two different query terms; the smaller it is,
+    the higher the score, all else equal.
+    Adapted: all else need not be equal; both texts have at least two different query terms; `length` may ask for
+    similar length.
+    Formula: G(D) = min over q != r in Q of |i - j|, i a position of q in D, j of r; both D have two terms of Q;
+    G(D1) < G(D2).
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Compat: the released code stores the text with the larger G first and then requires it to win: G(D1) > G(D2).
+    Paper: Tao and Zhai, "An exploration of proximity measures in information retrieval", SIGIR 2007; adapted in
+    Câmara and Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
+    """
+
+    name = "TP"
+    favours = "the text where two query terms come closest"
+    compat_favours = "the text where query terms stay farther apart"
+    conditions = (QueryTerms(2),)
+    not_filled = ()
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """Two query terms come closer in `a`; under `compat`, in `b`."""
+        nearest = Spans.of(view).nearest
+        return nearest[b] < nearest[a] if self.compat else nearest[a] < nearest[b]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PROX1(OfAnyLength):
+    """Of two texts, the one where the first occurrences of the shared query terms lie closer together wins.
+
+    Original: the fewer words between the query terms of a text on average over pairs of terms, the higher the score.
+    Adapted: only the query terms that both texts have are compared, at least two, each by its first occurrence; the
+    number of pairs is the same in both, so sums stand for averages.
+    Formula: B = Q ∩ D1 ∩ D2, |B| >= 2, f(q, D) = first position of q in D;
+    sum over pairs {q, r} of B of (|f(q, D1) - f(r, D1)| - 1) < the same for D2.
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
+    """
+
+    name = "PROX1"
+    favours = "the text whose query terms first stand closer together"
+    conditions = (SharedTerms(2),)
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """Fewer words lie between the shared terms in `a`."""
+        first, order = Spans.of(view).first, Spans.of(view).order
+        return np.asarray(_spread(first, order, a, b) < _spread(first, order, b, a))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PROX2(OfAnyLength):
+    """Of two texts, the one where the shared query terms occur earlier wins.
+
+    Original: the earlier the query terms first occur in a text, the higher the score.
+    Adapted: only the query terms that both texts have are compared, at least one.
+    Formula: B = Q ∩ D1 ∩ D2, |B| >= 1, f(q, D) = first position of q in D;
+    sum over q in B of f(q, D1) < sum over q in B of f(q, D2).
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
+    """
+
+    name = "PROX2"
+    favours = "the text whose query terms occur earlier"
+    conditions = (SharedTerms(1),)
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """The shared terms come earlier in `a`."""
+        return np.asarray(_lead(Spans.of(view).first, a, b) > 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PROX3(OfAnyLength):
+    """Of two texts, the one with the earlier occurrence of the whole query as a phrase wins.
+
+    Original: the earlier the query occurs in a text as a phrase, the higher the score.
+    Adapted: the phrase is all tokens of the analysed query in their order without a gap, at least two; a text without
+    it has it at infinity.
+    Formula: |q1 ... qm| >= 2, p(D) = smallest i with D[i] = q1, ..., D[i + m - 1] = qm, infinite without;
+    p(D1) < p(D2).
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
+    """
+
+    name = "PROX3"
+    favours = "the text with the query as a phrase, or with it earlier"
+    conditions = (phrase_query,)
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """The phrase comes earlier in `a`, or only in `a`."""
+        phrase = Spans.of(view).phrase
+        return phrase[a] < phrase[b]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PROX4(OfAnyLength):
+    """Of two texts with all query terms, the one with the tightest grouping of them, or with more such, wins.
+
+    Original: the fewer other words in the closest grouping of all query terms, the higher the score; at equally many,
+    the more often such a grouping occurs.
+    Adapted: a grouping is a minimal window: it has all query terms, and no smaller window inside it has. Both texts
+    have all query terms, at least two different ones.
+    Formula: |Q| >= 2, Q ⊆ D1, Q ⊆ D2; a(D) = fewest tokens outside Q in a minimal window of D, b(D) = number of
+    minimal windows with a(D) such tokens; a(D1) < a(D2), or a(D1) = a(D2) and b(D1) > b(D2).
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
+    """
+
+    name = "PROX4"
+    favours = "the text with the tightest grouping of all query terms"
+    conditions = (LongQuery(2), all_terms)
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """The tightest grouping of `a` is tighter, or as tight and more frequent."""
+        fewest, often = Spans.of(view).groups
+        as_tight = fewest[a] == fewest[b]
+        return np.asarray((fewest[a] < fewest[b]) | (as_tight & (often[a] > often[b])))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PROX5(OfAnyLength):
+    """Of two texts with all query terms, the one whose occurrences have the others nearer on average wins.
+
+    Original: for each occurrence of a query term take the smallest span of text with it and all other query terms;
+    the smaller the average, the higher the score.
+    Adapted: spans are counted in tokens, first and last included. Both texts have all query terms, at least two
+    different ones. Averages are compared as fractions of whole numbers.
+    Formula: |Q| >= 2, Q ⊆ D1, Q ⊆ D2; s(i, D) = smallest k - j + 1 with j <= i <= k and Q ⊆ D[j..k];
+    mean of s(i, D1) over positions i with D1[i] in Q < the same for D2.
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
+    """
+
+    name = "PROX5"
+    favours = "the text whose query terms have each other nearer on average"
+    conditions = (LongQuery(2), all_terms)
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """The spans of `a` are shorter on average."""
+        lengths = Spans.of(view).lengths
+        return np.asarray(lengths[a] * view.total[b] < lengths[b] * view.total[a])
+
+
+@dataclass(frozen=True, kw_only=True)
+class QPHRA(OfAnyLength):
+    """Of two texts, the one that has the whole query as a phrase wins over the one that has not.
+
+    Original: a text with the query as a phrase scores higher than one without.
+    Adapted: the phrase is all tokens of the analysed query in their order without a gap, at least two.
+    Formula: |q1 ... qm| >= 2; some i has D1[i] = q1, ..., D1[i + m - 1] = qm; no i has so in D2.
+    Conclusion: S(Q, D1) > S(Q, D2).
+    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
+    """
+
+    name = "QPHRA"
+    favours = "the text with the query as a phrase"
+    conditions = (phrase_query,)
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """Only `a` has the phrase."""
+        has = Spans.of(view).phrase < NEVER
+        return has[a] & ~has[b]
+
+
+# How near each other the query terms of a document stand, read off their positions in one pass per document, once per
+# query.
 
 
 class Groups(NamedTuple):
@@ -50,30 +237,27 @@ class Spans:
     @cached_property
     def nearest(self) -> Codes:
         """The smallest distance between two different query terms in each document, NEVER without."""
-        found = self._never()
-        _nearest(*self.hits, found)
-        return found
+        return _nearest(*self.hits)
 
     @cached_property
     def first(self) -> Codes:
-        """Where each query term first stands, [documents, terms], NEVER where it is missing."""
-        found = np.full((self._n_docs, self.n_terms), NEVER, np.int32)
-        _first(*self.hits, found)
-        return found
+        """The first position of each query term, [documents, terms], NEVER where it is missing."""
+        return _first(*self.hits, self.n_terms)
+
+    @cached_property
+    def order(self) -> Codes:
+        """The query terms of each document in order of their first position."""
+        return np.argsort(self.first, axis=1).astype(np.int32)
 
     @cached_property
     def phrase(self) -> Codes:
-        """Where the whole query first stands word by word, NEVER without."""
-        found = self._never()
-        _phrase(*self.hits, self.query, found)
-        return found
+        """The first position of the whole query, token by token, NEVER without."""
+        return _phrase(*self.hits, self.query)
 
     @cached_property
     def groups(self) -> Groups:
         """The closest groupings of all query terms."""
-        fewest, often = np.full(self._n_docs, NEVER, np.int64), np.zeros(self._n_docs, np.int64)
-        _groups(self.hits.offsets, self.hits.position, self._opens, fewest, often)
-        return Groups(fewest, often)
+        return Groups(*_groups(self.hits.offsets, self.hits.position, self._opens))
 
     @cached_property
     def lengths(self) -> Ints:
@@ -81,66 +265,36 @@ class Spans:
 
         Only for documents with all query terms does it mean anything.
         """
-        found = np.zeros(self._n_docs, np.int64)
-        _lengths(self.hits.offsets, self.hits.position, self._opens, found)
-        return found
-
-    def spread(self, a: Codes, b: Codes) -> Ints:
-        """Tokens between the first places in `a` of each two query terms that `b` has as well, summed."""
-        found = np.zeros(len(a), np.int64)
-        _spread(self.first, self._by_place, a, b, found)
-        return found
-
-    def lead(self, a: Codes, b: Codes) -> Ints:
-        """How much later the query terms that both have first stand in `b` than in `a`, summed."""
-        found = np.zeros(len(a), np.int64)
-        _lead(self.first, a, b, found)
-        return found
-
-    def shared(self, a: Codes, b: Codes) -> Ints:
-        """How many distinct query terms both have."""
-        found = np.zeros(len(a), np.int64)
-        _shared(self.first, a, b, found)
-        return found
-
-    @cached_property
-    def _by_place(self) -> Codes:
-        """The query terms in order of their first place."""
-        return np.argsort(self.first, axis=1).astype(np.int32)
+        return _lengths(self.hits.offsets, self.hits.position, self._opens)
 
     @cached_property
     def _opens(self) -> Ints:
-        """For each hit that closes a minimal window with all query terms, the hit that opens it; else -1."""
-        found = np.full(len(self.hits.term), -1, np.int64)
-        _windows(self.hits.offsets, self.hits.term, self.n_terms, found)
-        return found
-
-    @property
-    def _n_docs(self) -> int:
-        return len(self.hits.offsets) - 1
-
-    def _never(self) -> Codes:
-        return np.full(self._n_docs, NEVER, np.int32)
+        return _windows(self.hits.offsets, self.hits.term, self.n_terms)
 
 
 @njit(cache=True, nogil=True)
-def _nearest(offsets: Ints, position: Codes, term: Codes, found: Codes) -> None:
+def _nearest(offsets: Ints, position: Codes, term: Codes) -> Codes:
     # Of two different terms with a hit between them, one differs from that hit and is nearer to it.
+    found = np.full(len(offsets) - 1, NEVER, np.int32)
     for doc in range(len(found)):
         for k in range(offsets[doc] + 1, offsets[doc + 1]):
             if term[k] != term[k - 1]:
                 found[doc] = min(found[doc], position[k] - position[k - 1])
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _first(offsets: Ints, position: Codes, term: Codes, found: Codes) -> None:
+def _first(offsets: Ints, position: Codes, term: Codes, n_terms: int) -> Codes:
+    found = np.full((len(offsets) - 1, n_terms), NEVER, np.int32)
     for doc in range(len(found)):
         for k in range(offsets[doc], offsets[doc + 1]):
             found[doc, term[k]] = min(found[doc, term[k]], position[k])
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _phrase(offsets: Ints, position: Codes, term: Codes, query: Codes, found: Codes) -> None:
+def _phrase(offsets: Ints, position: Codes, term: Codes, query: Codes) -> Codes:
+    found = np.full(len(offsets) - 1, NEVER, np.int32)
     for doc in range(len(found)):
         for k in range(offsets[doc], offsets[doc + 1] - len(query) + 1):
             same = 0
@@ -149,37 +303,49 @@ def _phrase(offsets: Ints, position: Codes, term: Codes, query: Codes, found: Co
             if 0 < same == len(query):
                 found[doc] = position[k]
                 break
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _spread(first: Codes, by_place: Codes, a: Codes, b: Codes, found: Ints) -> None:
+def _spread(first: Codes, order: Codes, a: Codes, b: Codes) -> Ints:
+    """Tokens between the first positions in `a` of each two query terms that `b` has as well, summed."""
+    found = np.zeros(len(a), np.int64)
     for i in range(len(a)):
-        seen, places = 0, 0
-        for term in by_place[a[i]]:
-            place = first[a[i], term]
-            if place < NEVER and first[b[i], term] < NEVER:
-                found[i] += seen * (place - 1) - places
-                seen, places = seen + 1, places + place
+        seen, passed = 0, 0
+        for term in order[a[i]]:
+            position = first[a[i], term]
+            if position < NEVER and first[b[i], term] < NEVER:
+                found[i] += seen * (position - 1) - passed
+                seen, passed = seen + 1, passed + position
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _lead(first: Codes, a: Codes, b: Codes, found: Ints) -> None:
+def _lead(first: Codes, a: Codes, b: Codes) -> Ints:
+    """How much later the first positions of the query terms that both have are in `b` than in `a`, summed."""
+    found = np.zeros(len(a), np.int64)
     for i in range(len(a)):
         for term in range(first.shape[1]):
             one, two = first[a[i], term], first[b[i], term]
             if one < NEVER and two < NEVER:
                 found[i] += two - one
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _shared(first: Codes, a: Codes, b: Codes, found: Ints) -> None:
+def _shared(first: Codes, a: Codes, b: Codes) -> Ints:
+    """How many distinct query terms both have."""
+    found = np.zeros(len(a), np.int64)
     for i in range(len(a)):
         for term in range(first.shape[1]):
             found[i] += first[a[i], term] < NEVER and first[b[i], term] < NEVER
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _windows(offsets: Ints, term: Codes, n_terms: int, opens: Ints) -> None:
+def _windows(offsets: Ints, term: Codes, n_terms: int) -> Ints:
+    """For each hit that closes a minimal window with all query terms, the hit that opens it; else -1."""
+    opens = np.full(len(term), -1, np.int64)
     for doc in range(len(offsets) - 1):
         inside, missing, left = np.zeros(n_terms, np.int64), n_terms, offsets[doc]
         for right in range(offsets[doc], offsets[doc + 1]):
@@ -190,10 +356,12 @@ def _windows(offsets: Ints, term: Codes, n_terms: int, opens: Ints) -> None:
                 left += 1
             if not missing and inside[term[right]] == 1:
                 opens[right] = left
+    return opens
 
 
 @njit(cache=True, nogil=True)
-def _groups(offsets: Ints, position: Codes, opens: Ints, fewest: Ints, often: Ints) -> None:
+def _groups(offsets: Ints, position: Codes, opens: Ints) -> tuple[Ints, Ints]:
+    fewest, often = np.full(len(offsets) - 1, NEVER, np.int64), np.zeros(len(offsets) - 1, np.int64)
     for doc in range(len(fewest)):
         for k in range(offsets[doc], offsets[doc + 1]):
             if opens[k] < 0:
@@ -202,13 +370,14 @@ def _groups(offsets: Ints, position: Codes, opens: Ints, fewest: Ints, often: In
             if others < fewest[doc]:
                 fewest[doc], often[doc] = others, 0
             often[doc] += others == fewest[doc]
+    return fewest, often
 
 
 @njit(cache=True, nogil=True)
-def _lengths(offsets: Ints, position: Codes, opens: Ints, found: Ints) -> None:
+def _lengths(offsets: Ints, position: Codes, opens: Ints) -> Ints:
     # The shortest span with a hit is that of a minimal window, stretched to the hit where it lies outside. Windows
     # around one hit open with different terms, so that a hit is visited no more often than there are terms.
-    shortest = np.full(len(position), NEVER, np.int64)
+    found, shortest = np.zeros(len(offsets) - 1, np.int64), np.full(len(position), NEVER, np.int64)
     for doc in range(len(found)):
         left, reached = -1, offsets[doc]
         for k in range(offsets[doc], offsets[doc + 1]):
@@ -220,202 +389,4 @@ def _lengths(offsets: Ints, position: Codes, opens: Ints, found: Ints) -> None:
             elif left >= 0:
                 shortest[k] = position[k] - position[left] + 1
         found[doc] = shortest[offsets[doc] : offsets[doc + 1]].sum()
-
-
-@dataclass(frozen=True)
-class SharedTerms:
-    """The two documents share at least so many distinct query terms."""
-
-    least: int = 1
-
-    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
-        """A flag per pair."""
-        return Spans.of(view).shared(a, b) >= self.least
-
-
-def phrase_query(view: View, a: Codes, b: Codes) -> Flags:
-    """The query has at least two tokens, different or not."""
-    return np.full(len(a), len(view.query) >= 2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proximity(Axiom):
-    """An axiom on where query terms stand; `length` may ask for texts of about the same length as well."""
-
-    length: float | str | None = None
-
-    needs: ClassVar[tuple[Precondition, ...]] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.length is not None:
-            tolerance_of("length", self.length)
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """What the axiom needs, and similar length where it is asked for."""
-        return *self.needs, *similar_length(self.length)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TP(Proximity):
-    """Of two texts with at least two query terms, the one where two of them come closest wins.
-
-    Original: let G(D) be the smallest distance between occurrences of two different query terms; the smaller it is,
-    the higher the score, all else equal.
-    Adapted: all else need not be equal; both texts have at least two different query terms; `length` may ask for
-    similar length.
-    Formula: G(D) = min over q != r in Q of |i - j|, i a position of q in D, j of r; both D have two terms of Q;
-    G(D1) < G(D2).
-    Conclusion: S(Q, D1) > S(Q, D2).
-    Compat: the released code stores the text with the larger G first and then requires it to win: G(D1) > G(D2).
-    Paper: Tao and Zhai, "An exploration of proximity measures in information retrieval", SIGIR 2007; adapted in
-    Câmara and Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
-    """
-
-    name: ClassVar[str] = "TP"
-    favours: ClassVar[str] = "the text where two query terms come closest"
-    compat_favours: ClassVar[str] = "the text where query terms stay farther apart"
-    needs: ClassVar[tuple[Precondition, ...]] = (QueryTerms(2),)
-    not_filled: ClassVar[tuple[str, ...]] = ()
-
-    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
-        """Two query terms come closer in `a`; under `compat`, in `b`."""
-        nearest = Spans.of(view).nearest
-        return nearest[b] < nearest[a] if self.compat else nearest[a] < nearest[b]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PROX1(Proximity):
-    """Of two texts, the one where the first occurrences of the shared query terms lie closer together wins.
-
-    Original: the fewer words between the query terms of a text on average over pairs of terms, the higher the score.
-    Adapted: only the query terms that both texts have are compared, at least two, each by its first occurrence; the
-    number of pairs is the same in both, so sums stand for averages.
-    Formula: B = Q ∩ D1 ∩ D2, |B| >= 2, f(q, D) = first position of q in D;
-    sum over pairs {q, r} of B of (|f(q, D1) - f(r, D1)| - 1) < the same for D2.
-    Conclusion: S(Q, D1) > S(Q, D2).
-    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
-    """
-
-    name: ClassVar[str] = "PROX1"
-    favours: ClassVar[str] = "the text whose query terms first stand closer together"
-    needs: ClassVar[tuple[Precondition, ...]] = (SharedTerms(2),)
-
-    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
-        """Fewer words lie between the shared terms in `a`."""
-        spans = Spans.of(view)
-        return spans.spread(a, b) < spans.spread(b, a)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PROX2(Proximity):
-    """Of two texts, the one where the shared query terms occur earlier wins.
-
-    Original: the earlier the query terms first occur in a text, the higher the score.
-    Adapted: only the query terms that both texts have are compared, at least one.
-    Formula: B = Q ∩ D1 ∩ D2, |B| >= 1, f(q, D) = first position of q in D;
-    sum over q in B of f(q, D1) < sum over q in B of f(q, D2).
-    Conclusion: S(Q, D1) > S(Q, D2).
-    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
-    """
-
-    name: ClassVar[str] = "PROX2"
-    favours: ClassVar[str] = "the text whose query terms occur earlier"
-    needs: ClassVar[tuple[Precondition, ...]] = (SharedTerms(1),)
-
-    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
-        """The shared terms come earlier in `a`."""
-        return Spans.of(view).lead(a, b) > 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class PROX3(Proximity):
-    """Of two texts, the one with the earlier occurrence of the whole query as a phrase wins.
-
-    Original: the earlier the query occurs in a text as a phrase, the higher the score.
-    Adapted: the phrase is all tokens of the analysed query in their order without a gap, at least two; a text without
-    it has it at infinity.
-    Formula: |q1 ... qm| >= 2, p(D) = smallest i with D[i] = q1, ..., D[i + m - 1] = qm, infinite without;
-    p(D1) < p(D2).
-    Conclusion: S(Q, D1) > S(Q, D2).
-    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
-    """
-
-    name: ClassVar[str] = "PROX3"
-    favours: ClassVar[str] = "the text with the query as a phrase, or with it earlier"
-    needs: ClassVar[tuple[Precondition, ...]] = (phrase_query,)
-
-    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
-        """The phrase comes earlier in `a`, or only in `a`."""
-        phrase = Spans.of(view).phrase
-        return phrase[a] < phrase[b]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PROX4(Proximity):
-    """Of two texts with all query terms, the one with the tightest grouping of them, or with more such, wins.
-
-    Original: the fewer other words in the closest grouping of all query terms, the higher the score; at equally many,
-    the more often such a grouping occurs.
-    Adapted: a grouping is a minimal window: it has all query terms, and no smaller window inside it has. Both texts
-    have all query terms, at least two different ones.
-    Formula: |Q| >= 2, Q ⊆ D1, Q ⊆ D2; a(D) = fewest tokens outside Q in a minimal window of D, b(D) = number of
-    minimal windows with a(D) such tokens; a(D1) < a(D2), or a(D1) = a(D2) and b(D1) > b(D2).
-    Conclusion: S(Q, D1) > S(Q, D2).
-    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
-    """
-
-    name: ClassVar[str] = "PROX4"
-    favours: ClassVar[str] = "the text with the tightest grouping of all query terms"
-    needs: ClassVar[tuple[Precondition, ...]] = (LongQuery(2), all_terms)
-
-    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
-        """The tightest grouping of `a` is tighter, or as tight and more frequent."""
-        fewest, often = Spans.of(view).groups
-        as_tight = fewest[a] == fewest[b]
-        return np.asarray((fewest[a] < fewest[b]) | (as_tight & (often[a] > often[b])))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PROX5(Proximity):
-    """Of two texts with all query terms, the one whose occurrences have the others nearer on average wins.
-
-    Original: for each occurrence of a query term take the smallest span of text with it and all other query terms;
-    the smaller the average, the higher the score.
-    Adapted: spans are counted in tokens, first and last included. Both texts have all query terms, at least two
-    different ones. Averages are compared as fractions of whole numbers.
-    Formula: |Q| >= 2, Q ⊆ D1, Q ⊆ D2; s(i, D) = smallest k - j + 1 with j <= i <= k and Q ⊆ D[j..k];
-    mean of s(i, D1) over positions i with D1[i] in Q < the same for D2.
-    Conclusion: S(Q, D1) > S(Q, D2).
-    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
-    """
-
-    name: ClassVar[str] = "PROX5"
-    favours: ClassVar[str] = "the text whose query terms have each other nearer on average"
-    needs: ClassVar[tuple[Precondition, ...]] = (LongQuery(2), all_terms)
-
-    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
-        """The spans of `a` are shorter on average."""
-        lengths = Spans.of(view).lengths
-        return lengths[a] * view.total[b] < lengths[b] * view.total[a]
-
-
-@dataclass(frozen=True, kw_only=True)
-class QPHRA(Proximity):
-    """Of two texts, the one that has the whole query as a phrase wins over the one that has not.
-
-    Original: a text with the query as a phrase scores higher than one without.
-    Adapted: the phrase is all tokens of the analysed query in their order without a gap, at least two.
-    Formula: |q1 ... qm| >= 2; some i has D1[i] = q1, ..., D1[i + m - 1] = qm; no i has so in D2.
-    Conclusion: S(Q, D1) > S(Q, D2).
-    Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
-    """
-
-    name: ClassVar[str] = "QPHRA"
-    favours: ClassVar[str] = "the text with the query as a phrase"
-    needs: ClassVar[tuple[Precondition, ...]] = (phrase_query,)
-
-    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
-        """Only `a` has the phrase."""
-        has = Spans.of(view).phrase < NEVER
-        return has[a] & ~has[b]
+    return found

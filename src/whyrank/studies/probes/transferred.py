@@ -16,6 +16,10 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
 from whyrank.core import UnknownName, WhyrankError, call_of, check_text, check_whole
 from whyrank.data.pairs import PairSet, TextPair, open_pairs
 from whyrank.studies.contrasts import Contrasts, Pair
@@ -23,121 +27,6 @@ from whyrank.studies.probes.edited import missing
 from whyrank.studies.probes.queries import PUBLISHED_SEED, Discard, Draft, content_lemmas, query_strategies
 from whyrank.text import Analyzer, analyzers
 from whyrank.text.annotation.annotator import Annotation, annotator
-
-# Clusters of text pairs: those that share a text hang together, as contrasts of one query do elsewhere.
-
-
-def cluster_names(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A short name for the cluster of each row: rows with a common text, also by way of other rows, have the same.
-
-    It is made of the cluster's first text in the order of the alphabet, so that the order of rows does not matter.
-    """
-    above: dict[str, str] = {}
-    for first, *others in rows:
-        for other in others:
-            low, high = sorted((_top(above, first), _top(above, other)))
-            above[high] = low
-    return [_short(_top(above, row[0])) for row in rows]
-
-
-def _top(above: dict[str, str], text: str) -> str:
-    while (higher := above.setdefault(text, text)) != text:
-        above[text] = above[higher]  # half of the way is kept, so that ways stay short
-        text = higher
-    return text
-
-
-def _short(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-
-
-# Wrong answers for the factuality probe: another answer of the same kind in the place of the right one.
-
-ENTITIES = ("PERSON", "GPE", "LOC", "NORP", "ORG")
-_BETWEEN = r"(?:\s+|(?<!\w)|(?!\w))"  # white space, which may be missing beside punctuation
-
-
-class Altered(NamedTuple):
-    """A passage with another answer, and the type of the answer."""
-
-    text: str
-    entity: str
-
-
-class Bucket(NamedTuple):
-    """Answers that may stand for each other: as many words, the same type of entity."""
-
-    words: int
-    entity: str
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """All answers of a pair set in buckets, to draw wrong ones from.
-
-    With `compat`, an answer is replaced inside words too, as by the released code.
-    """
-
-    buckets: Mapping[Bucket, list[str]]
-    analyzer: Analyzer
-    annotate: Callable[[str], Annotation]
-    wanted: tuple[str, ...]
-    seed: int = PUBLISHED_SEED
-    compat: str | None = None
-
-    @classmethod
-    def of(
-        cls, pairs: PairSet, entity: str | None, analyzer: str, annotate: Callable[[str], Annotation],
-        seed: int = PUBLISHED_SEED, compat: str | None = None,
-    ) -> Answers:  # fmt: skip
-        """Sort the answers of all pairs into buckets."""
-        if entity not in (None, *ENTITIES):
-            raise UnknownName("type of entity", str(entity), ENTITIES)
-        made = cls({}, analyzers.create(analyzer), annotate, (entity,) if entity else ENTITIES, seed, compat)
-        found: dict[Bucket, dict[str, None]] = {}
-        for pair in pairs:
-            bucket = made.bucket(pair)
-            if bucket:
-                found.setdefault(bucket, {})[pair.texts["answer"]] = None
-        return replace(made, buckets={bucket: sorted(answers) for bucket, answers in found.items()})
-
-    def bucket(self, pair: TextPair) -> Bucket | None:
-        """The bucket of a pair's answer: its declared type, else that of the first entity the parser finds in it."""
-        answer, declared = pair.texts.get("answer", ""), pair.texts.get("entity", "")
-        found = [declared] if declared else [span.label for span in self.annotate(answer).entities]
-        types = [label for label in found if label in self.wanted]
-        return Bucket(len(self.analyzer.terms(answer)), types[0]) if types else None
-
-    def altered(self, pair: TextPair) -> Altered:
-        """The passage with every occurrence of the answer replaced by another answer of its bucket."""
-        answer, passage, bucket = pair.texts["answer"], pair.texts["passage"], self.bucket(pair)
-        pattern = _occurrences(answer, whole_words=not self.compat)
-        if bucket is None:
-            raise Discard("no entity of the type in the answer")
-        if not pattern.search(passage):
-            raise Discard("answer not in the passage")
-        if _some_word_in(answer, pair.texts["question"]):
-            raise Discard("a word of the answer is in the question")
-        others = [other for other in self.buckets[bucket] if other.lower() != answer.lower()]
-        if not others:
-            raise Discard("no other answer of the kind")
-        chosen = random.Random(repr((pair.id, answer, self.seed))).choice(others)
-        return Altered(pattern.sub(lambda _: chosen, passage), bucket.entity)
-
-
-def _occurrences(answer: str, whole_words: bool) -> re.Pattern[str]:
-    """The answer whatever its case: as whole words, or anywhere, with or without blanks between its words."""
-    words = [re.escape(word) for word in answer.split()]
-    if not words:
-        return re.compile(r"(?!)")
-    pattern = rf"(?<!\w){_BETWEEN.join(words)}(?!\w)" if whole_words else r"\s*".join(words)
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def _some_word_in(answer: str, question: str) -> bool:
-    words = set(re.findall(r"\w+", question.lower()))
-    return any(word in words for word in re.findall(r"\w+", answer.lower()))
-
 
 _COMPAT = ("abnirml",)
 _TRIED = 100  # pairs on which other query strategies are tried where a pair set keeps nothing
@@ -253,8 +142,8 @@ class _Run:
     dropped: Counter[str] = field(default_factory=Counter)
 
     def asked(self) -> list[Pair]:
-        factual = self.study.name == "factuality"
-        self.given.need(*self._roles(factual))
+        kind, factual = self.study.kind, self.study.name == "factuality"
+        self.given.need(*(("question", "answer", "passage") if factual else (kind.first, kind.second)))
         self._annotate_all(factual)
         kept = list(self._kept())
         if self.dropped and not kept:
@@ -282,10 +171,6 @@ class _Run:
         if count:
             del self.dropped[reason]
             self.dropped[f"{reason} (query={best} keeps {count} of the first {len(first)})"] = discarded
-
-    def _roles(self, factual: bool) -> tuple[str, ...]:
-        kind = self.study.kind
-        return ("question", "answer", "passage") if factual else (kind.first, kind.second)
 
     def _pair(self, pair: TextPair) -> Pair:
         first, second, labels = self._texts(pair)
@@ -369,3 +254,106 @@ class TransferredFamily:
 
 
 family = TransferredFamily()
+
+
+# Wrong answers for the factuality probe: another answer of the same kind in the place of the right one.
+
+ENTITIES = ("PERSON", "GPE", "LOC", "NORP", "ORG")
+_WORD = re.compile(r"\w+")
+_BETWEEN = r"(?:\s+|(?<!\w)|(?!\w))"  # white space, which may be missing beside punctuation
+
+
+class Altered(NamedTuple):
+    """A passage with another answer, and the type of the answer."""
+
+    text: str
+    entity: str
+
+
+class Bucket(NamedTuple):
+    """Answers that may stand for each other: as many words, the same type of entity."""
+
+    words: int
+    entity: str
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """All answers of a pair set in buckets, to draw wrong ones from.
+
+    With `compat`, an answer is replaced inside words too, as by the released code.
+    """
+
+    buckets: Mapping[Bucket, list[str]]
+    analyzer: Analyzer
+    annotate: Callable[[str], Annotation]
+    wanted: tuple[str, ...]
+    seed: int = PUBLISHED_SEED
+    compat: str | None = None
+
+    @classmethod
+    def of(
+        cls, pairs: PairSet, entity: str | None, analyzer: str, annotate: Callable[[str], Annotation],
+        seed: int = PUBLISHED_SEED, compat: str | None = None,
+    ) -> Answers:  # fmt: skip
+        """Sort the answers of all pairs into buckets."""
+        if entity not in (None, *ENTITIES):
+            raise UnknownName("type of entity", str(entity), ENTITIES)
+        made = cls({}, analyzers.create(analyzer), annotate, (entity,) if entity else ENTITIES, seed, compat)
+        found: dict[Bucket, dict[str, None]] = {}
+        for pair in pairs:
+            bucket = made.bucket(pair)
+            if bucket:
+                found.setdefault(bucket, {})[pair.texts["answer"]] = None
+        return replace(made, buckets={bucket: sorted(answers) for bucket, answers in found.items()})
+
+    def bucket(self, pair: TextPair) -> Bucket | None:
+        """The bucket of a pair's answer: its declared type, else that of the first entity the parser finds in it."""
+        answer, declared = pair.texts.get("answer", ""), pair.texts.get("entity", "")
+        found = [declared] if declared else [span.label for span in self.annotate(answer).entities]
+        types = [label for label in found if label in self.wanted]
+        return Bucket(len(self.analyzer.terms(answer)), types[0]) if types else None
+
+    def altered(self, pair: TextPair) -> Altered:
+        """The passage with every occurrence of the answer replaced by another answer of its bucket."""
+        answer, passage, bucket = pair.texts["answer"], pair.texts["passage"], self.bucket(pair)
+        pattern = _occurrences(answer, whole_words=not self.compat)
+        if bucket is None:
+            raise Discard("no entity of the type in the answer")
+        if not pattern.search(passage):
+            raise Discard("answer not in the passage")
+        if set(_WORD.findall(answer.lower())) & set(_WORD.findall(pair.texts["question"].lower())):
+            raise Discard("a word of the answer is in the question")
+        others = [other for other in self.buckets[bucket] if other.lower() != answer.lower()]
+        if not others:
+            raise Discard("no other answer of the kind")
+        chosen = random.Random(repr((pair.id, answer, self.seed))).choice(others)
+        return Altered(pattern.sub(lambda _: chosen, passage), bucket.entity)
+
+
+def _occurrences(answer: str, whole_words: bool) -> re.Pattern[str]:
+    """The answer whatever its case: as whole words, or anywhere, with or without blanks between its words."""
+    words = [re.escape(word) for word in answer.split()]
+    if not words:
+        return re.compile(r"(?!)")
+    pattern = rf"(?<!\w){_BETWEEN.join(words)}(?!\w)" if whole_words else r"\s*".join(words)
+    return re.compile(pattern, re.IGNORECASE)
+
+
+# Clusters of text pairs: those that share a text belong together, as contrasts of one query do elsewhere.
+
+
+def cluster_names(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A short name for the cluster of each row: rows with a common text, also by way of other rows, have the same.
+
+    It is made of the cluster's first text in the order of the alphabet, so that the order of rows does not matter.
+    """
+    texts = sorted({text for row in rows for text in row})
+    number = {text: i for i, text in enumerate(texts)}
+    edges = [(number[row[0]], number[text]) for row in rows for text in row]
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(edges), bool), (ends[0], ends[1])), shape=(len(texts), len(texts)))
+    _, cluster = connected_components(graph, directed=False)
+    _, first = np.unique(cluster, return_index=True)
+    names = [blake2b(texts[i].encode("utf-8", "surrogatepass"), digest_size=6).hexdigest() for i in first]
+    return [names[cluster[number[row[0]]]] for row in rows]
