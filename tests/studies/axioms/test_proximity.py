@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.studies.axioms import proximity
-from whyrank.studies.axioms.proximity import NEVER, SharedTerms, Spans
 from whyrank.text import analyzers
 
 NAMES = ["TP", "PROX1", "PROX2", "PROX3", "PROX4", "PROX5", "QPHRA"]
@@ -230,24 +229,6 @@ def test_length_is_a_precondition_where_it_is_asked_for(name):
     assert create(name).preference(query, one, longer) == 1
     assert create(name, length=len(longer.split()) - len(one.split()) - 1).preference(query, one, longer) == 0
     assert create(name, length="100%").preference(query, one, longer) == 1
-
-
-@given(collection=COLLECTIONS)
-@settings(max_examples=40)
-def test_features(collection):
-    """The figures behind the comparisons, and not only which is smaller."""
-    for view in create("TP").views(collection):
-        spans, query = Spans.of(view), tuple(view.pool.query.split())
-        docs = [tuple(text.split()) for text in view.pool.texts]
-        a, b = np.indices((len(docs), len(docs)), np.int32).reshape(2, -1)
-        shared = [len({*query} & {*docs[i]} & {*docs[j]}) for i, j in zip(a, b, strict=True)]
-        assert SharedTerms(2)(view, a, b).tolist() == [n >= 2 for n in shared]
-        assert [None if n == NEVER else n for n in spans.nearest] == [gap(query, doc) for doc in docs]
-        full = [i for i, doc in enumerate(docs) if query and {*query} <= {*doc}]
-        found = list(zip(spans.groups.fewest, -spans.groups.often, strict=True))
-        assert [found[i] for i in full] == [grouping(query, docs[i]) for i in full]
-        means = [Fraction(int(spans.lengths[i]), int(view.total[i])) for i in full]
-        assert means == [mean_span(query, docs[i]) for i in full]
 
 
 @given(collection=COLLECTIONS)

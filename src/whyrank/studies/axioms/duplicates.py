@@ -78,7 +78,7 @@ def _pair(pool: Pool, document: int, made: Made) -> Pair:
     if not math.isnan(grade):
         grade = int(grade)
         group = pool.pools.collection.grades.group(grade)
-    labels: dict[str, Label] = {"query_id": pool.query_id, "doc_ids": made.doc_ids, "relevance": (grade, grade)}
+    labels: dict[str, Any] = {"query_id": pool.query_id, "doc_ids": made.doc_ids, "relevance": (grade, grade)}
     return Pair(made.query or pool.query, made.texts, {**labels, "relevance_group": group, **made.labels})
 
 

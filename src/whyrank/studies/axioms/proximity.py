@@ -7,15 +7,13 @@ ranker that sees a bag of words scores two orders of the same words alike, so it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Flags, Ints
 from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, QueryTerms
-from whyrank.studies.axioms.view import Hits, View
+from whyrank.studies.axioms.view import View
 
 NEVER = np.iinfo(np.int32).max  # the position of what a document does not have
 
@@ -28,7 +26,7 @@ class SharedTerms:
 
     def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
         """A flag per pair."""
-        return np.asarray(_shared(Spans.of(view).first, a, b) >= self.least)
+        return np.asarray(_shared(_first_positions(view), a, b) >= self.least)
 
 
 def all_terms(view: View, a: Codes, b: Codes) -> Flags:
@@ -66,7 +64,7 @@ class TP(OfAnyLength):
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Two query terms come closer in `a`; under `compat`, in `b`."""
-        nearest = Spans.of(view).nearest
+        nearest = view.once("nearest", lambda: _nearest(*view.hits))
         return nearest[b] < nearest[a] if self.compat else nearest[a] < nearest[b]
 
 
@@ -89,7 +87,8 @@ class PROX1(OfAnyLength):
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Fewer words lie between the shared terms in `a`."""
-        first, order = Spans.of(view).first, Spans.of(view).order
+        first = _first_positions(view)
+        order = view.once("order of terms", lambda: np.argsort(first, axis=1).astype(np.int32))
         return np.asarray(_spread(first, order, a, b) < _spread(first, order, b, a))
 
 
@@ -111,7 +110,7 @@ class PROX2(OfAnyLength):
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The shared terms come earlier in `a`."""
-        return np.asarray(_lead(Spans.of(view).first, a, b) > 0)
+        return np.asarray(_lead(_first_positions(view), a, b) > 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +132,8 @@ class PROX3(OfAnyLength):
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The phrase comes earlier in `a`, or only in `a`."""
-        phrase = Spans.of(view).phrase
-        return phrase[a] < phrase[b]
+        phrase = _phrase_positions(view)
+        return np.asarray(phrase[a] < phrase[b])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +156,8 @@ class PROX4(OfAnyLength):
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The tightest grouping of `a` is tighter, or as tight and more frequent."""
-        fewest, often = Spans.of(view).groups
+        hits, opens = view.hits, _opening_hits(view)
+        fewest, often = view.once("groups", lambda: _groups(hits.offsets, hits.position, opens))
         as_tight = fewest[a] == fewest[b]
         return np.asarray((fewest[a] < fewest[b]) | (as_tight & (often[a] > often[b])))
 
@@ -182,7 +182,8 @@ class PROX5(OfAnyLength):
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The spans of `a` are shorter on average."""
-        lengths = Spans.of(view).lengths
+        hits, opens = view.hits, _opening_hits(view)
+        lengths = view.once("lengths of spans", lambda: _lengths(hits.offsets, hits.position, opens))
         return np.asarray(lengths[a] * view.total[b] < lengths[b] * view.total[a])
 
 
@@ -203,78 +204,35 @@ class QPHRA(OfAnyLength):
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Only `a` has the phrase."""
-        has = Spans.of(view).phrase < NEVER
-        return has[a] & ~has[b]
+        has = _phrase_positions(view) < NEVER
+        return np.asarray(has[a] & ~has[b])
 
 
-# How near each other the query terms of a document stand, read off their positions in one pass per document, once per
-# query.
+# Where the query terms of a document stand, read off their positions in one pass per document, once per query.
 
 
-class Groups(NamedTuple):
-    """The closest groupings of all query terms in each document; `fewest` is NEVER where a term is missing.
-
-    `fewest` counts the other tokens inside a window, `often` the windows that have so few.
-    """
-
-    fewest: Ints
-    often: Ints
+def _first_positions(view: View) -> Codes:
+    """The first position of each query term, [documents, terms], NEVER where it is missing."""
+    return view.once("first positions", lambda: _first(*view.hits, len(view.terms)))
 
 
-@dataclass(frozen=True, eq=False)
-class Spans:
-    """What axioms on proximity ask of the documents of one query."""
+def _phrase_positions(view: View) -> Codes:
+    """The first position of the whole query, token by token, NEVER without."""
+    return view.once("phrase positions", lambda: _phrase(*view.hits, view.query))
 
-    hits: Hits
-    query: Codes
-    n_terms: int
 
-    @classmethod
-    def of(cls, view: View) -> Spans:
-        """The spans of a view; made once."""
-        return view.once(cls, lambda: cls(view.hits, view.query, len(view.terms)))
-
-    @cached_property
-    def nearest(self) -> Codes:
-        """The smallest distance between two different query terms in each document, NEVER without."""
-        return _nearest(*self.hits)
-
-    @cached_property
-    def first(self) -> Codes:
-        """The first position of each query term, [documents, terms], NEVER where it is missing."""
-        return _first(*self.hits, self.n_terms)
-
-    @cached_property
-    def order(self) -> Codes:
-        """The query terms of each document in order of their first position."""
-        return np.argsort(self.first, axis=1).astype(np.int32)
-
-    @cached_property
-    def phrase(self) -> Codes:
-        """The first position of the whole query, token by token, NEVER without."""
-        return _phrase(*self.hits, self.query)
-
-    @cached_property
-    def groups(self) -> Groups:
-        """The closest groupings of all query terms."""
-        return Groups(*_groups(self.hits.offsets, self.hits.position, self._opens))
-
-    @cached_property
-    def lengths(self) -> Ints:
-        """Sum over all query-term occurrences of the shortest span with it and all query terms, in tokens.
-
-        Only for documents with all query terms does it mean anything.
-        """
-        return _lengths(self.hits.offsets, self.hits.position, self._opens)
-
-    @cached_property
-    def _opens(self) -> Ints:
-        return _windows(self.hits.offsets, self.hits.term, self.n_terms)
+def _opening_hits(view: View) -> Ints:
+    """For each hit that closes a minimal window with all query terms, the hit that opens it; else -1."""
+    return view.once("opening hits", lambda: _windows(view.hits.offsets, view.hits.term, len(view.terms)))
 
 
 @njit(cache=True, nogil=True)
 def _nearest(offsets: Ints, position: Codes, term: Codes) -> Codes:
-    # Of two different terms with a hit between them, one differs from that hit and is nearer to it.
+    """The smallest distance between two different query terms in each document, NEVER without.
+
+    Hits next to each other are enough: of two different terms with a hit between them, one differs from that hit and
+    is nearer to it.
+    """
     found = np.full(len(offsets) - 1, NEVER, np.int32)
     for doc in range(len(found)):
         for k in range(offsets[doc] + 1, offsets[doc + 1]):
@@ -344,7 +302,6 @@ def _shared(first: Codes, a: Codes, b: Codes) -> Ints:
 
 @njit(cache=True, nogil=True)
 def _windows(offsets: Ints, term: Codes, n_terms: int) -> Ints:
-    """For each hit that closes a minimal window with all query terms, the hit that opens it; else -1."""
     opens = np.full(len(term), -1, np.int64)
     for doc in range(len(offsets) - 1):
         inside, missing, left = np.zeros(n_terms, np.int64), n_terms, offsets[doc]
@@ -361,6 +318,7 @@ def _windows(offsets: Ints, term: Codes, n_terms: int) -> Ints:
 
 @njit(cache=True, nogil=True)
 def _groups(offsets: Ints, position: Codes, opens: Ints) -> tuple[Ints, Ints]:
+    """How few other tokens the closest grouping of all query terms has, NEVER without, and how many groupings do."""
     fewest, often = np.full(len(offsets) - 1, NEVER, np.int64), np.zeros(len(offsets) - 1, np.int64)
     for doc in range(len(fewest)):
         for k in range(offsets[doc], offsets[doc + 1]):
@@ -375,8 +333,12 @@ def _groups(offsets: Ints, position: Codes, opens: Ints) -> tuple[Ints, Ints]:
 
 @njit(cache=True, nogil=True)
 def _lengths(offsets: Ints, position: Codes, opens: Ints) -> Ints:
-    # The shortest span with a hit is that of a minimal window, stretched to the hit where it lies outside. Windows
-    # around one hit open with different terms, so that a hit is visited no more often than there are terms.
+    """Sum over all query-term occurrences of the shortest span with it and all query terms, in tokens.
+
+    Only for documents with all query terms does it mean anything. The shortest span with a hit is that of a minimal
+    window, stretched to the hit where it lies outside. Windows around one hit open with different terms, so that a
+    hit is visited no more often than there are terms.
+    """
     found, shortest = np.zeros(len(offsets) - 1, np.int64), np.full(len(position), NEVER, np.int64)
     for doc in range(len(found)):
         left, reached = -1, offsets[doc]
