@@ -55,7 +55,7 @@ KINDS: Mapping[str, Kind] = {
         "noun-chunk",
         "prefers the fluent text to one that is only spell-checked",
         keeps_identical=True,
-    ),  # fmt: skip
+    ),
     "formality": Kind("formal", "informal", "formality", "question", "prefers the formal text", shared_word=True),
     "simplicity": Kind(
         "simple", "source", "simplicity", "noun-chunk", "prefers the simpler text", keeps_identical=True
