@@ -75,6 +75,7 @@ class LB1(Axiom):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_text("scores", self.scores)
+        similar_length(self.length)
         tolerance_of("margin", self.margin)
 
     def preconditions(self) -> tuple[Precondition, ...]:

@@ -9,7 +9,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from whyrank.core import Call, UnknownName, WhyrankError, check_flag, check_text, check_whole, seed_for
@@ -21,7 +21,6 @@ from whyrank.text.annotation.annotator import annotator
 from whyrank.text.edits import Edit, Passage, asks, edits, in_words, options_of
 
 CONTROL = "re-space"
-_OWN = ("respace", "compat", "analyzer", "pipeline", "pairs", "candidates", "seed")
 _COMPAT = ("abnirml",)
 _PUBLISHED_SEED = 42
 
@@ -148,6 +147,9 @@ class Edited:
         worst = pool.pools.collection.grades.nonrelevant
         texts = [other for other, grade in zip(pool.texts, pool.relevance, strict=True) if grade <= worst]
         return texts if self.compat else sorted({*texts} - {text})
+
+
+_OWN = tuple(field.name for field in fields(Edited) if field.name not in ("name", "options"))
 
 
 def _labels(pool: Pool, row: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ MacAvaney et al., "ABNIRML: Analyzing the Behavior of Neural IR Models", TACL 20
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import permutations
 from typing import Any, ClassVar, NamedTuple
 
@@ -82,7 +82,7 @@ class Matched:
 class MatchedFamily:
     """All ordered pairs of different characteristics, those registered by others included."""
 
-    arguments = ("tolerance", "margin", "compat", "analyzer", "pairs", "candidates")
+    arguments = tuple(field.name for field in fields(Matched) if field.name not in ("variable", "control"))
 
     def names(self) -> Iterable[str]:
         """Ids such as `matched/relevance|length`."""

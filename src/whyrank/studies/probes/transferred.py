@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
@@ -235,7 +235,7 @@ class _Run:
 class TransferredFamily:
     """A probe for every quality that pair sets exist for."""
 
-    arguments = ("pairs", "query", "compat", "pipeline", "entity", "analyzer", "seed")
+    arguments = tuple(each.name for each in fields(Transferred) if each.name != "name")
     not_filled = ("pairs",)  # the command line's --pairs is about documents of a query
 
     def names(self) -> Iterable[str]:
