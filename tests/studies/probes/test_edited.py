@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
@@ -151,33 +150,6 @@ def test_texts_are_annotated_once(sample):
         probes.create(name).contrasts(sample)
         probes.create(name, respace=True).contrasts(sample)
     assert parsed_texts(annotator()) == before
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "edited/typos(rate=0.5)",
-        "edited/repeat-document(times=3,seed=4)",
-        "edited/delete-sentence(which=last)",
-        "edited/shuffle-words(respace=True,compat=abnirml,analyzer=krovetz)",
-    ],
-)
-def test_call_strings_parse_back(spec):
-    made = probes.create(spec)
-    assert probes.create(made.id) == made
-
-
-@pytest.mark.parametrize(
-    ("spec", "says"),
-    [
-        ("edited/typos(rat=1)", "'rate'"),
-        ("edited/shuffel-words", "shuffle-words"),
-        ("edited/case-fold(compat=x)", "abnirml"),
-    ],
-)
-def test_wrong_specs(spec, says):
-    with pytest.raises(WhyrankError, match=says):
-        probes.create(spec)
 
 
 def test_registered_edits_make_probes(sample):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Flags, Ints, WhyrankError, tolerance_of
-from whyrank.studies.axioms.axiom import Axiom, Precondition, QueryTerms, SimilarLength
+from whyrank.studies.axioms.axiom import OfSimilarLength, QueryTerms
 from whyrank.studies.axioms.view import View
 
 BLOCK = 1 << 20  # triples at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class TFC2(Axiom):
+class TFC2(OfSimilarLength):
     """Of three texts with ever more query terms in equal steps, the first step adds more to the score.
 
     Original: for a query of one term q and |D1| = |D2| = |D3|, c(q, D1) > 0, c(q, D2) - c(q, D1) = 1 and
@@ -32,20 +32,11 @@ class TFC2(Axiom):
     Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
     """
 
-    length: float | str = 10
-
-    name: ClassVar[str] = "TFC2"
-    favours: ClassVar[str] = "first occurrences of query terms over further ones"
-    size: ClassVar[int] = 3
-    not_filled: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tolerance_of("length", self.length)
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Similar length, and a query term, for any two of the three."""
-        return SimilarLength(self.length), QueryTerms(1)
+    name = "TFC2"
+    favours = "first occurrences of query terms over further ones"
+    conditions = (QueryTerms(1),)
+    size = 3
+    not_filled = ()
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Nothing can be said of two texts: always an error."""
