@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from whyrank.core.errors import BadInput
-from whyrank.core.files import replacing, write_text
+from whyrank.core.files import file_digest, replacing, write_text
 
 _NAME, _ZEROS = b"whyrank-sha256:", b"0" * 64
 EMPTY = (_NAME + _ZEROS).decode()
@@ -113,7 +113,7 @@ def read_sealed_json(path: str | os.PathLike[str], remedy: str) -> Any:
 
 def list_checksums(folder: Path, files: Iterable[Path]) -> None:
     """Write `checksums.json` for some files of a folder."""
-    digests = {file.relative_to(folder).as_posix(): _of_file(file) for file in sorted(files)}
+    digests = {file.relative_to(folder).as_posix(): file_digest(file, 64) for file in sorted(files)}
     write_text(folder / LISTING, sealed_json({"sha256": digests}, indent=1))
 
 
@@ -127,13 +127,10 @@ def check_listed(folder: Path, remedy: str) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(listing, f"cannot be read ({error})", remedy) from None
     for name, digest in digests.items():
-        if (folder / name).exists() and _of_file(folder / name) != digest:  # whoever reads it says what is missing
+        if (folder / name).exists() and file_digest(
+            folder / name, 64
+        ) != digest:  # whoever reads it says what is missing
             raise damaged(folder / name, remedy)
-
-
-def _of_file(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _find(file: BinaryIO) -> int | None:

@@ -213,15 +213,24 @@ class TextStore(Generic[V]):
         self._finalizer()
 
     def find(self, identity: str, texts: Sequence[str]) -> dict[str, V]:
-        """The values of those texts that have been stored."""
+        """The values of those texts that have been stored.
+
+        A row that is not as it was written is removed, so that its value is made again and kept.
+        """
         found: dict[str, V] = {}
+        of, maker = self.names, self.key(identity)
+        rows = f"FROM {of.values} WHERE {of.maker} = (SELECT id FROM {of.makers} WHERE identity = ?)"
         with self.layout.reporting(self.path):
             for start in range(0, len(texts), _AT_ONCE):
                 by_digest = {digest(text): text for text in texts[start : start + _AT_ONCE]}
-                for key, stored, kept in self._rows(identity, list(by_digest)):
-                    if kept != checksum(self.key(identity), key, stored) or key not in by_digest:
+                select = f"SELECT text, {of.value}, checksum {rows} AND text IN ({','.join('?' * len(by_digest))})"
+                for key, stored, kept in self._connection.execute(select, (maker, *by_digest)).fetchall():
+                    if key not in by_digest:  # the index of the table is damaged
                         raise self.layout.damaged(self.path)
-                    found[by_digest[key]] = self.decoded(by_digest[key], stored, identity)
+                    if kept == checksum(maker, key, stored):
+                        found[by_digest[key]] = self.decoded(by_digest[key], stored, identity)
+                    else:
+                        self._connection.execute(f"DELETE {rows} AND text = ?", (maker, key))
         return found
 
     def keep(self, identity: str, values: Iterable[tuple[str, V]]) -> None:
@@ -240,18 +249,12 @@ class TextStore(Generic[V]):
         raise NotImplementedError
 
     def decoded(self, text: str, stored: Any, identity: str) -> V:
-        """A value as it was given; `layout.damaged` is raised for what makes no sense."""
+        """A value as it was given; the checksum of the row was verified."""
         raise NotImplementedError
 
     def key(self, identity: str) -> str:
         """What stands for a maker in the file, which takes valid Unicode only."""
         return identity.encode("utf-8", "backslashreplace").decode("utf-8")
-
-    def _rows(self, identity: str, digests: Sequence[bytes]) -> list[tuple[bytes, Any, bytes]]:
-        of, marks = self.names, ",".join("?" * len(digests))
-        asked = f"""SELECT text, {of.value}, checksum FROM {of.values} JOIN {of.makers} ON {of.maker} = id
-        WHERE identity = ? AND text IN ({marks})"""
-        return self._connection.execute(asked, (self.key(identity), *digests)).fetchall()
 
 
 def digest(text: str) -> bytes:

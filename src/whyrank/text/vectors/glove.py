@@ -22,9 +22,9 @@ import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Floats, Ints, Progress, check_number, check_whole, generator
+from whyrank.text.analyzer import Tokens
 from whyrank.text.vectors.files import Matrix
 from whyrank.text.vectors.vectors import Vectors
-from whyrank.text.vocabulary import Tokens
 
 # How often words stand near one another: counts within a window, the nearer the more.
 
@@ -38,7 +38,7 @@ class Cells(NamedTuple):
 
 
 def cooccurrences(tokens: Tokens, n_words: int, window: int) -> Cells:
-    """Count, for each word, the words at most `window` places away in the same text; one d places away counts 1/d.
+    """Count, for each word, the words at most `window` positions away in the same text; one d away counts 1/d.
 
     Ids are word numbers below `n_words`. The parts 1/d are added up as whole multiples of 1/lcm(1..window), so the
     counts are exact and do not depend on the order of the texts.
@@ -60,10 +60,10 @@ def _count(ids: Codes, offsets: Ints, text: Codes, order: Ints, starts: Ints, wi
     """How many different words stand near each word."""
     seen = np.full(len(sizes), -1, np.int64)
     for word in range(len(sizes)):
-        for place in order[starts[word] : starts[word + 1]]:
-            first = max(offsets[text[place]], place - window)
-            for other in range(first, min(offsets[text[place] + 1], place + window + 1)):
-                if other != place and seen[ids[other]] != word:
+        for position in order[starts[word] : starts[word + 1]]:
+            first = max(offsets[text[position]], position - window)
+            for other in range(first, min(offsets[text[position] + 1], position + window + 1)):
+                if other != position and seen[ids[other]] != word:
                     seen[ids[other]] = word
                     sizes[word] += 1
 
@@ -83,14 +83,14 @@ def _fill(
     sums, at, window = np.zeros(len(sizes), np.int64), 0, len(parts) - 1
     for word in range(len(sizes)):
         end = at
-        for place in order[starts[word] : starts[word + 1]]:
-            first = max(offsets[text[place]], place - window)
-            for other in range(first, min(offsets[text[place] + 1], place + window + 1)):
-                if other != place:
+        for position in order[starts[word] : starts[word + 1]]:
+            first = max(offsets[text[position]], position - window)
+            for other in range(first, min(offsets[text[position] + 1], position + window + 1)):
+                if other != position:
                     if sums[ids[other]] == 0:
                         column[end] = ids[other]
                         end += 1
-                    sums[ids[other]] += parts[abs(other - place)]
+                    sums[ids[other]] += parts[abs(other - position)]
         column[at:end] = np.sort(column[at:end])
         for cell in range(at, end):
             total[cell] = sums[column[cell]]
@@ -118,7 +118,7 @@ class GloVe:
 
     Attributes:
         dims: numbers per word.
-        window: places between two words that count as near.
+        window: positions between two words that count as near.
         x_max: count from which a cell weighs 1.
         alpha: how fast the weight falls below it.
         rate: step size of AdaGrad.
@@ -165,7 +165,9 @@ class GloVe:
         chosen = chosen[: self.most_words]
         number = np.full(len(terms), -1, np.int32)
         number[chosen] = np.arange(len(chosen), dtype=np.int32)
-        return [terms[i] for i in chosen], _without_gaps(number[tokens.ids], tokens)
+        ids = number[tokens.ids]
+        before = np.concatenate([[0], np.cumsum(ids >= 0)])  # what stood on either side of a gap is then adjacent
+        return [terms[i] for i in chosen], Tokens(ids[ids >= 0], before[tokens.offsets])
 
     def _fitted(self, cells: Cells, n_words: int) -> tuple[Matrix, list[float]]:
         rng = generator(self.seed, "glove")
@@ -225,12 +227,6 @@ def _shuffled(cells: Cells, rng: np.random.Generator) -> Ints:
     across = int(cells.row.max(initial=0)) // _TILE + 1
     tile = cells.row[order] // _TILE * np.int64(across) + cells.column[order] // _TILE
     return np.asarray(order[np.argsort(rng.permutation(across**2)[tile], kind="stable")])
-
-
-def _without_gaps(numbers: Codes, tokens: Tokens) -> Tokens:
-    """The texts without the words that have no number; what stood on either side of one is then adjacent."""
-    kept = np.concatenate([[0], np.cumsum(numbers >= 0)])
-    return Tokens(numbers[numbers >= 0], kept[tokens.offsets])
 
 
 # the numpy error model leaves out the check for a zero divisor (there is none), so the loops use vector registers
