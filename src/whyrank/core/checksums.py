@@ -37,11 +37,11 @@ _CHUNK = 1 << 20
 def seal(path: str | os.PathLike[str]) -> None:
     """Fill in the checksum of a file that holds `EMPTY`."""
     with open(path, "r+b") as file:
-        place = _find(file)
-        if place is None:
+        position = _find(file)
+        if position is None:
             raise ValueError(f"{path} has no place for a checksum")
-        digest = _digest(file, place)
-        file.seek(place)
+        digest = _digest(file, position)
+        file.seek(position)
         file.write(digest)
 
 
@@ -72,11 +72,11 @@ def check_seal(path: str | os.PathLike[str], remedy: str) -> None:
     """Raise an error where a file does not match its checksum; a file without one passes."""
     try:
         with open(path, "rb") as file:
-            place = _find(file)
-            if place is None:
+            position = _find(file)
+            if position is None:
                 return
-            file.seek(place)
-            same = file.read(len(_ZEROS)) == _digest(file, place)
+            file.seek(position)
+            same = file.read(len(_ZEROS)) == _digest(file, position)
     except FileNotFoundError:
         return  # whoever reads it says what is missing
     except OSError as error:
@@ -145,17 +145,17 @@ def _find(file: BinaryIO) -> int | None:
         first = _MARK.search(head)
         return None if first is None else first.start(1)
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:  # the footer may be long
-        place = whole.rfind(_NAME)
-        held = _MARK.match(whole, place) if place >= 0 else None
+        position = whole.rfind(_NAME)
+        held = _MARK.match(whole, position) if position >= 0 else None
         return None if held is None else held.start(1)
 
 
-def _digest(file: BinaryIO, place: int) -> bytes:
+def _digest(file: BinaryIO, position: int) -> bytes:
     """The SHA-256 of a file with zeros in the place of its checksum, in hexadecimal digits."""
     total = hashlib.sha256()
     file.seek(0)
-    while file.tell() < place:
-        total.update(file.read(min(_CHUNK, place - file.tell())))
+    while file.tell() < position:
+        total.update(file.read(min(_CHUNK, position - file.tell())))
     total.update(_ZEROS)
     file.seek(len(_ZEROS), os.SEEK_CUR)
     while chunk := file.read(_CHUNK):

@@ -171,9 +171,9 @@ def _source_digest(id: str) -> list[str]:
     name = parse_call(id).name
     factory = analyzers.factory(name) if name in analyzers else None
     home = getattr(factory, "__module__", None) or "whyrank."
-    for place in () if home.startswith("whyrank.") else (sys.modules.get(home), factory):
+    for source in () if home.startswith("whyrank.") else (sys.modules.get(home), factory):
         try:  # a notebook's module has no source, its functions have
-            return [hashlib.sha256(inspect.getsource(place).encode()).hexdigest()[:16]]  # type: ignore[arg-type]
+            return [hashlib.sha256(inspect.getsource(source).encode()).hexdigest()[:16]]  # type: ignore[arg-type]
         except (OSError, TypeError):
             continue
     return []

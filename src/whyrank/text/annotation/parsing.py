@@ -14,7 +14,7 @@ from whyrank.text.annotation.annotations import Annotation, Missing, Span
 from whyrank.text.annotation.pipelines import find_pipeline, loading
 
 TEXTS_AT_ONCE = 64
-PIECE = 100_000  # characters that are parsed at once: memory grows with them
+PART_SIZE = 100_000  # characters that are parsed at once: memory grows with them
 LONGEST_WORD = 1_000
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD}}}(?=\S)")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -38,9 +38,9 @@ class Parser:
     def parse(self, texts: Sequence[str]) -> Iterator[list[Annotation]]:
         """Annotate the texts in order, and give them in batches that fit in memory."""
         for batch in _batches(texts):
-            cut = [list(pieces(text, cut_words=self._cut_words)) for text in batch]
-            given = [piece for some in cut for piece in some]
-            at_once = min(TEXTS_AT_ONCE, PIECE // max(map(len, given), default=PIECE))
+            cut = [list(split_text(text, cut_words=self._cut_words)) for text in batch]
+            given = [part for some in cut for part in some]
+            at_once = min(TEXTS_AT_ONCE, PART_SIZE // max(map(len, given), default=PART_SIZE))
             with self._nlp.memory_zone():  # the words of this batch are forgotten after it
                 docs = self._nlp.pipe(map(_valid, given), batch_size=at_once)
                 parts = map(self._annotation, given, docs)
@@ -80,15 +80,15 @@ def load_parser(name: str) -> Parser:
         return Parser(found.load(), found.identity)
 
 
-def pieces(text: str, *, cut_words: bool = True) -> Iterator[str]:
-    """Cut a text after white space, or anywhere where there is none, into pieces of up to `PIECE` characters.
+def split_text(text: str, *, cut_words: bool = True) -> Iterator[str]:
+    """Cut a text after white space, or anywhere where there is none, into parts of up to `PART_SIZE` characters.
 
     With `cut_words`, what has no white space for `LONGEST_WORD` characters is cut there: splitting punctuation
     off a word takes time that grows with the square of its length.
     """
     start = 0
     while start < len(text):
-        end = start + PIECE
+        end = start + PART_SIZE
         if cut_words and (found := _LONG_WORD.search(text, start, end)):
             end = found.end()
         elif end < len(text):
@@ -98,7 +98,7 @@ def pieces(text: str, *, cut_words: bool = True) -> Iterator[str]:
 
 
 def joined(text: str, parts: Sequence[Annotation]) -> Annotation:
-    """The annotation of a text from those of its pieces, which follow one another without a gap."""
+    """The annotation of a text from those of its parts, which follow one another without a gap."""
     if len(parts) == 1:
         return parts[0]
     offsets = list(accumulate((len(part.text) for part in parts), initial=0))
@@ -136,11 +136,11 @@ def _valid(text: str) -> str:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Runs of texts: up to `TEXTS_AT_ONCE` and up to `PIECE` characters, or one text that is longer."""
+    """Runs of texts: up to `TEXTS_AT_ONCE` and up to `PART_SIZE` characters, or one text that is longer."""
     batch: list[str] = []
     size = 0
     for text in texts:
-        if batch and (len(batch) == TEXTS_AT_ONCE or size + len(text) > PIECE):
+        if batch and (len(batch) == TEXTS_AT_ONCE or size + len(text) > PART_SIZE):
             yield batch
             batch, size = [], 0
         batch.append(text)

@@ -194,9 +194,9 @@ def pieces(text: str) -> list[str]:
 def reorder_words(text: str, reorder: Reorder) -> str:
     """Put the words of a text in another order; the white space stays where it is."""
     found = pieces(text)
-    places = [i for i, piece in enumerate(found) if not piece.isspace()]
-    for place, word in zip(places, reorder([found[i] for i in places]), strict=True):
-        found[place] = word
+    positions = [i for i, piece in enumerate(found) if not piece.isspace()]
+    for position, word in zip(positions, reorder([found[i] for i in positions]), strict=True):
+        found[position] = word
     return "".join(found)
 
 

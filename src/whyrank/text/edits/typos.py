@@ -70,9 +70,9 @@ def misspellings(path: str, stopwords: frozenset[str]) -> Misspellings:
 
 def _slip(word: str, rng: random.Random) -> str:
     """One slip inside a word that changes it; its first letter stays."""
-    place = rng.randrange(1, len(word) - 1)
+    position = rng.randrange(1, len(word) - 1)
     slips = rng.sample(SLIPS, len(SLIPS))
-    return next(found for slip in slips if (found := slip(word, place, rng)) != word)
+    return next(found for slip in slips if (found := slip(word, position, rng)) != word)
 
 
 def _swap(word: str, i: int, rng: random.Random) -> str:

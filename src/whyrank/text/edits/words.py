@@ -114,9 +114,9 @@ def _published_prepositions(annotation: Annotation, rng: random.Random) -> str:
 
     Most prepositions therefore stay, and tokens whose index happens to be some preposition's offset are overwritten.
     """
-    tokens, places = annotation.tokens, [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
-    mixed = shuffled([tokens[place] for place in places], rng)
-    moved = {annotation.starts[place]: word for place, word in zip(places, mixed, strict=True)}
+    tokens, positions = annotation.tokens, [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
+    mixed = shuffled([tokens[position] for position in positions], rng)
+    moved = {annotation.starts[position]: word for position, word in zip(positions, mixed, strict=True)}
     return " ".join(moved.get(i, token) for i, token in enumerate(tokens))
 
 
@@ -178,12 +178,12 @@ def reverse_sentences(annotation: Annotation) -> str | None:
 def delete_sentence(annotation: Annotation, rng: random.Random, *, which: str = "first") -> str | None:
     """Without one of its sentences"""
     slots = sentence_slots(annotation)
-    places = {"first": 0, "last": -1, "random": rng.randrange(len(slots)) if slots else 0}
-    if which not in places:
-        raise UnknownName("sentence to delete", str(which), places)
+    positions = {"first": 0, "last": -1, "random": rng.randrange(len(slots)) if slots else 0}
+    if which not in positions:
+        raise UnknownName("sentence to delete", str(which), positions)
     if len(slots) < 2:
         return None
-    gone = places[which] % len(slots)
+    gone = positions[which] % len(slots)
     end = slots[gone + 1].start if gone + 1 < len(slots) else len(annotation.text)
     return (annotation.text[: slots[gone].start] + annotation.text[end:]).strip()
 

@@ -132,11 +132,11 @@ def find_vectors(spec: str) -> Path:
 
 
 def _in_folder(folder: Path) -> Path:
-    for place in (folder / inner for inner in _INNER):
-        found = sorted(place.glob("*.npy")) or _main_file(place)
+    for inside in (folder / inner for inner in _INNER):
+        found = sorted(inside.glob("*.npy")) or _main_file(inside)
         if len(found) > 1:
             names = ", ".join(path.name for path in found)
-            raise BadInput(place, f"several files of word vectors ({names})", "name one of them")
+            raise BadInput(inside, f"several files of word vectors ({names})", "name one of them")
         if found:
             return found[0]
     raise BadInput(folder, "no word vectors in this folder", _REMEDY)
