@@ -177,7 +177,7 @@ BAD = {
     "no JSON number": ("v.json", '{"vectors": {"a": [1, 2], "b": [1, "x"]}}', "the vector of 'b' has '\"x\"' where"),
     "null": ("v.json", '{"vectors": {"a": [1, null]}}', "the vector of 'a' has 'null' where a number"),
     "nested": ("v.json", '{"vectors": {"a": {"b": [1]}}}', "the vector of 'a' is no list of numbers"),
-    "too large JSON": ("v.json", '{"vectors": {"a": [1, 1e39]}}', "the vector of 'a' has '1e+39' where a number"),
+    "too large JSON": ("v.json", '{"vectors": {"a": [1, 1e39]}}', r"the vector of 'a' has '1e\+39' where a number"),
     "NaN": ("v.json", '{"vectors": {"a": [1, NaN]}}', "the vector of 'a' has 'NaN' where a number"),
     "JSON not UTF-8": ("v.json", b'{"vectors": {"\xff": [1]}}', r"v\.json: not UTF-8"),
     "no matrix": ("v.npy", "abc", r"v\.npy: the words of this matrix are missing; put v\.words\.txt beside it"),
