@@ -202,6 +202,9 @@ class Names(NamedTuple):
 class TextStore(Generic[V]):
     """All values that were ever made of texts, by the identity of their maker and the digest of the text."""
 
+    renewable = False
+    """Whether a row that is not as it was written is removed, so that its value is made again; else it is an error."""
+
     def __init__(self, path: Path, layout: Layout, names: Names) -> None:
         """Open the file, and make it where there is none."""
         self.path, self.layout, self.names = path, layout, names
@@ -213,10 +216,7 @@ class TextStore(Generic[V]):
         self._finalizer()
 
     def find(self, identity: str, texts: Sequence[str]) -> dict[str, V]:
-        """The values of those texts that have been stored.
-
-        A row that is not as it was written is removed, so that its value is made again and kept.
-        """
+        """The values of those texts that have been stored."""
         found: dict[str, V] = {}
         of, maker = self.names, self.key(identity)
         rows = f"FROM {of.values} WHERE {of.maker} = (SELECT id FROM {of.makers} WHERE identity = ?)"
@@ -225,12 +225,12 @@ class TextStore(Generic[V]):
                 by_digest = {digest(text): text for text in texts[start : start + _AT_ONCE]}
                 select = f"SELECT text, {of.value}, checksum {rows} AND text IN ({','.join('?' * len(by_digest))})"
                 for key, stored, kept in self._connection.execute(select, (maker, *by_digest)).fetchall():
-                    if key not in by_digest:  # the index of the table is damaged
-                        raise self.layout.damaged(self.path)
-                    if kept == checksum(maker, key, stored):
+                    if key in by_digest and kept == checksum(maker, key, stored):
                         found[by_digest[key]] = self.decoded(by_digest[key], stored, identity)
-                    else:
+                    elif key in by_digest and self.renewable:
                         self._connection.execute(f"DELETE {rows} AND text = ?", (maker, key))
+                    else:
+                        raise self.layout.damaged(self.path)
         return found
 
     def keep(self, identity: str, values: Iterable[tuple[str, V]]) -> None:

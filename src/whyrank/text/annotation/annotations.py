@@ -94,6 +94,8 @@ _LAYOUT = _NAMES.layout("cache of annotations", 0x77726E61)
 class AnnotationStore(TextStore[Annotation]):
     """All annotations that were ever made, by the identity of the pipeline and the digest of the text."""
 
+    renewable = True
+
     def __init__(self, path: Path) -> None:
         """Open the file, and make it where there is none."""
         super().__init__(path, _LAYOUT, _NAMES)
