@@ -203,7 +203,7 @@ class TextStore(Generic[V]):
     """All values that were ever made of texts, by the identity of their maker and the digest of the text."""
 
     renewable = False
-    """Whether a row that is not as it was written is removed, so that its value is made again; else it is an error."""
+    """Whether a damaged row is removed, so that its value is made again; else it is an error."""
 
     def __init__(self, path: Path, layout: Layout, names: Names) -> None:
         """Open the file, and make it where there is none."""
