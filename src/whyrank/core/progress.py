@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import time
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -50,6 +51,7 @@ class Progress:
     ) -> None:
         if self._live:
             self._live.stop()
+            self._live = None
 
     def step(self, n: int = 1) -> None:
         """Count `n` more steps, and show them where it is time."""
@@ -87,6 +89,7 @@ class Progress:
             self._live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False,
                               redirect_stderr=False)  # fmt: skip
             self._live.start()
+            weakref.finalize(self, self._live.stop)  # which shows the cursor again, also where nobody left the block
         self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 

@@ -142,12 +142,11 @@ def load(model: str) -> Generator:
             causal, seq2seq = transformers.AutoModelForCausalLM, transformers.AutoModelForSeq2SeqLM
             kind: Any = seq2seq if config.is_encoder_decoder else causal
             found, report = kind.from_pretrained(model, use_safetensors=True, output_loading_info=True, **safe)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(model, **safe)
+            masked = [name for name in config.architectures or () if name.endswith("ForMaskedLM")]
+            if wrong := masked or sorted(report["missing_keys"]):
+                what = f"model {model!r} cannot write queries ({'it is a' if masked else 'it has no'} {wrong[0]})"
+                raise WhyrankError(f"{what}; give a sequence-to-sequence or a causal language model")
+            return Generator(transformers.AutoTokenizer.from_pretrained(model, **safe), found.eval())
     except (OSError, ValueError) as error:
         what = f"model {model!r} cannot be loaded ({str(error).splitlines()[0]})"
         raise WhyrankError(f"{what}; give a hub id or a folder with safetensors") from None
-    masked = [name for name in config.architectures or () if name.endswith("ForMaskedLM")]
-    if wrong := masked or sorted(report["missing_keys"]):
-        what = f"model {model!r} cannot write queries ({'it is a' if masked else 'it has no'} {wrong[0]})"
-        raise WhyrankError(f"{what}; give a sequence-to-sequence or a causal language model")
-    return Generator(tokenizer, found.eval())
