@@ -232,7 +232,7 @@ def prepared(folder: Path):
 
 
 def vectors(folder: Path):
-    from whyrank.text.vectors.vectors import read_matrix, write_matrix
+    from whyrank.text.vectors.files import read_matrix, write_matrix
 
     write_matrix(
         folder / "v.npy", [f"word{i}" for i in range(20)], np.random.default_rng(0).random((20, 5), np.float32)
