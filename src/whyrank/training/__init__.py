@@ -12,27 +12,20 @@ if TYPE_CHECKING:
     from whyrank.training.mining import BEST, embed
     from whyrank.training.packing import Packer
     from whyrank.training.phases import First, Second, analyzer_of, first_phase, second_phase
-    from whyrank.training.prepared import (
-        Prepared,
-        list_sources,
-        load_prepared,
-        load_sources,
-        save_prepared,
-        save_sources,
-    )
-    from whyrank.training.preparing import prepare, sources_of
     from whyrank.training.recipe import TREES, Recipe, read_recipe, recipe_of
     from whyrank.training.running import (
         LOG,
+        Prepared,
         begun,
         check_same,
         checked_device,
         device_name,
+        prepare,
         summary,
         threads,
         train_seeds,
     )
-    from whyrank.training.sources import Sources, check_settings, new_network
+    from whyrank.training.sources import Sources, check_settings, new_network, sources_of
     from whyrank.training.trainer import History, Trainer
 
 front_door(__name__)

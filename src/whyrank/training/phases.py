@@ -20,9 +20,7 @@ from whyrank.training.schedule import Schedule
 ALIGNMENTS = ("auto", "attention", "embeddings", "occlusion")
 UNITS, POSITIVES, DELETIONS = ("word", "piece"), ("gold", "target"), ("paper", "code")
 SCALES, MISSING, MASKS = ("unit", "raw"), ("all", "one"), ("each", "runs")
-DATA = ("collection", "cut", "without", "limit", "candidates", "depth", "analyzer", "target", "scored", "k1", "b",
-        "k2")  # fmt: skip
-SCORED = ("auto", "here", "there")
+DATA = ("collection", "cut", "without", "limit", "candidates", "depth", "analyzer", "target", "k1", "b", "k2")
 _PARTS = ("preset", "first", "second")
 _FOREVER = 1_000_000
 _STEPS = {"epochs": _FOREVER, "warmup": 0.0, "decay_all": True, "epsilon": 1e-7}
@@ -186,7 +184,6 @@ def check_phases(phases: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     _choose("preset", phases.get("preset", "target"), PRESETS)
     _known("data", data, DATA)
     first_phase(phases)
-    _choose("value of data: scored", data.get("scored", "auto"), SCORED)
     _check_candidates(data.get("candidates", [3, 3, 1]), second_phase(phases).own)
     for name in ("depth", "limit"):
         check_whole(f"data: {name}", data.get(name) or 1, 1)

@@ -1,28 +1,79 @@
-"""From a prepared run to trained networks: one folder per seed, with weights, log and the recipe itself."""
+"""From a recipe to trained networks: all that it names is read, and each seed gives a folder with weights and log."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from whyrank.core import BadInput, WhyrankError, read_sealed_json, sealed_json, write_text
 from whyrank.networks import CONFIG, WEIGHTS, Network, save
-from whyrank.training.data import TrainingSet
-from whyrank.training.distilling import ready
+from whyrank.training.data import TrainingSet, corpus_texts, training_set, validation_set
+from whyrank.training.distilling import distillation_set, ready
 from whyrank.training.losses import losses
-from whyrank.training.prepared import Prepared
 from whyrank.training.pretraining import STATE, pretrain
-from whyrank.training.sources import new_network
+from whyrank.training.recipe import Recipe
+from whyrank.training.sources import Sources, check_settings, new_network, sources_of
 from whyrank.training.trainer import CHECKPOINT, History, Trainer
+from whyrank.training.validation import Validation
 
 Say = Callable[[str], None]
 LOG, WORK, MARK = "log.json", "unfinished", "identity.txt"
+
+
+class Prepared(NamedTuple):
+    """All that training needs.
+
+    Attributes:
+        recipe: what is trained, and how.
+        data: what it learns from.
+        validation: what it is validated on.
+        corpus: the texts of pre-training.
+        sources: what the network starts from.
+    """
+
+    recipe: Recipe
+    data: TrainingSet
+    validation: Validation | None
+    corpus: Sequence[str]
+    sources: Sources
+
+    def identity(self, seed: int) -> str:
+        """A digest of recipe, texts, first examples and seed: two runs that share it are the same run."""
+        recipe = {name: value for name, value in self.recipe.as_dict().items() if name != "seeds"}
+        digest = hashlib.sha256(json.dumps([recipe, seed], sort_keys=True, default=str).encode())
+        judged = self.validation
+        for texts in (
+            self.data.queries,
+            self.data.docs,
+            self.corpus,
+            *([judged.queries, judged.docs] if judged else []),
+        ):
+            digest.update(hashlib.sha256("\x1f".join(texts).encode("utf-8", "surrogatepass")).digest())
+        for column in self.data.sampler.epoch(seed, 0):
+            digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.hexdigest()[:16]
+
+
+def prepare(recipe: Recipe) -> Prepared:
+    """All that a recipe names, ready to train from."""
+    if recipe.phases:
+        raise WhyrankError("this recipe has phases; it is for `whyrank tables learn parm`")
+    check_settings(recipe)
+    losses.create(recipe.loss)
+    read = distillation_set if "teachers" in recipe.data else training_set
+    data, validation = read(recipe.data), validation_set(recipe.validation)
+    given = recipe.pretraining
+    corpus = corpus_texts([given["collection"]], given.get("limit")) if given else []
+    return Prepared(recipe, data, validation, corpus, sources_of(recipe))
 
 
 def train_seeds(

@@ -18,8 +18,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from whyrank.core import MissingExtra, UnknownName, WhyrankError, check_whole, seed_for, temporary_room
+from whyrank.core import (
+    BadInput,
+    MissingExtra,
+    UnknownName,
+    WhyrankError,
+    check_whole,
+    parse_call,
+    seed_for,
+    temporary_room,
+)
 from whyrank.networks import Encoder, Network, Pieces, load_encoder, make, networks, new_encoder, start
+from whyrank.training.data import collection_names, corpus_texts, training_set
+from whyrank.training.distilling import distillation_set
 from whyrank.training.recipe import Recipe
 
 # A tokenizer from the texts of a collection: word pieces, the same ones for the same texts every time.
@@ -91,9 +102,12 @@ def _valid(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-FILES = ("config.json", "tokenizer.json", "*.safetensors")
-"""What is needed of a pre-trained model."""
-
+_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # what is needed of a pre-trained model
+_COLLECTION, _TEXTS = (
+    "collection",
+    100_000,
+)  # of a larger collection, so many texts are drawn to build a tokenizer from
+_ANALYZER = "chain(tokens=plain)"  # the words that networks over word vectors see
 _NOT_SETTINGS = {"self", "encoder", "pieces", "source", "layers", "words", "matrix", "seed", "settings"}
 _GIVE = "give a hub id, a folder, package:NAME or the settings of a new encoder"
 
@@ -115,6 +129,72 @@ class Sources:
     words: Sequence[str] = ()
     vectors: npt.NDArray[np.float32] | None = None
     teachers: Sequence[Path] = ()
+
+
+def sources_of(recipe: Recipe) -> Sources:
+    """What the network starts from."""
+    if stands_on_words(recipe.architecture):
+        return _word_vectors(recipe)
+    encoder = located(recipe.encoder) if recipe.encoder and isinstance(recipe.encoder, str) else None
+    teachers = [located(name) for name in recipe.data.get("teachers", {})]
+    return Sources(encoder, _tokenizer(recipe) if recipe.tokenizer else b"", teachers=teachers)
+
+
+def _tokenizer(recipe: Recipe) -> bytes:
+    """The content of a tokenizer.json."""
+    if recipe.tokenizer.partition("(")[0].strip() == _COLLECTION:
+        return word_pieces(_own_texts(recipe, _TEXTS), **_collection_arguments(recipe.tokenizer))
+    path = Path(resolved(recipe.tokenizer))
+    file = path if path.is_file() else (path if path.is_dir() else located(recipe.tokenizer)) / "tokenizer.json"
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        what = f"cannot be read ({error.strerror})"
+        raise BadInput(file, what, "give a model folder with a tokenizer.json, or 'collection'") from None
+
+
+def _collection_arguments(text: str) -> Mapping[str, Any]:
+    arguments = parse_call(text).arguments
+    if unknown := [name for name in arguments if name != "size"]:
+        raise UnknownName("argument of 'collection'", unknown[0], ["size"])
+    return arguments
+
+
+def _word_vectors(recipe: Recipe) -> Sources:
+    from whyrank.text import analyzers
+    from whyrank.text.vectors import GloVe, collection_vectors, open_vectors
+
+    source = recipe.encoder or _COLLECTION
+    if isinstance(source, str) and source != _COLLECTION:
+        found = open_vectors(resolved(source) if source.startswith("~") else source)
+    else:
+        model = GloVe(**_glove(source)) if isinstance(source, Mapping) else GloVe()
+        texts = {str(i): text for i, text in enumerate(_own_texts(recipe))}
+        found = collection_vectors(texts, analyzers.create(_ANALYZER), model)
+    if not len(found):
+        raise WhyrankError("encoder: there are no word vectors; the texts are too few to train them on")
+    most = recipe.settings.get("most")
+    return Sources(words=found.words[:most], vectors=np.asarray(found.matrix[:most], dtype=np.float32))
+
+
+def _glove(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    from dataclasses import fields
+
+    from whyrank.text.vectors import GloVe
+
+    known = [field.name for field in fields(GloVe)]
+    if unknown := [name for name in settings if name not in known]:
+        raise UnknownName("key of encoder", unknown[0], known)
+    return settings
+
+
+def _own_texts(recipe: Recipe, limit: int | None = None) -> list[str]:
+    """The texts of the collections that the network learns from."""
+    if "triples" in recipe.data:
+        return list(training_set(recipe.data).docs)
+    if "teachers" in recipe.data:
+        return list(distillation_set(recipe.data).docs)[:limit]
+    return corpus_texts(collection_names(recipe.data), limit)
 
 
 def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
@@ -187,7 +267,7 @@ def located(source: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(found, allow_patterns=list(FILES)))
+        return Path(snapshot_download(found, allow_patterns=list(_FILES)))
     except Exception as error:  # the client has many kinds of errors, all of which mean: not to be had
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise WhyrankError(f"model {source} cannot be loaded ({reason}); {_GIVE}") from None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from parm_models import parm_network, toy_world
 from whyrank.learners.parm.data import Candidates, Drawn
-from whyrank.learners.parm.first import FirstTrainer, piece_texts
+from whyrank.learners.parm.first import FirstTrainer
 from whyrank.learners.parm.texts import (
     PieceTexts,
     Segmenter,
@@ -22,6 +22,7 @@ from whyrank.learners.parm.texts import (
     deletion_counts,
     draws_of,
     part_relevance,
+    piece_texts,
     tie_keys,
 )
 from whyrank.training import First, first_phase

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from whyrank.learners.parm.data import Candidates, Drawn
-from whyrank.learners.parm.texts import PARTS, PieceTexts, Segmenter, continuing
+from whyrank.learners.parm.data import Drawn
+from whyrank.learners.parm.texts import PARTS, PieceTexts, Segmenter
 from whyrank.networks import Network, ParmNetwork, tensors
 from whyrank.training import Examples, First, Trainer, TrainingSet
 from whyrank.training.losses import losses
@@ -71,17 +71,3 @@ def _same_order(ours: Tensor, theirs: Tensor) -> Tensor:
     one, two = (values[:, :, None] - values[:, None] for values in (ours, theirs))
     above = torch.triu(torch.ones(ours.shape[1], ours.shape[1], dtype=torch.bool), 1)
     return (one * two > 0).float()[(two != 0) & above]
-
-
-def piece_texts(network: ParmNetwork, queries: list[str], docs: list[str]) -> tuple[PieceTexts, PieceTexts]:
-    """The pieces of queries and texts, and where words begin in them."""
-    inside = continuing(network.pieces)
-    return (
-        PieceTexts.of(network.query_ids(queries), inside),
-        PieceTexts.of(network.doc_ids(docs), inside),
-    )
-
-
-def scaled(given: Candidates, first: First) -> Candidates:
-    """The target's scores as phase 1 takes them."""
-    return given.scaled() if first.scale == "unit" else given

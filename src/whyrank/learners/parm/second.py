@@ -79,14 +79,15 @@ def slots_of(terms: Terms, doc: npt.NDArray[np.int32], queries: Ints, missing: s
 def with_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str, frame: str = "bare") -> Slots:
     """The same slots with the best partners by a network, which reads terms in a frame."""
     names = _needed(slots, terms)
-    ids = framed(network.pieces.ids([str(name) for name in names.words], network.max_query), network, frame)
+    ids = network.pieces.ids([str(name) for name in names.words], network.max_query)
+    sides = framed(ids, ids, network, frame)
     partner, step = np.full(len(slots.place), -1, np.int64), _PAIRS.get(device.split(":", maxsplit=1)[0], 1 << 22)
     ends = np.cumsum(np.diff(terms.doc_ends)[slots.doc])
     cuts: list[int] = np.searchsorted(ends, np.arange(step, int(ends.max(initial=0)) + step, step)).tolist()
     start = 0
     for end in [*cuts, len(slots.place)]:
         if end > start:
-            partner[start:end] = _best(slots.take(slice(start, end)), terms, network, names, ids, device)
+            partner[start:end] = _best(slots.take(slice(start, end)), terms, network, names, sides, device)
             start = end
     return slots._replace(partner=partner)
 
@@ -186,10 +187,8 @@ def _one_each(owner: Ints, which: Ints, column: Ints, width: int, seed: int) -> 
 # Where the logits of phase 2 start: phase 1 learns differences alone, so that its logits have no zero point.
 #
 # A sigmoid of them gives weight to all pairs, related or not. Here the last layer is scaled and moved until the
-# logits
-# of query terms with terms of their texts, drawn at random, have a given mean and spread: with -4 and 2, about one
-# pair
-# in forty has a weight above a half.
+# logits of query terms with terms of their texts, drawn at random, have a given mean and spread: with -4 and 2, about
+# one pair in forty has a weight above a half.
 
 _SAMPLE = {"cpu": 500, "cuda": 20_000}  # pairs that are looked at
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.networks import Ids, Pieces, padded, tensors
+from whyrank.networks import Ids, ParmNetwork, Pieces, padded, tensors
 from whyrank.training import First
 
 # Texts of pieces as matrices on a device, with the words that their pieces make up.
@@ -73,6 +73,12 @@ class PieceTexts(NamedTuple):
         """The same as tensors on a device."""
         return Placed(*(torch.from_numpy(np.ascontiguousarray(array)).to(device)
                         for array in (self.ids, self.sizes, self.words, self.opens.sum(axis=1))))  # fmt: skip
+
+
+def piece_texts(network: ParmNetwork, queries: Sequence[str], docs: Sequence[str]) -> tuple[PieceTexts, PieceTexts]:
+    """The pieces of queries and texts, and where words begin in them."""
+    inside = continuing(network.pieces)
+    return PieceTexts.of(network.query_ids(queries), inside), PieceTexts.of(network.doc_ids(docs), inside)
 
 
 class Placed(NamedTuple):

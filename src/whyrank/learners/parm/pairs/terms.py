@@ -29,14 +29,6 @@ class Sequences:
         """How many there are."""
         return len(self.ends) - 1
 
-    def row(self, i: int) -> Ids:
-        """One sequence."""
-        return self.pieces[self.ends[i] : self.ends[i + 1]]
-
-    def rows(self) -> list[Ids]:
-        """All of them."""
-        return [self.row(i) for i in range(len(self))]
-
 
 class Distinct(NamedTuple):
     """Distinct sequences in the order of their first appearance, and which of them each term has."""
@@ -74,7 +66,7 @@ class Group(NamedTuple):
     rows: Codes
 
 
-class Side(NamedTuple):
+class TermGroups(NamedTuple):
     """All sequences of one side of the pairs, by length.
 
     Attributes:
@@ -88,7 +80,7 @@ class Side(NamedTuple):
     groups: dict[int, Group]
 
 
-def side_of(sequences: Sequences) -> Side:
+def group_terms(sequences: Sequences) -> TermGroups:
     """Group sequences by length."""
     lengths = np.diff(sequences.ends).astype(np.int32)
     inside, groups = np.zeros(len(lengths), np.int32), {}
@@ -96,7 +88,7 @@ def side_of(sequences: Sequences) -> Side:
         members = np.flatnonzero(lengths == length).astype(np.int32)
         inside[members] = np.arange(len(members), dtype=np.int32)
         groups[length] = _group(sequences, members, length)
-    return Side(lengths, inside, groups)
+    return TermGroups(lengths, inside, groups)
 
 
 def _group(sequences: Sequences, members: Codes, length: int) -> Group:
