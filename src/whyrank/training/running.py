@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from whyrank.core import BadInput, WhyrankError, read_sealed_json, sealed_json, write_text
-from whyrank.networks import CONFIG, WEIGHTS, Network, save
+from whyrank.networks import CONFIG, WEIGHTS, save
 from whyrank.training.data import TrainingSet, corpus_texts, training_set, validation_set
 from whyrank.training.distilling import distillation_set, ready
 from whyrank.training.losses import losses
@@ -50,13 +50,8 @@ class Prepared(NamedTuple):
         """A digest of recipe, texts, first examples and seed: two runs that share it are the same run."""
         recipe = {name: value for name, value in self.recipe.as_dict().items() if name != "seeds"}
         digest = hashlib.sha256(json.dumps([recipe, seed], sort_keys=True, default=str).encode())
-        judged = self.validation
-        for texts in (
-            self.data.queries,
-            self.data.docs,
-            self.corpus,
-            *([judged.queries, judged.docs] if judged else []),
-        ):
+        judged = [self.validation.queries, self.validation.docs] if self.validation else []
+        for texts in (self.data.queries, self.data.docs, self.corpus, *judged):
             digest.update(hashlib.sha256("\x1f".join(texts).encode("utf-8", "surrogatepass")).digest())
         for column in self.data.sampler.epoch(seed, 0):
             digest.update(np.ascontiguousarray(column).tobytes())
@@ -84,7 +79,7 @@ def train_seeds(
     several = list(dict.fromkeys(seeds or prepared.recipe.seeds))
     folders = [out if len(several) == 1 else out / f"seed-{seed}" for seed in several]
     todo = [f for seed, f in zip(several, folders, strict=True) if _finished(f, prepared.identity(seed)) is None]
-    data = _ready(prepared, chosen, say) if len(todo) > 1 else None
+    data = ready(prepared.data, prepared.sources.teachers, chosen, say) if len(todo) > 1 else None
     for seed, folder in zip(several, folders, strict=True):
         history = train(prepared, folder, seed=seed, device=chosen, say=say, data=data)
         say(f"seed {seed}: {summary(history)}: {folder}")
@@ -108,11 +103,22 @@ def train(
         network = new_network(recipe, seed, prepared.sources)
         if prepared.corpus:
             facts |= {"pretraining": pretrain(network, prepared.corpus, recipe.pretraining, seed, device, say, work)}
-        history = _trained(prepared, data or _ready(prepared, device, say), network, work, seed, device, say)
+        validate = replace(prepared.validation, device=device) if prepared.validation is not None else None
+        history = Trainer(
+            network, data or ready(prepared.data, prepared.sources.teachers, device, say), losses.create(recipe.loss),
+            recipe.schedule_for(seed), folder=work, validate=validate, device=device, say=say,
+        ).run()  # fmt: skip
     save(network.cpu(), out, seed=seed)
-    log = {"identity": mark, "seed": seed, "recipe": recipe.as_dict(), **_told(history), **facts}
-    write_text(out / LOG, sealed_json(log | {"torch": torch.__version__}, default=str))
-    _clear(work)
+    log = {
+        "identity": mark, "seed": seed, "recipe": recipe.as_dict(), "losses": history.losses,
+        "validations": history.validations, "best": history.best, "pairs": history.pairs,
+        "seconds": round(history.seconds, 1), "stopped": history.stopped, **facts, "torch": torch.__version__,
+    }  # fmt: skip
+    write_text(out / LOG, sealed_json(log, default=str))
+    for name in (CHECKPOINT, STATE, MARK):
+        (work / name).unlink(missing_ok=True)
+    if not any(work.iterdir()):
+        work.rmdir()
     return history
 
 
@@ -149,21 +155,6 @@ def checked_device(device: str = "") -> str:
     except (RuntimeError, AssertionError, NotImplementedError):
         raise WhyrankError(f"device {device!r} is not to be had here; give cpu, or cuda where there is one") from None
     return device
-
-
-def _ready(prepared: Prepared, device: str, say: Say) -> TrainingSet:
-    return ready(prepared.data, prepared.sources.teachers, device, say)
-
-
-def _trained(
-    prepared: Prepared, data: TrainingSet, network: Network, work: Path, seed: int, device: str, say: Say
-) -> History:
-    recipe = prepared.recipe
-    check = replace(prepared.validation, device=device) if prepared.validation is not None else None
-    return Trainer(
-        network, data, losses.create(recipe.loss), recipe.schedule_for(seed),
-        folder=work, validate=check, device=device, say=say,
-    ).run()  # fmt: skip
 
 
 def _finished(out: Path, mark: str) -> History | None:
@@ -205,18 +196,3 @@ def check_same(out: Path, theirs: str, ours: str) -> None:
     if theirs != ours:
         what = "holds the run of another recipe, seed, collection or target"
         raise BadInput(out, what, "name another folder, or remove it")
-
-
-def _clear(work: Path) -> None:
-    """Remove what only an unfinished run needs."""
-    for name in (CHECKPOINT, STATE, MARK):
-        (work / name).unlink(missing_ok=True)
-    if not any(work.iterdir()):
-        work.rmdir()
-
-
-def _told(history: History) -> dict[str, Any]:
-    return {
-        "losses": history.losses, "validations": history.validations, "best": history.best, "pairs": history.pairs,
-        "seconds": round(history.seconds, 1), "stopped": history.stopped,
-    }  # fmt: skip

@@ -36,7 +36,7 @@ from whyrank.training.recipe import Recipe
 # A tokenizer from the texts of a collection: word pieces, the same ones for the same texts every time.
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]")
-CHARACTERS = 1000  # different ones that have a piece of their own
+CHARACTERS = 1000  # different ones that have a token of their own
 LONGEST = 100  # characters of a word: the finished tokenizer reads longer ones as unknown
 _INSIDE = "##"
 _LONG = re.compile(rf"[^ \t\r\n]{{{LONGEST + 1},}}")
@@ -45,10 +45,10 @@ _LONG = re.compile(rf"[^ \t\r\n]{{{LONGEST + 1},}}")
 def word_pieces(texts: Sequence[str], size: int = 8000) -> bytes:
     """The tokenizer.json of at most about `size` lower-case word pieces, built from the most frequent pairs.
 
-    Schuster and Nakajima, "Japanese and Korean voice search", ICASSP 2012; cut greedily, the longest piece first. The
-    package numbers the pieces inside words in no fixed order, and so breaks ties in none; here they are numbered
+    Schuster and Nakajima, "Japanese and Korean voice search", ICASSP 2012; cut greedily, the longest token first. The
+    package numbers the tokens inside words in no fixed order, and so breaks ties in none; here they are numbered
     beforehand, which makes the result depend on the texts alone. Words of more than 100 characters are left out: no
-    piece of them would ever be used, and one of millions of characters would take hours.
+    token of them would ever be used, and one of millions of characters would take hours.
     """
     check_whole("tokenizer: size", size, 100)
     try:
@@ -103,10 +103,8 @@ def _valid(text: str) -> str:
 
 
 _FILES = ("config.json", "tokenizer.json", "*.safetensors")  # what is needed of a pre-trained model
-_COLLECTION, _TEXTS = (
-    "collection",
-    100_000,
-)  # of a larger collection, so many texts are drawn to build a tokenizer from
+_COLLECTION = "collection"
+_TEXTS = 100_000  # of a larger collection, so many are drawn to build a tokenizer from
 _ANALYZER = "chain(tokens=plain)"  # the words that networks over word vectors see
 _NOT_SETTINGS = {"self", "encoder", "pieces", "source", "layers", "words", "matrix", "seed", "settings"}
 _GIVE = "give a hub id, a folder, package:NAME or the settings of a new encoder"
@@ -227,7 +225,7 @@ def stands_on_words(architecture: str) -> bool:
 
 
 def stands_on_pieces(architecture: str) -> bool:
-    """Whether a network of this architecture has vectors of its own for pieces in the place of an encoder."""
+    """Whether a network of this architecture has vectors of its own for tokens in the place of an encoder."""
     return hasattr(networks.factory(architecture), "over_pieces")
 
 

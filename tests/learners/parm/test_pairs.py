@@ -231,7 +231,7 @@ def test_blocks_hold_what_passes_the_threshold(size, tmp_path):
 def test_a_stopped_run_goes_on(tmp_path, monkeypatch):
     network = parm(tmp_path)
     task = task_of(network)
-    expected = run(task, network, Blocks(tmp_path / "whole", "mine"))
+    expected = run(task, network, Blocks(tmp_path / "whole", "mine"), 1)
     queries, real = [], scoring.scored
 
     def interrupted(task_, scorer_, some, count):

@@ -8,7 +8,7 @@ import torch
 
 from parm_models import WORDS, parm_network, toy_sources, toy_world
 from whyrank.learners.parm.alignment import Reader, attention_blocks, embedding_blocks, side
-from whyrank.learners.parm.texts import PieceTexts, Spelling, continuing, piece_texts
+from whyrank.learners.parm.texts import Spelling, TokenTexts, continuing, token_texts
 from whyrank.training import new_network
 from whyrank.training.sources import word_pieces
 
@@ -20,7 +20,7 @@ def reader(network=None):
 
 def pairs_of(network, n=5):
     queries, docs = toy_world(n, n)
-    texts = piece_texts(network, queries, docs)
+    texts = token_texts(network, queries, docs)
     query, doc = np.repeat(np.arange(len(queries)), 2), np.arange(2 * len(queries)) * 3 % len(docs)
     return queries, docs, texts, query, doc
 
@@ -95,7 +95,7 @@ def letters_network():
 def test_words_carry_values_between_tokenizers():
     network, other = parm_network(), letters_network()
     queries, docs = ["balan mernis"], ["cemer balan difo"]
-    texts = piece_texts(network, queries, docs)
+    texts = token_texts(network, queries, docs)
     who = Reader(other.encoder, other.pieces, 20, 30)
     sides = side(texts[0], network.pieces, who, 20), side(texts[1], network.pieces, who, 30)
     assert sides[0].words is not None
@@ -122,7 +122,7 @@ def letter_states(network, row):
 def test_words_of_pieces():
     network = parm_network()
     inside = continuing(network.pieces)
-    texts = PieceTexts.of(network.pieces.ids(["balan mernis, xyz!", ""], 20), inside)
+    texts = TokenTexts.of(network.pieces.ids(["balan mernis, xyz!", ""], 20), inside)
     assert texts.spelled(network.pieces)[0][:2] == ["balan", "mernis"]
     assert texts.spelled(network.pieces)[1] == []
     assert texts.words[1].tolist() == [texts.ids.shape[1]] * texts.ids.shape[1]

@@ -19,7 +19,7 @@ from whyrank.learners.parm.alignment import Occlusion
 from whyrank.learners.parm.data import Candidates, Drawn, Terms, split_queries
 from whyrank.learners.parm.first import FirstTrainer
 from whyrank.learners.parm.second import SecondTrainer, pair_logits, slots_of, table_scores, with_partners
-from whyrank.learners.parm.texts import piece_texts
+from whyrank.learners.parm.texts import token_texts
 from whyrank.networks import digest, framed, load, read_config
 from whyrank.training import Pearson, Trainer, analyzer_of, first_phase, recipe_of, second_phase
 from whyrank.training.losses import losses
@@ -67,7 +67,7 @@ def toy_prepared(**changes):
 
 
 def word_counts(network, queries, docs, doc):
-    asked, told = piece_texts(network, queries, docs)
+    asked, told = token_texts(network, queries, docs)
     return [(range(asked.opens[q].sum()), range(told.opens[d].sum())) for q, row in enumerate(doc) for d in row]
 
 
@@ -459,7 +459,7 @@ def test_inputs_end_to_end_give_the_same_loss():
     """What a GPU reads without padding is what a processor reads with it."""
     made = toy_prepared()
     first, network = first_phase(made.recipe.phases), parm_network()
-    texts = piece_texts(network, made.queries, made.docs)
+    texts = token_texts(network, made.queries, made.docs)
     blocks = parm_running.alignment_blocks(made, network, texts, "cpu")
     drawn = Drawn(made.candidates, np.arange(len(made.queries)), 3, "target", "first")
     trainer = FirstTrainer(network, drawn, first, texts, blocks, seed=0, say=quiet)

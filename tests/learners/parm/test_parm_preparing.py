@@ -16,7 +16,7 @@ from whyrank.learners.parm.data import asked, candidates, terms_of
 from whyrank.learners.parm.preparing import aligned_by, open_target
 from whyrank.learners.parm.running import alignment_blocks
 from whyrank.learners.parm.second import table_scores
-from whyrank.learners.parm.texts import piece_texts
+from whyrank.learners.parm.texts import token_texts
 from whyrank.networks import Pieces, load, make, new_encoder, save
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex
@@ -211,7 +211,7 @@ def test_attention_is_offered_by_models_that_it_can_be_read_from(world, tmp_path
     made = prepare_parm(auto, target, Engine(), say=lambda text: None)
     assert made.facts["alignment"] == ("attention" if attends else "occlusion")
     network = made.network(0)
-    assert alignment_blocks(made, network, piece_texts(network, made.queries, made.docs), "cpu").abs().sum() > 0
+    assert alignment_blocks(made, network, token_texts(network, made.queries, made.docs), "cpu").abs().sum() > 0
     assert aligned_by(recipe(world, phases=auto.phases, encoder="a/b", tokenizer=""), open_target(
         target, Setting())) == ("attention" if attends else "embeddings")  # fmt: skip
     if not attends:

@@ -14,16 +14,16 @@ from parm_models import parm_network, toy_world
 from whyrank.learners.parm.data import Candidates, Drawn
 from whyrank.learners.parm.first import FirstTrainer
 from whyrank.learners.parm.texts import (
-    PieceTexts,
     Segmenter,
     Splitter,
+    TokenTexts,
     collapsed,
     deleted,
     deletion_counts,
     draws_of,
     part_relevance,
-    piece_texts,
     tie_keys,
+    token_texts,
 )
 from whyrank.training import First, first_phase
 
@@ -35,7 +35,7 @@ NORMAL = st.floats(-4, 4, width=32)
 
 
 def texts(rows):
-    return PieceTexts.of([np.array(row, np.int32) for row in rows], INSIDE)
+    return TokenTexts.of([np.array(row, np.int32) for row in rows], INSIDE)
 
 
 def starts_of(row):
@@ -223,7 +223,7 @@ def test_the_loss_of_phase_one_by_hand(preset, masks):
     """All of phase 1 from the draws to the loss, one input at a time."""
     network, random = parm_network().eval(), np.random.default_rng(3)
     queries, docs = toy_world(6, 9)
-    asked, told = piece_texts(network, queries, docs)
+    asked, told = token_texts(network, queries, docs)
     rows = [[row[:size].tolist() for row, size in zip(side.ids, side.sizes, strict=True)] for side in (asked, told)]
     doc = np.stack([random.permutation(len(docs))[:3] for _ in queries]).astype(np.int32)
     given_ = Candidates(doc, random.standard_normal(doc.shape).astype(np.float32))

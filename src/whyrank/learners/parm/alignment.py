@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from whyrank.core import Progress, WhyrankError
-from whyrank.learners.parm.texts import Numbers, PieceTexts, Spelling
+from whyrank.learners.parm.texts import Numbers, Spelling, TokenTexts
 from whyrank.networks import (
     Encoder,
     Ids,
@@ -54,11 +54,11 @@ class Reader(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Texts as the reader reads them; `words` is None where its pieces are those of the network."""
+    """Texts as the reader reads them; `words` is None where its tokens are those of the network."""
 
     ids: list[Ids]
     words: list[Numbers] | None
-    own: PieceTexts
+    own: TokenTexts
 
 
 def reader_of(folder: Path, max_query: int, max_doc: int) -> Reader:
@@ -76,8 +76,8 @@ def attends(folder: Path) -> bool:
     return config.get("model_type") in _READ_TOGETHER
 
 
-def side(texts: PieceTexts, own: Pieces, reader: Reader, most: int) -> Side:
-    """Texts of the network's pieces for a reader."""
+def side(texts: TokenTexts, own: Pieces, reader: Reader, most: int) -> Side:
+    """Texts of the network's tokens for a reader."""
     if own.content == reader.pieces.content:
         return Side([row[: min(size, most)].astype(np.int32) for row, size in zip(
             texts.ids, texts.sizes.tolist(), strict=True)], None, texts)  # fmt: skip
@@ -136,7 +136,7 @@ def _blocks(
     read: Callable[[Numbers], Tensor], queries: Side, docs: Side, query: Numbers, doc: Numbers, order: Numbers,
     device: str, what: str,
 ) -> Tensor:  # fmt: skip
-    """All blocks at the network's pieces: [pairs, query pieces, text pieces], in half precision on a GPU."""
+    """All blocks at the network's tokens: [pairs, query tokens, text tokens], in half precision on a GPU."""
     kind = device.split(":", maxsplit=1)[0]
     shape = (len(query), queries.own.ids.shape[1], docs.own.ids.shape[1])
     found = torch.zeros(shape, device=device, dtype=torch.float16 if kind == "cuda" else torch.float32)
@@ -154,8 +154,8 @@ def _blocks(
 
 
 def _carried(block: Tensor, queries: Side, docs: Side, query: Numbers, doc: Numbers) -> Tensor:
-    """A block of the reader's pieces at the network's: a word of the text has the highest value of its pieces, a word
-    of the query the mean, and all its pieces at the network get it.
+    """A block of the reader's tokens at the network's: a word of the text has the highest value of its tokens, a word
+    of the query the mean, and all its tokens at the network get it.
     """
     assert queries.words is not None
     assert docs.words is not None
@@ -182,7 +182,7 @@ def _padded_words(words: Sequence[Numbers], columns: int, blank: int, device: st
 
 
 def _states(reader: Reader, texts: Sequence[Ids], device: str) -> Tensor:
-    """The last hidden states of the pieces of each text: [texts, pieces, width], zero where a text is over."""
+    """The last hidden states of the tokens of each text: [texts, tokens, width], zero where a text is over."""
     kind = device.split(":", maxsplit=1)[0]
     encoder, most = reader.encoder.to(device).eval(), max(1, *map(len, texts))
     found = torch.zeros(
@@ -217,7 +217,7 @@ class Occlusion(NamedTuple):
 
 
 def occlusion(
-    target: Ranker, engine: Engine, pieces: Pieces, queries: PieceTexts, docs: PieceTexts, doc: npt.NDArray[np.int32]
+    target: Ranker, engine: Engine, pieces: Pieces, queries: TokenTexts, docs: TokenTexts, doc: npt.NDArray[np.int32]
 ) -> Occlusion:
     """The alignments of all queries and candidates."""
     asked, told = queries.spelled(pieces), docs.spelled(pieces)
@@ -247,7 +247,7 @@ def occlusion(
 
 
 def occlusion_blocks(
-    given: Occlusion, queries: PieceTexts, docs: PieceTexts, doc: npt.NDArray[np.int32], device: str
+    given: Occlusion, queries: TokenTexts, docs: TokenTexts, doc: npt.NDArray[np.int32], device: str
 ) -> Tensor:
     """Blocks of all queries and candidates: a token has the value of its word."""
     query, flat = np.repeat(np.arange(len(doc)), doc.shape[1]), doc.reshape(-1)

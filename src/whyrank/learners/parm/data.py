@@ -166,8 +166,8 @@ class Candidates(NamedTuple):
 class Drawn:
     """Draws examples from candidates: so many texts of each query and epoch, with the draws that phase 1 needs.
 
-    The `doc` of an example holds places in the table of candidates, counted row by row; behind the target's scores in
-    `target` stand the draws. What a query gets in an epoch depends on the seed, the epoch and the set of queries
+    The `doc` of an example holds positions in the table of candidates, counted row by row; behind the target's scores
+    in `target` stand the draws. What a query gets in an epoch depends on the seed, the epoch and the set of queries
     alone, not on batches.
     """
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from whyrank.learners.parm.data import Drawn
-from whyrank.learners.parm.texts import PARTS, PieceTexts, Segmenter
+from whyrank.learners.parm.texts import PARTS, Segmenter, TokenTexts
 from whyrank.networks import Network, ParmNetwork, tensors
 from whyrank.training import Examples, First, Trainer, TrainingSet
 from whyrank.training.losses import losses
@@ -23,11 +23,11 @@ class FirstTrainer(Trainer):
     """Trains on triples, or longer lists, of which each query is cut and each text is masked twice."""
 
     def __init__(
-        self, network: ParmNetwork, drawn: Drawn, first: First, texts: tuple[PieceTexts, PieceTexts], blocks: Tensor,
+        self, network: ParmNetwork, drawn: Drawn, first: First, texts: tuple[TokenTexts, TokenTexts], blocks: Tensor,
         *, seed: int, held_out: Drawn | None = None, folder: Path | None = None, device: str = "cpu",
         say: Say = print,
     ) -> None:  # fmt: skip
-        """Put together what is learned from: examples, pieces of queries and texts, and how these belong together."""
+        """Put together what is learned from: examples, tokens of queries and texts, and how these belong together."""
         schedule = first.schedule_for(seed)
         super().__init__(
             network, TrainingSet([], [], drawn), losses.create(first.loss), schedule, folder=folder,

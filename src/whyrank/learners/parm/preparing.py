@@ -16,7 +16,7 @@ from whyrank.core import Ranker, WhyrankError, parse_call
 from whyrank.data import Collection
 from whyrank.learners.parm.alignment import Occlusion, attends, occlusion
 from whyrank.learners.parm.data import Candidates, Terms, asked, candidates, terms_of
-from whyrank.learners.parm.texts import piece_texts
+from whyrank.learners.parm.texts import token_texts
 from whyrank.networks import ParmNetwork
 from whyrank.rankers import Setting, open_ranker, rankers
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker
@@ -108,7 +108,7 @@ def prepare_parm(recipe: Recipe, ranker: str | Ranker, engine: Engine, say: Say 
     if alignment != "occlusion":
         return made
     network = made.network(0)
-    texts = piece_texts(network, made.queries, made.docs)
+    texts = token_texts(network, made.queries, made.docs)
     return made._replace(occlusion=occlusion(target.ranker, engine, network.pieces, *texts, doc))
 
 

@@ -20,7 +20,7 @@ from whyrank.learners.parm.alignment import attention_blocks, embedding_blocks, 
 from whyrank.learners.parm.data import Drawn, split_queries
 from whyrank.learners.parm.first import FirstTrainer
 from whyrank.learners.parm.second import SecondTrainer, begin_at, slots_of, with_partners
-from whyrank.learners.parm.texts import PieceTexts, piece_texts
+from whyrank.learners.parm.texts import TokenTexts, token_texts
 from whyrank.networks import BARE, ParmNetwork, save
 from whyrank.training import (
     LOG,
@@ -113,7 +113,7 @@ class _Run(NamedTuple):
     def _train_first(self, folder: Path) -> History:
         prepared, first = self.prepared, first_phase(self.prepared.recipe.phases)
         start = time.perf_counter()
-        texts = piece_texts(self.network, prepared.queries, prepared.docs)
+        texts = token_texts(self.network, prepared.queries, prepared.docs)
         blocks = alignment_blocks(prepared, self.network, texts, self.device)
         how = f"aligned by {prepared.facts['alignment']} in {time.perf_counter() - start:.0f} s"
         width = prepared.candidates.doc.shape[1]
@@ -182,7 +182,7 @@ def validated_queries(prepared: ParmPrepared, limit: int | None, seed: int) -> t
 
 
 def alignment_blocks(
-    prepared: ParmPrepared, network: ParmNetwork, texts: Sequence[PieceTexts], device: str
+    prepared: ParmPrepared, network: ParmNetwork, texts: Sequence[TokenTexts], device: str
 ) -> Tensor:
     """How the tokens of each query and candidate belong together."""
     (asked, told), several = texts, prepared.candidates.doc

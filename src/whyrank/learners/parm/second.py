@@ -31,7 +31,7 @@ from whyrank.training.losses import losses
 # scored once, in batches of equal length, so that nothing is padded.
 
 Ints = npt.NDArray[np.int64]
-_TOKENS = {"cpu": 1 << 12, "cuda": 1 << 19}  # pieces that are scored at a time
+_TOKENS = {"cpu": 1 << 12, "cuda": 1 << 19}  # tokens that are scored at a time
 # cuDNN's attention fails for more than 65,535 texts at a time.
 _ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 _PAIRS = {"cpu": 1 << 22, "cuda": 1 << 26}  # pairs of terms that are numbered at a time
@@ -106,7 +106,7 @@ def other_terms(slots: Slots, terms: Terms, seed: int, what: str) -> Ints:
 def pair_logits(
     network: ParmNetwork, ids: tuple[Sequence[Ids], Sequence[Ids]], query: Ints, doc: Ints, device: str
 ) -> npt.NDArray[np.float32]:
-    """Logits of the pairs (query[i], doc[i]) of terms, whose pieces on either side `ids` holds."""
+    """Logits of the pairs (query[i], doc[i]) of terms, whose tokens on either side `ids` holds."""
     kind, found = device.split(":", maxsplit=1)[0], np.empty(len(query), np.float32)
     asked, told = (np.array([len(row) for row in rows], np.int64) for rows in ids)
     total = (asked[query] + told[doc]).astype(np.int16)  # sorted by radix, which is much faster

@@ -1,7 +1,7 @@
 """Batches of phase 1, put together on the device: a part of a query with a text of which some is masked.
 
 Each pair of a query and a text gives two inputs, [CLS] part [SEP] masked text [SEP], one for each part of the query.
-A step sends the numbers of its queries and texts and its draws; all the rest happens where the pieces lie.
+A step sends the numbers of its queries and texts and its draws; all the rest happens where the tokens lie.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from torch import Tensor
 from whyrank.networks import Ids, ParmNetwork, Pieces, padded, tensors
 from whyrank.training import First
 
-# Texts of pieces as matrices on a device, with the words that their pieces make up.
+# Texts of tokens as matrices on a device, with the words that their tokens make up.
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
-INSIDE, OPENING = "##", ("Ġ", "▁")  # how tokenizers mark pieces inside words, or pieces that open words
+INSIDE, OPENING = "##", ("Ġ", "▁")  # how tokenizers mark tokens inside words, or tokens that open words
 
 
 def continuing(pieces: Pieces) -> Flags:
-    """Of every piece of a vocabulary: whether it continues a word."""
+    """Of every token of a vocabulary: whether it continues a word."""
     names = pieces.spell(range(len(pieces)))
     if any(name.startswith(INSIDE) for name in names):
         return np.array([name.startswith(INSIDE) for name in names])
@@ -35,13 +35,13 @@ def continuing(pieces: Pieces) -> Flags:
     return np.zeros(len(names), np.bool_)
 
 
-class PieceTexts(NamedTuple):
-    """Texts as a matrix of pieces.
+class TokenTexts(NamedTuple):
+    """Texts as a matrix of tokens.
 
     Attributes:
         ids: [texts, longest], 0 where a text is over.
-        sizes: pieces of each text.
-        opens: whether a piece is the first of a word; the first of a text always is.
+        sizes: tokens of each text.
+        opens: whether a token is the first of a word; the first of a text always is.
     """
 
     ids: Numbers
@@ -49,8 +49,8 @@ class PieceTexts(NamedTuple):
     opens: Flags
 
     @classmethod
-    def of(cls, texts: Sequence[Ids], inside: Flags) -> PieceTexts:
-        """The matrix of some texts; `inside` says which pieces continue words."""
+    def of(cls, texts: Sequence[Ids], inside: Flags) -> TokenTexts:
+        """The matrix of some texts; `inside` says which tokens continue words."""
         ids, sizes = padded(texts, 0), np.array([len(text) for text in texts], np.int64)
         opens = ~inside[ids] & (np.arange(ids.shape[1]) < sizes[:, None])
         opens[:, 0] = sizes > 0
@@ -58,12 +58,12 @@ class PieceTexts(NamedTuple):
 
     @property
     def words(self) -> Numbers:
-        """The number of the word that each piece belongs to; the number of columns where a text is over."""
+        """The number of the word that each token belongs to; the number of columns where a text is over."""
         found = np.cumsum(self.opens, axis=1) - 1
         return np.where(np.arange(self.ids.shape[1]) < self.sizes[:, None], found, self.ids.shape[1])
 
     def spelled(self, pieces: Pieces) -> list[list[str]]:
-        """The words of each text, as their pieces spell them."""
+        """The words of each text, as their tokens spell them."""
         names = np.array([name.removeprefix(INSIDE).lstrip("".join(OPENING)) for name in pieces.spell(
             range(len(pieces)))], dtype=object)  # fmt: skip
         return [_joined(names[row[:size]].tolist(), opens[:size].tolist())
@@ -75,14 +75,14 @@ class PieceTexts(NamedTuple):
                         for array in (self.ids, self.sizes, self.words, self.opens.sum(axis=1))))  # fmt: skip
 
 
-def piece_texts(network: ParmNetwork, queries: Sequence[str], docs: Sequence[str]) -> tuple[PieceTexts, PieceTexts]:
-    """The pieces of queries and texts, and where words begin in them."""
+def token_texts(network: ParmNetwork, queries: Sequence[str], docs: Sequence[str]) -> tuple[TokenTexts, TokenTexts]:
+    """The tokens of queries and texts, and where words begin in them."""
     inside = continuing(network.pieces)
-    return PieceTexts.of(network.query_ids(queries), inside), PieceTexts.of(network.doc_ids(docs), inside)
+    return TokenTexts.of(network.query_ids(queries), inside), TokenTexts.of(network.doc_ids(docs), inside)
 
 
 class Placed(NamedTuple):
-    """`PieceTexts` on a device: pieces, sizes, the word of each piece, and how many words a text has."""
+    """`TokenTexts` on a device: tokens, sizes, the word of each token, and how many words a text has."""
 
     ids: Tensor
     sizes: Tensor
@@ -91,14 +91,14 @@ class Placed(NamedTuple):
 
 
 class Spelling:
-    """Words of one tokenizer as pieces of another, each distinct word read once."""
+    """Words of one tokenizer as tokens of another, each distinct word read once."""
 
     def __init__(self, pieces: Pieces, most: int = 16) -> None:
-        """Take the other tokenizer; of a word, `most` pieces are read."""
+        """Take the other tokenizer; of a word, `most` tokens are read."""
         self.pieces, self.most = pieces, most
 
     def read(self, texts: Sequence[Sequence[str]], longest: int) -> tuple[list[Ids], list[Numbers]]:
-        """The pieces of each text, and the word that each belongs to; at most `longest` pieces."""
+        """The tokens of each text, and the word that each belongs to; at most `longest` tokens."""
         distinct = list(dict.fromkeys(word for words in texts for word in words))
         prefix = " " if self._spaced else ""
         known = dict(zip(distinct, self.pieces.ids([prefix + word for word in distinct], self.most), strict=True))
@@ -125,13 +125,13 @@ def _joined(pieces: Sequence[str], opens: Sequence[bool]) -> list[str]:
     return words
 
 
-# How phase 1 cuts queries in two: a span of pieces, and what is left around it.
+# How phase 1 cuts queries in two: a span of tokens, and what is left around it.
 
 Draws = npt.NDArray[np.floating[Any]]
 
 
 class Spans(NamedTuple):
-    """The span [start, end) of each query, and the sizes of both parts in pieces as they are read."""
+    """The span [start, end) of each query, and the sizes of both parts in tokens as they are read."""
 
     start: Numbers
     end: Numbers
@@ -148,11 +148,11 @@ class Spans(NamedTuple):
 class Splitter:
     """Draws spans for queries.
 
-    The start is uniform over the pieces, and moves right to the next word; a start behind the last word's first piece
-    moves back to that. The end is uniform over the pieces behind the start, and with `whole` words moves right too.
+    The start is uniform over the tokens, and moves right to the next word; a start behind the last word's first token
+    moves back to that. The end is uniform over the tokens behind the start, and with `whole` words moves right too.
     """
 
-    def __init__(self, queries: PieceTexts, whole: bool) -> None:
+    def __init__(self, queries: TokenTexts, whole: bool) -> None:
         """Note where the words of all queries begin."""
         self.sizes, self.whole = queries.sizes, whole
         self._next = _next_opening(queries)
@@ -175,8 +175,8 @@ def _uniform(draws: Draws, sizes: Numbers) -> Numbers:
     return np.minimum((draws * sizes).astype(np.int64), sizes - 1)
 
 
-def _next_opening(queries: PieceTexts) -> Numbers:
-    """For each place, the first piece from there on that opens a word; the size where there is none."""
+def _next_opening(queries: TokenTexts) -> Numbers:
+    """For each place, the first token from there on that opens a word; the size where there is none."""
     columns = np.arange(queries.ids.shape[1])
     found = np.where(queries.opens, columns, queries.sizes[:, None])
     return np.minimum.accumulate(found[:, ::-1], axis=1)[:, ::-1]
@@ -201,9 +201,9 @@ def deletion_counts(kind: str, draws: Tensor, units: Tensor, part: Tensor) -> Te
 
 
 def part_relevance(blocks: Tensor, inside: Tensor) -> Tensor:
-    """The mean of the rows of `blocks` that are `inside` a part; zero for a part without pieces.
+    """The mean of the rows of `blocks` that are `inside` a part; zero for a part without tokens.
 
-    `blocks` is [..., query pieces, text pieces], `inside` [..., query pieces].
+    `blocks` is [..., query tokens, text tokens], `inside` [..., query tokens].
     """
     weights = inside.to(blocks.dtype)
     total = torch.einsum("...a,...aj->...j", weights, blocks)
@@ -211,9 +211,9 @@ def part_relevance(blocks: Tensor, inside: Tensor) -> Tensor:
 
 
 def deleted(scores: Tensor, unit: Tensor, units: Tensor, counts: Tensor, ties: Tensor) -> Tensor:
-    """Whether each piece goes: those of the `counts` units with the lowest scores.
+    """Whether each token goes: those of the `counts` units with the lowest scores.
 
-    A unit's score is the highest of its pieces'; `unit` numbers the units of a row from 0, and is the number of
+    A unit's score is the highest of its tokens'; `unit` numbers the units of a row from 0, and is the number of
     columns where a text is over. Units of equal scores go in the order of `ties`.
     """
     columns = scores.shape[-1]
@@ -227,9 +227,9 @@ def deleted(scores: Tensor, unit: Tensor, units: Tensor, counts: Tensor, ties: T
 
 
 def collapsed(gone: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """What is read when one piece is left of each run of deleted ones: the places in order, and how many there are.
+    """What is read when one token is left of each run of deleted ones: the positions in order, and their number.
 
-    `gone` is [rows, pieces], `sizes` the pieces of each row's text.
+    `gone` is [rows, tokens], `sizes` the tokens of each row's text.
     """
     before = torch.cat([torch.zeros_like(gone[:, :1]), gone[:, :-1]], dim=1)
     there = torch.arange(gone.shape[1], device=gone.device) < sizes[:, None]
@@ -246,7 +246,7 @@ def tie_keys(seeds: Tensor, columns: int) -> Tensor:
 
 
 def _ranks(values: Tensor, ties: Tensor) -> Tensor:
-    """The rank of each value in its row, from 0; equal ones in the order of `ties`, then of their places."""
+    """The rank of each value in its row, from 0; equal ones in the order of `ties`, then of their positions."""
     first = ties.argsort(dim=-1, stable=True)
     order = first.gather(-1, values.gather(-1, first).argsort(dim=-1, stable=True))
     ranks = torch.empty_like(order)
@@ -271,18 +271,18 @@ class _Rows(NamedTuple):
     end: Tensor
     size: Tensor  # of the part of the query as it is read
     second: Tensor  # whether it is the span, not the rest
-    gone: Tensor  # [rows, text pieces]
+    gone: Tensor  # [rows, text tokens]
     length: Tensor  # of the text as it is read
-    order: Tensor | None  # [rows, text pieces]: the places that are read, where runs of [MASK]s are one
+    order: Tensor | None  # [rows, text tokens]: the positions that are read, where runs of [MASK]s are one
 
 
 class Segmenter:
     """Makes batches from numbers of queries and texts, alignments and draws."""
 
     def __init__(
-        self, queries: PieceTexts, docs: PieceTexts, first: First, special: Mapping[str, int], device: str
+        self, queries: TokenTexts, docs: TokenTexts, first: First, special: Mapping[str, int], device: str
     ) -> None:
-        """Lay all pieces on the device."""
+        """Lay all tokens on the device."""
         self.first, self.special, self.device = first, special, device
         self._split = Splitter(queries, first.ends == "word")
         self._queries, self._docs, self._sizes = queries.on(device), docs.on(device), docs.sizes
@@ -295,7 +295,7 @@ class Segmenter:
         Args:
             query: numbers of the queries, [examples].
             doc: numbers of their texts, [examples, texts].
-            blocks: how the pieces of each query and text belong together, [examples, texts, query, text pieces].
+            blocks: how the tokens of each query and text belong together, [examples, texts, query, text tokens].
             draws: [examples, draws_of(texts)]: uniform ones that cut the query, normal ones that say what goes.
             packed: whether the inputs lie end to end, see `networks.first`.
         """
@@ -326,7 +326,7 @@ class Segmenter:
         return _Rows(spread["query"], doc, spread["start"], spread["end"], size, second, gone, length, order)
 
     def _gone(self, sent: Mapping[str, Tensor], blocks: Tensor) -> Tensor:
-        """Which pieces of the texts are masked: [examples, texts, parts, pieces]."""
+        """Which tokens of the texts are masked: [examples, texts, parts, tokens]."""
         inside = self._inside(sent)
         scores = part_relevance(blocks[:, :, None].float(), inside[:, None])
         shape, doc = scores.shape, sent["doc"]
@@ -337,14 +337,14 @@ class Segmenter:
         return deleted(scores, units[:, :, None].expand(shape), counts[:, :, None].expand(shape[:-1]), many, ties)
 
     def _inside(self, sent: Mapping[str, Tensor]) -> Tensor:
-        """Which pieces of the query belong to each part: [examples, parts, pieces]."""
+        """Which tokens of the query belong to each part: [examples, parts, tokens]."""
         places = torch.arange(self._queries.ids.shape[1], device=sent["query"].device)
         span = (places >= sent["start"][:, None]) & (places < sent["end"][:, None])
         real = places < self._queries.sizes[sent["query"]][:, None]
         return torch.stack([real & ~span, span], dim=1)
 
     def _units(self, doc: Tensor, query: Tensor, inside: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The unit of each piece of the texts, the number of their units, and that of the units of both parts."""
+        """The unit of each token of the texts, the number of their units, and that of the units of both parts."""
         if self.first.unit == "word":
             opens = self._queries.words[query].diff(dim=1, prepend=self._queries.words.new_full((len(query), 1), -1))
             return self._docs.words[doc], self._docs.counts[doc], (inside & (opens != 0)[:, None]).sum(dim=-1)
@@ -369,7 +369,7 @@ class Segmenter:
         return {"ids": ids, "types": types, "places": places, "ends": ends}
 
     def _filled(self, rows: _Rows, row: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
-        """The pieces at some places of some rows, and their types."""
+        """The tokens at some positions of some rows, and their types."""
         inside, size = place - 1, rows.size[row]
         told = inside - size - 1
         ids = torch.where((told >= 0) & (told < rows.length[row]), self._told(rows, row, told),
@@ -386,7 +386,7 @@ class Segmenter:
         return torch.where(cut, self.special["mask"], ids)
 
     def _told(self, rows: _Rows, row: Tensor, place: Tensor) -> Tensor:
-        """Pieces of the texts: what is deleted is a [MASK], each piece or each run of them."""
+        """Pieces of the texts: what is deleted is a [MASK], each token or each run of them."""
         place = place.clamp(0, self._docs.ids.shape[1] - 1)
         place = place if rows.order is None else rows.order[row, place]
         ids = self._docs.ids[rows.doc[row], place]

@@ -1,4 +1,4 @@
-"""Terms as pieces: tokenised once, each sequence once, grouped by length so that nothing is padded."""
+"""Terms as tokens: tokenised once, each sequence once, grouped by length so that nothing is padded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from whyrank.networks import Ids
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Sequences of pieces end to end: sequence `i` is `pieces[ends[i]:ends[i + 1]]`."""
+    """Sequences of tokens end to end: sequence `i` is `pieces[ends[i]:ends[i + 1]]`."""
 
     pieces: Codes
     ends: Ints
@@ -51,13 +51,13 @@ def distinct(rows: Sequence[Ids]) -> Distinct:
 
 
 class Group(NamedTuple):
-    """The sequences of one length: which these are, the distinct (piece, place) in them, and where each has which.
+    """The sequences of one length: which these are, the distinct (token, place) in them, and where each has which.
 
     Attributes:
         members: numbers of the sequences.
-        pieces: the piece of each distinct (piece, place).
-        places: its place, counted from 0.
-        rows: for each member and place the number of its (piece, place).
+        tokens: the token of each distinct (token, place).
+        positions: its place, counted from 0.
+        rows: for each member and place the number of its (token, place).
     """
 
     members: Codes
