@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from whyrank.core import (
 from whyrank.networks import Encoder, Network, Pieces, load_encoder, make, networks, new_encoder, start
 from whyrank.training.data import collection_names, corpus_texts, training_set
 from whyrank.training.distilling import distillation_set
+from whyrank.training.phases import check_keys
 from whyrank.training.recipe import Recipe
 
 # A tokenizer from the texts of a collection: word pieces, the same ones for the same texts every time.
@@ -141,7 +142,10 @@ def sources_of(recipe: Recipe) -> Sources:
 def _tokenizer(recipe: Recipe) -> bytes:
     """The content of a tokenizer.json."""
     if recipe.tokenizer.partition("(")[0].strip() == _COLLECTION:
-        return word_pieces(_own_texts(recipe, _TEXTS), **_collection_arguments(recipe.tokenizer))
+        arguments = parse_call(recipe.tokenizer).arguments
+        if unknown := [name for name in arguments if name != "size"]:
+            raise UnknownName("argument of 'collection'", unknown[0], ["size"])
+        return word_pieces(_own_texts(recipe, _TEXTS), **arguments)
     path = Path(resolved(recipe.tokenizer))
     file = path if path.is_file() else (path if path.is_dir() else located(recipe.tokenizer)) / "tokenizer.json"
     try:
@@ -149,13 +153,6 @@ def _tokenizer(recipe: Recipe) -> bytes:
     except OSError as error:
         what = f"cannot be read ({error.strerror})"
         raise BadInput(file, what, "give a model folder with a tokenizer.json, or 'collection'") from None
-
-
-def _collection_arguments(text: str) -> Mapping[str, Any]:
-    arguments = parse_call(text).arguments
-    if unknown := [name for name in arguments if name != "size"]:
-        raise UnknownName("argument of 'collection'", unknown[0], ["size"])
-    return arguments
 
 
 def _word_vectors(recipe: Recipe) -> Sources:
@@ -166,24 +163,15 @@ def _word_vectors(recipe: Recipe) -> Sources:
     if isinstance(source, str) and source != _COLLECTION:
         found = open_vectors(resolved(source) if source.startswith("~") else source)
     else:
-        model = GloVe(**_glove(source)) if isinstance(source, Mapping) else GloVe()
+        settings = source if isinstance(source, Mapping) else {}
+        check_keys("encoder", settings, [field.name for field in fields(GloVe)])
+        model = GloVe(**settings)
         texts = {str(i): text for i, text in enumerate(_own_texts(recipe))}
         found = collection_vectors(texts, analyzers.create(_ANALYZER), model)
     if not len(found):
         raise WhyrankError("encoder: there are no word vectors; the texts are too few to train them on")
     most = recipe.settings.get("most")
     return Sources(words=found.words[:most], vectors=np.asarray(found.matrix[:most], dtype=np.float32))
-
-
-def _glove(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    from dataclasses import fields
-
-    from whyrank.text.vectors import GloVe
-
-    known = [field.name for field in fields(GloVe)]
-    if unknown := [name for name in settings if name not in known]:
-        raise UnknownName("key of encoder", unknown[0], known)
-    return settings
 
 
 def _own_texts(recipe: Recipe, limit: int | None = None) -> list[str]:
@@ -209,14 +197,10 @@ def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
         made = _over_encoder(recipe, sources)
     if made.max_query < 1 or made.max_doc < 1:
         raise WhyrankError(f"max_query: the encoder has {made.encoder.places:,} places in all; leave some for texts")
-    return _dropping(made, recipe.dropout)
-
-
-def _dropping(network: Network, share: float | None) -> Network:
-    for module in network.modules():
-        if isinstance(module, torch.nn.Dropout) and share is not None:
-            module.p = share
-    return network
+    for module in made.modules():
+        if isinstance(module, torch.nn.Dropout) and recipe.dropout is not None:
+            module.p = recipe.dropout
+    return made
 
 
 def stands_on_words(architecture: str) -> bool:

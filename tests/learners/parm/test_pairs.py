@@ -293,8 +293,15 @@ def test_blocks_of_another_task_and_broken_ones_are_refused(tmp_path):
     run(task_of(network), network, Blocks(tmp_path / "blocks", "mine"))
     with pytest.raises(BadInput, match="another network, vocabulary, precision or setting"):
         Blocks(tmp_path / "blocks", "yours")
-    for damage in (b"", b"no zip", next((tmp_path / "blocks").iterdir()).read_bytes()[:-9]):
-        next((tmp_path / "blocks").iterdir()).write_bytes(damage)
+    file = next((tmp_path / "blocks").iterdir())
+    content = file.read_bytes()
+    for damage in (
+        b"",
+        b"no zip",
+        content[: len(content) // 2],
+        content[:90] + bytes([content[90] ^ 1]) + content[91:],
+    ):
+        file.write_bytes(damage)
         with pytest.raises(BadInput, match="remove it, and it is scored again"):
             Blocks(tmp_path / "blocks", "mine")
 

@@ -11,20 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parm_models import parm_network, toy_world
-from whyrank.learners.parm.data import Candidates, Drawn
-from whyrank.learners.parm.first import FirstTrainer
-from whyrank.learners.parm.texts import (
+from whyrank.learners.parm.data import Candidates, Drawn, draws_of
+from whyrank.learners.parm.first import (
+    FirstTrainer,
     Segmenter,
     Splitter,
-    TokenTexts,
     collapsed,
     deleted,
     deletion_counts,
-    draws_of,
     part_relevance,
     tie_keys,
-    token_texts,
 )
+from whyrank.learners.parm.texts import TokenTexts, token_texts
 from whyrank.training import First, first_phase
 
 SPECIAL = {"cls": 1, "sep": 2, "pad": 0, "mask": 3}

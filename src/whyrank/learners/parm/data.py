@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import Progress, WhyrankError, generator
-from whyrank.learners.parm.texts import draws_of
 from whyrank.training import BEST, Distillation, Examples, distillation_set
 
 if TYPE_CHECKING:
@@ -144,6 +143,14 @@ def _ends(sizes: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]
 
 
 # Examples that are drawn from the candidates, in each epoch anew.
+
+PARTS = 2
+CUTS = 2  # uniform draws that cut a query
+
+
+def draws_of(texts: int) -> int:
+    """How many draws an example of so many texts needs: two for the query, one for each part and text."""
+    return CUTS + PARTS * texts
 
 
 class Candidates(NamedTuple):
