@@ -242,9 +242,9 @@ def test_ctrl_c_keeps_blocks_and_says_one_line(place):
                "--query-terms", "300", "--doc-terms", "500", "--analyzer", "whitespace"]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        wait_for(lambda: list(Path("t.tsv.blocks").glob("block-*.npz")), 60)
+        wait_for(lambda: list(Path("t.tsv.blocks").glob("block-*.npz")), 180)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 130, err

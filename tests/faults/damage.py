@@ -201,7 +201,7 @@ def blocks(folder: Path):
     )
     (one / "queries.tsv").write_text("q1\tjig of cab\n")
     saved(folder.parent)
-    parm = Parm(str(folder.parent / "parm"), analyzer="whitespace", audit=["cab"], threshold=0.2)
+    parm = Parm(str(folder.parent / "parm"), analyzer="whitespace", threshold=0.2)
     real, folder_of = Blocks.entries, folder.parent / "t.arrow.blocks"
 
     def stopped(self):
@@ -209,7 +209,7 @@ def blocks(folder: Path):
 
     Blocks.entries = stopped
     try:
-        build_table(parm, [str(one)], folder.parent / "t.arrow", say=QUIET)
+        build_table(parm, [str(one)], folder.parent / "t.arrow", audit=["cab"], say=QUIET)
     except KeyboardInterrupt:
         shutil.copytree(folder_of, folder, dirs_exist_ok=True)
     finally:
@@ -218,7 +218,7 @@ def blocks(folder: Path):
     def read():
         shutil.rmtree(folder_of, ignore_errors=True)
         shutil.copytree(folder, folder_of)
-        made = build_table(parm, [str(one)], folder.parent / "t.arrow", say=QUIET)
+        made = build_table(parm, [str(one)], folder.parent / "t.arrow", audit=["cab"], say=QUIET)
         told = [
             {name: fact for name, fact in each.facts.items() if name != "scored"} for each in made
         ]  # when, how fast

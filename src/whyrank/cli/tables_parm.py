@@ -117,8 +117,7 @@ def parm(
     folder, chosen = network or beside(out, ".parm"), checked_device(device)
     words = [] if doc_words is None else [line.text.strip() for line in read_lines(doc_words)]
     wanted = Parm(
-        str(folder), query_terms, doc_terms, threshold, top, from_queries, analyzer, audit or [],
-        queries_of or [], words, frame,
+        str(folder), query_terms, doc_terms, threshold, top, from_queries, analyzer, queries_of or [], words, frame
     )  # fmt: skip
     for name in queries_of or []:
         open_collection(name)
@@ -128,7 +127,7 @@ def parm(
         _train(made, target, folder, made.seeds[0] if seed is None else seed, chosen, engine)
     stopping.keeps(stopping.BLOCKS)
     names = collection or read_config(folder).get("collection") or ["sample"]
-    _tell(build_table(wanted, names, out, chosen, precision, say), out)
+    _tell(build_table(wanted, names, out, chosen, precision, audit or [], say), out)
 
 
 def _train(

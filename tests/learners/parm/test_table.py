@@ -50,8 +50,8 @@ def asked(**settings) -> Parm:
     return Parm("parm", **{"threshold": 0.2, "analyzer": "whitespace"} | settings)
 
 
-def build(parm, out):
-    return build_table(parm, ["one", "two"], out, say=QUIET)
+def build(parm, out, *audit):
+    return build_table(parm, ["one", "two"], out, audit=audit, say=QUIET)
 
 
 def test_the_vocabulary_is_that_of_plain_counting(place):
@@ -110,7 +110,7 @@ def test_the_learner_by_name_builds_the_same(place):
 
 
 def test_entries_are_those_of_pairs_scored_one_by_one(place):
-    build(asked(audit=["dice"]), "t.parquet")
+    build(asked(), "t.parquet", "dice")
     table, audit = open_table("t.parquet", check=True), open_table("t.audit.parquet", check=True)
     weights = by_hand(table.query_terms, table.doc_terms)
     expected = {pair: w for pair, w in weights.items() if w >= 0.2 and pair[0] != pair[1]}
@@ -140,7 +140,7 @@ def test_facts_say_how_it_was_made(place):
 
 def test_the_best_of_each_term_and_what_facts_tell_of_the_cut(place):
     every = build(asked(threshold=0.0), "t.parquet").table
-    made = build(asked(threshold=0.0, audit=["cab"], top=2), "u.parquet")
+    made = build(asked(threshold=0.0, top=2), "u.parquet", "cab")
     assert list(made.table.rows()) == list(every.pruned(top_query=2).rows())
     assert made.table.facts["top"] == 2
     assert "top" not in made.audit.facts

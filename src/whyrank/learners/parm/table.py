@@ -62,7 +62,6 @@ class Parm:
         top: so many document terms of each query term at most, the best ones.
         from_queries: query terms are those of the collections' queries only.
         analyzer: makes the terms; by default the one that the network learned with, else lucene.
-        audit: words whose weights are kept for all document terms, in a second table.
         queries_of: collections whose queries' terms are query terms besides.
         doc_words: words whose terms are document terms besides, such as the values of a bias study.
         frame: what stands around terms, see `networks.parm`; by default what the network says, else nothing.
@@ -75,7 +74,6 @@ class Parm:
     top: int | None = None
     from_queries: bool = False
     analyzer: str | None = None
-    audit: Sequence[str] = ()
     queries_of: Sequence[str] = ()
     doc_words: Sequence[str] = ()
     frame: str | None = None
@@ -112,7 +110,7 @@ class Built(NamedTuple):
 
 def build_table(
     parm: Parm, collections: Sequence[str | Collection], out: str | Path, device: str = "cpu", precision: str = "",
-    say: Say = print, block: int | None = None,
+    audit: Sequence[str] = (), say: Say = print, block: int | None = None,
 ) -> Built:  # fmt: skip
     """Score all pairs of the terms of collections, and write their table.
 
@@ -122,16 +120,17 @@ def build_table(
         out: where the table is written; that of audited terms lies beside it.
         device: where pairs are scored.
         precision: `fp32` or `bf16`; by default bf16 on a GPU.
+        audit: words whose weights are kept for all document terms, in a second table.
         say: hears of the progress.
         block: pairs of a block, instead of what half a minute allows.
     """
-    check_out(out, bool(parm.audit))
+    check_out(out, bool(audit))
     folder = Path(parm.resource)
     network, known = open_parm(folder), read_config(folder)
     analyzer, frame = parm.analyzer or known.get("analyzer") or "lucene", parm.frame or known.get("frame") or BARE
     found = [each if isinstance(each, Collection) else open_collection(each) for each in collections]
     terms = make_vocabulary(
-        found, analyzer, parm.query_terms, parm.doc_terms, parm.from_queries, parm.audit,
+        found, analyzer, parm.query_terms, parm.doc_terms, parm.from_queries, audit,
         [open_collection(name) for name in parm.queries_of], parm.doc_words,
     )  # fmt: skip
     asked, told = framed(network.query_ids(terms.queries.terms), network.doc_ids(terms.docs.terms), network, frame)
