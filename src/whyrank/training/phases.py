@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from whyrank.core import UnknownName, WhyrankError, check_flag, check_number, check_text, check_whole
-from whyrank.networks import BARE, FRAMES
 from whyrank.training.schedule import Schedule
 
 ALIGNMENTS = ("auto", "attention", "embeddings", "occlusion")
 UNITS, POSITIVES, DELETIONS = ("word", "piece"), ("gold", "target"), ("paper", "code")
 SCALES, MISSING, MASKS = ("unit", "raw"), ("all", "one"), ("each", "runs")
+FRAMES = ("bare", "masks", "runs")  # of `networks.parm`, which would import torch
 DATA = ("collection", "cut", "without", "limit", "candidates", "depth", "analyzer", "target", "k1", "b", "k2")
 _PARTS = ("preset", "first", "second")
 _FOREVER = 1_000_000
@@ -138,7 +138,7 @@ class Second(_Phase):
     own: bool = True
     start: Sequence[float] | None = None
     rounds: int = 1
-    frame: str = BARE
+    frame: str = "bare"
     limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ class Second(_Phase):
         check_number("second: spread of start", given[1], 0, strict=True)
 
     def _choices(self) -> dict[str, tuple[str, ...]]:
-        return super()._choices() | {"missing": MISSING, "frame": tuple(FRAMES)}
+        return super()._choices() | {"missing": MISSING, "frame": FRAMES}
 
 
 def first_phase(phases: Mapping[str, Any]) -> First:

@@ -20,8 +20,8 @@ from whyrank.learners.parm.data import Candidates, Drawn, Terms, split_queries
 from whyrank.learners.parm.first import FirstTrainer
 from whyrank.learners.parm.second import SecondTrainer, pair_logits, slots_of, table_scores, with_partners
 from whyrank.learners.parm.texts import token_texts
-from whyrank.networks import digest, framed, load, read_config
-from whyrank.training import Pearson, Trainer, analyzer_of, first_phase, recipe_of, second_phase
+from whyrank.networks import FRAMES, digest, framed, load, read_config
+from whyrank.training import Pearson, Trainer, analyzer_of, first_phase, phases, recipe_of, second_phase
 from whyrank.training.losses import losses
 from whyrank.training.phases import PRESETS
 
@@ -400,6 +400,7 @@ def test_presets(preset):
         assert (made.decay_all, made.epsilon, made.weight_decay) == (
             (False, 1e-8, 0.01) if preset == "target" else (True, 1e-7, 0.01))  # fmt: skip
     assert (first.masks, second.frame) == ("each", "bare")
+    assert tuple(FRAMES) == phases.FRAMES
 
 
 WRONG = {
