@@ -94,8 +94,6 @@ def scored(
     from whyrank.networks import tensors  # a recipe is read where torch is missing
 
     query_ids, doc_ids = network.query_ids(queries), network.doc_ids(docs)
-    from whyrank.networks import tensors  # torch, which reading a recipe does without
-
     order = np.argsort([len(query_ids[q]) + len(doc_ids[d]) for q, d in zip(query, doc, strict=True)], kind="stable")
     found = np.empty(len(order))
     with Progress("validating: pairs", len(order)) as progress:
