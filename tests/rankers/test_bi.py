@@ -10,8 +10,8 @@ import pytest
 
 from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.rankers import open_ranker
-from whyrank.rankers.neural.computing import Kept
-from whyrank.rankers.neural.embedding import SIMILARITIES
+from whyrank.rankers.neural.bi import SIMILARITIES
+from whyrank.rankers.neural.scorer import Kept
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
 
@@ -86,9 +86,9 @@ def test_the_last_pieces_are_read_when_asked_for(models):
 
 def test_each_text_is_embedded_once(models):
     ranker = open_ranker(f"bi:{models.folder('bi')}")
-    vectors, made = ranker._scorer.vectors, []
-    take = vectors.take
-    vectors.take = lambda outputs: made.append(len(outputs["sentence_embedding"])) or take(outputs)
+    reader, made = ranker._scorer.reader, []
+    rows = reader.rows
+    reader.rows = lambda output: made.append(len(output)) or rows(output)
     ranker.score(["wall", "wall", "who"], ["a", "b", "a"])
     assert sum(made) == 4
     ranker.score(["who", "gray"], ["b", "c"])

@@ -20,9 +20,10 @@ from whyrank.data import Collection
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural import Computing, by_length, digest_of, model_folder
 from whyrank.rankers.neural import weights as weights_module
-from whyrank.rankers.neural.computing import ahead, has_bfloat16
-from whyrank.rankers.neural.joint import JointScorer
+from whyrank.rankers.neural.computing import has_bfloat16
 from whyrank.rankers.neural.passages import Passages, TextPairs, windows
+from whyrank.rankers.neural.readers import PairReader
+from whyrank.rankers.neural.scorer import Scorer, ahead
 from whyrank.scoring import Engine, ProcessExecutor, ScoreStore
 from whyrank.studies import ask
 from whyrank.testing.examples import PAIRS
@@ -215,7 +216,7 @@ def test_the_size_of_inner_batches_does_not_matter(models, monkeypatch, kind, to
 def test_each_distinct_text_is_tokenised_once(monkeypatch):
     seen, chunks = {"query": [], "doc": []}, []
 
-    class Counting:
+    class Counting(PairReader):
         def query_ids(self, texts):
             seen["query"] += texts
             return [np.arange(len(text), dtype=np.int32) for text in texts]
@@ -229,13 +230,13 @@ def test_each_distinct_text_is_tokenised_once(monkeypatch):
             sizes = [100 * len(q) + len(d) for q, d in zip(queries, docs, strict=True)]
             return {"sizes": np.array(sizes, np.float32)}
 
-        def __call__(self, batch):
+        def __call__(self, batch, side):
             return batch["sizes"]
 
-    monkeypatch.setattr("whyrank.rankers.neural.joint.CHUNK", 7)
+    monkeypatch.setattr("whyrank.rankers.neural.scorer.CHUNK", 7)
     random = np.random.default_rng(0)
     queries, docs = (["x" * n for n in random.integers(0, 9, 100)] for _ in range(2))
-    found = JointScorer(Counting(), Computing("cpu"))(TextPairs.of(queries, docs))
+    found = Scorer(Counting(), Computing("cpu"))(TextPairs.of(queries, docs))
     assert found.tolist() == [100 * len(q) + len(d) for q, d in zip(queries, docs, strict=True)]
     assert all(len(texts) == len(set(texts)) for texts in seen.values())
     assert len(chunks) >= 100 // 7

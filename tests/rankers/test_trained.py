@@ -156,7 +156,7 @@ def test_networks_read_the_first_pieces():
 @pytest.mark.parametrize("name", ["late", "knrm"])
 def test_each_distinct_text_is_encoded_once(models, name):
     ranker = open_ranker(f"{name}:{folder_of(models, name)}")
-    made, seen = ranker._scorer.network, []
+    made, seen = ranker._scorer.reader.network, []
     doc_ids = made.doc_ids
     made.doc_ids = lambda texts: seen.extend(texts) or doc_ids(texts)
     found = ranker.score(["wall", "who", "wall"], ["a wall", "a wall", "the gray wall"])
