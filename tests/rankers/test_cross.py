@@ -9,7 +9,7 @@ import pytest
 
 from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.rankers import open_ranker
-from whyrank.rankers.neural.readers import shares
+from whyrank.rankers.neural.tokens import shares
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
 

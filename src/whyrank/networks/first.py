@@ -58,8 +58,8 @@ def _layer(layer: Any, reading: Tensor, read: Tensor, attend: Attend) -> Tensor:
     """One layer for the positions `reading`, which attend to the positions `read`."""
     own = layer.attention.self
     parts = (own.query(reading), own.key(read), own.value(read))
-    heads = (part.view(len(part), own.num_attention_heads, own.attention_head_size) for part in parts)
-    mixed = attend(*heads, own.dropout.p if own.training else 0.0)
+    query, key, value = (part.view(len(part), own.num_attention_heads, own.attention_head_size) for part in parts)
+    mixed = attend(query, key, value, own.dropout.p if own.training else 0.0)
     states = layer.attention.output(mixed.flatten(-2), reading)
     found: Tensor = layer.output(layer.intermediate(states), states)
     return found

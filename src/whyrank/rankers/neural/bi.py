@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 from whyrank.core import BadInput, check_text, check_whole
 from whyrank.rankers.neural.base import NeuralRanker
-from whyrank.rankers.neural.readers import DenseReader, Kind, check_length, load_model
+from whyrank.rankers.neural.readers import DenseReader, Kind, load_model
 from whyrank.rankers.neural.scorer import Scorer
+from whyrank.rankers.neural.tokens import check_length
 from whyrank.rankers.neural.weights import architecture_of, config_of
 
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")

@@ -41,7 +41,10 @@ class Computing:
         Of the back ends, `auto` takes torch for what is exact, and on a CPU the quickest that is installed for what
         is fast: it is a fixed order, so that the same call has the same identity tomorrow.
         """
-        name = _device(_cpu(device, backend) if backend in _PACKAGES else device)
+        if backend in _PACKAGES and device not in (None, "cpu"):
+            what = f"backend={backend} computes on the CPU, not on {device}"
+            raise WhyrankError(f"{what}; leave out the device or the back end")
+        name = "cpu" if backend in _PACKAGES else _device(device)
         fast, half = precision == "fast", precision == "fast" and has_bfloat16(name)
         if fast and not half:
             log.warning("%s has no bfloat16 arithmetic here: precision=fast computes in fp32", name)
@@ -182,14 +185,6 @@ class _Heard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         found = (name for row in _MISSING.findall(record.getMessage()) for name in row if name)
         self.missing += [name for name in found if "pooler" not in name]  # which no ranker reads unless it is trained
-
-
-def _cpu(given: str | None, backend: str) -> str:
-    if given not in (None, "cpu"):
-        raise WhyrankError(
-            f"backend={backend} computes on the CPU, not on {given}; leave out the device or the back end"
-        )
-    return "cpu"
 
 
 def _device(given: str | None) -> str:

@@ -13,16 +13,9 @@ from whyrank.core import BadInput, Floats, WhyrankError, check_whole
 from whyrank.networks import Arrays, Ids, tensors
 from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.passages import TextPairs
-from whyrank.rankers.neural.readers import (
-    Kind,
-    ModelReader,
-    NetworkPairs,
-    PairReader,
-    Tokens,
-    check_length,
-    load_model,
-)
+from whyrank.rankers.neural.readers import Kind, ModelReader, NetworkPairs, PairReader, load_model
 from whyrank.rankers.neural.scorer import Reader, Scorer, Side
+from whyrank.rankers.neural.tokens import Tokens, check_length
 from whyrank.rankers.neural.weights import architecture_of
 from whyrank.text import positions_of
 
@@ -31,7 +24,7 @@ if TYPE_CHECKING:
 
 ACTIVATIONS = ("none", "sigmoid")
 _KIND = Kind("CrossEncoder", ("CrossEncoder",))
-_EXAMPLES = TextPairs.of(["what is ice", "snow " * 99], ["Ice is water that froze.", "White and cold."])
+_EXAMPLES = [("what is ice", "Ice is water that froze."), ("snow " * 99, "White and cold.")]
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,13 +92,13 @@ class CrossEncoder(NeuralRanker):
         tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
         model.model.config.pad_token_id = tokenizer.pad_token_id
         whole = WholePairs(model, relevant)
-        expected = whole.features(_texts(_EXAMPLES), "pair")
+        expected = whole.features(_EXAMPLES, "pair")
         if expected.get("modality") == "message":
             if last:
                 raise WhyrankError(f"{self.name}: truncate=last is not for models with a chat template; leave it out")
             return whole
         apart = TokenisedPairs(model, relevant, Tokens(tokenizer, last), most)
-        found = apart.prepare(_EXAMPLES, "pair")(np.arange(2)).batch(range(2))
+        found = apart.prepare(TextPairs.of(*zip(*_EXAMPLES, strict=True)), "pair")(np.arange(2)).batch(range(2))
         if not all(np.array_equal(found[name], expected[name]) for name in found):
             return whole
         apart.read_first_position(lambda: apart(tensors(found, self._computing.device)))
@@ -142,11 +135,6 @@ class WholePairs(ModelReader):
         """The output for relevance, less the other one where there are two."""
         found: Tensor = self.outputs(batch, side)["scores"].float()
         return found[:, 0] if self.relevant is None else found[:, self.relevant] - found[:, 1 - self.relevant]
-
-    def rows(self, output: Tensor) -> list[float]:
-        """The scores of a batch."""
-        found: list[float] = output.double().cpu().tolist()
-        return found
 
 
 class TokenisedPairs(PairReader):
@@ -200,7 +188,3 @@ def _relevant(folder: Path, outputs: int, asked: int | None) -> int | None:
         what = f"the model has {outputs} outputs" + ("" if asked is None else f", so there is no output {asked}")
         raise BadInput(folder, what, "give a model with one or two outputs, and output=0 or output=1 of two")
     return None if outputs == 1 else (1 if asked is None else asked)
-
-
-def _texts(pairs: TextPairs) -> list[tuple[str, str]]:
-    return [(pairs.queries[q], pairs.docs[d]) for q, d in zip(pairs.query, pairs.doc, strict=True)]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
-from functools import cached_property, partial
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from whyrank.core import BadInput, Codes, Ints, WhyrankError
-from whyrank.networks import CHARACTERS_PER_PIECE, Arrays, Ids, lengths_mask, padded
+from whyrank.networks import Arrays, Ids
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.passages import TextPairs
-from whyrank.rankers.neural.scorer import Prepared, Side
+from whyrank.rankers.neural.scorer import Prepared, Reader, Side
 from whyrank.rankers.neural.weights import config_of
-from whyrank.text import positions_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,11 +25,8 @@ _CUT = {"input_ids", "attention_mask", "token_type_ids"}  # arrays that may be c
 # Models that read query and text together, each of them tokenised once for all its pairs.
 
 
-class PairReader:
+class PairReader(Reader):
     """Tokenises queries and texts apart and reads them together. Each kind of model has its own subclass."""
-
-    apart = False
-    module: Any
 
     def query_ids(self, texts: Sequence[str]) -> list[Ids]:
         """Queries as token numbers."""
@@ -49,10 +44,6 @@ class PairReader:
         """A batch of pairs as padded arrays."""
         raise NotImplementedError
 
-    def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
-        """One score per pair of a batch."""
-        raise NotImplementedError
-
     def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
         """What tokenises some pairs; each distinct text is tokenised when it is first met."""
         queries, docs = _Tokenised(self.query_ids, pairs.queries), _Tokenised(self.doc_ids, pairs.docs)
@@ -68,15 +59,6 @@ class PairReader:
             return Prepared([_key(*each) for each in cut], lengths, batch)
 
         return prepared
-
-    def rows(self, output: Tensor) -> list[float]:
-        """The scores of a batch."""
-        found: list[float] = output.double().cpu().tolist()
-        return found
-
-    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
-        """A pair is read as a whole: there is nothing to compare."""
-        raise NotImplementedError
 
 
 class _Tokenised:
@@ -117,7 +99,7 @@ class NetworkPairs(PairReader):
         return found
 
 
-class NetworkTexts:
+class NetworkTexts(Reader):
     """A network that reads queries and texts apart; an encoding is a dict of tensors."""
 
     apart = True
@@ -173,7 +155,7 @@ class Kind(NamedTuple):
     architectures: tuple[str, ...] = ("",)
 
 
-def load_model(folder: Path, kind: Kind, computing: Computing, **settings: Any) -> Any:
+def load_model(folder: Path, kind: Kind, computing: Computing) -> Any:
     """A model of sentence-transformers on its device, from safetensors only and without code of its own.
 
     Raises an error for a model of another kind, to which the package would add layers with random weights.
@@ -189,18 +171,10 @@ def load_model(folder: Path, kind: Kind, computing: Computing, **settings: Any) 
     if made is None or not hasattr(made, "preprocess"):
         raise WhyrankError(f"{folder} needs a newer sentence-transformers, one with {kind.name}; pip install -U it")
     own = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
-    return computing.placed(made(str(folder), device=computing.device, **own, **settings))
+    return computing.placed(made(str(folder), device=computing.device, **own))
 
 
-def check_length(folder: Path, model: Any, asked: int | None) -> None:
-    """Raise an error where more tokens are to be read than the model has positions for."""
-    places = positions_of(model)
-    if asked is not None and places is not None and asked > places:
-        what = f"the model reads {places} tokens at most, and max_length is {asked}"
-        raise BadInput(folder, what, f"give max_length={places} or less, and passages=max for long texts")
-
-
-class ModelReader:
+class ModelReader(Reader):
     """A model of sentence-transformers whose inputs are made by its own processor: prompts, templates, expansions.
 
     Args:
@@ -249,14 +223,6 @@ class ModelReader:
     def __call__(self, batch: dict[str, Any], side: Side) -> Any:
         """The embeddings of a batch."""
         return self.outputs(batch, side)["sentence_embedding"]
-
-    def rows(self, output: Any) -> list[Any]:
-        """The embedding of each text."""
-        raise NotImplementedError
-
-    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
-        """Similarities of pairs."""
-        raise NotImplementedError
 
 
 class DenseReader(ModelReader):
@@ -334,81 +300,3 @@ def _rows(arrays: Arrays, some: Sequence[int]) -> Arrays:
     used = np.flatnonzero(chosen["attention_mask"].any(axis=0))
     first, last = (used[0], used[-1] + 1) if len(used) else (0, 1)
     return {name: array[:, first:last] for name, array in chosen.items()}
-
-
-# Tokenizers of other packages.
-
-
-class Frame(NamedTuple):
-    """Special tokens before a query, between query and text and after the text, and the types of all five parts."""
-
-    before: Ids
-    between: Ids
-    after: Ids
-    types: tuple[int, ...]
-
-
-class Tokens:
-    """Texts as token numbers without special tokens, so that each text is tokenised once for all its pairs."""
-
-    def __init__(self, tokenizer: Any, last: bool = False) -> None:
-        """A copy of a tokenizer of transformers; with `last`, the last tokens of a long text are kept."""
-        self.last = last
-        own = (tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
-        self.pad = int(next(number for number in own if number is not None))
-        backend = getattr(tokenizer, "backend_tokenizer", None)
-        if backend is None:
-            raise BadInput(tokenizer.name_or_path, "has no fast tokenizer", "add the tokenizer.json of the model")
-        self._backend: Any = deepcopy(backend)
-        self._backend.no_padding()
-        self._backend.no_truncation()
-
-    def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
-        """The first (or last) `most` tokens of each text; of a very long one only what can matter is tokenised."""
-        near = [self.end(text, most * CHARACTERS_PER_PIECE) for text in texts]
-        found = self._backend.encode_batch(near, add_special_tokens=False)
-        return [np.array(self.end(encoding.ids, most), dtype=np.int32) for encoding in found]
-
-    def number(self, token: str) -> int | None:
-        """The number of a token; None where the vocabulary lacks it."""
-        found: int | None = self._backend.token_to_id(token)
-        return found
-
-    @cached_property
-    def frame(self) -> Frame:
-        """What the tokenizer puts around a pair, seen on a pair of two letters."""
-        pair = self._backend.encode("a", "b")
-        parts = np.array([-1 if part is None else part for part in pair.sequence_ids])
-        ids, types = np.array(pair.ids, np.int32), pair.type_ids
-        first, second = np.flatnonzero(parts == 0), np.flatnonzero(parts == 1)
-        kinds = (0, first[0], first[-1] + 1, second[0], len(ids) - 1)
-        between = ids[first[-1] + 1 : second[0]]
-        return Frame(ids[: first[0]], between, ids[second[-1] + 1 :], tuple(int(types[i]) for i in kinds))
-
-    def cut(self, query: Ids, doc: Ids, most: int) -> tuple[Ids, Ids]:
-        """What of a pair is read in `most` tokens, special ones included."""
-        before, between, after, _ = self.frame
-        n, m = shares(len(query), len(doc), most - len(before) - len(between) - len(after))
-        return self.end(query, n), self.end(doc, m)
-
-    def pair_arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs as the tokenizer would frame them."""
-        before, between, after, kinds = self.frame
-        parts = [[before, q, between, d, after] for q, d in zip(queries, docs, strict=True)]
-        rows = [np.concatenate(each) for each in parts]
-        types = [np.repeat(np.array(kinds, np.int32), [len(part) for part in each]) for each in parts]
-        ids = padded(rows, self.pad)
-        mask = lengths_mask(rows, ids.shape[1])
-        return {"input_ids": ids, "token_type_ids": padded(types, 0), "attention_mask": mask}
-
-    def end(self, items: Any, most: int) -> Any:
-        """The first items, or the last ones."""
-        return items[max(len(items) - most, 0) :] if self.last else items[:most]
-
-
-def shares(first: int, second: int, room: int) -> tuple[int, int]:
-    """How much of two texts fits: the longer one is cut to what the shorter leaves, or both to half of the room."""
-    if first + second <= room:
-        return first, second
-    short = min(first, second, room // 2)
-    return (short, room - short) if first <= second else (room - short, short)

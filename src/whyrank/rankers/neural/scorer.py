@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Side = Literal["pair", "query", "document"]
 CHUNK = 1024  # so many inputs are tokenised at a time, and sorted by their number of tokens
 _DOCS = 4096  # texts whose encodings are held at a time, besides those that are kept
-_PAIRS = 512  # pairs of encodings that are compared at a time: they may be as wide as the vocabulary
+_PAIRS = 512  # pairs of encodings that are compared at a time: these may be as wide as the vocabulary
 _KEPT_SCORES = 2**18  # scores that outlive a call
 _KEPT_BYTES = 512 * 2**20  # of encodings that do
 _LONG = "ice and snow " * 180  # more than most models read at once
@@ -51,36 +51,32 @@ class Prepared(NamedTuple):
     batch: Callable[[Sequence[int]], Arrays]
 
 
-class Reader(Protocol):
-    """A model with its tokenizer.
+class Reader:
+    """A model with its tokenizer. It reads pairs; or queries and texts apart (`apart`), whose encodings it compares.
 
     Attributes:
-        apart: whether it reads queries and texts apart.
-        module: where its weights are.
+        module: the torch module with the weights.
     """
 
-    apart: bool
-
-    @property
-    def module(self) -> Any:
-        """The torch module."""
-        ...
+    apart = False
+    module: Any
 
     def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
         """What tokenises some of the pairs, or of the texts of `pairs.docs`, which are queries or documents."""
-        ...
+        raise NotImplementedError
 
     def __call__(self, batch: dict[str, Any], side: Side) -> Any:
         """What the model gives for a batch."""
-        ...
+        raise NotImplementedError
 
     def rows(self, output: Any) -> list[Any]:
-        """The same row by row: scores, or encodings."""
-        ...
+        """The same row by row: scores, unless these are encodings."""
+        found: list[Any] = output.double().cpu().tolist()
+        return found
 
     def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
         """The scores of the encodings `(queries[query[i]], docs[doc[i]])`."""
-        ...
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +96,13 @@ class Scorer:
     tokens: int | None = None
     activation: Callable[[Floats], Floats] | None = None
     compiled: Compiled | None = None
-    kept: Kept = field(init=False)
+    scores: Kept = field(init=False)
+    encodings: Kept = field(init=False)
 
     def __post_init__(self) -> None:
         """Nothing is scored yet."""
-        object.__setattr__(self, "kept", Kept(_KEPT_BYTES if self.reader.apart else _KEPT_SCORES))
+        object.__setattr__(self, "scores", Kept(_KEPT_SCORES))
+        object.__setattr__(self, "encodings", Kept(_KEPT_BYTES))
 
     def by_backend(self, name: str) -> Scorer:
         """The same scorer by the back end that is asked for, or by torch where that cannot take the model.
@@ -130,41 +128,55 @@ class Scorer:
 
     def __call__(self, pairs: TextPairs) -> Floats:
         """One score per pair."""
-        if self.reader.apart:
-            found = self._compared(pairs)
-        else:
-            found = np.array(self._values(pairs, "pair"), dtype=np.float64)
+        inputs, known = self._compared(pairs) if self.reader.apart else self._values(pairs, "pair")
+        for key, score in known.items():
+            self.scores.add(key, score, 1)
+        found = np.array([known[key] for key in inputs], dtype=np.float64)
         return found if self.activation is None else self.activation(found)
 
-    def _compared(self, pairs: TextPairs) -> Floats:
-        """Scores of pairs from the encodings of their queries and texts."""
-        queries = self._values(TextPairs.alone(pairs.queries), "query")
-        found, place = np.empty(len(pairs.query)), np.full(len(pairs.docs), -1)
+    def _compared(self, pairs: TextPairs) -> tuple[list[bytes], dict[bytes, Any]]:
+        """The key of each pair and the scores by key, from the encodings of queries and texts."""
+        asked, queries = self._values(TextPairs.alone(pairs.queries), "query")
+        inputs, known = [b""] * len(pairs.query), dict[bytes, Any]()
         for codes in TextPairs.alone(pairs.docs).chunks(_DOCS):
-            docs = self._values(TextPairs.alone([pairs.docs[i] for i in codes]), "document")
-            place[:], place[codes] = -1, np.arange(len(codes))
-            rows = np.flatnonzero(place[pairs.doc] >= 0)
-            for some in (rows[start : start + _PAIRS] for start in range(0, len(rows), _PAIRS)):
-                found[some] = self._similarities(queries, docs, pairs.query[some], place[pairs.doc[some]])
-        return found
+            told, docs = self._values(TextPairs.alone([pairs.docs[i] for i in codes]), "document")
+            key_of = dict(zip(codes.tolist(), told, strict=True))
+            rows = np.flatnonzero(np.isin(pairs.doc, codes))
+            both = [(asked[pairs.query[row]], key_of[int(pairs.doc[row])]) for row in rows]
+            for row, (query, doc) in zip(rows.tolist(), both, strict=True):
+                inputs[row] = query + doc
+            new = [both[i] for i in self.scores.missing([query + doc for query, doc in both], known)]
+            for some in (new[start : start + _PAIRS] for start in range(0, len(new), _PAIRS)):
+                keys = (query + doc for query, doc in some)
+                known |= zip(keys, self._similarities(queries, docs, some), strict=True)
+        return inputs, known
 
-    def _similarities(self, queries: list[Any], docs: list[Any], query: Ints, doc: Ints) -> Floats:
+    def _similarities(
+        self, queries: dict[bytes, Any], docs: dict[bytes, Any], pairs: Sequence[tuple[bytes, bytes]]
+    ) -> list[float]:
+        """The scores of some pairs of encodings; each distinct one is laid out once."""
         import torch
 
-        (some, q), (others, d) = (np.unique(codes, return_inverse=True) for codes in (query, doc))
-        left, right = (torch.from_numpy(codes).to(self.computing.device) for codes in (q, d))
-        with self.computing.exact.running():
-            found = self.reader.compare([queries[i] for i in some], [docs[i] for i in others], left, right)
-        return np.asarray(found.double().cpu().numpy())
+        def laid_out(known: dict[bytes, Any], keys: Sequence[bytes]) -> tuple[list[Any], Tensor]:
+            number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+            codes = torch.tensor([number[key] for key in keys], device=self.computing.device)
+            return [known[key] for key in number], codes
 
-    def _values(self, pairs: TextPairs, side: Side) -> list[Any]:
-        """What the model gives for each pair, or each of the texts `pairs.docs`: scores, or encodings."""
+        some, query = laid_out(queries, [query for query, _ in pairs])
+        others, doc = laid_out(docs, [doc for _, doc in pairs])
+        with self.computing.exact.running():
+            found: list[float] = self.reader.compare(some, others, query, doc).double().cpu().tolist()
+        return found
+
+    def _values(self, pairs: TextPairs, side: Side) -> tuple[list[bytes], dict[bytes, Any]]:
+        """The key of each pair or text, and by key what the model gives: scores, or encodings, which are kept."""
         inputs, known = [b""] * len(pairs.doc), dict[bytes, Any]()
         for keys, output in self._outputs(self._batches(pairs, side, inputs, known), side):
             known |= zip(keys, self.reader.rows(output), strict=True)
-        for key, value in known.items():
-            self.kept.add(key, value, _size(value))
-        return [known[key] for key in inputs]
+        for key, value in known.items() if side != "pair" else ():
+            parts = value.values() if isinstance(value, dict) else (value,)
+            self.encodings.add(key, value, sum(int(part.nbytes) for part in parts))
+        return inputs, known
 
     def _outputs(
         self, batches: Iterator[tuple[list[bytes], Arrays]], side: Side
@@ -186,7 +198,7 @@ class Scorer:
             keys, lengths, batch = prepare(rows)
             for row, key in zip(rows.tolist(), keys, strict=True):
                 inputs[row] = key
-            new = self.kept.missing(keys, known)
+            new = (self.scores if side == "pair" else self.encodings).missing(keys, known)
             for some in by_length(lengths[new], self.tokens or self.computing.tokens):
                 chosen = [new[i] for i in some]
                 yield [keys[i] for i in chosen], batch(chosen)
@@ -224,13 +236,6 @@ class Kept:
                 if known[key] is None:
                     found.append(i)
         return found
-
-
-def _size(value: Any) -> int:
-    """What a value counts for: bytes of an encoding, 1 for a score."""
-    if isinstance(value, dict):
-        return sum(int(tensor.nbytes) for tensor in value.values())
-    return 1 if isinstance(value, float) else int(value.nbytes)
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

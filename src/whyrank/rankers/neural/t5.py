@@ -13,8 +13,9 @@ from whyrank.core import BadInput, check_text, check_whole
 from whyrank.networks import Arrays, Ids, lengths_mask, padded
 from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.computing import Computing
-from whyrank.rankers.neural.readers import PairReader, Tokens, check_length
+from whyrank.rankers.neural.readers import PairReader
 from whyrank.rankers.neural.scorer import Scorer, Side
+from whyrank.rankers.neural.tokens import Tokens, check_length
 
 if TYPE_CHECKING:
     from torch import Tensor
