@@ -7,6 +7,8 @@ import logging
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 import threading
 from random import Random
 
@@ -129,6 +131,16 @@ def test_loading_leaves_no_trace(models, capfd):
 def test_an_empty_folder(tmp_path):
     with pytest.raises(BadInput, match="has no weights in safetensors form"):
         open_ranker(f"late:{tmp_path}").score(["q"], ["d"])
+
+
+def test_neural_rankers_are_imported_without_the_packages_of_other_rooms():
+    """They run wherever numpy, torch, transformers and sentence-transformers are."""
+    code = (
+        "import sys, whyrank.rankers.neural.cross, whyrank.rankers.neural.t5, whyrank.rankers.neural.trained\n"
+        "print(*({'scipy', 'numba', 'pyarrow', 'pydantic', 'nltk', 'bm25s', 'torch'} & sys.modules.keys()))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
 
 
 # Identity

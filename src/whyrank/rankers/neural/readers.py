@@ -130,8 +130,8 @@ class NetworkTexts(Reader):
 
     def rows(self, output: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
         """The encoding of each text, still with a first dimension of 1."""
-        parts = zip(*(tensor.split(1) for tensor in output.values()), strict=True)
-        return [dict(zip(output, part, strict=True)) for part in parts]
+        n = len(next(iter(output.values())))
+        return [{name: tensor[i : i + 1] for name, tensor in output.items()} for i in range(n)]
 
     def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
         """What the network gives for pairs of encodings."""
