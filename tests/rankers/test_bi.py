@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural.bi import SIMILARITIES
 from whyrank.rankers.neural.scorer import Kept
@@ -146,19 +146,6 @@ def test_no_more_than_the_model_has_places_for(models):
     assert np.isfinite(open_ranker(f"bi:{folder}(max_length=64)").score(["who"], long)).all()
     with pytest.raises(BadInput, match="reads 64 tokens at most, and max_length is 65; give max_length=64 or less"):
         open_ranker(f"bi:{folder}(max_length=65)").score(["who"], ["wall"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("similarity=cos", "unknown value of similarity for ranker 'bi' 'cos'; did you mean 'cosine'"),
-        ("query_prefix=3", "bi: query_prefix must be text, not 3"),
-        ("max_length=1", "bi: max_length must be a whole number, 3 or more"),
-    ],
-)
-def test_arguments_that_cannot_be_meant(arguments, message):
-    with pytest.raises((WhyrankError, UnknownName), match=message):
-        open_ranker(f"bi:nowhere({arguments})")
 
 
 @pytest.mark.slow

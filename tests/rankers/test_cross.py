@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, WhyrankError
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural.tokens import shares
 from whyrank.testing import RankerContract
@@ -230,18 +230,3 @@ def test_a_typo_in_a_path_is_answered_with_what_may_be_meant(given, meant, tmp_p
     with pytest.raises(BadInput, match=f"did you mean '{meant}'") as refused:
         open_ranker(f"cross:{given}").score(["q"], ["d"])
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("activation=tanh", "unknown value of activation for ranker 'cross' 'tanh'"),
-        ("output=-1", "cross: output must be a whole number"),
-        ("output=False", "cross: output must be a whole number"),
-        ("max_length=2", "cross: max_length must be a whole number, 8 or more"),
-        ("max_length=0", "cross: max_length must be a whole number, 8 or more"),
-    ],
-)
-def test_arguments_that_cannot_be_meant(arguments, message):
-    with pytest.raises((WhyrankError, UnknownName), match=message):
-        open_ranker(f"cross:nowhere({arguments})")

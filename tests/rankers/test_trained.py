@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whyrank.core import BadInput, UnknownName
+from whyrank.core import BadInput
 from whyrank.networks import network, networks
 from whyrank.rankers import open_ranker, rankers
 from whyrank.rankers.neural.weights import NETWORK
@@ -146,11 +146,6 @@ def test_untrained_models_are_refused(models):
             open_ranker(f"{name}:{models.folder('bi')}").score(["q"], ["d"])
     with pytest.raises(BadInput, match="holds no network that was trained here; give a folder that `whyrank train`"):
         open_ranker(f"vanilla:{models.folder('cross')}").score(["q"], ["d"])
-
-
-def test_networks_read_the_first_pieces():
-    with pytest.raises(UnknownName, match="unknown value of truncate for ranker 'vanilla' 'last'"):
-        open_ranker("vanilla:nowhere(truncate=last)")
 
 
 @pytest.mark.parametrize("name", ["late", "knrm"])
