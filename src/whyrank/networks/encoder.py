@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from whyrank.core import BadInput, WhyrankError, silent
-from whyrank.networks.first import first_packed, first_padded, is_plain
+from whyrank.networks.first import first_only, first_packed, is_plain
 from whyrank.text import positions_of
 
 WORDS = "words"
@@ -74,9 +74,12 @@ class Encoder(nn.Module):
         """
         if "ends" in batch:
             return self._packed(batch, longest or self.places)
-        if is_plain(self.model):
-            return first_padded(self.model, batch["ids"], batch["mask"], batch["types"] if self.typed else None)
-        return self.pool(self.last(batch), batch)
+        handle = first_only(self.model) if is_plain(self.model) else None
+        try:
+            return self.pool(self.last(batch), batch)
+        finally:
+            if handle is not None:
+                handle.remove()
 
     def forward(self, batch: Mapping[str, Tensor], longest: int) -> Tensor:
         """The first position of a packed batch, in the number format of the weights."""
@@ -213,42 +216,28 @@ def _without_pooler(model: Any) -> Any:
 
 # Single tensors from the safetensors files of a pre-trained model, for heads that transformers would leave out.
 
-_OLD = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-
 
 def stored(source: str | Path, names: Sequence[str]) -> list[Tensor] | None:
     """The tensors of these names from a model folder or hub id, in single precision; None where one is missing."""
-    found: dict[str, Tensor] = {}
-    for file in _files(source):
-        found |= _wanted(file, set(names))
-    return [found[name].float() for name in names] if len(found) == len(set(names)) else None
-
-
-def _files(source: str | Path) -> list[Path]:
-    if Path(source).is_dir():
-        return sorted(Path(source).glob("*.safetensors"))
+    from safetensors import SafetensorError, safe_open
     from transformers.utils.hub import cached_file
 
-    try:
-        found = cached_file(str(source), "model.safetensors")
-    except OSError:
-        return []
-    return [Path(found)] if found else []
-
-
-def _wanted(file: Path, names: set[str]) -> dict[str, Tensor]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(file, framework="pt") as tensors:
-            keys = {_modern(key): key for key in tensors.keys()}  # noqa: SIM118
-            return {name: tensors.get_tensor(keys[name]) for name in names & keys.keys()}
-    except (OSError, SafetensorError) as error:
-        raise BadInput(file, f"cannot be read ({error})", "copy the model again") from None
-
-
-def _modern(key: str) -> str:
-    """The name that a tensor of an old checkpoint has today."""
-    for old, new in _OLD.items():
-        key = key.replace(old, new)
-    return key
+    files = sorted(Path(source).glob("*.safetensors"))
+    if not Path(source).is_dir():
+        try:
+            files = [Path(str(cached_file(str(source), "model.safetensors")))]
+        except OSError:
+            return None
+    found: dict[str, Tensor] = {}
+    for file in files:
+        try:
+            with safe_open(file, framework="pt") as tensors:
+                for key in tensors.keys():  # noqa: SIM118
+                    name = key.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
+                        "LayerNorm.beta", "LayerNorm.bias"
+                    )
+                    if name in names:
+                        found[name] = tensors.get_tensor(key).float()
+        except (OSError, SafetensorError) as error:
+            raise BadInput(file, f"cannot be read ({error})", "copy the model again") from None
+    return [found[name] for name in names] if len(found) == len(set(names)) else None
