@@ -19,9 +19,7 @@ import pyarrow as pa
 from whyrank.core import BadInput, read_sealed_json, sealed_json, write_text
 from whyrank.report.arrow import csv_of, encodable
 from whyrank.report.bias_drawing import bias_svg
-from whyrank.report.bias_parts import equip
 from whyrank.report.favours import by_study
-from whyrank.report.pages import new_environment, style_of
 from whyrank.report.slugs import slug
 from whyrank.studies.bias import BiasResult
 
@@ -29,17 +27,8 @@ JSON = "bias.json"
 FOLDER = "bias"  # of the result folder of an audit
 
 
-def write_bias(path: str, results: Sequence[BiasResult], settings: Mapping[str, Any], alpha: float) -> None:
-    """Write the folder; each file is whole or not there."""
-    folder = Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise BadInput(path, "is a file, not a folder", "name another place for the results")
-    write_figures(folder, results, settings, alpha)
-    write_text(folder / "report.html", encodable(_page(results, alpha)))
-
-
 def write_figures(folder: Path, results: Sequence[BiasResult], settings: Mapping[str, Any], alpha: float) -> None:
-    """Write all but the page."""
+    """Write the folder; each file is whole or not there."""
     record = {"settings": dict(settings), "results": [result.as_dict() for result in results]}
     write_text(folder / JSON, sealed_json(record, indent=1))
     for kind in ("values", "pairs", "correlations"):
@@ -69,11 +58,3 @@ def _csv(results: Sequence[BiasResult], kind: str) -> str:
         for row in getattr(result, kind)
     ]
     return csv_of(pa.Table.from_pylist(rows)) if rows else ""
-
-
-def _page(results: Sequence[BiasResult], alpha: float) -> str:
-    environment = new_environment()
-    equip(environment)
-    style = style_of(environment, "palette", "report", "bias")
-    page = {"studies": by_study(results), "rankers": list(dict.fromkeys(r.ranker for r in results))}
-    return environment.get_template("bias_page.html.j2").render(page | {"alpha": alpha, "style": style})

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank.core import Floats, WhyrankError
-from whyrank.studies.runner import Answer, Threshold
+from whyrank.studies.delta import Threshold
+from whyrank.studies.runner import Answer
 
 
 class SweepPoint(NamedTuple):

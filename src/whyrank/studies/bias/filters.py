@@ -14,9 +14,8 @@ from whyrank.data import read_lines
 from whyrank.rankers import module_of
 from whyrank.scoring import one_line
 from whyrank.studies.bias import bias_filters
-from whyrank.studies.bias.slots import ValueClass
 from whyrank.studies.bias.templates import Template
-from whyrank.studies.bias.values import values_of
+from whyrank.studies.bias.values import ValueClass, values_of
 
 Scorer = Callable[[Sequence[Template]], Floats]
 

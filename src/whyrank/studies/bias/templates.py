@@ -12,7 +12,7 @@ import numpy as np
 
 from whyrank.core import BadInput, WhyrankError, generator
 from whyrank.data import Collection, read_lines
-from whyrank.studies.bias.slots import SLOT, Slot, Slotted, ValueClass, mentions
+from whyrank.studies.bias.values import SLOT, Slot, Slotted, ValueClass, mentions
 
 JUDGED, HEAD, JUDGED_HEAD = "judged", "head", "judged-head"
 
