@@ -9,7 +9,7 @@ import pytest
 from refusals import one_line
 from whyrank.core import BadInput
 from whyrank.report import read_findings, read_settings
-from whyrank.report.bias_folder import read_bias_results
+from whyrank.report.bias import read_bias_results
 from whyrank.studies import DEMO_BIAS, every_kind, everything, usual_studies
 
 TEA = "bias/substitution(values=mint+rose+sage,templates=tea.tsv,head=drink)"

@@ -14,11 +14,10 @@ from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_tab
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.learners.surprises import Looking, confirmed, surprises
-from whyrank.learners.surprises.classes import TermClass, classes_of
+from whyrank.learners.surprises.classes import TermClass, classes_of, words_of
 from whyrank.learners.surprises.discovery import standings
 from whyrank.learners.surprises.evidence import evidence_surprises, postings_of
 from whyrank.learners.surprises.tests import appended_surprises, most_unseen, spread_surprises, value_surprises
-from whyrank.learners.surprises.words import words_of
 from whyrank.scoring import Engine
 from whyrank.studies import Plan, answers
 from whyrank.studies.bias import bias_studies

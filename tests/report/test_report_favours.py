@@ -13,9 +13,9 @@ from report_samples import NASTY, axiom, finding
 from test_report_html import Page, spaced
 
 from whyrank.core import BadInput
-from whyrank.report import favours, render, to_latex, to_markdown, verdicts
-from whyrank.report.bias_drawing import bias_panel, bias_svg
-from whyrank.report.bias_folder import read_bias_results, write_figures
+from whyrank.report import bias as favours
+from whyrank.report import render, to_latex, to_markdown, verdicts
+from whyrank.report.bias import bias_panel, bias_svg, read_bias_results, write_figures
 from whyrank.studies import Finding
 from whyrank.studies.bias import BiasResult, Correlation, PairRow, ValueRow
 

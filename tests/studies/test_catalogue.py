@@ -102,14 +102,14 @@ class TestAsk:
     def test_axioms_and_probes_together(self):
         found = whyrank.audit(
             "bm25", studies=["axiom/TFC1", "matched/length|tf", axioms.create("axiom/AND")], limit=30
-        )
+        ).findings
         assert [f.study for f in found] == ["axiom/TFC1", "matched/length|tf", "axiom/AND"]
         assert [f.conclusion for f in found] == ["strict", "", "strict"]
         assert (found[0].delta, found[2].delta) == (0, 0) < (found[1].delta, found[1].delta)
         assert all(f.scale == "sum of term weights" and f.n == 30 for f in found)
 
     def test_a_pattern(self):
-        found = whyrank.audit("bm25", studies="axiom/TFC[13]", max_tokens=None)
+        found = whyrank.audit("bm25", studies="axiom/TFC[13]", max_tokens=None).findings
         assert [f.call for f in found] == ["axiom/TFC1(max_tokens=None)", "axiom/TFC3(max_tokens=None)"]
 
     def test_the_conclusion_can_be_changed(self):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +35,7 @@ from whyrank.evaluation import OverlapRow, Spread
 from whyrank.evaluation.stability import stability
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.neural import lines_of
-from whyrank.report.bias_folder import FOLDER, JSON, read_bias_results
+from whyrank.report.bias import FOLDER, JSON, read_bias_results
 from whyrank.report.examples import Example, choose
 from whyrank.report.folder import ResultWriter, read_findings, read_scores, read_settings, read_texts
 from whyrank.report.html import render
@@ -273,6 +274,7 @@ def audit(
     asked = [_ranker(each, setting) for each in _listed(rankers)]
     named = usual_studies(opened.name) if studies is None else _listed(studies)
     chosen = chosen_studies(named, options | {"seed": seed}, opened, limit)
+    adjust([], correction)  # a wrong one is an error before anything is scored
     spec = None if delta is None else str(delta)
     if needs_calibration(spec, chosen.values()):
         used = thresholds(spec, asked, candidates_for_delta(opened, options.get("candidates")), engine)
@@ -285,6 +287,7 @@ def audit(
         "rankers": {ranker.name: repr(ranker) for ranker in asked},
         "studies": {name: study.id for name, study in chosen.items()},
         "delta": delta, "correction": correction, "seed": seed, "limit": limit, "by": by, **options,
+        **({} if table is None else {"table": table if isinstance(table, str) else "the given term table"}),
     }  # fmt: skip
     return run_plan(plan, settings, out=out)
 
@@ -304,46 +307,32 @@ def run_plan(
     Scores are held in memory where there is no folder, unless they are not to be kept. `swept` adds the scores at
     every delta, `groups` how far the rankers of each group differ, `overlap` the split that it gives.
     """
-    adjust([], plan.correction)
-    if out is None:
-        return _asked(plan, settings, None, keep, swept, groups, overlap)
-    with ResultWriter(out, settings) as writer:
-        found = _asked(plan, settings, writer, False, swept, groups, overlap)
-        found.finish(writer)
-    return replace(found, folder=Path(out))
-
-
-def _asked(
-    plan: Plan, settings: Mapping[str, Any], writer: ResultWriter | None, keep: bool, swept: bool,
-    groups: Mapping[str, Sequence[str]] | None, overlap: Callable[[], Sequence[OverlapRow] | None] | None,
-) -> Audit:  # fmt: skip
-    """Every study put to every ranker; each answer is written, or kept, or neither."""
-    findings: list[Finding] = []
-    found, labels, failures = (
-        Audit([], thresholds=plan.thresholds, table=plan.table),
-        set[str](),
-        dict[Any, Failure](),
-    )
-    for answer in track(answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
-        findings += answer.findings
-        failures |= {(answer.ranker, failure): failure for failure in answer.failures}
-        labels |= set(answer.contrasts.labels) if reading_of(answer.study).has_groups else set()
-        found.details += [answer.details] if answer.details is not None else []
-        found.sweep += sweep(answer, plan.thresholds[answer.ranker]) if swept else []
+    found, findings = Audit([], thresholds=plan.thresholds, table=plan.table), list[Finding]()
+    labels, failures = set[str](), dict[tuple[str, Failure], Failure]()
+    with ResultWriter(out, settings) if out is not None else nullcontext() as writer:
+        for answer in track(answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
+            findings += answer.findings
+            failures |= {(answer.ranker, failure): failure for failure in answer.failures}
+            labels |= set(answer.contrasts.labels) if reading_of(answer.study).has_groups else set()
+            found.details += [answer.details] if answer.details is not None else []
+            found.sweep += sweep(answer, plan.thresholds[answer.ranker]) if swept else []
+            if writer is not None:
+                writer.add(answer)
+            elif keep:
+                found.answers[answer.name, answer.ranker] = answer
+        if plan.by is not None and labels and plan.by not in labels:
+            raise UnknownName("label to break findings down by", plan.by, labels)
+        found.findings = with_adjusted_p(findings, plan.correction, plan.families)
+        adjusted = {(finding.study, finding.ranker): finding.p_adjusted for finding in found.findings}
+        found.details = [replace(each, p_adjusted=adjusted[each.study, each.ranker]) for each in found.details]
+        found.spreads = stability(found.findings, groups) if groups else None
+        found.overlap = (overlap() if overlap is not None else None) or ()
+        computed = [line for ranker in plan.rankers for line in lines_of(ranker)]
+        found.notes = [*plan.collection.notes, *plan.notes, *computed, *few_queries(found.findings)]
+        found.settings, found.failures = plain(settings), list(failures.values())
         if writer is not None:
-            writer.add(answer)
-        elif keep:
-            found.answers[answer.name, answer.ranker] = answer
-    if plan.by is not None and labels and plan.by not in labels:
-        raise UnknownName("label to break findings down by", plan.by, labels)
-    found.findings = with_adjusted_p(findings, plan.correction, plan.families)
-    adjusted = {(finding.study, finding.ranker): finding.p_adjusted for finding in found.findings}
-    found.details = [replace(each, p_adjusted=adjusted[each.study, each.ranker]) for each in found.details]
-    found.spreads = stability(found.findings, groups) if groups else None
-    found.overlap = (overlap() if overlap is not None else None) or ()
-    computed = [line for ranker in plan.rankers for line in lines_of(ranker)]
-    found.notes = [*plan.collection.notes, *plan.notes, *computed, *few_queries(found.findings)]
-    found.settings, found.failures = plain(settings), list(failures.values())
+            found.finish(writer)
+    found.folder = None if out is None else Path(out)
     return found
 
 

@@ -41,8 +41,8 @@ from whyrank.report.arrow import (
     texts_table,
     with_metadata,
 )
-from whyrank.report.bias_folder import FOLDER as BIAS
-from whyrank.report.bias_folder import write_figures
+from whyrank.report.bias import FOLDER as BIAS
+from whyrank.report.bias import write_figures
 from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
 from whyrank.report.overlap_drawing import overlap_svg

@@ -15,9 +15,9 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from whyrank.evaluation import OverlapRow, Spread
-from whyrank.report import favours, overlaps, svg, words
+from whyrank.report import bias as biases
+from whyrank.report import overlaps, svg, words
 from whyrank.report.arrow import encodable
-from whyrank.report.bias_drawing import bias_panel
 from whyrank.report.examples import Examples, marker, shorten
 from whyrank.report.grid import (
     Row,
@@ -139,9 +139,9 @@ def _environment() -> Environment:
         "stacked_bar": svg.stacked_bar, "interval_bar": svg.interval_bar, "share_bar": svg.share_bar,
         "standing": standing, "lean": lean, "shade": shade, "overlap_panel": overlap_panel, "top_of": top_of,
         "marker": marker, "significant": significant, "panel": panel, "swatch": swatch, "marks": MARKS,
-        "published": published, "bias_panel": bias_panel, "bounds": words.bounds, "is_flat": favours.is_flat,
-        "is_sure": favours.is_sure, "ranked": favours.ranked, "sure_pairs": favours.sure_pairs,
-        "dropped_of": favours.dropped_of, "largest_differences": favours.largest_differences,
+        "published": published, "bias_panel": biases.bias_panel, "bounds": words.bounds, "is_flat": biases.is_flat,
+        "is_sure": biases.is_sure, "ranked": biases.ranked, "sure_pairs": biases.sure_pairs,
+        "dropped_of": biases.dropped_of, "largest_differences": biases.largest_differences,
     }  # fmt: skip
     return environment
 
@@ -156,7 +156,7 @@ def _page(
     settings = record.get("settings", {})
     alpha = float(settings.get("alpha", 0.05))
     symmetric = {study["name"] for study in record.get("studies", ()) if study.get("symmetric")}
-    families = _families(_sections(findings, examples, symmetric, sweeps, favours.by_study(bias)))
+    families = _families(_sections(findings, examples, symmetric, sweeps, biases.by_study(bias)))
     sections = [section for family in families for section in family.sections]
     return {
         "title": _title(rankers_of(findings)),

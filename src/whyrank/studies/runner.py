@@ -101,7 +101,8 @@ def read_scores(plan: Plan, study: Study, ranker: Ranker, contrasts: Contrasts) 
     if scores is None:
         scores = contrasts.scored(partial(plan.engine.score, ranker))
     delta = plan.threshold(study, ranker).delta
-    return Reading.of(contrasts, scores.values, delta, study.symmetric), scores.failures
+    values = scores.values.reshape(-1, contrasts.size)
+    return Reading.of(contrasts, values, delta, study.symmetric), scores.failures
 
 
 def with_adjusted_p(
@@ -266,8 +267,7 @@ def scores_by_ids(ranker: object, contrasts: Contrasts) -> Scores | None:
         named = f"query {asked.query_ids[i]} and document {asked.doc_ids[i]}"
         reason = f"no score for {named}" if genuine[i] else f"the texts are not {named} of the collection"
         failures.append(Failure(asked.queries[i], asked.docs[i], reason))
-    shaped = values[asked.inverse].reshape(-1, contrasts.size)
-    return Scores(shaped, failures, len(values), 0, time.perf_counter() - start)
+    return Scores(values[asked.inverse], failures, len(values), 0, time.perf_counter() - start)
 
 
 def _names(column: object, dimensions: int) -> TypeGuard[Categories]:

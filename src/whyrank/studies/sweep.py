@@ -26,7 +26,8 @@ class SweepPoint(NamedTuple):
     score: float | None
 
 
-MEDIAN, LAST = 50, 95  # beyond the 95th percentile nearly all is neutral and orders are noise
+MEDIAN: int = 50
+LAST: int = 95  # beyond the 95th percentile nearly all is neutral and orders are noise
 
 
 def stable_from(points: Sequence[SweepPoint]) -> dict[str, int | None]:

@@ -307,5 +307,5 @@ def test_groups_by_relevance_come_in_the_order_of_grades():
     judged = {"q": {"a": 10, "b": 2, "c": 0, "d": 2}}
     collection = Collection.of(docs, {"q": "x"}, judged, runs={"r": {"q": dict.fromkeys(docs, 1.0)}})
     study = probes.create("edited/shuffle-words", pairs="all", candidates="r")
-    found = whyrank.audit("bm25", collection, study, by="relevance", delta=0)
+    found = whyrank.audit("bm25", collection, study, by="relevance", delta=0).findings
     assert [(f.group, f.n) for f in found] == [(None, 5), ("0", 1), ("2", 2), ("10", 1), ("unjudged", 1)]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from whyrank.core import Floats, Ranker, WhyrankError, adjust
 from whyrank.data import Collection
-from whyrank.learners.surprises.classes import FEWEST, classes_of
+from whyrank.learners.surprises.classes import FEWEST, Words, classes_of, words_of
 from whyrank.learners.surprises.evidence import Postings, evidence_study, evidence_surprises, postings_of
 from whyrank.learners.surprises.tests import (
     EVIDENCE,
@@ -23,7 +23,6 @@ from whyrank.learners.surprises.tests import (
     spread_surprises,
     value_surprises,
 )
-from whyrank.learners.surprises.words import Words, words_of
 from whyrank.scoring import Engine
 from whyrank.studies import Answer, Plan, answers
 from whyrank.studies.bias import (

@@ -76,25 +76,17 @@ def values_of(given: str) -> tuple[str, ...]:
     if given in LISTS:
         return LISTS[given]
     if span := _RANGE.fullmatch(given):
-        return _numbers(given, int(span[1]), int(span[2]))
-    if "+" not in given or Path(given).is_file():
-        lines = [line.text.strip() for line in read_lines(_file(given))]
+        first, last = int(span[1]), int(span[2])
+        if not 0 < last - first < _LONGEST_RANGE:
+            raise WhyrankError(f"values {given!r}: a range goes up, over {_LONGEST_RANGE:,} numbers at most")
+        return tuple(str(number) for number in range(first, last + 1))
+    if Path(given).is_file():
+        lines = [line.text.strip() for line in read_lines(Path(given))]
         return _checked(given, [line for line in lines if line != "#" and not line.startswith("# ")])
-    return _checked(given, [value.strip() for value in given.split("+")])
-
-
-def _file(given: str) -> Path:
-    path = Path(given)
-    if not path.is_file():
+    if "+" not in given:
         ways = f"a file with one a line, a+b+c, a range such as 2000..2024, or one of {', '.join(LISTS)}"
         raise WhyrankError(f"values {given!r} is no file; give {ways}")
-    return path
-
-
-def _numbers(given: str, first: int, last: int) -> tuple[str, ...]:
-    if not 0 < last - first < _LONGEST_RANGE:
-        raise WhyrankError(f"values {given!r}: a range goes up, over {_LONGEST_RANGE:,} numbers at most")
-    return tuple(str(number) for number in range(first, last + 1))
+    return _checked(given, [value.strip() for value in given.split("+")])
 
 
 def _checked(given: str, found: list[str]) -> tuple[str, ...]:
