@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -86,12 +88,15 @@ def test_the_report_is_that_of_the_folder(audit, tmp_path):
     assert len(page) == pytest.approx(len((tmp_path / "b.html").read_text(encoding="utf-8")), abs=200)
 
 
-def test_findings_as_a_data_frame(audit, monkeypatch):
+def test_findings_as_a_data_frame(audit):
     pandas = pytest.importorskip("pandas")
     frame = audit.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["study"].tolist() == [finding.study for finding in audit]
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+
+
+def test_a_data_frame_needs_pandas(audit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match="pandas"):
         audit.to_pandas()
 

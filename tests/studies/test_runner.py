@@ -21,13 +21,13 @@ from whyrank.studies import (
     answers,
     candidates_for_delta,
     needs_calibration,
-    sweep,
     thresholds,
     uncalibrated,
     with_adjusted_p,
 )
 from whyrank.studies.axioms import axioms
 from whyrank.studies.probes import probes
+from whyrank.studies.sweep import sweep
 
 STUDIES = ["matched/relevance|length", "matched/length|tf", "matched/overlap|relevance", "matched/tf|sum-tf"]
 
