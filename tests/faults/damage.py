@@ -99,7 +99,7 @@ def result(folder: Path):
 
 
 def bias(folder: Path):
-    from whyrank.report.bias_folder import read_bias_results, write_figures
+    from whyrank.report.bias import read_bias_results, write_figures
     from whyrank.studies.bias import BiasResult
 
     made = BiasResult("bias/x", "bias/x", "bm25", "toy", 9, 8, 0, {}, 0.5, 1.5, 3, "holm", False, (), (), ())

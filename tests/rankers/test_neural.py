@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import whyrank
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import open_ranker
@@ -27,7 +28,6 @@ from whyrank.rankers.neural.passages import Passages, TextPairs, windows
 from whyrank.rankers.neural.readers import PairReader
 from whyrank.rankers.neural.scorer import Scorer, ahead
 from whyrank.scoring import Engine, ProcessExecutor, ScoreStore
-from whyrank.studies import ask
 from whyrank.testing.examples import PAIRS
 
 WORDS = ["the", "a", "of", "is", "was", "who", "what", "berlin", "wall", "fell", "robert", "gray", "explorer"]
@@ -520,6 +520,6 @@ def test_findings_do_not_depend_on_the_batch_size(models, size):
     judged = {"q": dict.fromkeys(docs, 0), "p": dict.fromkeys(docs, 1)}
     collection = Collection.of(docs, {"q": "who is gray", "p": "berlin wall"}, judged)
     ranker = open_ranker(f"cross:{models.folder('cross')}")
-    [finding] = ask("axiom/LNC2", ranker, collection, engine=Engine(batch_size=size), analyzer="whitespace")
+    [finding] = whyrank.audit(ranker, collection, "axiom/LNC2", engine=Engine(batch_size=size), analyzer="whitespace")
     assert (finding.n, finding.neutral, finding.satisfied) == (60, 60, 1.0)
     assert finding.delta == ranker.tie_tolerance

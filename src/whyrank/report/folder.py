@@ -41,8 +41,8 @@ from whyrank.report.arrow import (
     texts_table,
     with_metadata,
 )
-from whyrank.report.bias_folder import FOLDER as BIAS
-from whyrank.report.bias_folder import write_figures
+from whyrank.report.bias import FOLDER as BIAS
+from whyrank.report.bias import write_figures
 from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
 from whyrank.report.overlap_drawing import overlap_svg
@@ -117,7 +117,7 @@ class ResultWriter:
         sweep: Sequence[SweepPoint] = (),
         spreads: Sequence[Spread] | None = None,
         overlap: Sequence[OverlapRow] | None = None,
-        bias: Sequence[BiasResult] = (),
+        details: Sequence[BiasResult] = (),
         table: TermTable | None = None,
     ) -> None:
         """Write everything but the scores: the findings (with corrected p-values), texts, settings and report.
@@ -133,12 +133,12 @@ class ResultWriter:
         if table is not None:
             write_page(table, self._folder / TABLE_PAGE, str(self.settings.get("table", "table")))
         linked = None if table is None else TABLE_PAGE
-        page = render(findings, record, self._examples, sweep, spreads, overlap or (), bias, linked)
+        page = render(findings, record, self._examples, sweep, spreads, overlap or (), details, linked)
         self._write_text("report.html", page)
         self._write_tables(findings)
         self._write_extras(sweep, spreads, overlap or ())
-        if bias:
-            write_figures(self._folder / BIAS, bias, record["settings"], self._alpha)
+        if details:
+            write_figures(self._folder / BIAS, details, record["settings"], self._alpha)
         self._finished = True
 
     def _index(self, contrasts: Contrasts) -> tuple[Codes, Codes]:

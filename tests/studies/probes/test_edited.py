@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import whyrank
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
-from whyrank.studies import Plan, answers, ask
+from whyrank.studies import Plan, answers
 from whyrank.studies.files import pairs_of
 from whyrank.studies.probes import probes
 from whyrank.text.annotation.annotator import annotator, parsed_texts
@@ -278,5 +279,5 @@ def test_groups_by_relevance_come_in_the_order_of_grades():
     judged = {"q": {"a": 10, "b": 2, "c": 0, "d": 2}}
     collection = Collection.of(docs, {"q": "x"}, judged, runs={"r": {"q": dict.fromkeys(docs, 1.0)}})
     study = probes.create("edited/shuffle-words", pairs="all", candidates="r")
-    found = ask(study, collection=collection, by="relevance", delta=0)
+    found = whyrank.audit("bm25", collection, study, by="relevance", delta=0).findings
     assert [(f.group, f.n) for f in found] == [(None, 5), ("0", 1), ("2", 2), ("10", 1), ("unjudged", 1)]
