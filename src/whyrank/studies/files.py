@@ -60,7 +60,7 @@ def to_table(contrasts: Contrasts, more: Mapping[str, Labels], study: str = "") 
     columns = {**first, **columns, **labels, **more}
     arrays = {name: arrow(column) for name, column in columns.items()}
     facts = {"study": study, "fingerprint": contrasts.fingerprint, "size": contrasts.size}
-    return pa.table(arrays).replace_schema_metadata({"whyrank.studies": json.dumps(facts)})
+    return pa.table(arrays).replace_schema_metadata({"whyrank.contrasts": json.dumps(facts)})
 
 
 def arrow(column: Labels) -> Any:
