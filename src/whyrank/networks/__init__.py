@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         save,
         start,
     )
-    from whyrank.networks.parm import BARE, FRAMES, ParmNetwork, around, frame_of, framed
+    from whyrank.networks.parm import BARE, FRAMES, ParmNetwork, framed
     from whyrank.networks.quantised import restored
     from whyrank.networks.separate import Encoded, SeparateNetwork, distinct, encode, take
     from whyrank.networks.tokens import (

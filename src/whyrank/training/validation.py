@@ -91,9 +91,9 @@ def scored(
     network: Network, queries: Sequence[str], docs: Sequence[str], query: Any, doc: Any, batch: int, device: str
 ) -> Values:
     """Scores of the pairs (queries[query[i]], docs[doc[i]]), batched by length."""
-    query_ids, doc_ids = network.query_ids(queries), network.doc_ids(docs)
-    from whyrank.networks import tensors  # torch, which reading a recipe does without
+    from whyrank.networks import tensors  # a recipe is read where torch is missing
 
+    query_ids, doc_ids = network.query_ids(queries), network.doc_ids(docs)
     order = np.argsort([len(query_ids[q]) + len(doc_ids[d]) for q, d in zip(query, doc, strict=True)], kind="stable")
     found = np.empty(len(order))
     with Progress("validating: pairs", len(order)) as progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,18 +11,17 @@ import numpy as np
 import pytest
 import torch
 
+from pair_models import saved
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners import table_learners
-from whyrank.learners.parm import Build, audit_file, build_table, collect_build, prepare_build
-from whyrank.learners.parm.building import expanded, make_vocabulary, term_counts, work_folder
-from whyrank.learners.parm.pairs import Entries, How, Settings, Task, distinct, score_folder
+from whyrank.learners.parm import Parm, beside, build_table
+from whyrank.learners.parm.pairs import Blocks, Entries, PairTask, distinct
+from whyrank.learners.parm.table import expanded
+from whyrank.learners.parm.vocabulary import make_vocabulary, term_counts
 from whyrank.networks import load, make, save
 from whyrank.tables import open_table
 from whyrank.text import analyzers
-
-sys.path.append(str(Path(__file__).parents[1] / "networks"))
-from pair_models import saved
 
 torch.set_num_threads(1)
 TEXTS = {"d1": "cab bad cab dice", "d2": "bad fad a", "d3": "dice DICE jig", "d4": "bad cab ab zebra yacht"}
@@ -48,9 +46,12 @@ def by_hand(terms_q, terms_d, network="parm"):
         return {(q, d): float(torch.sigmoid(made.score_texts([q], [d]))) for q in terms_q for d in terms_d}
 
 
-def asked(**settings) -> Build:
-    given = {"threshold": 0.2, "seed": 3} | settings.pop("settings", {})
-    return Build("parm", ["one", "two"], "whitespace", settings=Settings(**given), **settings)
+def asked(**settings) -> Parm:
+    return Parm("parm", **{"threshold": 0.2, "analyzer": "whitespace"} | settings)
+
+
+def build(parm, out, *audit):
+    return build_table(parm, ["one", "two"], out, audit=audit, say=QUIET)
 
 
 def test_the_vocabulary_is_that_of_plain_counting(place):
@@ -97,8 +98,7 @@ def test_audited_words_and_queries_bring_their_terms(place):
 def test_the_learner_by_name_builds_the_same(place):
     learner = table_learners.create("parm:parm(analyzer=whitespace,threshold=0.2,doc_terms=6,top=3)")
     assert table_learners.create(learner.name) == learner
-    build = Build("parm", ["one"], "whitespace", doc_terms=6, settings=Settings(threshold=0.2))
-    expected = build_table(build, "t.parquet", top=3, say=QUIET).table
+    expected = build_table(asked(doc_terms=6, top=3), ["one"], "t.parquet", say=QUIET).table
     found = learner.learn(open_collection("one"))
     assert list(found.rows()) == list(expected.rows())
     assert found.facts["learner"] == learner.name
@@ -110,7 +110,7 @@ def test_the_learner_by_name_builds_the_same(place):
 
 
 def test_entries_are_those_of_pairs_scored_one_by_one(place):
-    made = build_table(asked(audit=["dice"]), "t.parquet", say=QUIET)
+    build(asked(), "t.parquet", "dice")
     table, audit = open_table("t.parquet", check=True), open_table("t.audit.parquet", check=True)
     weights = by_hand(table.query_terms, table.doc_terms)
     expected = {pair: w for pair, w in weights.items() if w >= 0.2 and pair[0] != pair[1]}
@@ -121,85 +121,39 @@ def test_entries_are_those_of_pairs_scored_one_by_one(place):
     slice_ = {(e.query_term, e.document_term): e.weight for e in audit.rows()}
     assert slice_.keys() == {("dice", d) for d in table.doc_terms}
     assert all(abs(slice_[pair] - weights[pair]) < 1e-5 for pair in slice_)
-    assert made is not None
     assert table.counts is not None
     assert table.counts[table.doc_numbers["cab"]] == 3
-    assert not work_folder("t.parquet").exists()
+    assert not Path("t.parquet.blocks").exists()
 
 
 def test_facts_say_how_it_was_made(place):
-    build_table(asked(), "t.arrow", top=2, say=QUIET)
+    build(asked(top=2), "t.arrow")
     table = open_table("t.arrow")
     facts = table.facts
     assert (facts["learner"], facts["analyzer"], facts["collections"]) == ("parm", "whitespace", ["one", "two"])
-    assert (facts["threshold"], facts["seed"], facts["method"]) == (0.2, 3, "exhaustive")
+    assert facts["threshold"] == 0.2
     assert facts["pairs"] == len(table.query_terms) * len(table.doc_terms)
-    assert facts["scored"]["precision"] == "fp32"
+    assert (facts["scored"]["precision"], facts["scored"]["implementation"]) == ("fp32", "torch")
     assert len(facts["network"]) == 16
     assert np.diff(table.indptr).max() == 2
 
 
-def test_three_steps_give_the_same_table(place):
-    whole = build_table(asked(audit=["cab"]), "t.parquet", say=QUIET)
-    task = prepare_build(asked(audit=["cab"]), place / "prepared")
-    assert task.pairs == len(task.queries.sequences) * len(task.docs.sequences)
-    assert score_folder(place / "prepared", place / "prepared/results", place / "prepared/network", How(), QUIET)
-    made = collect_build(place / "prepared")
-    assert whole is not None
-    assert made.table.digest == whole.table.digest
-    assert made.audit is not None
-    assert whole.audit is not None
-    assert made.audit.digest == whole.audit.digest
-
-
-def test_the_best_of_each_term_are_the_same_when_the_rest_stays_there(place):
-    whole = build_table(asked(), "t.parquet", top=2, say=QUIET)
-    prepare_build(asked(settings={"top": 2}), place / "prepared")
-    score_folder(place / "prepared", place / "prepared/results", place / "prepared/network", How(), QUIET)
-    assert whole is not None
-    found = collect_build(place / "prepared").table
-    assert list(found.rows()) == list(whole.table.rows())
-    assert np.diff(collect_build(place / "prepared", top=1).table.indptr).max() == 1
-    assert np.diff(collect_build(place / "prepared", top=9).table.indptr).max() == 2
-
-
-def test_facts_tell_the_cut_of_the_table_and_not_of_the_audited_slice(place):
-    prepare_build(asked(audit=["cab"], settings={"top": 2}), place / "prepared")
-    score_folder(place / "prepared", place / "prepared/results", place / "prepared/network", How(), QUIET)
-    made, less = collect_build(place / "prepared"), collect_build(place / "prepared", top=1)
-    assert (made.table.facts["top"], less.table.facts["top"]) == (2, 1)
-    assert made.audit is not None
+def test_the_best_of_each_term_and_what_facts_tell_of_the_cut(place):
+    every = build(asked(threshold=0.0), "t.parquet").table
+    made = build(asked(threshold=0.0, top=2), "u.parquet", "cab")
+    assert list(made.table.rows()) == list(every.pruned(top_query=2).rows())
+    assert made.table.facts["top"] == 2
     assert "top" not in made.audit.facts
 
 
 def test_queries_of_other_collections_are_told(place):
-    made = build_table(replace(asked(query_terms=1), queries_of=["two"]), "t.parquet", say=QUIET)
-    assert made is not None
+    made = build(asked(query_terms=1, queries_of=["two"]), "t.parquet")
     assert set(made.table.query_terms) >= {"unheard"}
     assert made.table.facts["queries_of"] == ["two"]
 
 
-def test_a_network_that_is_trained_later_needs_its_tokenizer_only(place):
-    whole = build_table(asked(), "t.parquet", say=QUIET)
-    (place / "bare").mkdir()
-    (place / "bare/tokenizer.json").write_bytes((place / "parm/tokenizer.json").read_bytes())
-    prepare_build(replace(asked(), network="bare"), place / "prepared", copy=False)
-    assert not (place / "prepared/network").exists()
-    score_folder(place / "prepared", place / "prepared/results", place / "parm", How(), QUIET)
-    assert whole is not None
-    assert collect_build(place / "prepared").table.digest == whole.table.digest
-    with pytest.raises(BadInput, match="cannot be read"):
-        prepare_build(replace(asked(), network="bare"), place / "other")
-    own = load("parm")
-    save(make("cross", own.encoder, own.pieces), "cross")
-    prepare_build(replace(asked(), network="cross"), place / "prepared", copy=False)
-    with pytest.raises(BadInput, match="of architecture cross, not parm"):
-        prepare_build(replace(asked(), network="cross"), place / "other")
-
-
 def test_terms_may_stand_between_masks(place):
-    made = build_table(asked(settings={"threshold": 0.0}, frame="masks"), "t.parquet", say=QUIET)
-    assert made is not None
+    made = build(asked(threshold=0.0, frame="masks"), "t.parquet")
     assert made.table.facts["frame"] == "masks"
     network = load("parm").eval()
     mask = network.pieces.special["mask"]
@@ -211,10 +165,10 @@ def test_terms_may_stand_between_masks(place):
             assert abs(entry.weight - float(torch.sigmoid(network(arrays)))) < 1e-5
     save(network, "told", frame="runs")
     for frame, expected in ((None, "runs"), ("masks", "masks"), ("bare", None)):
-        build_table(replace(asked(frame=frame), network="told"), "u.parquet", say=QUIET)
+        build(replace(asked(frame=frame), resource="told"), "u.parquet")
         assert open_table("u.parquet").facts.get("frame") == expected
     with pytest.raises(WhyrankError, match="unknown frame 'mask'"):
-        prepare_build(asked(frame="mask"), place / "other")
+        build(asked(frame="mask"), "v.parquet")
 
 
 def test_the_network_tells_whom_it_learned_from_and_how_terms_were_made(place):
@@ -227,58 +181,46 @@ def test_the_network_tells_whom_it_learned_from_and_how_terms_were_made(place):
         analyzer="krovetz",
         seed=4,
     )
-    build_table(replace(asked(), network="told", analyzer=None), "t.parquet", say=QUIET)
+    build(replace(asked(), resource="told", analyzer=None), "t.parquet")
     facts = open_table("t.parquet").facts
     assert (facts["ranker"], facts["target"], facts["learner"]) == ("cross(x)", "cross:x", "parm(preset=code)")
-    assert (facts["analyzer"], facts["network_seed"], facts["seed"]) == ("krovetz", 4, 3)
-    build_table(replace(asked(), analyzer=None), "u.parquet", say=QUIET)
+    assert (facts["analyzer"], facts["network_seed"]) == ("krovetz", 4)
+    build(replace(asked(), analyzer=None), "u.parquet")
     assert open_table("u.parquet").facts["analyzer"] == "lucene"
 
 
-def test_half_the_bits_travel_lighter_and_are_near(place):
-    prepare_build(asked(), place / "whole")
-    prepare_build(asked(), place / "half", bits=16)
-    sizes = [(place / name / "network/model.safetensors").stat().st_size for name in ("whole", "half")]
-    assert sizes[1] < 0.6 * sizes[0]
-    for name in ("whole", "half"):
-        score_folder(place / name, place / name / "results", place / name / "network", How(), QUIET)
-    one, other = (collect_build(place / name).table for name in ("whole", "half"))
-    shared = one.difference(other)
-    assert np.abs(shared.first - shared.second)[~shared.only_first & ~shared.only_second].max() < 0.01
+def test_what_changed_is_noticed(place, monkeypatch):
+    """Another threshold, vocabulary or network does not go on from the blocks of a stopped build."""
+    with monkeypatch.context() as patch:
+        real = Blocks.add
 
+        def add(self, block):
+            real(self, block)
+            raise KeyboardInterrupt
 
-def test_what_changed_is_noticed(place):
-    prepare_build(asked(), place / "prepared")
-    prepare_build(asked(), place / "prepared")
-    with pytest.raises(BadInput, match="another vocabulary or of other settings"):
-        prepare_build(asked(settings={"threshold": 0.3}), place / "prepared")
-    with pytest.raises(BadInput, match="another vocabulary or of other settings"):
-        prepare_build(asked(doc_terms=3), place / "prepared")
-    with pytest.raises(BadInput, match="with other things in it"):
-        prepare_build(asked(), place / "one")
-    with pytest.raises(BadInput, match="no finished results"):
-        collect_build(place / "prepared")
-    assert build_table(asked(), "t.tsv", How(seconds=0.0, block=1), say=QUIET) is None
-    assert work_folder("t.tsv").is_dir()
+        patch.setattr(Blocks, "add", add)
+        with pytest.raises(KeyboardInterrupt):
+            build_table(asked(), ["one", "two"], "t.tsv", say=QUIET, block=1)
+    assert len(list(Path("t.tsv.blocks").iterdir())) == 1
     changed = load("parm")
     changed.outer.bias.data += 0.5
-    save(changed, "parm")
-    score_folder(place / "prepared", place / "prepared/results", place / "parm", How(), QUIET)
-    results = place / "prepared/results"
-    log = json.loads((results / "run.json").read_text())
-    del log["checksum"]
-    (results / "run.json").write_text(json.dumps(log | {"network": "other"}))
-    with pytest.raises(BadInput, match="results of another vocabulary"):
-        collect_build(place / "prepared")
+    save(changed, "changed")
+    for other in (asked(threshold=0.3), asked(doc_terms=3), replace(asked(), resource="changed")):
+        with pytest.raises(BadInput, match="another network, vocabulary, precision or setting"):
+            build(other, "t.tsv")
+    again, whole = (build_table(asked(), ["one", "two"], out, say=QUIET, block=1) for out in ("t.tsv", "whole.tsv"))
+    assert again.table.digest == whole.table.digest
+    save(make("cross", changed.encoder, changed.pieces), "cross")
+    with pytest.raises(BadInput, match="of architecture cross, not parm"):
+        build(replace(asked(), resource="cross"), "u.tsv")
 
 
 def test_terms_that_share_their_pieces_share_their_entries():
-    task = Task(
+    task = PairTask(
         distinct([np.array([1]), np.array([2]), np.array([1])]),
         distinct([np.array([5]), np.array([6]), np.array([5]), np.array([5])]),
-        Settings(),
     )
-    entries = Entries(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.5, 0.25, 0.125]), {})
+    entries = Entries(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.5, 0.25, 0.125]), {}, 0.0)
     found = sorted(zip(*(column.tolist() for column in expanded(task, entries)), strict=True))
     expected = [(q, d, 0.5) for q in (0, 2) for d in (0, 2, 3)] + [(1, d, 0.25) for d in (0, 2, 3)] + [(1, 1, 0.125)]
     assert found == sorted(expected)
@@ -289,4 +231,5 @@ def test_terms_that_share_their_pieces_share_their_entries():
     [("a.parquet", "a.audit.parquet"), ("x/b.tsv.gz", "x/b.audit.tsv.gz"), ("c.tsv", "c.audit.tsv")],
 )
 def test_the_slice_lies_beside(out, expected):
-    assert audit_file(out) == Path(expected)
+    assert beside(out, ".audit", keep=True) == Path(expected)
+    assert beside("x/b.tsv.gz", ".parm") == Path("x/b.parm")
