@@ -31,7 +31,7 @@ for name in {MISSING}:
         continue
     sys.exit(f"{{name}} can be imported")
 sys.argv = ["whyrank.training", *sys.argv[1:]]
-runpy.run_module("whyrank.training", run_name="__main__")
+runpy.run_module("whyrank.learners", run_name="__main__")
 """
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from whyrank.core import UnknownName, WhyrankError, check_flag, check_number, check_text, check_whole
-from whyrank.networks import BARE, FRAMES
 from whyrank.training.schedule import Schedule
 
 ALIGNMENTS = ("auto", "attention", "embeddings", "occlusion")
@@ -140,7 +139,7 @@ class Second(_Phase):
     own: bool = True
     start: Sequence[float] | None = None
     rounds: int = 1
-    frame: str = BARE
+    frame: str = "bare"
     limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -162,6 +161,8 @@ class Second(_Phase):
         check_number("second: spread of start", given[1], 0, strict=True)
 
     def _choices(self) -> dict[str, tuple[str, ...]]:
+        from whyrank.networks import FRAMES  # torch, which recipes of trees do without
+
         return super()._choices() | {"missing": MISSING, "frame": tuple(FRAMES)}
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import Progress, UnknownName
-from whyrank.networks import Network, tensors
+
+if TYPE_CHECKING:
+    from whyrank.networks import Network
 
 # nDCG and reciprocal rank of one query, in numpy alone.
 
@@ -90,6 +92,8 @@ def scored(
 ) -> Values:
     """Scores of the pairs (queries[query[i]], docs[doc[i]]), batched by length."""
     query_ids, doc_ids = network.query_ids(queries), network.doc_ids(docs)
+    from whyrank.networks import tensors  # torch, which reading a recipe does without
+
     order = np.argsort([len(query_ids[q]) + len(doc_ids[d]) for q, d in zip(query, doc, strict=True)], kind="stable")
     found = np.empty(len(order))
     with Progress("validating: pairs", len(order)) as progress:

@@ -398,7 +398,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, 
 
 
 def test_training_from_the_command_line_of_torch_alone(tmp_path, monkeypatch):
-    from whyrank.training import __main__ as main
+    from whyrank.learners import __main__ as main
 
     save_parm(tmp_path / "run", toy_prepared())
     monkeypatch.setattr("sys.argv", ["x", str(tmp_path / "run"), "--out", str(tmp_path / "net"), "--device", "cpu"])

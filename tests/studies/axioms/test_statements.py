@@ -15,7 +15,7 @@ from whyrank.studies.axioms import axioms, sections
 from whyrank.studies.axioms.counts import TFC1
 from whyrank.studies.axioms.statements import FAMILIES, Statement, reference_page, statements
 
-PAGE = Path(__file__).parents[2] / "docs" / "axioms-reference.md"
+PAGE = Path(__file__).parents[3] / "docs" / "axioms-reference.md"
 ALL = [statement for members in statements().values() for statement in members]
 
 
