@@ -111,7 +111,7 @@ def test_a_ranker_without_scores_ends_a_bias_study_with_an_error(whyrank, place)
     assert odd["delta"] is None
     assert odd["notes"] == ["no template has a finite score for every value, so nothing can be said"]
     assert "note: effects of python:odd.py:nans are in scores alone: ranker 'python:odd.py:nans' gave no two" in err
-    assert (place / "found" / "bias.json").exists()
+    assert (place / "found" / "bias" / "bias.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import pytest
 import whyrank
 from toy_bias import BRANDS, PLANTED, toy_collection, toy_table
 from whyrank.core import MissingExtra, UnknownName
+from whyrank.studies import Catalogue
+from whyrank.studies.axioms import axioms
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS[:4])},head=car)"
 SHUFFLED = "edited/shuffle-words"
@@ -41,7 +43,7 @@ def test_scores_and_examples_of_a_study(audit):
     for row in (0, len(contrasts) - 1):
         texts = [contrasts.docs[doc] for doc in contrasts.doc[row]]
         scores = PLANTED.score([contrasts.queries[contrasts.query[row]]] * 2, texts)
-        np.testing.assert_allclose(reading.scores[row], scores)
+        np.testing.assert_allclose(view.scores("toy0")[row], scores)
     best, *rest = view.examples(2, "toy0")
     assert best.diff == np.nanmax(reading.diffs)
     assert len(rest) == 1, "a symmetric study has no contrasts at the other end"
@@ -101,10 +103,10 @@ def test_a_data_frame_needs_pandas(audit, monkeypatch):
         audit.to_pandas()
 
 
-def test_without_names_all_that_the_collection_allows(tmp_path):
+def test_without_names_all_that_the_collection_allows(monkeypatch):
+    monkeypatch.setattr("whyrank.studies.catalogue.everything", lambda: Catalogue(axioms))
     docs = {"a": "cats purr", "b": "cats purr and sleep a lot", "c": "dogs"}
     collection = whyrank.Collection.of(docs, {"q": "cats"}, {"q": {"a": 1, "b": 1, "c": 0}})
-    found = whyrank.audit(longer, collection, delta=0, limit=2)
-    families = {study.partition("/")[0] for study in found.studies}
-    assert {"matched", "edited", "axiom"} <= families
-    assert "bias" not in families
+    found = whyrank.audit(longer, collection, limit=2)
+    assert len(found.studies) > 20
+    assert {study.partition("/")[0] for study in found.studies} == {"axiom"}

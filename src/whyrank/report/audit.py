@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from whyrank.core import (
+    Floats,
     MissingExtra,
     Ranker,
     Study,
@@ -91,6 +92,10 @@ class StudyView:
     def reading(self, ranker: str | None = None) -> Reading:
         """The scores, differences and effects of all contrasts."""
         return self._read(self.name, ranker or self.rankers[0])[1]
+
+    def scores(self, ranker: str | None = None) -> Floats:
+        """The scores of the texts, a row per contrast."""
+        return self.reading(ranker).scores
 
     def examples(self, n: int = 3, ranker: str | None = None) -> list[Example]:
         """The contrasts with the largest differences for the first text, then those with the largest against it."""
