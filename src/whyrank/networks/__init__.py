@@ -28,7 +28,7 @@ networks: Registry[Any] = Registry(
 if TYPE_CHECKING:
     from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
     from whyrank.networks.first import first_only, is_plain
-    from whyrank.networks.model1 import Matrix, NeuralModel1, matrix
+    from whyrank.networks.model1 import NeuralModel1, matrix
     from whyrank.networks.network import (
         CONFIG,
         TOKENS,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from whyrank.networks.parm import BARE, FRAMES, ParmNetwork, framed
     from whyrank.networks.quantised import restored
-    from whyrank.networks.separate import Encoded, SeparateNetwork, joined, take
+    from whyrank.networks.separate import SeparateNetwork, joined, take
     from whyrank.networks.tokens import (
         CHARACTERS_PER_PIECE,
         Arrays,

@@ -170,11 +170,11 @@ def lengths_mask(rows: Sequence[Ids], width: int) -> npt.NDArray[np.int64]:
     return (np.arange(width) < sizes[:, None]).astype(np.int64)
 
 
-def pair_arrays(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[str, int], multiple: int = 1) -> Arrays:
+def pair_arrays(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[str, int]) -> Arrays:
     """[CLS] query [SEP] text [SEP], with type 0 up to the first [SEP] and type 1 after it."""
     cls, sep = [special["cls"]], [special["sep"]]
     rows = [np.concatenate([cls, q, sep, d, sep]) for q, d in zip(queries, docs, strict=True)]
-    ids = padded(rows, special["pad"], multiple)
+    ids = padded(rows, special["pad"])
     mask = lengths_mask(rows, ids.shape[1])
     first = np.array([len(q) + 2 for q in queries])[:, None]
     return {"ids": ids, "types": (np.arange(ids.shape[1]) >= first) * mask, "mask": mask}
@@ -192,10 +192,10 @@ def packed_pairs(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[s
     return {"ids": np.concatenate(parts).astype(np.int64), "types": types, "places": places, "ends": ends}
 
 
-def single_arrays(texts: Sequence[Ids], special: Mapping[str, int], multiple: int = 1) -> Arrays:
+def single_arrays(texts: Sequence[Ids], special: Mapping[str, int]) -> Arrays:
     """[CLS] text [SEP]."""
     rows = [np.concatenate([[special["cls"]], text, [special["sep"]]]) for text in texts]
-    ids = padded(rows, special["pad"], multiple)
+    ids = padded(rows, special["pad"])
     mask = lengths_mask(rows, ids.shape[1])
     return {"ids": ids, "types": np.zeros_like(ids), "mask": mask}
 
