@@ -42,6 +42,8 @@ def run(
     from whyrank.evaluation import group_rankers, overlap_of_plan
 
     start = time.perf_counter()
+    if request.out is not None:
+        report.check_result(request.out, request.format or ())
     plan = make_plan(request, patterns, catalogue, table, limited=True)
     groups = group_rankers(request.group or (), [ranker.name for ranker in plan.rankers])
     splits = command == "audit" and request.out is not None

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from whyrank.core import BadInput, WhyrankError, silent
-from whyrank.networks.first import first_only, first_packed, is_plain
+from whyrank.networks.first import first_packed, first_padded, is_plain
 from whyrank.text import positions_of
 
 WORDS = "words"
@@ -74,12 +74,9 @@ class Encoder(nn.Module):
         """
         if "ends" in batch:
             return self._packed(batch, longest or self.places)
-        handle = first_only(self.model) if is_plain(self.model) else None
-        try:
-            return self.pool(self.last(batch), batch)
-        finally:
-            if handle is not None:
-                handle.remove()
+        if is_plain(self.model):
+            return first_padded(self.model, batch["ids"], batch["mask"], batch["types"] if self.typed else None)
+        return self.pool(self.last(batch), batch)
 
     def forward(self, batch: Mapping[str, Tensor], longest: int) -> Tensor:
         """The first position of a packed batch, in the number format of the weights."""

@@ -1,9 +1,10 @@
 """The first position of a BERT-like encoder's last layer, without computing what nobody reads.
 
 A score that is read from [CLS] needs the last layer at one position only: its keys and values everywhere, and all
-else of the layer once per text. A batch is padded, and the model itself reads it (`first_only`), or packed for
-training on a GPU: all texts end to end in `ids` and `types`, the position of each piece in `places`, and where the
-texts begin and end in `ends`; then nothing is padded at all, and the layers are written out over the model's modules.
+else of the layer once per text. Any model with such layers can be told so (`first_only`). The networks that are
+trained here read a padded batch (`ids`, `types`, `mask`) or, on a GPU, a packed one: all texts end to end in `ids`
+and `types`, the position of each token in `places`, and where the texts begin and end in `ends`. For these the layers
+are written out over the model's own modules, so that dropout in training draws what is read and no more.
 """
 
 from __future__ import annotations
@@ -40,6 +41,20 @@ def first_only(model: nn.Module) -> Any:
     return output.register_forward_pre_hook(lambda _, given: tuple(states[:, :1] for states in given))
 
 
+def first_padded(model: Any, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
+    """The last states of the first position of each row of a padded batch: [texts, width]."""
+    states, visible = model.embeddings(input_ids=ids, token_type_ids=types), mask[:, None, None, :].bool()
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
+        q, k, v = (part.transpose(1, 2) for part in (query, key, value))
+        found = functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=dropout)
+        return found.transpose(1, 2)
+
+    for layer in model.encoder.layer[:-1]:
+        states = _layer(layer, states, states, attend)
+    return _layer(model.encoder.layer[-1], states[:, :1], states, attend)[:, 0]
+
+
 def first_packed(model: Any, ids: Tensor, places: Tensor, types: Tensor, ends: Tensor, longest: int) -> Tensor:
     """The last states of the first position of texts that lie end to end; `ends` holds 0 and the end of each."""
     own, layers = model.embeddings, model.encoder.layer
@@ -58,7 +73,8 @@ def _layer(layer: Any, reading: Tensor, read: Tensor, attend: Attend) -> Tensor:
     """One layer for the positions `reading`, which attend to the positions `read`."""
     own = layer.attention.self
     parts = (own.query(reading), own.key(read), own.value(read))
-    query, key, value = (part.view(len(part), own.num_attention_heads, own.attention_head_size) for part in parts)
+    heads = own.num_attention_heads, own.attention_head_size
+    query, key, value = (part.view(*part.shape[:-1], *heads) for part in parts)
     mixed = attend(query, key, value, own.dropout.p if own.training else 0.0)
     states = layer.attention.output(mixed.flatten(-2), reading)
     found: Tensor = layer.output(layer.intermediate(states), states)

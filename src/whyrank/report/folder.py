@@ -69,7 +69,7 @@ class ResultWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
-        self.path, self.settings = place_for(path), dict(settings)
+        self.path, self.settings = check_result(path, settings.get("formats") or ()), dict(settings)
         self.findings: list[Finding] = []
         self._swap: AbstractContextManager[Path] = swapped(self.path)
         self._texts: dict[str, int] = {}
@@ -79,7 +79,6 @@ class ResultWriter:
         self._failures: list[dict[str, str]] = []
         self._failed: set[tuple[str, str, str]] = set()
         self._finished = False
-        _check_formats(self.settings)
 
     def __enter__(self) -> Self:
         self._folder = self._swap.__enter__()
@@ -223,10 +222,12 @@ def read_texts(path: str | os.PathLike[str]) -> list[str]:
     return texts
 
 
-def _check_formats(settings: Mapping[str, Any]) -> None:
-    for name in settings.get("formats") or ():
+def check_result(path: str | os.PathLike[str], formats: Sequence[str]) -> Path:
+    """The real path of a result folder; an error for a place or a format that cannot be written."""
+    for name in formats:
         if name not in FORMATS:
             raise UnknownName("format of tables", str(name), FORMATS)
+    return place_for(path)
 
 
 def _scores_file(folder: Path, study: str, ranker: str) -> Path:
