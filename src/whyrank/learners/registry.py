@@ -49,6 +49,8 @@ class EM:
     threshold: float = 1e-3
     top: int | None = 1_000_000
     seed: int = 0
+    checkpoint: str | None = None
+    check: bool = False
 
     @property
     def name(self) -> str:
