@@ -105,7 +105,7 @@ class TestPreferences:
     def test_pairs(self, whyrank, folder, tmp_path):
         out = tmp_path / "p.parquet"
         code, _, err = whyrank(
-            "preferences",
+            "contrasts",
             "TFC1",
             "M-AND & -DIV",
             "--collection",
@@ -137,13 +137,13 @@ class TestPreferences:
     )
     def test_columns_are_named_as_they_are_written(self, whyrank, folder, tmp_path, given, columns):
         out = tmp_path / "p.parquet"
-        code, _, err = whyrank("preferences", *given, "--collection", str(folder), "--out", str(out))
+        code, _, err = whyrank("contrasts", *given, "--collection", str(folder), "--out", str(out))
         assert code == 0, err
         assert pq.read_table(out).column_names[3:-2] == columns
 
     def test_max_tokens(self, whyrank, folder, tmp_path):
         out = tmp_path / "p.parquet"
-        asked = ("preferences", "M-AND", "--analyzer", "whitespace", "--collection", str(folder), "--out", str(out))
+        asked = ("contrasts", "M-AND", "--analyzer", "whitespace", "--collection", str(folder), "--out", str(out))
         for given, expected in (("3", [-1, 0, 1]), ("none", [-1, 0, 1]), ("2", [0, 0, 0])):
             assert whyrank(*asked, "--max-tokens", given)[0] == 0
             assert pq.read_table(out)["M-AND"].to_pylist() == expected, given
@@ -151,7 +151,7 @@ class TestPreferences:
     def test_without_judgements_a_run_takes_their_place(self, whyrank, folder, tmp_path):
         (folder / "qrels.txt").unlink()
         out = tmp_path / "p.parquet"
-        asked = ("preferences", "M-AND", "M-AND | -DIV", "--collection", str(folder), "--out", str(out))
+        asked = ("contrasts", "M-AND", "M-AND | -DIV", "--collection", str(folder), "--out", str(out))
         _, _, err = whyrank(*asked)
         assert "give --candidates RUN" in err
         assert pq.read_table(out).num_rows == 0
@@ -165,12 +165,12 @@ class TestPreferences:
 
     def test_one_is_no_plural(self, whyrank, folder, tmp_path):
         (folder / "qrels.txt").write_text("1 0 a 1\n1 0 b 2\n")
-        asked = ("preferences", "M-AND", "--collection", str(folder), "--out", str(tmp_path / "p.parquet"))
+        asked = ("contrasts", "M-AND", "--collection", str(folder), "--out", str(tmp_path / "p.parquet"))
         assert "1 pair by 1 axiom: " in whyrank(*asked)[2]
 
     def test_features_of_candidates(self, whyrank, folder, tmp_path):
         out = tmp_path / "f.parquet"
-        code, _, err = whyrank("preferences", "AND", "--features", "--pairs", "top:4", "--candidates", str(folder / "run.txt"),
+        code, _, err = whyrank("contrasts", "AND", "--features", "--pairs", "top:4", "--candidates", str(folder / "run.txt"),
                                "--collection", str(folder), "--out", str(out))  # fmt: skip
         assert code == 0
         assert "4 documents by 1 axiom" in err
@@ -181,7 +181,7 @@ class TestPreferences:
 
     def test_patterns_leave_out_what_compares_no_pairs(self, whyrank, folder, tmp_path):
         out = tmp_path / "p.parquet"
-        code, _, err = whyrank("preferences", "TFC*", "TFC1", "--collection", str(folder), "--out", str(out))
+        code, _, err = whyrank("contrasts", "TFC*", "TFC1", "--collection", str(folder), "--out", str(out))
         assert code == 0
         assert "left out: axiom TFC2" in err
         assert pq.read_table(out).column_names[3:-2] == ["TFC1", "TFC3"]
@@ -205,5 +205,5 @@ class TestPreferences:
     )
     def test_wrong_requests(self, whyrank, arguments, says, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        assert says in one_line(whyrank("preferences", *arguments))
+        assert says in one_line(whyrank("contrasts", *arguments))
         assert list(tmp_path.iterdir()) == []

@@ -89,7 +89,7 @@ def folder(tmp_path):
 
 def test_a_folder_that_refers_to_the_corpus(whyrank, folder):
     out = folder.parent / "parts"
-    code, table, err = whyrank("split", folder, "--parts", "a=0.5,b=0.5", "--seed", 3, "--out", out)
+    code, table, err = whyrank("data", "split", folder, "--parts", "a=0.5,b=0.5", "--seed", 3, "--out", out)
     assert code == 0, err
     assert [line.split()[:4] for line in table.splitlines() if line.strip()[:2] in ("a ", "b ")] == [
         ["a", "10", "20", "10"], ["b", "10", "20", "10"],
@@ -112,7 +112,7 @@ def test_a_folder_that_refers_to_the_corpus(whyrank, folder):
 
 def test_a_corpus_that_is_gone_is_one_clear_line(whyrank, folder):
     out = folder.parent / "parts"
-    whyrank("split", folder, "--parts", "a=0.5,b=0.5", "--out", out)
+    whyrank("data", "split", folder, "--parts", "a=0.5,b=0.5", "--out", out)
     (folder / "corpus.jsonl").unlink()
     code, _, err = whyrank("rank", "-c", f"{out}:a")
     assert code == 2
@@ -121,7 +121,7 @@ def test_a_corpus_that_is_gone_is_one_clear_line(whyrank, folder):
 
 def test_the_sample_is_copied_and_a_split_can_be_split(whyrank, tmp_path):
     out = tmp_path / "parts"
-    code, text, _ = whyrank("split", "sample", "--parts", PARTS, "--out", out, "--json")
+    code, text, _ = whyrank("data", "split", "sample", "--parts", PARTS, "--out", out, "--json")
     assert code == 0
     rows = {row["part"]: row for row in json.loads(text)["statistics"]}
     assert [row["queries"] for row in rows.values()] == [24, 8, 4, 4]
@@ -130,7 +130,7 @@ def test_the_sample_is_copied_and_a_split_can_be_split(whyrank, tmp_path):
     assert dict(dev.titles) == dict(sample.titles)
     assert dev.grades == sample.grades
     assert rows["dev"]["relevant"] == sum(g >= 2 for q in dev.queries for g in sample.qrels[q].values())
-    code, _, err = whyrank("split", f"{out}:modelling", "--parts", "x=0.5,y=0.5", "--out", tmp_path / "again")
+    code, _, err = whyrank("data", "split", f"{out}:modelling", "--parts", "x=0.5,y=0.5", "--out", tmp_path / "again")
     assert code == 0, err
     assert len(open_collection(f"{tmp_path / 'again'}:x").queries) == 12
 
@@ -142,7 +142,7 @@ def test_the_statistics_are_counted_by_hand(whyrank, tmp_path):
     (path / "queries.tsv").write_text("1\tred fox\n2\tblack cat sat here\n")
     (path / "qrels.txt").write_text("1 0 a 1\n1 0 b 1\n2 0 b 2\n2 0 a 0\n")
     code, text, _ = whyrank(
-        "split", path, "--parts", "x=0.5,y=0.5", "--analyzer", "whitespace", "--out", tmp_path / "o", "--json"
+        "data", "split", path, "--parts", "x=0.5,y=0.5", "--analyzer", "whitespace", "--out", tmp_path / "o", "--json"
     )
     assert code == 0
     rows = sorted(json.loads(text)["statistics"], key=lambda row: row["query_length"])
@@ -166,7 +166,7 @@ def test_one_clear_line(whyrank, tmp_path, monkeypatch, arguments, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    code, out, err = whyrank("split", *arguments)
+    code, out, err = whyrank("data", "split", *arguments)
     assert (code, out) == (2, "")
     assert says in err.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["full"]

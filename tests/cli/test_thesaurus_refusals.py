@@ -100,7 +100,7 @@ def test_fidelity_without_candidates_is_an_error(whyrank, place):
 
 def test_a_ranker_without_scores_ends_a_bias_study_with_an_error(whyrank, place):
     rankers = ("-r", "bm25", "-r", "python:odd.py:nans", "--store", "none")
-    code, out, err = whyrank("bias", "bias/car-brand", *rankers, "--json", "--out", "found")
+    code, out, err = whyrank("audit", "bias/car-brand", *rankers, "--json", "--out", "found")
     assert code == 2
     assert err.splitlines()[-1].startswith(
         "whyrank: ranker 'python:odd.py:nans' has no finite score for any template"
@@ -127,7 +127,7 @@ def test_a_ranker_without_scores_ends_a_bias_study_with_an_error(whyrank, place)
 )
 def test_studies_that_make_no_sense_are_one_line(whyrank, place, study, expected):
     (place / "slots.tsv").write_text("what is {value}\ta {value}\n")
-    assert expected in one_line(whyrank("bias", study, "-r", "python:odd.py:lengths", "--store", "none"))
+    assert expected in one_line(whyrank("audit", study, "-r", "python:odd.py:lengths", "--store", "none"))
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class Audit(Asking):
         from whyrank.studies import usual_studies
 
         start = time.perf_counter()
-        asked, notes = self._with_defaults()
+        asked, notes = self.with_defaults()
         if asked.format and asked.out is None:
             raise WhyrankError("--format writes tables into the result folder; say where with --out FOLDER")
         if asked.out is not None:
@@ -103,7 +103,7 @@ class Audit(Asking):
             say(f"note: {note}")
         _check_answered(audit.details)
 
-    def _with_defaults(self) -> tuple[Audit, list[str]]:
+    def with_defaults(self) -> tuple[Audit, list[str]]:
         """The request with rankers, tolerance and place of the result filled in, and notes on these."""
         from whyrank.studies import DEMO_TOLERANCE
 

@@ -14,9 +14,9 @@ Attributes:
 
     app.command("count")(command(Count))
 
-The name of a field, with dashes, is the name of the option; its type and its default are those of the option; its help
-stands in the section `Attributes:` of the class or of a base class. A tuple or a list of values is an option that may be
-repeated, a bool is a flag, `argument()` makes a positional argument.
+The name of a field, with dashes, is the name of the option; its type and its default are those of the option; its
+help stands in the section `Attributes:` of the class or of a base class. A tuple or a list of values is an option
+that may be repeated, a bool is a flag, `argument()` makes a positional argument.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ def command(cls: type[Any]) -> Callable[..., None]:
 
 def values(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """What typer gives for the fields of a dataclass, without defaults; an error for an empty value."""
-    defaults = {each.name: each.default for each in fields(cls)}
-    return {name: _value(name, value) for name, value in given.items() if value not in (None, [], defaults[name])}
+    known = {each.name: each for each in fields(cls)}
+    changed = {name: value for name, value in given.items() if value not in (None, [], known[name].default)}
+    return {name: _value(known[name], value) for name, value in changed.items()}
 
 
 def parameters(cls: type[Any], without: Sequence[str] = ()) -> list[inspect.Parameter]:
@@ -107,7 +108,7 @@ def _parameter(each: Field[Any], hint: Any, help_: str) -> inspect.Parameter:
     if metavar:
         made: Any = typer.Argument(metavar=metavar, **settings)
     else:
-        option = "--" + each.name.rstrip("_").replace("_", "-")
+        option = _option(each.name)
         flags = f"{option}/--no-{option[2:]}" if kind is bool and default else option
         made = typer.Option(flags, *([SHORT[each.name]] if each.name in SHORT else []), **settings)
     wanted = Annotated[list[kind] if several else kind, made]  # type: ignore[valid-type]
@@ -118,6 +119,10 @@ def _parameter(each: Field[Any], hint: Any, help_: str) -> inspect.Parameter:
         default=inspect.Parameter.empty if required else default,
         annotation=wanted if kind is bool else optional,
     )
+
+
+def _option(name: str) -> str:
+    return "--" + name.rstrip("_").replace("_", "-")
 
 
 def _kind(hint: Any) -> tuple[type[Any], Range | None, bool]:
@@ -135,13 +140,14 @@ def _kind(hint: Any) -> tuple[type[Any], Range | None, bool]:
     return (hint if hint in (bool, int, float) else str), None, False
 
 
-def _value(name: str, given: Any) -> Any:
+def _value(each: Field[Any], given: Any) -> Any:
     """A value as it is; an error for an empty one; call strings of rankers without values that may be secrets."""
     if given == "":
-        raise WhyrankError(f"--{name.rstrip('_').replace('_', '-')} is empty; give a value or leave the option out")
+        name = each.name.upper() if "argument" in each.metadata else _option(each.name)
+        raise WhyrankError(f"{name} is empty; give a value or leave it out")
     if isinstance(given, list):
-        return tuple(_value(name, each) for each in given)
-    if name in RANKERS and "://" in given:
+        return tuple(_value(each, one) for one in given)
+    if each.name in RANKERS and "://" in given:
         from whyrank.rankers import hide_values
 
         return hide_values(given)

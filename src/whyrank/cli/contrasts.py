@@ -1,4 +1,4 @@
-"""`whyrank contrasts`: the contrasts of a study, or the preferences of axioms, as a diagnostic data set for anyone."""
+"""`whyrank contrasts`: the contrasts of a study, or the preferences of axioms, as a diagnostic data set."""
 
 from __future__ import annotations
 

@@ -78,19 +78,12 @@ class Split:
         if self.json:
             print(report)
         else:
-            header = [
-                "part",
-                "queries",
-                "judged",
-                "relevant",
-                "per query",
-                "query length",
-                "relevant length",
-                "shared",
-            ]
+            header = ["part", "queries", "judged", "relevant", "per query", "query length", "relevant length",
+                      "shared"]  # fmt: skip
             shown = [
-                [row.part, f"{row.queries:,}", f"{row.judged:,}", f"{row.relevant:,}", f"{row.relevant_per_query:.2f}",
-                 figure(row.query_length, ".1f"), figure(row.relevant_length, ".1f"), f"{row.shared:,}"]
+                [row.part, f"{row.queries:,}", f"{row.judged:,}", f"{row.relevant:,}",
+                 f"{row.relevant_per_query:.2f}", figure(row.query_length, ".1f"), figure(row.relevant_length, ".1f"),
+                 f"{row.shared:,}"]
                 for row in rows
             ]  # fmt: skip
             caption = (

@@ -29,12 +29,13 @@ class Evaluate(Input):
 
     Attributes:
         run_: a run file, or a run of the collection; repeat for several. Default: all runs of the collection.
-        group: NAME=RUN,..., runs of one model, such as those of several seeds: their mean per query counts; repeat for
-            several.
+        group: NAME=RUN,..., runs of one model, such as those of several seeds: their mean per query counts; repeat
+            for several.
         baseline: compare the others with this run.
         hypotheses: a YAML file with lines NAME: A > B about runs and groups, tested together.
         measure: in the notation of ir-measures: nDCG@10, RR(rel=2)@10; repeat for several.
-        by: overlap: split queries by the share of their terms in a relevant document; --out writes .csv, .json or .svg.
+        by: overlap: split queries by the share of their terms in a relevant document; --out writes .csv, .json or
+            .svg.
         groups: with --by overlap: groups of equal size.
         relevant: with --by overlap: which of several relevant documents decides: random, mean or max.
         candidates: with --by overlap: the first stage, a run file or a run of the collection.
@@ -140,10 +141,8 @@ class Evaluate(Input):
         left = len(collection.qrels) - sum(row.n for row in rows if (row.run, row.measure, row.queries) == of_first)
         if left:
             say(f"note: {plural(left, 'judged query', 'judged queries')} without terms or relevant text left out")
-        where = f"retrieved: the relevant document is in {name}"
-        say(
-            f"note: {where if name else 'no first stage to look for relevant documents in; give it with --candidates RUN'}"
-        )
+        lacking = "no first stage to look for relevant documents in; give it with --candidates RUN"
+        say(f"note: retrieved: the relevant document is in {name}" if name else f"note: {lacking}")
         text = json.dumps([asdict(row) for row in rows], indent=1)
         if self.out:
             kind = Path(self.out).suffix

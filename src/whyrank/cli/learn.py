@@ -1,7 +1,7 @@
 """`whyrank tables learn`: a command for each learner of the registry, those of plugins included.
 
-The options of a learner are the fields of its dataclass, besides those of `Learn`. Learners that train a network first,
-or that score texts, have a class here with more options.
+The options of a learner are the fields of its dataclass, besides those of `Learn`. Learners that train a network
+first, or that score texts, have a class here with more options.
 """
 
 from __future__ import annotations
@@ -65,11 +65,13 @@ class LearnEM(Learn):
                 em.relevant, em.most,
             )  # fmt: skip
             for what, one, many in (
-                ("queries_without_words", "query has no word under this analyzer", "queries have no word under this analyzer"),
-                ("texts_missing", "judged text is not in the collection", "judged texts are not in the collection"),
-            ):  # fmt: skip
+                ("queries_without_words", "query has no word under", "queries have no word under this analyzer"),
+                ("texts_missing", "judged text is not in", "judged texts are not in the collection"),
+            ):
                 if count := bitext.facts[what]:
-                    say(f"note: {plural(count, one, many)} and {'is' if count == 1 else 'are'} left out")
+                    where = " ".join(many.split()[-2:])
+                    said = plural(count, f"{one} {where}", many)
+                    say(f"note: {said} and {'is' if count == 1 else 'are'} left out")
             say(f"{plural(len(bitext), 'pair')}, {plural(bitext.links, 'link')}")
             if checkpoint:
                 keeps(f"the last whole iteration is kept in {checkpoint}")
@@ -233,7 +235,7 @@ class LearnParm(Scoring, Learn):
         for name in made.queries_of:
             open_collection(name)
         if self.target is not None:
-            recipe = self._recipe(self.target, made.analyzer)
+            recipe = self.recipe_for(self.target, made.analyzer)
             self._train(recipe, self.target, folder, recipe.seeds[0] if self.seed is None else self.seed, device)
         keeps(BLOCKS)
         names = list(self.collection) or read_config(folder).get("collection") or ["sample"]
@@ -257,9 +259,9 @@ class LearnParm(Scoring, Learn):
             if getattr(self, field.name) != field.default:
                 raise WhyrankError(f"--{field.name.replace('_', '-')} is for training; name a --target")
 
-    def _recipe(self, target: str, analyzer: str | None) -> Recipe:
+    def recipe_for(self, target: str, analyzer: str | None) -> Recipe:
         """The recipe for a target: -c stands for all collections of a recipe, a preset for its phases."""
-        from whyrank.training import read_recipe, recipe_of
+        from whyrank.training import recipe_of
 
         old = read_recipe(self.recipe)
         given = old.data if self.collection else {}

@@ -20,8 +20,8 @@ class List:
     """List what is registered, that of installed plugins included; of one thing its parameters.
 
     Attributes:
-        what: kinds (probes, axioms, characteristics, edits, query_strategies, rankers, analyzers, collections, ...), or
-            names of things, such as bm25 or axiom/TFC1; all kinds when none.
+        what: kinds (probes, axioms, characteristics, edits, query_strategies, rankers, analyzers, collections, ...),
+            or names of things, such as bm25 or axiom/TFC1; all kinds when none.
         json: print JSON on standard output.
     """
 

@@ -49,8 +49,8 @@ class Lexical:
 
     Attributes:
         analyzer: how words are counted: lucene, krovetz, terrier(stopwords=FILE), whitespace, ...
-        stats: background statistics of lexical rankers and axioms, if not the collection's own; a collection or a file
-            of `data stats`.
+        stats: background statistics of lexical rankers and axioms, if not the collection's own; a collection or a
+            file of `data stats`.
     """
 
     analyzer: str = "lucene"

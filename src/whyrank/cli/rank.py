@@ -84,7 +84,7 @@ class Rank(Scoring, Lexical, Input):
             raise WhyrankError("--axiom re-ranks the documents of a run; name it with --candidates RUN")
 
     def _open_axiom(self, text: str) -> Axiom:
-        """The axiom of an expression; an error for one that compares no two documents, before a collection is read."""
+        """The axiom of an expression; an error for one that compares no two documents."""
         from whyrank.studies.axioms import Axiom, check_pairs, parse_expression
 
         made = parse_expression(text, analyzer=self.analyzer, stats=self.stats, **token_limit(self.max_tokens))

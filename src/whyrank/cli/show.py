@@ -231,8 +231,9 @@ def _values(result: BiasResult, top: int, alpha: float, correction: str) -> None
 def _correlations(results: Sequence[BiasResult]) -> None:
     header = ["study", "ranker", "of", "with", "given", "n", "Pearson", "95% interval", "p", "p shift", "Spearman"]
     rows = [
-        [result.study, result.ranker, row.first, row.second, row.given or "–", str(row.n), figure(row.pearson, "+.3f"),
-         interval(row.low, row.high), p_value(row.p_value), p_value(row.p_shift), figure(row.spearman, "+.3f")]
+        [result.study, result.ranker, row.first, row.second, row.given or "–", str(row.n),
+         figure(row.pearson, "+.3f"), interval(row.low, row.high), *map(p_value, (row.p_value, row.p_shift)),
+         figure(row.spearman, "+.3f")]
         for result in results
         for row in result.correlations
         if row.pearson is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,8 @@ class Asking(Scoring, Lexical, Input):
         candidates: a run file, or the name of a run of the collection.
         max_tokens: axioms cut texts to so many tokens, to count and to score; 512, or none.
         tolerance: how far matched values may lie apart: a number, or N%.
-        delta: score differences up to this are neutral, a number or a percentile; p50 is the median of the calibration.
-            Default: p50, axioms 0.
+        delta: score differences up to this are neutral, a number or a percentile; p50 is the median of the
+            calibration. Default: p50, axioms 0.
         delta_from: calibrate on another collection's candidates.
         seed: seed of everything random.
         limit: at most N contrasts per study (of a bias study N templates), drawn at random.
@@ -73,10 +74,8 @@ def spelled(given: str) -> str:
     from whyrank.studies import every_kind
 
     text = name = given.strip()
-    try:
+    with suppress(WhyrankError):  # an expression with brackets is no call string
         name = parse_call(text).name
-    except WhyrankError:
-        pass  # an expression with brackets
     names = every_kind().names()
     families = {each.partition("/")[0] for each in names} - {PREFIX.rstrip("/")}
     if name.partition("/")[0] in families or fnmatch.filter(names, name):
@@ -117,7 +116,7 @@ def open_studies(
 def _make_studies(
     asked: Asking, patterns: Sequence[str], by_kind: Mapping[str, Options]
 ) -> tuple[dict[str, Study], list[str]]:
-    """Studies by call string (what contains a bracket) or by glob; those that globs find and that cannot run are left out."""
+    """Studies by call string or by glob, with notes; those that globs find and that cannot run are left out."""
     from whyrank.studies import every_kind
 
     catalogue = every_kind()

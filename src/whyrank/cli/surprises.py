@@ -107,7 +107,7 @@ class Surprises:
             raise WhyrankError(f"--pipeline {self.pipeline} finds entity types in texts; {remedy}")
 
     def _open_pipeline(self) -> str | None:
-        """The pipeline that finds entity types in texts: the given one, else the English one where it is installed."""
+        """The pipeline that finds entity types in texts: the given one, else the English one if installed."""
         from whyrank.text.annotation import ENGLISH, find_pipeline
 
         if self.pipeline == "none" or (self.pipeline is None and self.collection is None):
