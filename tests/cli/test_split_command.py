@@ -1,4 +1,4 @@
-"""`whyrank split` as a user types it: disjoint parts, whatever the order of the queries, in a folder that opens."""
+"""`whyrank data split` as a user types it: disjoint parts, whatever the order of the queries, in a folder that opens."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ class LearnParm(Scoring, Learn):
 
     def recipe_for(self, target: str, analyzer: str | None) -> Recipe:
         """The recipe for a target: -c stands for all collections of a recipe, a preset for its phases."""
-        from whyrank.training import recipe_of
+        from whyrank.training import read_recipe, recipe_of
 
         old = read_recipe(self.recipe)
         given = old.data if self.collection else {}
