@@ -102,7 +102,10 @@ def _parameter(each: Field[Any], hint: Any, help_: str) -> inspect.Parameter:
     kind, allowed, several = _kind(hint)
     required = each.default is MISSING and each.default_factory is MISSING
     default = each.default if kind is bool or not (required or several) else None
-    settings: dict[str, Any] = {"help": help_, "show_default": default not in (None, "", False)}
+    settings: dict[str, Any] = {
+        "help": help_,
+        "show_default": default is not None and default is not False and default != "",
+    }
     settings |= {"min": allowed.low, "max": allowed.high} if allowed else {}
     metavar = each.metadata.get("argument")
     if metavar:

@@ -19,7 +19,7 @@ import typer
 from whyrank.cli.command import description, parameters, values
 from whyrank.cli.console import BLOCKS, TRAINING, keeps, keeps_nothing, plural, say, tell_failures
 from whyrank.cli.options import Input, Scoring, open_collection, open_rankers
-from whyrank.cli.train import changed, require_torch
+from whyrank.cli.train import changed, has_torch, require_torch
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
@@ -319,7 +319,9 @@ class Learners(typer.core.TyperGroup):
         if cmd_name not in table_learners.names():
             return None
         single = typer.Typer(rich_markup_mode=None, add_completion=False)
-        single.command(cmd_name)(_command(cmd_name))
+        stub = cmd_name in NETWORKS and not has_torch()  # whatever it is given, it says what is missing
+        settings = {"allow_extra_args": stub, "ignore_unknown_options": stub}
+        single.command(cmd_name, context_settings=settings)(_command(cmd_name))
         return typer.main.get_command(single)
 
 
@@ -327,8 +329,8 @@ def _command(name: str) -> Callable[..., None]:
     """A function for typer whose parameters are the options of the front and the fields of the learner."""
     from whyrank.learners import table_learners
 
-    if name in NETWORKS:
-        require_torch()
+    if name in NETWORKS and not has_torch():
+        return require_torch
     learner, front = table_learners.factory(name), FRONTS.get(name, Learn)
     own = {field.name for field in fields(front)}
     without = [*own, *(["resource"] if "network" in own else [])]

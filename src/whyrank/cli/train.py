@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,11 +97,14 @@ def _train_trees(recipe: Recipe, out: Path, seeds: Sequence[int]) -> None:
     say(f"score with it: --ranker ltr:{out}")
 
 
+def has_torch() -> bool:
+    """Whether torch and transformers are installed; neither is imported."""
+    return find_spec("torch") is not None and find_spec("transformers") is not None
+
+
 def require_torch() -> None:
     """Raise an error where torch or transformers are not installed."""
-    from importlib.util import find_spec
-
     from whyrank.core import MissingExtra
 
-    if find_spec("torch") is None or find_spec("transformers") is None:
+    if not has_torch():
         raise MissingExtra("training a network", "models")
