@@ -38,7 +38,7 @@ class Count(Base):
         by_word: one column for each word.
     """
 
-    what: tuple[str, ...] = argument("[WHAT]...", ())
+    what: tuple[str, ...] = argument("WHAT", ())
     least: Whole | None = None
     by_word: tuple[str, ...] = ()
     sizes: Sequence[int] = (10, 100)

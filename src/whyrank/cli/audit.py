@@ -49,7 +49,7 @@ class Audit(Asking):
         json: print the findings as JSON on standard output.
     """
 
-    study: tuple[str, ...] = argument("[STUDY]...", ())
+    study: tuple[str, ...] = argument("STUDY", ())
     table: str | None = None
     top: Whole | None = None
     alpha: Share = 0.05

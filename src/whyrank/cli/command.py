@@ -34,6 +34,7 @@ from whyrank.core import WhyrankError
 
 SHORT = {"collection": "-c", "ranker": "-r", "out": "-o", "measure": "-m", "target": "-t", "surrogate": "-s"}
 RANKERS = ("ranker", "target", "surrogate", "baseline")  # options whose values are call strings of rankers
+METAVARS = {str: "TEXT", int: "N", float: "X"}
 _ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -50,7 +51,7 @@ Share = Annotated[float, Range(0, 1)]
 
 
 def argument(metavar: str, default: Any = MISSING) -> Any:
-    """A field that is a positional argument, such as `[STUDY]...`."""
+    """A field that is a positional argument."""
     return field(default=default, metadata={"argument": metavar})
 
 
@@ -73,9 +74,11 @@ def values(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parameters(cls: type[Any], without: Sequence[str] = ()) -> list[inspect.Parameter]:
-    """The parameters that typer reads as arguments and options."""
+    """The parameters that typer reads as arguments and options; inherited ones come last."""
     hints, helps = get_type_hints(cls, include_extras=True), attributes(cls)
+    order = list(dict.fromkeys(name for base in cls.__mro__ for name in inspect.get_annotations(base)))
     own = [each for each in fields(cls) if each.init and each.name not in without]
+    own.sort(key=lambda each: order.index(each.name))
     return [_parameter(each, hints[each.name], helps.get(each.name, "")) for each in own]
 
 
@@ -113,6 +116,7 @@ def _parameter(each: Field[Any], hint: Any, help_: str) -> inspect.Parameter:
     else:
         option = _option(each.name)
         flags = f"{option}/--no-{option[2:]}" if kind is bool and default else option
+        settings["metavar"] = None if kind is bool else METAVARS[kind]
         made = typer.Option(flags, *([SHORT[each.name]] if each.name in SHORT else []), **settings)
     wanted = Annotated[list[kind] if several else kind, made]  # type: ignore[valid-type]
     optional = wanted if required else Annotated[(list[kind] if several else kind) | None, made]  # type: ignore[valid-type]

@@ -33,7 +33,7 @@ class WriteContrasts(Asking):
         out: a .jsonl or .parquet file.
     """
 
-    study: tuple[str, ...] = argument("STUDY...")
+    study: tuple[str, ...] = argument("STUDY")
     features: bool = False
     out: str
 

@@ -36,7 +36,7 @@ class Explain(Lexical, Input):
         json: print JSON on standard output.
     """
 
-    texts: tuple[str, ...] = argument("[QUERY] [TEXT]", ())
+    texts: tuple[str, ...] = argument("QUERY TEXT", ())
     ranker: str = "bm25"
     query_id: str | None = None
     doc_id: str | None = None

@@ -25,7 +25,7 @@ class List:
         json: print JSON on standard output.
     """
 
-    what: tuple[str, ...] = argument("[KIND or NAME]...", ())
+    what: tuple[str, ...] = argument("KIND|NAME", ())
     json: bool = False
 
     def run(self) -> None:

@@ -31,7 +31,7 @@ class Show:
     """
 
     table: str = argument("TABLE")
-    terms: tuple[str, ...] = argument("[TERM]...", ())
+    terms: tuple[str, ...] = argument("TERM", ())
     top: Whole = 10
     json: bool = False
 
