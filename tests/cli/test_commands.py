@@ -325,6 +325,17 @@ class TestList:
         assert "bm25" in out
         assert "whitespace" not in out
 
+    def test_of_one_thing_its_parameters(self, whyrank):
+        _, out, _ = whyrank("list", "bm25", "axiom/TFC1", "matched/length|tf", "em", "--json")
+        found = json.loads(out)
+        assert found["ranker bm25"]["parameters"]["k1"]["default"] == "0.9"
+        assert found["axiom axiom/TFC1"]["parameters"]["pairs"]["help"].startswith("`judged`, `top:K`")
+        assert "tolerance" in found["probe matched/length|tf"]["parameters"]
+        assert found["table learner em"]["parameters"]["iterations"]["default"] == "5"
+        code, out, _ = whyrank("list", "bm25")
+        assert code == 0
+        assert "k1" in out
+
 
 def make_folder(path: Path, **files: str) -> Path:
     content = {
@@ -343,41 +354,30 @@ class TestWrongRequests:
         ("arguments", "says"),
         [
             (["audit", "matched/lenght|tf"], "matched/length|tf"),
-            (["audit", "--ranker", "bm52"], "'bm25'"),
-            (["audit", "--ranker", "bm25(kl=1)"], "'k1'"),
-            (["audit", "--ranker", "bm25(k1=)"], "value is missing"),
-            (["audit", "--ranker", "bm25", "--ranker", "bm25"], "twice"),
-            (["audit", "--analyzer", "lucen"], "'lucene'"),
-            (["audit", "--analyzer", "terrier"], "WHYRANK_TERRIER_STOPWORDS"),
-            (["audit", "--collection", "no/such/folder"], "no/such/folder"),
-            (["audit", "--delta", "median"], "p50"),
-            (["audit", "--correction", "bonferoni"], "'bonferroni'"),
+            (["audit", "matched/length|tf", "--ranker", "bm52"], "'bm25'"),
+            (["audit", "matched/length|tf", "--ranker", "bm25(kl=1)"], "'k1'"),
+            (["audit", "matched/length|tf", "--ranker", "bm25(k1=)"], "value is missing"),
+            (["audit", "matched/length|tf", "--ranker", "bm25", "--ranker", "bm25"], "twice"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--analyzer", "lucen"], "'lucene'"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--analyzer", "terrier"], "WHYRANK_TERRIER_STOPWORDS"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--collection", "no/such/folder"], "no/such/folder"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--delta", "median"], "p50"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--correction", "bonferoni"], "'bonferroni'"),
             (
-                ["audit", "--compat", "abnirm"],
+                ["audit", "matched/length|tf", "-r", "bm25", "--compat", "abnirm"],
                 "'abnirml' (probes), 'camara-hauff' (axioms), 'relevance-thesaurus' (bias studies)",
             ),
-            (["audit", "--compat", "camara-hauff"], "is for axioms"),
-            (["audit", "TFC1", "--compat", "abnirml"], "is for probes"),
-            (
-                ["audit", "TFC1", "--compat", "abnirm"],
-                "'abnirml' (probes), 'camara-hauff' (axioms), 'relevance-thesaurus' (bias studies)",
-            ),
-            (["audit", "TCF1"], "'axiom/TFC1'"),
+            (["audit", "matched/*", "--compat", "camara-hauff"], "is for axioms"),
             (["audit", "TFC1(lenght=5)"], "'length'"),
             (["audit", "AND", "AND(compat=camara-hauff)"], "compat mode"),
             (["audit", "TFC1", "--candidates", "no.run"], "no.run"),
-            (["audit", "TFC1", "--max-tokens", "0"], "--max-tokens"),
             (["audit", "TFC1", "--max-tokens", "many"], "--max-tokens"),
-            (["audit", "TFC1", "--delta", "median"], "p50"),
-            (["audit", "TFC1", "--pairs", "top:0"], "top:K"),
-            (["audit", "TFC1", "--by", "relevance_grop"], "relevance_group"),
-            (["contrasts", "axiom/TFC9", "--out", "x.jsonl"], "'axiom/TFC1'"),
-            (["audit", "--pairs", "top:5", "--candidates", "no.run"], "no.run"),
-            (["audit", "--executor", "threads"], "serial"),
-            (["audit", "--limit", "0"], "--limit"),
-            (["audit", "--colection", "x"], "--collection"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--pairs", "top:5", "--candidates", "no.run"], "no.run"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--executor", "threads"], "serial"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--limit", "0"], "--limit"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--colection", "x"], "--collection"),
             (["audti"], "audit"),
-            (["audit", "--format", "word"], "latex"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--format", "word"], "latex"),
             (["evaluate", "-m", "nDGC"], "nDCG@10"),
             (["evaluate", "--run", "no.txt"], "no.txt"),
             (["rank", "--stats", "no.parquet"], "no.parquet"),
@@ -387,13 +387,13 @@ class TestWrongRequests:
             (["tune", "--grid", "k1"], "--grid"),
             (["list", "ranker"], "'rankers'"),
             (["probe", "matched/*"], "probe"),
-            (["audit", "--by", "relevance_grop"], "relevance_group"),
-            (["audit", "-c", ""], "--collection is empty"),
-            (["audit", "--stats", ""], "--stats is empty"),
-            (["audit", "--format", "csv"], "--out"),
-            (["audit", "--ranker", "bm25(k1=abc)"], "k1 must be a number"),
-            (["audit", "--ranker", "ql(lam=1.0)"], "lam"),
-            (["audit", "--pairs", "top:0"], "top:K"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--by", "relevance_grop"], "relevance_group"),
+            (["audit", "matched/length|tf", "-r", "bm25", "-c", ""], "--collection is empty"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--stats", ""], "--stats is empty"),
+            (["audit", "TFC1", "--format", "csv"], "--out"),
+            (["audit", "matched/length|tf", "-r", "bm25(k1=abc)"], "k1 must be a number"),
+            (["audit", "matched/length|tf", "--ranker", "ql(lam=1.0)"], "lam"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--pairs", "top:0"], "top:K"),
             (["evaluate", "-m", "nDCG@0"], "cutoff"),
             (["tune", "--ranker", "bm25", "--ranker", "ql"], "one --ranker"),
             (["tune", "--grid", "k1=0:1:0.0000001"], "steps"),

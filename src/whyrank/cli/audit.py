@@ -137,8 +137,12 @@ class Audit(Asking):
 
     def _show(self, plan: Plan, audit: Audited) -> None:
         from whyrank.cli import show
+        from whyrank.report import verdicts
 
         level = self.alpha, self.correction
+        symmetric = [name for name, study in plan.studies.items() if study.symmetric]
+        for verdict in verdicts(audit.findings, self.alpha, symmetric):
+            print(printable(str(verdict)))
         told = {result.study for result in audit.details}
         others = [finding for finding in audit.findings if finding.study not in told]
         if others or not audit.details:
