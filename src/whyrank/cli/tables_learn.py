@@ -105,19 +105,19 @@ def em(
 ) -> None:  # fmt: skip
     """Learn IBM Model 1, T(query term | document term), by EM from relevant texts."""
     from whyrank.core import exclusive
-    from whyrank.learners.em import learn_em, make_bitext, memory_limit
+    from whyrank.learners.em import EM
 
     o.check_filled(out=out, memory=memory, checkpoint=checkpoint)
     _check_name(out)
-    limit = memory_limit(memory)
+    learner = EM(
+        analyzer, ratio, fertility, symmetrise, sample, relevant, most, iterations, null, threads, memory, held_out,
+        stop, threshold, top, seed, checkpoint, check,
+    )  # fmt: skip
     with exclusive(f"{checkpoint}.lock") if checkpoint else nullcontext():
-        opened = open_collection(collection, strict)
-        bitext = make_bitext(opened, analyzer, ratio, fertility, symmetrise, sample, seed, relevant, most)
+        bitext = learner.bitext(open_collection(collection, strict))
         _tell(bitext)
         _tell_stop(checkpoint)
-        table, _ = learn_em(
-            bitext, iterations, null, threads, limit, held_out, stop, checkpoint, threshold, top, seed, check
-        )
+        table, _ = learner.fit(bitext)
         table.save(out)
     say(f"{_perplexities(table)}; {plural(len(table), 'entry', 'entries')}: {out}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,25 +80,27 @@ def local_to_global(
     strict: o.StrictOption = False,
 ) -> None:
     """Learn a table from local explanations of a ranker's lists: the words that put documents on top, added up."""
-    from whyrank.learners.local import LocalSettings, default_analyzer, learn_local
+    from whyrank.learners.local import LocalToGlobal, default_analyzer
     from whyrank.tables import writer
 
     o.check_filled(out=out, candidates=candidates, analyzer=analyzer, stats=stats, store=store)
     o.check_filled(explanations=explanations, precision=precision)
     writer(out)
     _check_places(out, explanations)
-    settings = LocalSettings(method, variant, depth, top, words, samples, pool, threshold, seed)
     chosen = analyzer or default_analyzer()
+    learner = LocalToGlobal(
+        target, method, variant, depth, top, words, samples, pool, threshold, seed, chosen, queries, candidates,
+        stats, precision, explanations,
+    )  # fmt: skip
     opened = setup.open_collection(collection, strict)
     [ranker] = setup.open_rankers([target], opened, chosen, stats, precision)
     given = setup.open_run(opened, candidates, strict) if candidates else None
     engine = setup.make_engine(executor, batch_size, store, fresh, timeout)
-    how = {"candidates": candidates, "stats": stats, "precision": precision}
-    learned = learn_local(opened, ranker, engine, settings, chosen, queries, given, how)
+    learned = learner.explain(opened, ranker, engine, given)
     setup.report_failures(learned.failures)
     learned.table.save(out)
     if explanations:
-        _write(learned.explained, explanations)
+        learned.save_explanations(explanations)
     _conclude(learned.explained, len(learned.table), learned.table.facts["analyzer"], out)
 
 
@@ -114,13 +115,6 @@ def _check_places(out: str, explanations: str | None) -> None:
         check_place(explanations)
         if Path(explanations).resolve() == Path(out).resolve():
             raise WhyrankError("--out and --explanations name one file; give each one of its own")
-
-
-def _write(explained: Sequence[Explained], path: str) -> None:
-    from whyrank.core import write_text
-
-    rows = [{"query_id": e.query_id, "terms": e.terms, "words": e.words, "aligned": e.aligned} for e in explained]
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _conclude(explained: Sequence[Explained], entries: int, analyzer: str, out: str) -> None:
