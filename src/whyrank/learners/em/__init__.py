@@ -7,6 +7,6 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.learners.em.bitext import Bitext, bitext_of
     from whyrank.learners.em.growing import Growing
-    from whyrank.learners.em.learner import EM, learn_em, make_bitext, memory_limit
+    from whyrank.learners.em.learner import EM, learn_em, make_bitext
 
 front_door(__name__)
