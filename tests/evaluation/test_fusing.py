@@ -15,8 +15,7 @@ from whyrank.evaluation import Runner, Split, evaluate, parse_grid, split_querie
 from whyrank.evaluation.effectiveness import measure_of
 from whyrank.evaluation.fusion.ascent import fit
 from whyrank.evaluation.fusion.fitting import EQUAL, FITTED, fit_fusion
-from whyrank.evaluation.fusion.objectives import ByMeasure, is_exact, objective_of, ties_ascend
-from whyrank.evaluation.fusion.objectives import Pool, pool_of
+from whyrank.evaluation.fusion.objectives import ByMeasure, Pool, is_exact, objective_of, pool_of, ties_ascend
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 

@@ -25,6 +25,7 @@ from whyrank.learners.em import Growing
 from whyrank.networks import Ids, NeuralModel1, load, read_config
 from whyrank.tables import TermTable
 from whyrank.text import analyzers
+from whyrank.training import checked_device
 
 ARCHITECTURE = NeuralModel1.architecture
 THRESHOLD = 1e-4
@@ -43,7 +44,7 @@ class Neural:
         threshold: pairs with a smaller T(q|d) are left out; a token and itself always stay where there is a p_self.
         top: of each query token only so many document tokens, those with the largest T(q|d); all by default.
         block: so many query tokens and document tokens are compared at a time; by default what suits the device.
-        device: cpu or cuda.
+        device: cpu, cuda, or empty for cuda where there is one.
     """
 
     resource: str
@@ -66,8 +67,8 @@ class Neural:
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of the network."""
-        network = open_network(self.resource)
-        return export_table(network, self.threshold, self.block, self.device, top=self.top, collection=collection)
+        device, network = checked_device(self.device), open_network(self.resource)
+        return export_table(network, self.threshold, self.block, device, top=self.top, collection=collection)
 
 
 def open_network(folder: str | Path) -> NeuralModel1:
@@ -147,18 +148,20 @@ def _scored(
 ) -> Iterator[_Rows]:  # fmt: skip
     """The entries of all query tokens, a block of these at a time; those that no query has get p_self alone."""
     layer, every = network.layer, torch.arange(len(network.pieces), device=device)
-    asked, answering = (torch.from_numpy(side).to(device) for side in (query_tokens, doc_tokens))
+    queries, docs = (torch.from_numpy(side).to(device) for side in (query_tokens, doc_tokens))
     with torch.inference_mode():
-        query, doc = network.to(device).eval().vectors(every, answering)
+        query_vectors, doc_vectors = network.to(device).eval().vectors(every, docs)
         for tokens in torch.split(every, size):
-            inside = torch.isin(tokens, asked)
-            alone = (~(inside & torch.isin(tokens, answering))).nonzero().squeeze(1) if layer.p_self else tokens[:0]
+            inside = torch.isin(tokens, queries)
+            alone = (~(inside & torch.isin(tokens, docs))).nonzero().squeeze(1) if layer.p_self else tokens[:0]
             cells = [(alone, tokens[alone], torch.full((len(alone),), layer.p_self or 0.0, device=device))]
             compared = inside.nonzero().squeeze(1)
-            for start in range(0, len(answering) if len(compared) else 0, size):
-                others = answering[start : start + size]
+            for start in range(0, len(docs) if len(compared) else 0, size):
+                others = docs[start : start + size]
                 same = tokens[compared][:, None] == others
-                found = layer.with_self(layer.every(query[tokens[compared]], doc[start : start + size]), same)
+                found = layer.with_self(
+                    layer.every(query_vectors[tokens[compared]], doc_vectors[start : start + size]), same
+                )
                 kept = (found >= threshold) | (same & bool(layer.p_self))
                 row, column = kept.nonzero(as_tuple=True)
                 cells.append((compared[row], others[column], found[kept].float()))

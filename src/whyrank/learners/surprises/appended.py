@@ -41,7 +41,10 @@ def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested
     if len(left) < 2:
         return Tested([], [Unjudged("appended", "fewer than two characters end three longer forms of query terms")])
     partly, least = censored(table, "appended", forms.present), max(2, len(left) / 2)
-    while len(left) > least and (odd := min(left, key=_sureness)).p_value * len(left) < STANDS_OUT:
+    while len(left) > least:
+        odd = min(left, key=lambda s: (s.p_value, -abs(s.weight - s.others)))
+        if odd.p_value * len(left) >= STANDS_OUT:
+            break
         found.append(odd)
         forms = _without(forms, odd.value)
         left = _letters(forms, min(permutations, DRAWS), random)
@@ -54,7 +57,9 @@ def _letters(forms: Forms, permutations: int, random: np.random.Generator) -> li
     known = np.flatnonzero(counts >= 3).tolist()
     if not known:
         return []
-    gaps = _gaps(forms)
+    _, words = np.unique(forms.words, return_inverse=True)
+    siblings = np.bincount(words, weights=forms.weights)[words] - forms.weights
+    gaps = forms.weights - siblings / (np.bincount(words)[words] - 1)  # from the mean of a word's other forms
     p = _label_p(forms, gaps, permutations, random)
     sums = [np.bincount(forms.characters, weights=each, minlength=len(CHARACTERS)) for each in (forms.weights, gaps)]
     means, over = (each / np.maximum(counts, 1) for each in sums)
@@ -65,11 +70,6 @@ def _letters(forms: Forms, permutations: int, random: np.random.Generator) -> li
         figures = (mean, others, int(counts[i]), direction, float(p[i]))
         found.append(Surprise(APPENDED, "appended", "", CHARACTERS[i], *figures, study))
     return found
-
-
-def _sureness(surprise: Surprise) -> tuple[float, float]:
-    """Lowest for the least p-value, of equals for the largest difference."""
-    return surprise.p_value, -abs(surprise.weight - surprise.others)
 
 
 def _without(forms: Forms, character: str) -> Forms:
@@ -92,14 +92,6 @@ def _forms(table: TermTable) -> Forms:
     words, characters, weights, present = zip(*found, strict=True) if found else ((), (), (), ())
     numbers, columns = np.array([words, characters], np.int64), np.array([weights, present], np.float64)
     return Forms(numbers[0], numbers[1], columns[0], columns[1] > 0)
-
-
-def _gaps(forms: Forms) -> Floats:
-    """How much more a form weighs than the other longer forms of its word do on average."""
-    _, words = np.unique(forms.words, return_inverse=True)
-    size = np.bincount(words)[words]
-    others = (np.bincount(words, weights=forms.weights)[words] - forms.weights) / (size - 1)
-    return forms.weights - others
 
 
 def _label_p(forms: Forms, gaps: Floats, draws: int, random: np.random.Generator) -> Floats:

@@ -90,11 +90,13 @@ def _tests(table: TermTable, postings: Postings, entries: Ints, direction: int) 
 
 def evidence_study(table: TermTable, postings: Postings, words: Words, surprise: Surprise) -> str:
     """The value among terms that are about as frequent and that the table weighs the other way."""
-    asked = surprise.query_term
-    weights = {entry.term: entry.weight for entry in table.answers(asked, None)}
+    query_term = surprise.query_term
+    weights = {entry.term: entry.weight for entry in table.answers(query_term, None)}
     size = len(postings.docs[surprise.value])
-    terms = [t for t in table.doc_terms if t in postings.docs and t not in (surprise.value, asked) and t.isalnum()]
+    terms = [
+        t for t in table.doc_terms if t in postings.docs and t not in (surprise.value, query_term) and t.isalnum()
+    ]
     near = sorted(terms, key=lambda term: (abs(len(postings.docs[term]) - size), term))[:NEAREST]
     near.sort(key=lambda term: surprise.direction * weights.get(term, 0.0))
     values = "+".join(dict.fromkeys(words.of(term) for term in (surprise.value, *near[:COMPARED])))
-    return str(Call("bias/substitution", None, {"values": values, "queries": "head", "head": words.of(asked)}))
+    return str(Call("bias/substitution", None, {"values": values, "queries": "head", "head": words.of(query_term)}))
