@@ -93,9 +93,8 @@ def evidence_study(table: TermTable, postings: Postings, words: Words, surprise:
     query_term = surprise.query_term
     weights = {entry.term: entry.weight for entry in table.answers(query_term, None)}
     size = len(postings.docs[surprise.value])
-    terms = [
-        t for t in table.doc_terms if t in postings.docs and t not in (surprise.value, query_term) and t.isalnum()
-    ]
+    others = (set(table.doc_terms) & postings.docs.keys()) - {surprise.value, query_term}
+    terms = [term for term in others if term.isalnum()]
     near = sorted(terms, key=lambda term: (abs(len(postings.docs[term]) - size), term))[:NEAREST]
     near.sort(key=lambda term: surprise.direction * weights.get(term, 0.0))
     values = "+".join(dict.fromkeys(words.of(term) for term in (surprise.value, *near[:COMPARED])))
