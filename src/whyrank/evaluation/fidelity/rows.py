@@ -81,8 +81,8 @@ def summarise(found: Mapping[str, Cells], measures: Sequence[str]) -> list[Fidel
 def _row(name: str, cell: Cell, measure: str, parts: Sequence[Floats]) -> FidelityRow:
     kept = _defined(parts)
     queries, all_queries = sum(map(len, kept)), sum(map(len, parts))
-    interval = map(or_none, stratified_interval(kept))
-    return FidelityRow(name, *cell, measure, _mean(kept), *interval, queries, all_queries - queries, len(kept))
+    low, high = map(or_none, stratified_interval(kept))
+    return FidelityRow(name, *cell, measure, _mean(kept), low, high, queries, all_queries - queries, len(kept))
 
 
 def differences(

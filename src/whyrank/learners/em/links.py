@@ -210,7 +210,7 @@ class Shelf:
     def add(self, number: int, shard: Shard) -> None:
         """Keep a shard."""
         trained, stored = shard.training, list[_Stored]()
-        arrays = [
+        arrays: list[npt.NDArray[Any]] = [
             shard.indptr, shard.indices, shard.values, trained.starts, trained.sizes, trained.links, *shard.held_out,
         ]  # fmt: skip
         size = sum(array.nbytes for array in arrays)
@@ -235,8 +235,8 @@ class Shelf:
     def put(self, number: int, shard: Shard) -> None:
         """Keep the values of a shard that `get` gave."""
         if number in self._stored:
-            _, (_, _, values, *_) = self._stored[number]
-            self._write(shard.values, values.offset)
+            _, stored = self._stored[number]
+            self._write(shard.values, stored[2].offset)
 
     def _write(self, array: npt.NDArray[Any], offset: int) -> None:
         view = _bytes(array)
