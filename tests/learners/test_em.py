@@ -15,7 +15,8 @@ from nltk.translate import AlignedSent, IBMModel1
 
 from full_disks import small_files
 from whyrank.core import BadInput, WhyrankError
-from whyrank.learners.em import Growing, bitext_of, estimator, learn_em, links
+from whyrank.data import open_collection
+from whyrank.learners.em import Growing, bitext_of, estimator, learn_em, links, make_bitext
 from whyrank.learners.em.learner import memory_limit
 
 SIDE = st.lists(st.sampled_from("abcde"), min_size=1, max_size=5)
@@ -325,3 +326,14 @@ def test_sizes_of_memory(given, size):
 def test_refusals(settings, key):
     with pytest.raises(WhyrankError, match=key):
         learn_em(bitext([("a", "x"), ("b", "y")]), **settings)
+
+
+def test_cranfield(data_folder):
+    made = make_bitext(open_collection(str(data_folder / "cranfield")), "lucene")
+    assert made.links > 100_000
+    plain = learn_em(made, held_out=0.1, check=True)
+    assert all(after < before for before, after in pairwise(plain.perplexities))
+    assert np.isclose(plain.perplexities[0], len(made.target_terms), rtol=1e-9)
+    other = learn_em(made, held_out=0.1, threads=2, memory=0)
+    assert other.table.digest == plain.table.digest
+    assert other.perplexities == plain.perplexities

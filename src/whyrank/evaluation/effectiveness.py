@@ -15,7 +15,7 @@ from whyrank.core import WhyrankError, adjust, mean_interval, paired_t_p, sign_f
 from whyrank.data import Collection
 from whyrank.studies import or_none
 
-Run = Mapping[str, Mapping[str, float]]
+AnyRun = Mapping[str, Mapping[str, float]]  # a run that is only read
 Row = TypeVar("Row", bound=Any)
 _GDEVAL = 4  # the highest grade that it takes
 
@@ -46,7 +46,7 @@ class Effectiveness:
 
 
 def evaluate(
-    collection: Collection, runs: Mapping[str, Run], measures: Sequence[str], baseline: str | None = None,
+    collection: Collection, runs: Mapping[str, AnyRun], measures: Sequence[str], baseline: str | None = None,
     correction: str = "holm", seed: int = 0, groups: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Effectiveness]:  # fmt: skip
     """Measure every run on all judged queries; a query that a run lacks counts as zero.
@@ -114,7 +114,7 @@ def with_adjusted_p(rows: Sequence[Row], correction: str) -> list[Row]:
     return [replace(row, p_adjusted=or_none(p)) for row, p in zip(rows, adjust(raw, correction), strict=True)]
 
 
-def _measured(collection: Collection, name: str, run: Run, measures: Sequence[Any]) -> list[Effectiveness]:
+def _measured(collection: Collection, name: str, run: AnyRun, measures: Sequence[Any]) -> list[Effectiveness]:
     import ir_measures
 
     values: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
@@ -133,7 +133,7 @@ def _measured(collection: Collection, name: str, run: Run, measures: Sequence[An
     return [_row(name, measure, per_query) for measure, per_query in values.items()]
 
 
-def _check_gdeval(collection: Collection, run: Run, measures: Sequence[Any]) -> None:
+def _check_gdeval(collection: Collection, run: AnyRun, measures: Sequence[Any]) -> None:
     """Refuse beforehand what gdeval, a program behind ir-measures, would end at with lines of its own."""
     if which("perl") is None:  # then it is not asked
         return
@@ -176,7 +176,7 @@ def _check_baseline(baseline: str, rows: Sequence[Effectiveness], groups: Mappin
         raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {', '.join(known)}")
 
 
-def _check_groups(groups: Mapping[str, Sequence[str]], runs: Mapping[str, Run]) -> None:
+def _check_groups(groups: Mapping[str, Sequence[str]], runs: Mapping[str, AnyRun]) -> None:
     for name, members in groups.items():
         missing = [member for member in members if member not in runs]
         if not members or missing or len(set(members)) < len(members):

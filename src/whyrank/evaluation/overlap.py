@@ -16,7 +16,7 @@ import numpy as np
 
 from whyrank.core import Floats, UnknownName, WhyrankError, check_whole, generator, mean_interval, seed_for
 from whyrank.data import Collection, first_stage, open_run, texts_of
-from whyrank.evaluation.effectiveness import Effectiveness, Run, evaluate
+from whyrank.evaluation.effectiveness import AnyRun, Effectiveness, evaluate
 from whyrank.scoring import rerank
 from whyrank.studies import Plan, or_none
 from whyrank.text import Tokens, analyzers
@@ -117,8 +117,8 @@ def split(found: Sequence[Share], groups: int = GROUPS, seed: int = 0) -> list[l
 
 def overlap_split(
     collection: Collection,
-    runs: Mapping[str, Run],
-    candidates: Run | None = None,
+    runs: Mapping[str, AnyRun],
+    candidates: AnyRun | None = None,
     *,
     measures: Sequence[str] = (MEASURE,),
     groups: int = GROUPS,

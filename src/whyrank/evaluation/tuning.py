@@ -12,7 +12,7 @@ import numpy as np
 
 from whyrank.core import Call, Ranker, WhyrankError, generator, parse_call, track
 from whyrank.data import Collection
-from whyrank.evaluation.effectiveness import Run, evaluate
+from whyrank.evaluation.effectiveness import AnyRun, evaluate
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker
 from whyrank.scoring import Engine, rerank, rescore
@@ -111,12 +111,12 @@ def split_queries(collection: Collection, share: float, seed: int) -> Split:
 class Runner:
     """Makes the run of a ranker for a collection: re-ranks given candidates, or retrieves."""
 
-    def __init__(self, engine: Engine, setting: Setting, candidates: Run | None, depth: int) -> None:
+    def __init__(self, engine: Engine, setting: Setting, candidates: AnyRun | None, depth: int) -> None:
         self.engine, self.setting, self.depth = engine, setting, depth
         self._candidates = candidates
         self._index: LexicalIndex | None = None
 
-    def run(self, spec: str, collection: Collection) -> Run:
+    def run(self, spec: str, collection: Collection) -> AnyRun:
         """The run of the ranker that a call string describes."""
         ranker = open_ranker(spec, self.setting)
         if not isinstance(ranker, LexicalRanker):
@@ -126,7 +126,7 @@ class Runner:
             return index.search(collection.queries, self.depth)
         return rescore(index, collection.queries, self.candidates(collection))
 
-    def candidates(self, collection: Collection) -> Run:
+    def candidates(self, collection: Collection) -> AnyRun:
         """The candidates of a collection's queries: the given ones, else those that BM25 with defaults retrieves."""
         if self._candidates is None:
             index = self._indexed(open_ranker("bm25", self.setting))

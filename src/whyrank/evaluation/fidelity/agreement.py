@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from whyrank.core import Floats, Ints, Ranker, UnknownName, WhyrankError, check_whole
-from whyrank.data import Collection
-from whyrank.evaluation.effectiveness import Effectiveness, Run, evaluate
+from whyrank.data import Collection, Run
+from whyrank.evaluation.effectiveness import AnyRun, Effectiveness, evaluate
 from whyrank.evaluation.fidelity import kernels
 from whyrank.scoring import Engine, Failure, scored
 
@@ -72,7 +72,7 @@ def check_settings(ks: Sequence[int], missing: str) -> None:
         raise WhyrankError(f"k = {', '.join(map(str, ks))}: give each k once")
 
 
-def compare_runs(target: Run, surrogate: Run, ks: Sequence[int] = KS, missing: str = "drop") -> PerQuery:
+def compare_runs(target: AnyRun, surrogate: AnyRun, ks: Sequence[int] = KS, missing: str = "drop") -> PerQuery:
     """Compare the scores of two runs, for every query that one of them has.
 
     Args:
@@ -167,7 +167,7 @@ def common_pairs(found: Compared, baseline: str, ks: Sequence[int] = KS) -> dict
     return pairs
 
 
-def _within(run: Run, other: Run) -> Run:
+def _within(run: AnyRun, other: AnyRun) -> AnyRun:
     """A run with those documents alone that another one has scored too."""
     known = {query: _finite(other.get(query, {})) for query in run}
     return {query: {d: s for d, s in docs.items() if d in known[query]} for query, docs in run.items()}

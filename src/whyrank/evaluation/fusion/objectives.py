@@ -14,7 +14,7 @@ import numpy as np
 
 from whyrank.core import Floats, Ints, WhyrankError
 from whyrank.data import Collection, ranking
-from whyrank.evaluation.effectiveness import Run, evaluate
+from whyrank.evaluation.effectiveness import AnyRun, evaluate
 from whyrank.evaluation.fusion import kernels
 from whyrank.evaluation.fusion.ascent import Objective, Pieces, combined, middles, scale_of
 from whyrank.rankers import FusedRanker
@@ -42,11 +42,11 @@ class Pool:
         rows = zip(self.query_ids, self.doc_ids, strict=True)
         return np.array([collection.qrels.get(q, {}).get(d, unjudged) for q, ids in rows for d in ids], np.int64)
 
-    def run(self, weights: Sequence[float]) -> Run:
+    def run(self, weights: Sequence[float]) -> AnyRun:
         """The run that the weighted sum gives."""
         return self.run_of(combined(np.ascontiguousarray(self.matrix.T), np.array(weights, dtype=np.float64)))
 
-    def run_of(self, scores: Floats) -> Run:
+    def run_of(self, scores: Floats) -> AnyRun:
         """The run with one score for each row."""
         parts = np.split(scores, self.offsets[1:-1])
         rows = zip(self.query_ids, self.doc_ids, parts, strict=True)
@@ -54,7 +54,12 @@ class Pool:
 
 
 def pool_of(
-    fused: FusedRanker, collection: Collection, candidates: Run, engine: Engine, depth: int, ascending: bool = False
+    fused: FusedRanker,
+    collection: Collection,
+    candidates: AnyRun,
+    engine: Engine,
+    depth: int,
+    ascending: bool = False,
 ) -> Pool:
     """Ask every part about the `depth` best candidates of each query.
 
