@@ -39,7 +39,7 @@ def stopped(tmp_path, monkeypatch, capsys):
     ],
 )  # fmt: skip
 def test_in_em(stopped, more, said):
-    found = stopped("whyrank.learners.em.learner.learn_em", "tables", "learn", "em", "--out", "t.parquet", *more)
+    found = stopped("whyrank.learners.em.learner.EM.fit", "tables", "learn", "em", "--out", "t.parquet", *more)
     assert found == f"whyrank: stopped; {said}"
 
 
