@@ -7,7 +7,6 @@ first, or that score texts, have a class here with more options.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
@@ -55,33 +54,23 @@ class LearnEM(Learn):
     def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         """Learn from the judged queries of the collection."""
         from whyrank.core import exclusive
-        from whyrank.learners.em import learn_em, make_bitext, memory_limit
 
         em = learner(**settings)
-        checkpoint, limit = em.checkpoint, memory_limit(em.memory)
-        with exclusive(f"{checkpoint}.lock") if checkpoint else nullcontext():
-            bitext = make_bitext(
-                self.open_collection(), em.analyzer, em.ratio, em.fertility, em.symmetrise, em.sample, em.seed,
-                em.relevant, em.most,
-            )  # fmt: skip
+        with exclusive(f"{em.checkpoint}.lock") if em.checkpoint else nullcontext():
+            bitext = em.bitext(self.open_collection())
             for what, one, many in (
                 ("queries_without_words", "query has no word under", "queries have no word under this analyzer"),
                 ("texts_missing", "judged text is not in", "judged texts are not in the collection"),
             ):
                 if count := bitext.facts[what]:
-                    where = " ".join(many.split()[-2:])
-                    said = plural(count, f"{one} {where}", many)
+                    said = plural(count, f"{one} {' '.join(many.split()[-2:])}", many)
                     say(f"note: {said} and {'is' if count == 1 else 'are'} left out")
             say(f"{plural(len(bitext), 'pair')}, {plural(bitext.links, 'link')}")
-            if checkpoint:
-                keeps(f"the last whole iteration is kept in {checkpoint}")
+            if em.checkpoint:
+                keeps(f"the last whole iteration is kept in {em.checkpoint}")
             else:
-                way = "--checkpoint FILE keeps each iteration, and then the same command goes on from there"
-                keeps_nothing(way)
-            table = learn_em(
-                bitext, em.iterations, em.null, em.threads, limit, em.held_out, em.stop, checkpoint, em.threshold,
-                em.top, em.seed, em.check,
-            ).table  # fmt: skip
+                keeps_nothing("--checkpoint FILE keeps each iteration, and then the same command goes on from there")
+            table = em.fit(bitext).table
             _save(table, self.out, f"{_perplexities(table.facts)}; ")
 
 
@@ -97,37 +86,25 @@ def _perplexities(facts: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnLocal(Scoring, Learn):
-    """The target is scored with an engine, and what is stored is not scored again.
-
-    Attributes:
-        explanations: also write the words of each query, with alignment, to a .jsonl file.
-    """
-
-    explanations: str | None = None
+    """The target is scored with an engine, and what is stored is not scored again."""
 
     def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         """Explain the lists of the target, and add the explanations up."""
-        from whyrank.core import check_place, write_text
-        from whyrank.learners.local import default_analyzer, learn_local
+        from whyrank.core import check_place
+        from whyrank.learners.local import default_analyzer
 
-        if self.explanations is not None:
-            check_place(self.explanations)
-            if Path(self.explanations).resolve() == Path(self.out).resolve():
+        made = learner(**{"analyzer": default_analyzer(), **settings, "precision": self.precision})
+        if made.explanations is not None:
+            check_place(made.explanations)
+            if Path(made.explanations).resolve() == Path(self.out).resolve():
                 raise WhyrankError("--out and --explanations name one file; give each one of its own")
-        made = learner(**settings, precision=self.precision)
-        analyzer, collection = made.analyzer or default_analyzer(), self.open_collection()
-        [target] = open_rankers([made.target], collection, analyzer, made.stats, self.precision)
+        collection = self.open_collection()
+        [target] = open_rankers([made.target], collection, made.analyzer, made.stats, self.precision)
         run = self.open_run(collection, made.candidates) if made.candidates else None
-        how = {"candidates": made.candidates, "stats": made.stats, "precision": made.precision}
-        found = learn_local(collection, target, self.engine(), made.settings, analyzer, made.queries, run, how)
+        found = made.explain(collection, target, self.engine(), run)
         tell_failures(found.failures)
-        if self.explanations:
-            rows = [
-                {"query_id": each.query_id, "terms": each.terms, "words": each.words, "aligned": each.aligned}
-                for each in found.explained
-            ]
-            lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-            write_text(self.explanations, lines)
+        if made.explanations:
+            found.save_explanations(made.explanations)
         if bare := sum(not each.words for each in found.explained):
             say(f"note: {plural(bare, 'query', 'queries')} without an explanation word")
         words = plural(sum(len(each.words) for each in found.explained), "explanation word")
