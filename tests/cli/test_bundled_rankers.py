@@ -13,7 +13,7 @@ import pytest
 
 from refusals import one_line
 from whyrank.cli import audit
-from whyrank.cli.audit import Audit
+from whyrank.cli.audit import AuditCommand
 from whyrank.rankers import open_ranker
 from whyrank.scoring import ScoreStore
 from whyrank.scoring.engine import identity_of
@@ -83,7 +83,7 @@ def test_the_neural_ranker_is_asked_all_that_the_others_are(whyrank, kitchen, tm
 @pytest.mark.parametrize("package", ["torch", "transformers", "tokenizers", "safetensors"])
 def test_without_its_packages_one_note_says_how_to_get_it(without, package):
     without(package)
-    asked, [note] = Audit(tolerance="0").with_defaults()
+    asked, [note] = AuditCommand(tolerance="0").with_defaults()
     assert asked.ranker == ("bm25", "ql")
     assert note.startswith("cross:bundled")
     assert f"needs {package}; " in note
@@ -100,12 +100,15 @@ def test_without_its_packages_the_audit_runs(whyrank, kitchen, tmp_path, without
 
 def test_rankers_that_are_named_are_all_that_is_asked(without):
     without("torch")
-    asked, notes = Audit(ranker=("ql",), tolerance="0").with_defaults()
+    asked, notes = AuditCommand(ranker=("ql",), tolerance="0").with_defaults()
     assert (asked.ranker, notes) == (("ql",), [])
 
 
 def test_a_result_folder_is_written_where_no_study_is_named():
-    assert [Audit(study=names).with_defaults()[0].out for names in ((), ("TFC1",))] == ["whyrank-results", None]
+    assert [AuditCommand(study=names).with_defaults()[0].out for names in ((), ("TFC1",))] == [
+        "whyrank-results",
+        None,
+    ]
 
 
 def test_a_neural_ranker_that_is_named_must_be_there(whyrank, kitchen, monkeypatch):
@@ -115,8 +118,8 @@ def test_a_neural_ranker_that_is_named_must_be_there(whyrank, kitchen, monkeypat
 
 def test_whether_it_is_there_is_found_out_without_importing_it():
     code = (
-        "import sys; from whyrank.cli.audit import Audit; "
-        "print(len(Audit().with_defaults()[0].ranker), [m for m in ('torch', 'transformers', 'tokenizers') if m in sys.modules])"
+        "import sys; from whyrank.cli.audit import AuditCommand; "
+        "print(len(AuditCommand().with_defaults()[0].ranker), [m for m in ('torch', 'transformers', 'tokenizers') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     count = 3 if find_spec("torch") and find_spec("transformers") else 2

@@ -8,39 +8,39 @@ import typer
 
 from whyrank import __version__
 from whyrank.cli import learn
-from whyrank.cli.audit import Audit
+from whyrank.cli.audit import AuditCommand
 from whyrank.cli.command import command
-from whyrank.cli.contrasts import WriteContrasts
-from whyrank.cli.data import Split, Stats
-from whyrank.cli.delta import Delta
-from whyrank.cli.evaluate import Evaluate
-from whyrank.cli.explain import Explain
-from whyrank.cli.fidelity import Fidelity
-from whyrank.cli.listing import List
-from whyrank.cli.rank import Rank
-from whyrank.cli.surprises import Surprises
-from whyrank.cli.tables import Diff, Export, Show
-from whyrank.cli.train import Train
-from whyrank.cli.tune import Tune
+from whyrank.cli.contrasts import ContrastsCommand
+from whyrank.cli.data import SplitCommand, StatsCommand
+from whyrank.cli.delta import DeltaCommand
+from whyrank.cli.evaluate import EvaluateCommand
+from whyrank.cli.explain import ExplainCommand
+from whyrank.cli.fidelity import FidelityCommand
+from whyrank.cli.listing import ListCommand
+from whyrank.cli.rank import RankCommand
+from whyrank.cli.surprises import SurprisesCommand
+from whyrank.cli.tables import DiffCommand, ExportCommand, ShowCommand
+from whyrank.cli.train import TrainCommand
+from whyrank.cli.tune import TuneCommand
 
 COMMANDS: dict[str, type[Any]] = {
-    "audit": Audit,
-    "contrasts": WriteContrasts,
-    "delta": Delta,
-    "rank": Rank,
-    "evaluate": Evaluate,
-    "tune": Tune,
-    "train": Train,
-    "explain": Explain,
-    "fidelity": Fidelity,
-    "list": List,
+    "audit": AuditCommand,
+    "contrasts": ContrastsCommand,
+    "delta": DeltaCommand,
+    "rank": RankCommand,
+    "evaluate": EvaluateCommand,
+    "tune": TuneCommand,
+    "train": TrainCommand,
+    "explain": ExplainCommand,
+    "fidelity": FidelityCommand,
+    "list": ListCommand,
 }
 GROUPS: dict[str, tuple[str, dict[str, type[Any]]]] = {
     "tables": (
         "Learn term tables, look into them, compare and export them.",
-        {"show": Show, "diff": Diff, "export": Export, "surprises": Surprises},
+        {"show": ShowCommand, "diff": DiffCommand, "export": ExportCommand, "surprises": SurprisesCommand},
     ),
-    "data": ("Count a collection's terms, and split its queries.", {"stats": Stats, "split": Split}),
+    "data": ("Count a collection's terms, and split its queries.", {"stats": StatsCommand, "split": SplitCommand}),
 }
 
 app = typer.Typer(

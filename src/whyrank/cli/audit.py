@@ -15,7 +15,7 @@ from whyrank.cli.studies import Asking, make_plan, spelled
 from whyrank.core import WhyrankError, printable
 
 if TYPE_CHECKING:
-    from whyrank.report import Audit as Audited
+    from whyrank.report import Audit
     from whyrank.studies import Plan
     from whyrank.studies.bias import BiasResult
 
@@ -27,7 +27,7 @@ _NAMED = 5  # values that an error names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit(Asking):
+class AuditCommand(Asking):
     """Put studies to rankers: probes, axioms and bias studies, or all that the collection allows.
 
     Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
@@ -103,7 +103,7 @@ class Audit(Asking):
             say(f"note: {note}")
         _check_answered(audit.details)
 
-    def with_defaults(self) -> tuple[Audit, list[str]]:
+    def with_defaults(self) -> tuple[AuditCommand, list[str]]:
         """The request with rankers, tolerance and place of the result filled in, and notes on these."""
         from whyrank.studies import DEMO_TOLERANCE
 
@@ -135,7 +135,7 @@ class Audit(Asking):
             "collection_name": plan.collection.name,
         }
 
-    def _show(self, plan: Plan, audit: Audited) -> None:
+    def _show(self, plan: Plan, audit: Audit) -> None:
         from whyrank.cli import show
         from whyrank.report import verdicts
 

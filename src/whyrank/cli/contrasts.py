@@ -21,7 +21,7 @@ SUFFIXES = (".jsonl", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteContrasts(Asking):
+class ContrastsCommand(Asking):
     """Write the contrasts of a study, with --ranker each contrast's scores and effect.
 
     Of several axioms: what each prefers, one column each, over all pairs of documents of each query.

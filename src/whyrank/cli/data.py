@@ -11,7 +11,7 @@ from whyrank.cli.options import Input, open_collection
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stats(Input):
+class StatsCommand(Input):
     """Write the background statistics of a collection (.parquet), to be used with --stats FILE.
 
     Attributes:
@@ -38,7 +38,7 @@ class Stats(Input):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Split:
+class SplitCommand:
     """Split the judged queries of a collection at random into disjoint parts; queries with one text stay together.
 
     Attributes:

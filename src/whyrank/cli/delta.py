@@ -12,7 +12,7 @@ MARKS = (10, 25, 50, 75, 90, 99)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delta(Scoring, Lexical, Input):
+class DeltaCommand(Scoring, Lexical, Input):
     """Calibrate delta: the median difference of neighbours in the top ten of a ranker's own rankings.
 
     Attributes:

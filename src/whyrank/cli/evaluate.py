@@ -22,7 +22,7 @@ SPLIT_FILES = (".csv", ".json", ".svg")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate(Input):
+class EvaluateCommand(Input):
     """Evaluate runs: means, per-query values (--json, or --out FILE.csv), and paired tests against a baseline.
 
     With --by overlap: means by the share of query terms that occur in a relevant document.

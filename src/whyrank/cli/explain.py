@@ -23,7 +23,7 @@ _NO_WORD = "the query has no word that this ranker reads: all texts score alike"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explain(Lexical, Input):
+class ExplainCommand(Lexical, Input):
     """Show what a ranker's score of one text is made of: a matrix of query terms and document terms.
 
     Attributes:

@@ -25,7 +25,7 @@ LINES_SHOWN = 12  # of what is undefined
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fidelity(Scoring, Lexical, Input):
+class FidelityCommand(Scoring, Lexical, Input):
     """Compare surrogates with targets: correlation and order of their scores per query, with intervals and tests.
 
     Attributes:

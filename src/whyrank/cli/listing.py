@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class List:
+class ListCommand:
     """List what is registered, that of installed plugins included; of one thing its parameters.
 
     Attributes:

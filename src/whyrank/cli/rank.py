@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rank(Scoring, Lexical, Input):
+class RankCommand(Scoring, Lexical, Input):
     """Retrieve from the collection with BM25, or re-rank the candidates of a run with any ranker or axiom.
 
     Attributes:

@@ -22,7 +22,7 @@ appended: a character at the end of a word; evidence: terms together in n docume
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surprises:
+class SurprisesCommand:
     """Rank a table for surprises, each with its test and the study to run on it; --run runs those studies.
 
     Attributes:

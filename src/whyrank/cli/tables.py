@@ -20,7 +20,7 @@ CHANGES = (".tsv", ".parquet", ".json")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show:
+class ShowCommand:
     """Show what a table holds: all of it in figures, or what it says about some terms, in both directions.
 
     Attributes:
@@ -121,7 +121,7 @@ def _json(value: object) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diff:
+class DiffCommand:
     """Compare two tables: which associations only one of them has, and where their weights differ most.
 
     Attributes:
@@ -229,7 +229,7 @@ def _tell_settings(one: TermTable, other: TermTable) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export:
+class ExportCommand:
     """Write a table for others: as a synonym file or query expansions of a search engine, as a page, or as a table.
 
     Attributes:

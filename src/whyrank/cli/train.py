@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train:
+class TrainCommand:
     """Train a network (or a tree ensemble) from a recipe; started again after a stop, it goes on.
 
     Attributes:

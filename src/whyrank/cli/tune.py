@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tune(Lexical, Input):
+class TuneCommand(Lexical, Input):
     """Search parameters on the judged queries of a development split, such as --collection PATH:dev.
 
     Without a grid, the weights of a fuse(of=[...]) are fitted by coordinate ascent; --out FILE.json keeps them.
