@@ -354,7 +354,7 @@ class TestOtherCommands:
         code, _, err = whyrank("contrasts", given, "-c", folder, "--analyzer", "whitespace", "--out", out)
         assert code == 0, err
         assert f"{n} contrast{'s' * (n != 1)} of {given}" in err
-        assert json.loads(pq.read_schema(out).metadata[b"whyrank.studies"])["study"] == full
+        assert json.loads(pq.read_schema(out).metadata[b"whyrank.contrasts"])["study"] == full
 
     @pytest.mark.parametrize(
         ("given", "says"),

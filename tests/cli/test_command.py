@@ -64,7 +64,7 @@ def run(capsys):
         try:
             built(arguments, standalone_mode=False)
         except Exception as error:
-            return getattr(error, "message", None) or str(error)
+            return error.format_message() if hasattr(error, "format_message") else str(error)
         out = capsys.readouterr().out
         return json.loads(out) if out.startswith("{") else out
 
@@ -99,7 +99,7 @@ def test_fields_are_options(run, given, changed):
         (["-o", "o", ""], "WHAT is empty"),
         (["-o", "o", "--least", "0"], "--least"),
         (["-o", "o", "--share", "2"], "--share"),
-        (["-o", "o", "--sizes", "many"], "many"),
+        (["-o", "o", "--sizes", "many"], "--sizes"),
     ],
 )
 def test_wrong_values_are_named(run, given, says):
