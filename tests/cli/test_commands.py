@@ -121,7 +121,7 @@ class TestStudies:
         lines = [e.get("class") for e in picture.iter("{http://www.w3.org/2000/svg}polyline")]
         assert len(lines) == 4 * 2, "four studies, two rankers"
         report = (folder / "report.html").read_text()
-        assert report.count("<polyline") == 4 * 2
+        assert report.count("<polyline") == 4 * 2 + 4, "and four of the overlap split"
         assert report.count("The order of rankers is") == 4
         code, out, _ = whyrank(*asked, "--json")
         assert {f["ranker"] for f in json.loads(out)} == {"bm25", "ql"}, "a list of findings and nothing else"
