@@ -366,7 +366,7 @@ class TestOtherCommands:
             ("axiom/TFC?(length=0)", "TFC?"),
             ("TFC1 &", "no expression"),
             ("TFC1 & (DIV", "not closed"),
-            ("", "STUDY is empty"),
+            ("", "no expression"),
         ],
     )
     def test_contrasts_of_what_is_not_there(self, whyrank, tmp_path, given, says):

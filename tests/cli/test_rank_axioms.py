@@ -89,7 +89,7 @@ class TestRank:
             (["--axiom", "TFC4", "--candidates", "bm25"], "TFC1"),
             (["--axiom", "TFC1 &", "--candidates", "bm25"], "no expression"),
             (["--axiom", "TFC2", "--candidates", "bm25"], "TFC2"),
-            (["--axiom", "", "--candidates", "bm25"], "no expression"),
+            (["--axiom", "", "--candidates", "bm25"], "--axiom is empty"),
             (["--axiom", "TFC1", "--candidates", "no.run"], "no.run"),
             (["--axiom", "TFC1", "--candidates", ""], "--candidates"),
             (["--axiom", "TFC4", "--candidates", "x", "--collection", "no/such"], "TFC4"),

@@ -148,10 +148,9 @@ def _kind(hint: Any) -> tuple[type[Any], Range | None, bool]:
 
 
 def _value(each: Field[Any], given: Any) -> Any:
-    """A value as it is; an error for an empty one; call strings of rankers without values that may be secrets."""
-    if given == "":
-        name = each.name.upper() if "argument" in each.metadata else _option(each.name)
-        raise WhyrankError(f"{name} is empty; give a value or leave it out")
+    """A value as it is; an error for an empty option; call strings of rankers without values that may be secrets."""
+    if given == "" and "argument" not in each.metadata:
+        raise WhyrankError(f"{_option(each.name)} is empty; give a value or leave the option out")
     if isinstance(given, list):
         return tuple(_value(each, one) for one in given)
     if each.name in RANKERS and "://" in given:
