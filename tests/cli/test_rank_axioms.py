@@ -74,7 +74,7 @@ class TestRank:
         [
             (["--max-tokens", "5"], "--max-tokens"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--max-tokens", "0"], "--max-tokens '0'"),
-            (["--axiom", "TFC1", "--candidates", "bm25", "--max-tokens", ""], "--max-tokens ''"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--max-tokens", ""], "--max-tokens is empty"),
             (["--axiom", "TFC1"], "--candidates"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--ranker", "bm25"], "--ranker"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--store", "none"], "--store"),
