@@ -328,7 +328,7 @@ class TestList:
     def test_of_one_thing_its_parameters(self, whyrank):
         _, out, _ = whyrank("list", "bm25", "axiom/TFC1", "matched/length|tf", "em", "--json")
         found = json.loads(out)
-        assert found["ranker bm25"]["parameters"]["k1"]["default"] == "0.9"
+        assert found["ranker bm25"]["parameters"]["k1"]["default"] == "None"
         assert found["axiom axiom/TFC1"]["parameters"]["pairs"]["help"].startswith("`judged`, `top:K`")
         assert "tolerance" in found["probe matched/length|tf"]["parameters"]
         assert found["table learner em"]["parameters"]["iterations"]["default"] == "5"
@@ -377,7 +377,7 @@ class TestWrongRequests:
             (["audit", "matched/length|tf", "-r", "bm25", "--limit", "0"], "--limit"),
             (["audit", "matched/length|tf", "-r", "bm25", "--colection", "x"], "--collection"),
             (["audti"], "audit"),
-            (["audit", "matched/length|tf", "-r", "bm25", "--format", "word"], "latex"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--format", "word", "--out", "x"], "latex"),
             (["evaluate", "-m", "nDGC"], "nDCG@10"),
             (["evaluate", "--run", "no.txt"], "no.txt"),
             (["rank", "--stats", "no.parquet"], "no.parquet"),

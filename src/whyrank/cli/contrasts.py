@@ -81,7 +81,7 @@ class ContrastsCommand(Asking):
         for ranker in plan.rankers:
             prefix = f"{ranker.name} " if len(plan.rankers) > 1 else ""
             reading, _ = read_scores(plan, study, ranker, found)
-            read = {"scores": reading.scores, "diff": reading.diffs, "effect": reading.effects}
+            read: dict[str, Labels] = {"scores": reading.scores, "diff": reading.diffs, "effect": reading.effects}
             columns |= {prefix + name: column for name, column in read.items()}
         tell_computed(plan.rankers)
         return found, columns, plan.notes

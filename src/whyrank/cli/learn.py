@@ -207,7 +207,7 @@ class LearnParm(Scoring, Learn):
             Path(self.network) if self.network else beside(self.out, ".parm"),
             checked_device(self.device),
         )
-        words = [line.text.strip() for line in read_lines(self.doc_words)] if self.doc_words else []
+        words = [line.text.strip() for line in read_lines(Path(self.doc_words))] if self.doc_words else []
         made = learner(resource=str(folder), doc_words=words, **settings)
         for name in made.queries_of:
             open_collection(name)
