@@ -24,9 +24,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from whyrank.learners.em import Bitext, Growing, learn_em
-from whyrank.learners.em.bitext import bitext_of
-from whyrank.learners.em.learner import Learner
+from whyrank.learners.em import Bitext, Growing, bitext_of, learn_em
+from whyrank.learners.em.estimator import Estimator
 
 HERE = Path(__file__).parent
 PEER = HERE.parent / ".venv-aligners"
@@ -77,7 +76,7 @@ class Clock:
 def ids_to_table(bitext: Bitext) -> None:
     """Set-up and single iterations from token ids."""
     before, clock = memory(fresh=True), Clock()
-    learner = Learner(bitext, True, 1, 1 << 40, 0.0, 0)
+    learner = Estimator(bitext, True, 1, 1 << 40, 0.0, 0)
     setup = clock.read()
     rounds = []
     for _ in range(ITERATIONS):
@@ -112,7 +111,7 @@ def ours(paths: tuple[Path, Path]) -> tuple[float, float]:
     clock = Clock()
     with open(paths[0], encoding="utf-8") as source, open(paths[1], encoding="utf-8") as target:
         bitext = bitext_of(zip(source, target, strict=True), "whitespace")
-    table, _ = learn_em(bitext, ITERATIONS)
+    table, _ = learn_em(bitext, iterations=ITERATIONS)
     found = clock.read()
     print(f"whyrank from text, {len(table):,} entries of 0.001 or more: {found[0]:.2f} s CPU, {found[1]:.2f} s wall")
     return found
@@ -147,7 +146,7 @@ def in_blocks(links: int, limit: str) -> None:
     bitext = generated(links // LINKS_PER_PAIR)
     made, clock = clock.read(), Clock()
     before = memory(fresh=True)
-    table, perplexities = learn_em(bitext, ITERATIONS, memory=limit)
+    table, perplexities = learn_em(bitext, iterations=ITERATIONS, memory=limit)
     cpu, wall = clock.read()
     print(
         f"{bitext.links:,} links, {limit} of them in memory: {cpu:.1f} s CPU, {wall:.1f} s wall for {ITERATIONS} iterations "

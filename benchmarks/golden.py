@@ -275,7 +275,7 @@ def main() -> int:
     parser.add_argument("globs", nargs="*", default=["*"], metavar="GLOB", help="names of requests; all when none")
     parser.add_argument("--src", type=Path, default=ROOT / "src", help="the source tree that is asked")
     parser.add_argument("--golden", type=Path, default=ROOT / ".golden", help="the folder of recorded answers")
-    parser.add_argument("--spelling", choices=["0.1", "0.2"], default="0.1", help="of the command lines")
+    parser.add_argument("--spelling", choices=["0.1", "0.2"], default="0.2", help="of the command lines")
     parser.add_argument(
         "--cache", type=Path, help="annotations and word vectors; by default a folder per source tree"
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from whyrank.core import parse_call
 from whyrank.data import Collection, ranking
-from whyrank.evaluation.fusion.pool import Pool
+from whyrank.evaluation.fusion.objectives import Pool
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.calibration import query_scale
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of

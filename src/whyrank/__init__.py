@@ -15,5 +15,5 @@ if TYPE_CHECKING:
     from whyrank.scoring import Engine, ScoreStore
     from whyrank.studies import Contrasts, Finding, Pair
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 front_door(__name__)

@@ -1,4 +1,4 @@
-"""`whyrank axioms`, and axioms in the other commands, as a user types them."""
+"""Axioms in `whyrank audit` and the other commands, as a user types them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from whyrank.cli.show_axioms import axioms_table, both_tables
+from refusals import one_line
+from whyrank.cli import show
 from whyrank.report import read_findings, read_settings
 from whyrank.studies import Finding, Threshold
 from whyrank.studies.axioms.counts import TFC1
 from whyrank.studies.files import load
 
+LEXICAL = ("-r", "bm25", "-r", "ql")
 TINY = {
     "corpus.jsonl": "".join(
         json.dumps({"id": i, "text": text}) + "\n"
@@ -52,10 +54,13 @@ def test_given_statistics_decide_what_is_rare(whyrank, tmp_path):
         (tmp_path / name / "corpus.jsonl").write_text("".join(lines))
         (tmp_path / name / "queries.tsv").write_text("1\tred blue\n")
         (tmp_path / name / "qrels.txt").write_text("".join(f"1 0 {i} 0\n" for i in list(given)[:3]))
-    assert whyrank("stats", "--collection", str(tmp_path / "there"), "--out", str(tmp_path / "s.parquet"))[0] == 0
+    assert (
+        whyrank("data", "stats", "--collection", str(tmp_path / "there"), "--out", str(tmp_path / "s.parquet"))[0]
+        == 0
+    )
     for stats, winner in ((None, "b/a"), (tmp_path / "there", "a/b"), (tmp_path / "s.parquet", "a/b")):
         given = [] if stats is None else ["--stats", str(stats)]
-        asked = ("axioms", "M-TDC", "TDC", "M-TDC(compat=camara-hauff)", "-c", str(tmp_path / "here"), "-r", "bm25")
+        asked = ("audit", "M-TDC", "TDC", "M-TDC(compat=camara-hauff)", "-c", str(tmp_path / "here"), "-r", "bm25")
         code, out, err = whyrank(*asked, *given, "--by", "doc_ids", "--store", "none", "--json")
         assert code == 0, err
         findings = json.loads(out)
@@ -84,7 +89,7 @@ class TestNames:
         ],
     )
     def test_with_and_without_the_prefix(self, whyrank, given, expected):
-        code, out, err = whyrank("axioms", *given, "--json", "-r", "bm25", "--store", "none")
+        code, out, err = whyrank("audit", *given, "--json", "-r", "bm25", "--store", "none")
         assert code == 0, err
         assert studies(out) == expected
 
@@ -99,7 +104,7 @@ class TestTable:
                 "def f(queries, docs):\n    return [float(d == 'cats cats') - 2 * (d == 'cats dogs') for d in docs]\n"
             )
             file.write("def g(queries, docs):\n    return [0.0 for d in docs]\n")
-        asked = ("axioms", "TFC1", "TFC1(conclusion=weak)", "-c", folder, "--analyzer", "whitespace")
+        asked = ("audit", "TFC1", "TFC1(conclusion=weak)", "-c", folder, "--analyzer", "whitespace")
         code, out, _ = whyrank(*asked, "-r", f"python:{module}:f", "-r", f"python:{module}:g")
         assert code == 0
         rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in out.splitlines()]
@@ -130,7 +135,7 @@ class TestTable:
     )  # fmt: skip
 
     def test_a_finding(self, capsys):
-        axioms_table([self.FINDING], {"bm25": Threshold(0.4)}, 0.05, "holm")
+        show.findings([self.FINDING], {"bm25": Threshold(0.4)}, 0.05, "holm")
         out = capsys.readouterr().out
         assert "0.700*" in out
         assert "[0.600, 0.800]" in out
@@ -141,7 +146,7 @@ class TestTable:
 
     def test_instances_without_a_score(self, capsys):
         scored = replace(self.FINDING, study="axiom/DIV", nonfinite=0)
-        axioms_table([self.FINDING, scored], {}, 0.05, "holm")
+        show.findings([self.FINDING, scored], {}, 0.05, "holm")
         out = capsys.readouterr().out
         header, *rows = [
             line.split("  ") for line in out.splitlines() if line.strip().startswith(("axiom", "LNC1", "DIV"))
@@ -152,13 +157,13 @@ class TestTable:
             ("30", "2", "1,234"), ("30", "0", "1,234")
         ]  # fmt: skip
         assert "unscored: instances without a finite score; they count in instances, per query" in out
-        axioms_table([scored], {}, 0.05, "holm")
+        show.findings([scored], {}, 0.05, "holm")
         assert "unscored" not in capsys.readouterr().out
 
     def test_a_run_that_lacks_documents(self, whyrank, tiny):
         """Of the instances a > b and a > c, the run scores one."""
         folder = tiny()
-        asked = ("axioms", "TFC1", "-c", folder, "--analyzer", "whitespace", "-r", f"run:{folder}/run.txt")
+        asked = ("audit", "TFC1", "-c", folder, "--analyzer", "whitespace", "-r", f"run:{folder}/run.txt")
         code, out, err = whyrank(*asked)
         assert code == 0, err
         header, row = [line.split() for line in out.splitlines() if line.strip().startswith(("axiom ", "TFC1"))]
@@ -176,13 +181,13 @@ class TestTable:
             "with_relevant",
             "agreement",
         )
-        axioms_table([replace(self.FINDING, n=0, n_queries=0, **dict.fromkeys(undefined))], {}, 0.05, "holm")
+        show.findings([replace(self.FINDING, n=0, n_queries=0, **dict.fromkeys(undefined))], {}, 0.05, "holm")
         row = next(line for line in capsys.readouterr().out.splitlines() if "LNC1" in line)
         assert row.count("–") == 7
 
     def test_two_tables(self, capsys):
         probe = replace(self.FINDING, study="matched/length|tf", conclusion="", delta=0.4)
-        both_tables([probe, self.FINDING], {"bm25": Threshold(0.4)}, 0.05, "holm")
+        show.findings([probe, self.FINDING], {"bm25": Threshold(0.4)}, 0.05, "holm")
         first, _, second = capsys.readouterr().out.partition("  axiom ")
         assert ("matched/length|tf" in first, "LNC1" in first) == (True, False)
         assert ("matched/length|tf" in second, "LNC1" in second) == (False, True)
@@ -190,19 +195,19 @@ class TestTable:
         assert "delta: 0 (axioms)" in second
 
     def test_a_delta_that_was_asked_for(self, whyrank):
-        _, out, _ = whyrank("axioms", "TFC1", "--delta", "0.5")
+        _, out, _ = whyrank("audit", "TFC1", *LEXICAL, "--delta", "0.5")
         assert "delta: bm25 0.5 (given), ql 0.5 (given)" in out
-        _, out, _ = whyrank("axioms", "TFC1", "--delta", "p50")
+        _, out, _ = whyrank("audit", "TFC1", *LEXICAL, "--delta", "p50")
         assert "(run bm25 of sample)" in out
 
     def test_expressions_are_shown_as_they_are_written(self, whyrank):
-        _, out, _ = whyrank("axioms", "(TFC1 & AND) | DIV", "-r", "bm25")
+        _, out, _ = whyrank("audit", "(TFC1 & AND) | DIV", "-r", "bm25")
         assert "  (TFC1 & AND) | DIV " in out
 
 
 class TestOptions:
     def test_groups(self, whyrank):
-        _, out, _ = whyrank("axioms", "TFC1", "--by", "relevance_group", "-r", "bm25", "--json")
+        _, out, _ = whyrank("audit", "TFC1", "--by", "relevance_group", "-r", "bm25", "--json")
         whole, *parts = json.loads(out)
         assert whole["group"] is None
         for name in ("n", "positive", "with_relevant", "decided"):
@@ -212,7 +217,7 @@ class TestOptions:
     def test_max_tokens(self, whyrank):
         counts = {}
         for given in ("512", "10", "none"):
-            _, out, _ = whyrank("axioms", "TFC1", "-r", "bm25", "--json", "--max-tokens", given)
+            _, out, _ = whyrank("audit", "TFC1", "-r", "bm25", "--json", "--max-tokens", given)
             counts[given] = json.loads(out)[0]["n"], json.loads(out)[0]["call"]
         assert counts["512"][1] == "axiom/TFC1"
         assert counts["none"] == (counts["512"][0], "axiom/TFC1(max_tokens=None)"), "texts of the sample are short"
@@ -220,18 +225,18 @@ class TestOptions:
         assert counts["10"][0] != counts["512"][0]
 
     def test_compat_is_for_the_nine(self, whyrank):
-        _, out, err = whyrank("axioms", "TFC1", "AND", "--compat", "camara-hauff", "-r", "bm25", "--json")
+        _, out, err = whyrank("audit", "TFC1", "AND", "--compat", "camara-hauff", "-r", "bm25", "--json")
         assert [f["call"] for f in json.loads(out)] == ["axiom/TFC1(compat=camara-hauff)", "axiom/AND"]
         assert "no mode camara-hauff: axiom/AND" in err
 
     def test_all_documents(self, whyrank):
-        _, judged, _ = whyrank("axioms", "TFC1", "-r", "bm25", "--json")
-        _, found, _ = whyrank("axioms", "TFC1", "-r", "bm25", "--json", "--pairs", "all", "--candidates", "bm25")
+        _, judged, _ = whyrank("audit", "TFC1", "-r", "bm25", "--json")
+        _, found, _ = whyrank("audit", "TFC1", "-r", "bm25", "--json", "--pairs", "all", "--candidates", "bm25")
         assert json.loads(found)[0]["n"] > json.loads(judged)[0]["n"]
         assert "candidates=bm25" in json.loads(found)[0]["call"]
 
     def test_a_sweep_calibrates(self, whyrank):
-        _, out, _ = whyrank("axioms", "TFC1", "--sweep")
+        _, out, _ = whyrank("audit", "TFC1", *LEXICAL, "--sweep")
         assert "p99" in out
         assert "delta: 0 (axioms)" in out
 
@@ -242,15 +247,15 @@ class TestOptions:
                 "import sys\ndef f(queries, docs):\n    sys.stderr.write(f'asked {len(docs)}\\n')\n    return [1.0] * len(docs)\n"
             )
         asked = ("-c", folder, "-r", f"python:{folder}/mine.py:f", "--analyzer", "whitespace", "--store", "none")
-        _, _, err = whyrank("axioms", "TFC1", *asked)
+        _, _, err = whyrank("audit", "TFC1", *asked)
         assert err.count("asked") == 1
         assert "asked 3" in err
-        _, _, err = whyrank("axioms", "TFC1", *asked, "--delta", "p50")
+        _, _, err = whyrank("audit", "TFC1", *asked, "--delta", "p50")
         assert err.count("asked") == 2
 
 
 class TestWithoutJudgements:
-    ASKED = ("axioms", "TFC1", "-r", "bm25", "--analyzer", "whitespace", "--json")
+    ASKED = ("audit", "TFC1", "-r", "bm25", "--analyzer", "whitespace", "--json")
 
     def test_a_run_takes_their_place(self, whyrank, tiny):
         folder = tiny("qrels.txt")
@@ -292,7 +297,7 @@ class TestResults:
     def test_the_folder_has_all_fields(self, whyrank, tmp_path):
         folder = tmp_path / "r"
         code, out, err = whyrank(
-            "axioms", "TFC1", "LNC2", "TFC1 & AND", "--out", str(folder), "--json", "--by", "relevance_group"
+            "audit", "TFC1", "LNC2", "TFC1 & AND", *LEXICAL, "--out", str(folder), "--json", "--by", "relevance_group"
         )
         assert code == 0, err
         found = read_findings(folder)
@@ -310,7 +315,7 @@ class TestResults:
         assert kinds == {"satisfied": "double", "with_relevant": "int64", "decided": "int64", "agreement": "double"}
 
     def test_the_record_says_which_delta_applied(self, whyrank, tmp_path):
-        asked = ("axioms", "TFC1", "-r", "bm25", "--out", str(tmp_path / "r"))
+        asked = ("audit", "TFC1", "-r", "bm25", "--out", str(tmp_path / "r"))
         whyrank(*asked)
         record = read_settings(tmp_path / "r")
         assert record["thresholds"]["bm25"] == {
@@ -337,9 +342,9 @@ class TestOtherCommands:
             ("TFC1 & -DIV", "axiom/expression(of='TFC1 & -DIV')", 2),
             ("TFC1 & DIV", "axiom/expression(of='TFC1 & DIV')", 0),
             ("2*TFC1 | axiom/DIV", "axiom/expression(of='2*TFC1 | axiom/DIV')", 2),
-            ("TFC[1]", "axiom/TFC[1]", 2),
+            ("TFC[1]", "axiom/TFC1", 2),
             ("matched/length|tf", "matched/length|tf", 0),
-            ("*/length|tf", "*/length|tf", 0),
+            ("*/length|tf", "matched/length|tf", 0),
             ("matched/length|tf(tolerance=1)", "matched/length|tf(tolerance=1)", 0),
         ],
     )
@@ -357,7 +362,7 @@ class TestOtherCommands:
             ("TCF1", "'axiom/TFC1'"),
             ("matched/lenght|tf", "'matched/length|tf'"),
             ("edited/no_stop", "'edited/"),
-            ("TFC*", "one study at a time"),
+            ("matched/*", "one study at a time"),
             ("axiom/TFC?(length=0)", "TFC?"),
             ("TFC1 &", "no expression"),
             ("TFC1 & (DIV", "not closed"),
@@ -371,10 +376,9 @@ class TestOtherCommands:
         assert list(tmp_path.iterdir()) == []
 
     def test_contrasts_need_a_file_before_anything_is_read(self, whyrank, tmp_path):
-        for out in ([], ["--out", str(tmp_path / "x.csv")]):
-            code, _, err = whyrank("contrasts", "TFC1", "-c", "no/such", *out)
-            assert code == 2
-            assert "--out FILE, ending in .jsonl or .parquet" in err
+        asked = ("contrasts", "TFC1", "-c", "no/such")
+        assert "--out" in one_line(whyrank(*asked))
+        assert "ending in .jsonl or .parquet" in one_line(whyrank(*asked, "--out", tmp_path / "x.csv"))
 
     def test_contrasts_with_a_ranker(self, whyrank, tmp_path):
         whyrank("contrasts", "axiom/TFC1", "--out", str(tmp_path / "x.jsonl"), "-r", "bm25")
@@ -386,12 +390,6 @@ class TestOtherCommands:
         lines = json.loads(out)["axioms"]
         assert lines["axiom/TFC1"] == "Of two texts of about the same length, the one with more query terms wins."
         assert all(line.endswith(".") for line in lines.values())
-
-    def test_probes_know_no_axioms(self, whyrank):
-        code, _, err = whyrank("probe", "axiom/TFC1")
-        assert code == 2
-        assert "unknown probe 'axiom/TFC1'" in err
-        assert "whyrank axioms 'axiom/TFC1'" in err
 
 
 class TestWrongRequests:
@@ -424,16 +422,16 @@ class TestWrongRequests:
         for name, text in self.FILES.items():
             with open(name, "w") as file:
                 file.write(text)
-        code, out, err = whyrank("axioms", *arguments, "-c", folder)
+        code, out, err = whyrank("audit", *arguments, "-c", folder)
         assert (code, out, err.count("\n")) == (2, "", 1), err
         assert says in err
 
     @pytest.mark.parametrize(
         ("command", "out"),
         [
-            (["axioms", "TFC1"], "results"),
+            (["audit", "TFC1"], "results"),
             (["contrasts", "TFC1"], "x.jsonl"),
-            (["preferences", "TFC1"], "x.parquet"),
+            (["contrasts", "TFC1"], "x.parquet"),
             (["rank", "--axiom", "TFC1", "--candidates", "bm25"], "x.txt"),
         ],
     )
@@ -459,17 +457,17 @@ class TestWrongRequests:
             file.write(json.dumps({"id": "long", "text": "x" * 2_000_000}) + "\n")
         with open(f"{folder}/qrels.txt", "a") as file:
             file.write("1 0 long 1\n")
-        asked = ("axioms", "TFC1", "LNC2", "-c", folder, "--analyzer", "whitespace", "-r", "bm25", "--json")
+        asked = ("audit", "TFC1", "LNC2", "-c", folder, "--analyzer", "whitespace", "-r", "bm25", "--json")
         code, out, err = whyrank(*asked)
         assert code == 0, err
         assert json.loads(out)[1]["dropped"] == "too long to be copied 1"
 
 
 def test_the_scale_of_scores_is_stated_for_tfc2_alone(whyrank):
-    code, out, _ = whyrank("axioms", "TFC2", "-r", "bm25", "-r", "ql")
+    code, out, _ = whyrank("audit", "TFC2", "-r", "bm25", "-r", "ql")
     assert code == 0
     assert "depend on their scale: bm25 sum of term weights, ql log probability" in out
-    assert "depend on their scale" not in whyrank("axioms", "TFC1", "-r", "bm25")[1]
+    assert "depend on their scale" not in whyrank("audit", "TFC1", "-r", "bm25")[1]
 
 
 def test_a_tie_tolerance_is_used_and_said_once(whyrank, tiny):
@@ -479,7 +477,7 @@ def test_a_tie_tolerance_is_used_and_said_once(whyrank, tiny):
             "def f(queries, docs):\n    return [0.001 * ('cats cats' in d) for d in docs]\nf.tie_tolerance = 0.01\n"
         )
     asked = ("-c", folder, "--analyzer", "whitespace", "-r", f"python:{folder}/mine.py:f", "-r", "bm25")
-    code, out, err = whyrank("axioms", "TFC1", "LNC2", *asked)
+    code, out, err = whyrank("audit", "TFC1", "LNC2", *asked)
     assert code == 0
     note = f"note: python:{folder}/mine.py:f: scores that differ by no more than 0.01 count as equal"
     assert err.splitlines().count(note) == 1

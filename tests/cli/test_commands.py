@@ -45,9 +45,9 @@ class TestSpeed:
         assert found.stdout.strip() == "[]"
 
 
-class TestProbe:
+class TestStudies:
     def test_json_has_all_fields(self, whyrank):
-        code, out, _ = whyrank("probe", "matched/relevance|*", "--json", "--ranker", "bm25")
+        code, out, _ = whyrank("audit", "matched/relevance|*", "--json", "--ranker", "bm25")
         found = json.loads(out)
         assert code == 0
         assert [f["study"] for f in found] == [
@@ -61,7 +61,7 @@ class TestProbe:
     def test_published_counts(self, whyrank, data_folder):
         """The command that the README of the reproduction gives."""
         stop = data_folder / "stopwords" / "terrier.txt"
-        code, out, _ = whyrank("probe", "matched/*", "--compat", "abnirml", "--collection", str(data_folder / "msmarco_dl19"),
+        code, out, _ = whyrank("audit", "matched/*", "--compat", "abnirml", "--collection", str(data_folder / "msmarco_dl19"),
                                "--analyzer", f"terrier(stopwords={stop})", "--ranker", "bm25", "--json")  # fmt: skip
         found = {f["study"]: f for f in json.loads(out)}
         assert code == 0
@@ -72,7 +72,7 @@ class TestProbe:
 
     def test_table_states_delta_and_correction(self, whyrank):
         code, out, err = whyrank(
-            "probe", "matched/length|tf", "--delta", "p75", "--correction", "bh", "--alpha", "0.01"
+            "audit", "matched/length|tf", *LEXICAL, "--delta", "p75", "--correction", "bh", "--alpha", "0.01"
         )
         assert code == 0
         assert "delta: bm25" in out
@@ -81,30 +81,30 @@ class TestProbe:
         assert "1 study with" in err
 
     def test_given_delta(self, whyrank):
-        _, out, _ = whyrank("probe", "matched/length|tf", "--delta", "0.25", "--json")
+        _, out, _ = whyrank("audit", "matched/length|tf", *LEXICAL, "--delta", "0.25", "--json")
         assert {f["delta"] for f in json.loads(out)} == {0.25}
 
     def test_delta_from_another_collection(self, whyrank, tmp_path):
         make_folder(tmp_path / "tiny")
-        asked = ("probe", "matched/length|relevance", "--collection", str(tmp_path / "tiny"))
+        asked = ("audit", "matched/length|relevance", *LEXICAL, "--collection", str(tmp_path / "tiny"))
         assert "(judged documents of tiny)" in whyrank(*asked)[1]
         assert "(run bm25 of sample)" in whyrank(*asked, "--delta-from", "sample")[1]
 
     def test_call_string_and_glob(self, whyrank):
         _, out, _ = whyrank(
-            "probe", "matched/length|tf(tolerance=1)", "matched/length|tf", "--ranker", "bm25", "--json"
+            "audit", "matched/length|tf(tolerance=1)", "matched/length|tf", "-r", "bm25", "--tolerance", "0", "--json"
         )
         found = {f["study"]: f["n"] for f in json.loads(out)}
         assert list(found) == ["matched/length|tf(tolerance=1)", "matched/length|tf"]
         assert found["matched/length|tf(tolerance=1)"] > found["matched/length|tf"]
 
     def test_breakdown(self, whyrank):
-        _, out, _ = whyrank("probe", "matched/length|tf", "--by", "relevance_group", "--ranker", "bm25", "--json")
+        _, out, _ = whyrank("audit", "matched/length|tf", "--by", "relevance_group", "--ranker", "bm25", "--json")
         assert {f["group"] for f in json.loads(out)} > {None, "both relevant"}
 
     def test_sweep(self, whyrank, tmp_path):
         _, out, _ = whyrank(
-            "probe", "matched/length|relevance", "--ranker", "bm25", "--sweep", "--out", str(tmp_path / "r")
+            "audit", "matched/length|relevance", "--ranker", "bm25", "--sweep", "--out", str(tmp_path / "r")
         )
         assert "p99" in out
         rows = list(csv.DictReader((tmp_path / "r" / "sweep.csv").open()))
@@ -113,7 +113,7 @@ class TestProbe:
 
     def test_sweep_of_several_rankers(self, whyrank, tmp_path):
         folder = tmp_path / "r"
-        asked = ("probe", "matched/length|*", "--tolerance", "10%", "--sweep", "--out", str(folder))
+        asked = ("audit", "matched/length|*", *LEXICAL, "--tolerance", "10%", "--sweep", "--out", str(folder))
         code, out, _ = whyrank(*asked)
         assert code == 0
         assert "stable from" in out
@@ -121,14 +121,14 @@ class TestProbe:
         lines = [e.get("class") for e in picture.iter("{http://www.w3.org/2000/svg}polyline")]
         assert len(lines) == 4 * 2, "four studies, two rankers"
         report = (folder / "report.html").read_text()
-        assert report.count("<polyline") == 4 * 2
+        assert report.count("<polyline") == 4 * 2 + 4, "and four of the overlap split"
         assert report.count("The order of rankers is") == 4
         code, out, _ = whyrank(*asked, "--json")
         assert {f["ranker"] for f in json.loads(out)} == {"bm25", "ql"}, "a list of findings and nothing else"
 
     def test_group(self, whyrank, tmp_path):
         folder = tmp_path / "r"
-        code, out, _ = whyrank("probe", "matched/length|*", "--tolerance", "10%", "--ranker", "bm25", "--ranker", "bm25(b=0.9)",
+        code, out, _ = whyrank("audit", "matched/length|*", "--tolerance", "10%", "--ranker", "bm25", "--ranker", "bm25(b=0.9)",
                                "--ranker", "ql", "--group", "bm25*", "--group", "*", "--out", str(folder))  # fmt: skip
         assert code == 0
         assert "100 sd" in out
@@ -150,13 +150,15 @@ class TestProbe:
     @pytest.mark.parametrize(("pattern", "says"), [("bm52*", "bm52*"), ("q*", "one ranker only (ql)")])
     def test_a_wrong_group_is_found_before_anything_is_scored(self, whyrank, tmp_path, pattern, says, monkeypatch):
         monkeypatch.setattr("whyrank.scoring.Engine.score", lambda *_: pytest.fail("something was scored"))
-        message = one_line(whyrank("probe", "matched/length|tf", "--group", pattern, "--out", str(tmp_path / "r")))
+        message = one_line(
+            whyrank("audit", "matched/length|tf", *LEXICAL, "--group", pattern, "--out", str(tmp_path / "r"))
+        )
         assert says in message
         assert list(tmp_path.iterdir()) == []
 
     def test_a_sweep_without_candidates_is_refused_at_once(self, whyrank, tmp_path):
         folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 0\n")
-        asked = ("probe", "matched/length|tf", "--collection", str(folder), "--delta", "0.1", "--sweep")
+        asked = ("audit", "matched/length|tf", *LEXICAL, "--collection", str(folder), "--delta", "0.1", "--sweep")
         assert "--delta-from" in one_line(whyrank(*asked, "--out", str(tmp_path / "r")))
         assert not (tmp_path / "r").exists()
 
@@ -297,7 +299,7 @@ class TestRankAndEvaluate:
 
     def test_stats(self, whyrank, tmp_path):
         path = tmp_path / "s.parquet"
-        assert whyrank("stats", "--out", str(path))[0] == 0
+        assert whyrank("data", "stats", "--out", str(path))[0] == 0
         _, own, _ = whyrank("rank", "--depth", "3")
         _, saved, _ = whyrank("rank", "--depth", "3", "--stats", str(path))
         assert own == saved
@@ -323,6 +325,17 @@ class TestList:
         assert "bm25" in out
         assert "whitespace" not in out
 
+    def test_of_one_thing_its_parameters(self, whyrank):
+        _, out, _ = whyrank("list", "bm25", "axiom/TFC1", "matched/length|tf", "em", "--json")
+        found = json.loads(out)
+        assert found["ranker bm25"]["parameters"]["k1"]["default"] == "None"
+        assert found["axiom axiom/TFC1"]["parameters"]["pairs"]["help"].startswith("`judged`, `top:K`")
+        assert "tolerance" in found["probe matched/length|tf"]["parameters"]
+        assert found["table learner em"]["parameters"]["iterations"]["default"] == "5"
+        code, out, _ = whyrank("list", "bm25")
+        assert code == 0
+        assert "k1" in out
+
 
 def make_folder(path: Path, **files: str) -> Path:
     content = {
@@ -340,57 +353,47 @@ class TestWrongRequests:
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [
-            (["probe", "matched/lenght|tf"], "matched/length|tf"),
-            (["probe", "--ranker", "bm52"], "'bm25'"),
-            (["probe", "--ranker", "bm25(kl=1)"], "'k1'"),
-            (["probe", "--ranker", "bm25(k1=)"], "value is missing"),
-            (["probe", "--ranker", "bm25", "--ranker", "bm25"], "twice"),
-            (["probe", "--analyzer", "lucen"], "'lucene'"),
-            (["probe", "--analyzer", "terrier"], "WHYRANK_TERRIER_STOPWORDS"),
-            (["probe", "--collection", "no/such/folder"], "no/such/folder"),
-            (["probe", "--delta", "median"], "p50"),
-            (["probe", "--correction", "bonferoni"], "'bonferroni'"),
+            (["audit", "matched/lenght|tf"], "matched/length|tf"),
+            (["audit", "matched/length|tf", "--ranker", "bm52"], "'bm25'"),
+            (["audit", "matched/length|tf", "--ranker", "bm25(kl=1)"], "'k1'"),
+            (["audit", "matched/length|tf", "--ranker", "bm25(k1=)"], "value is missing"),
+            (["audit", "matched/length|tf", "--ranker", "bm25", "--ranker", "bm25"], "twice"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--analyzer", "lucen"], "'lucene'"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--analyzer", "terrier"], "WHYRANK_TERRIER_STOPWORDS"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--collection", "no/such/folder"], "no/such/folder"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--delta", "median"], "p50"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--correction", "bonferoni"], "'bonferroni'"),
             (
-                ["probe", "--compat", "abnirm"],
+                ["audit", "matched/length|tf", "-r", "bm25", "--compat", "abnirm"],
                 "'abnirml' (probes), 'camara-hauff' (axioms), 'relevance-thesaurus' (bias studies)",
             ),
-            (["probe", "--compat", "camara-hauff"], "is for axioms"),
-            (["axioms", "TFC1", "--compat", "abnirml"], "is for probes"),
-            (
-                ["axioms", "TFC1", "--compat", "abnirm"],
-                "'abnirml' (probes), 'camara-hauff' (axioms), 'relevance-thesaurus' (bias studies)",
-            ),
-            (["axioms", "TCF1"], "'axiom/TFC1'"),
-            (["axioms", "TFC1(lenght=5)"], "'length'"),
-            (["axioms", "AND", "AND(compat=camara-hauff)"], "compat mode"),
-            (["axioms", "TFC1", "--candidates", "no.run"], "no.run"),
-            (["axioms", "TFC1", "--max-tokens", "0"], "--max-tokens"),
-            (["axioms", "TFC1", "--max-tokens", "many"], "--max-tokens"),
-            (["axioms", "TFC1", "--delta", "median"], "p50"),
-            (["axioms", "TFC1", "--pairs", "top:0"], "top:K"),
-            (["axioms", "TFC1", "--by", "relevance_grop"], "relevance_group"),
-            (["contrasts", "axiom/TFC9", "--out", "x.jsonl"], "'axiom/TFC1'"),
-            (["probe", "--pairs", "top:5", "--candidates", "no.run"], "no.run"),
-            (["probe", "--executor", "threads"], "serial"),
-            (["probe", "--limit", "0"], "--limit"),
-            (["probe", "--colection", "x"], "--collection"),
-            (["prob"], "probe"),
-            (["audit", "--format", "word"], "latex"),
+            (["audit", "matched/*", "--compat", "camara-hauff"], "is for axioms"),
+            (["audit", "TFC1(lenght=5)"], "'length'"),
+            (["audit", "AND", "AND(compat=camara-hauff)"], "compat mode"),
+            (["audit", "TFC1", "--candidates", "no.run"], "no.run"),
+            (["audit", "TFC1", "--max-tokens", "many"], "--max-tokens"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--pairs", "top:5", "--candidates", "no.run"], "no.run"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--executor", "threads"], "serial"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--limit", "0"], "--limit"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--colection", "x"], "--collection"),
+            (["audti"], "audit"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--format", "word", "--out", "x"], "latex"),
             (["evaluate", "-m", "nDGC"], "nDCG@10"),
             (["evaluate", "--run", "no.txt"], "no.txt"),
             (["rank", "--stats", "no.parquet"], "no.parquet"),
             (["contrasts", "matched/length|tf"], "--out"),
             (["contrasts", "matched/length|tf", "--out", "x.csv"], ".parquet"),
-            (["stats"], "--out"),
+            (["data", "stats"], "--out"),
             (["tune", "--grid", "k1"], "--grid"),
             (["list", "ranker"], "'rankers'"),
-            (["probe", "--by", "relevance_grop"], "relevance_group"),
-            (["audit", "-c", ""], "--collection is empty"),
-            (["probe", "--stats", ""], "--stats is empty"),
-            (["probe", "--format", "csv"], "--out"),
-            (["probe", "--ranker", "bm25(k1=abc)"], "k1 must be a number"),
-            (["probe", "--ranker", "ql(lam=1.0)"], "lam"),
-            (["probe", "--pairs", "top:0"], "top:K"),
+            (["probe", "matched/*"], "probe"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--by", "relevance_grop"], "relevance_group"),
+            (["audit", "matched/length|tf", "-r", "bm25", "-c", ""], "--collection is empty"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--stats", ""], "--stats is empty"),
+            (["audit", "TFC1", "--format", "csv"], "--out"),
+            (["audit", "matched/length|tf", "-r", "bm25(k1=abc)"], "k1 must be a number"),
+            (["audit", "matched/length|tf", "--ranker", "ql(lam=1.0)"], "lam"),
+            (["audit", "matched/length|tf", "-r", "bm25", "--pairs", "top:0"], "top:K"),
             (["evaluate", "-m", "nDCG@0"], "cutoff"),
             (["tune", "--ranker", "bm25", "--ranker", "ql"], "one --ranker"),
             (["tune", "--grid", "k1=0:1:0.0000001"], "steps"),
@@ -414,21 +417,21 @@ class TestWrongRequests:
     )
     def test_broken_files(self, whyrank, tmp_path, files, says):
         folder = make_folder(tmp_path / "c", **files)
-        assert says in one_line(whyrank("probe", "--collection", str(folder)))
+        assert says in one_line(whyrank("audit", "--collection", str(folder)))
 
     def test_judgements_that_point_nowhere(self, whyrank, tmp_path):
         folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n1 0 b 0\n1 0 gone 1\n")
-        code, _, err = whyrank("probe", "matched/length|relevance", "--collection", str(folder))
+        code, _, err = whyrank("audit", "matched/length|relevance", *LEXICAL, "--collection", str(folder))
         assert code == 0
         assert "gone" in err
-        assert "gone" in one_line(whyrank("probe", "--collection", str(folder), "--strict"))
+        assert "gone" in one_line(whyrank("audit", "--collection", str(folder), "--strict"))
 
     def test_a_ranker_that_fails_on_some_texts(self, whyrank, tmp_path):
         module = tmp_path / "mine.py"
         module.write_text("def f(queries, docs):\n    return [1.0 / (len(d) - 9) for d in docs]\n")
         folder = make_folder(tmp_path / "c")
         code, out, err = whyrank(
-            "probe",
+            "audit",
             "matched/length|relevance",
             "--collection",
             str(folder),
@@ -454,7 +457,7 @@ class TestWrongRequests:
         )
         folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n1 0 b 0\n")
         asked = ("edited/prepend-query", "--delta", "0", "--collection", folder)
-        code, _, err = whyrank("probe", *asked, "-r", f"python:{tmp_path}/mine.py:f")
+        code, _, err = whyrank("audit", *asked, "-r", f"python:{tmp_path}/mine.py:f")
         assert code == 0
         assert "2 pairs have no finite score; the first: ValueError: two lines and \\u001b[31m red for query" in err
         assert err.count("\n") == 3  # with the note on few queries, and the last line
@@ -474,10 +477,10 @@ class TestWrongRequests:
         Path("mine.py").write_text(f"def f(q, d):\n    raise ValueError({bad!r})\n")
         told = ["-c", folder, "-r", "bm25", "--delta", "0"]
         said = [
-            whyrank("probe", "edited/prepend-query", "matched/length|relevance", "--by", "query_id", *told),
-            whyrank("probe", "edited/prepend-query", "--by", "query_id", "--json", *told),
-            whyrank("probe", "edited/prepend-query", "--strict", *told),
-            whyrank("probe", "edited/prepend-query", "-c", folder, "-r", "python:mine.py:f"),
+            whyrank("audit", "edited/prepend-query", "matched/length|relevance", "--by", "query_id", *told),
+            whyrank("audit", "edited/prepend-query", "--by", "query_id", "--json", *told),
+            whyrank("audit", "edited/prepend-query", "--strict", *told),
+            whyrank("audit", "edited/prepend-query", "-c", folder, "-r", "python:mine.py:f"),
             whyrank("rank", "-c", folder, "-r", bad),
             whyrank("evaluate", "--run", bad, "-c", folder),
         ]
@@ -489,7 +492,7 @@ class TestWrongRequests:
 
     def test_nothing_to_calibrate_on(self, whyrank, tmp_path):
         folder = make_folder(tmp_path / "c", qrels__txt="1 0 a 0\n")
-        said = one_line(whyrank("probe", "matched/length|tf", "--collection", str(folder)))
+        said = one_line(whyrank("audit", "matched/length|tf", *LEXICAL, "--collection", str(folder)))
         assert "no query has two texts" in said
         assert "whyrank rank" in said
 
@@ -498,10 +501,10 @@ class TestWrongRequests:
             "def f(queries, docs):\n    return [float('nan')] * len(docs)\n"
             "def g(queries, docs):\n    raise OSError('weights.bin\\nis missing')\n"
         )
-        said = one_line(whyrank("probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:f"))
+        said = one_line(whyrank("audit", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:f"))
         assert "no two finite scores for any query of run bm25 of sample (score is nan), so delta" in said
         tiny = str(make_folder(tmp_path / "c", qrels__txt="1 0 a 1\n1 0 b 0\n"))
-        said = one_line(whyrank("probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:g", "-c", tiny))
+        said = one_line(whyrank("audit", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:g", "-c", tiny))
         assert (
             "no two finite scores for any query of judged documents of c (OSError: weights.bin is missing), so"
             in said
@@ -521,7 +524,7 @@ class TestWrongRequests:
             "print('at import')\ndef f(queries, docs):\n    print('x')\n    return [1.0] * len(docs)\n"
         )
         _, out, err = whyrank(
-            "probe", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:f", "--json", "--delta", "0"
+            "audit", "matched/length|tf", "-r", f"python:{tmp_path}/mine.py:f", "--json", "--delta", "0"
         )
         assert json.loads(out)[0]["score"] == 0
         assert "at import" in err
@@ -539,7 +542,7 @@ class TestWrongRequests:
             qrels__txt="1 0 a 1\n1 0 c 1\n",
         )
         code, out, _ = whyrank(
-            "probe", "matched/length|relevance", "--collection", str(folder), "--json", "--ranker", "bm25"
+            "audit", "matched/length|relevance", "--collection", str(folder), "--json", "--ranker", "bm25"
         )
         assert code == 0
         assert json.loads(out)[0]["n"] == 1
@@ -560,7 +563,7 @@ def test_interrupted_run_goes_on(tmp_path):
     environment = os.environ | {"WHYRANK_CACHE": str(tmp_path / "cache"), "PYTHONHASHSEED": "0"}
     command = [
         *SUBPROCESS,
-        "probe",
+        "audit",
         "matched/length|relevance",
         "--ranker",
         f"python:{module}:f(batch_size=8)",
@@ -599,16 +602,16 @@ class TestGivenDelta:
 
     def test_only_the_texts_of_the_studies(self, whyrank, asked):
         options = ("-r", "python:mine.py:f", "--limit", "5", "--store", "none", "--delta", "0.5", "--json")
-        code, out, err = whyrank("probe", "matched/length|tf", *options)
+        code, out, err = whyrank("audit", "matched/length|tf", *options)
         assert code == 0, err
         assert {f["delta"] for f in json.loads(out)} == {0.5}
         assert asked() <= 10
 
     def test_a_symmetric_study_has_no_chance(self, whyrank, asked):
         options = ("-r", "python:mine.py:f", "--limit", "5", "--store", "none", "--delta", "0.5", "--json")
-        _, out, err = whyrank("probe", "transferred/paraphrase", *options)
+        _, out, err = whyrank("audit", "transferred/paraphrase", *options)
         assert (asked() <= 10, json.loads(out)[0]["p_value"]) == (True, None)
         assert "no p-values for transferred/paraphrase: delta is given, so it is not calibrated" in err
-        _, out, err = whyrank("probe", "transferred/paraphrase", *options, "--delta-from", "sample")
+        _, out, err = whyrank("audit", "transferred/paraphrase", *options, "--delta-from", "sample")
         assert json.loads(out)[0]["p_value"] is not None
         assert "no p-values" not in err

@@ -160,6 +160,6 @@ def test_model1_ranks_probes_and_audits(whyrank, table, collection, tmp_path):
     assert [line.split()[2] for line in out.splitlines()][:1] == ["d1"]
     (tmp_path / "c" / "qrels.txt").write_text("q1 0 d1 1\nq1 0 d2 0\n")
     asked = ("-r", spec, "-c", collection, "--delta", "0", "--json")
-    code, out, _ = whyrank("probe", "matched/relevance|*", *asked)
+    code, out, _ = whyrank("audit", "matched/relevance|*", *asked)
     assert code == 0
     assert {finding["ranker"] for finding in json.loads(out)} == {spec}

@@ -69,14 +69,14 @@ def test_next_to_nothing_is_imported_before_it_is_heard():
 
 @pytest.mark.parametrize("delay", [0.01, 0.02, 0.06, 0.12, 0.25, 0.5, 1.0])
 def test_while_modules_are_imported(command, slow, delay):
-    process = command("probe", "matched/*", "--ranker", slow)
+    process = command("audit", "matched/*", "--ranker", slow)
     time.sleep(delay)
     interrupted(process)
 
 
 @pytest.mark.parametrize("delay", [0, 0.1, 0.3, 1.5])
 def test_while_worker_processes_start(command, slow, tmp_path, delay):
-    process = command("probe", "matched/*", "--ranker", slow, "--executor", "processes(workers=2)")
+    process = command("audit", "matched/*", "--ranker", slow, "--executor", "processes(workers=2)")
     wait_for((tmp_path / "imported").exists)
     time.sleep(delay)
     interrupted(process)
@@ -86,7 +86,7 @@ def test_while_worker_processes_start(command, slow, tmp_path, delay):
 def test_while_a_neural_model_scores(command, tmp_path, executor):
     pytest.importorskip("transformers")
     batch = ("--batch-size", "16", "--executor", executor)
-    process = command("probe", "matched/*", "--ranker", "cross:bundled(threads=1)", *batch)
+    process = command("audit", "matched/*", "--ranker", "cross:bundled(threads=1)", *batch)
     wait_for(lambda: stored(tmp_path / "cache" / "scores.sqlite") > 0)
     interrupted(process)
     assert stored(tmp_path / "cache" / "scores.sqlite") > 0
@@ -106,7 +106,7 @@ def test_an_error_that_an_import_makes_of_it_is_still_an_interruption(command, t
         f"import time\nopen({str(tmp_path / 'imported')!r}, 'a').close()\n"
         "try:\n    time.sleep(60)\nexcept BaseException:\n    raise ImportError('core failed to import') from None\n"
     )
-    process = command("probe", "matched/*", "--ranker", f"python:{tmp_path}/odd.py:f")
+    process = command("audit", "matched/*", "--ranker", f"python:{tmp_path}/odd.py:f")
     wait_for((tmp_path / "imported").exists)
     interrupted(process)
 
@@ -120,6 +120,6 @@ def test_where_python_would_drop_it(command, tmp_path):
         "held = Held()\ndel held\n"
         "def f(queries, docs):\n    time.sleep(60)\n"
     )
-    process = command("probe", "matched/*", "--ranker", f"python:{tmp_path}/odd.py:f")
+    process = command("audit", "matched/*", "--ranker", f"python:{tmp_path}/odd.py:f")
     wait_for((tmp_path / "imported").exists)
     interrupted(process)

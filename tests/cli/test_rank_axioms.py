@@ -74,7 +74,7 @@ class TestRank:
         [
             (["--max-tokens", "5"], "--max-tokens"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--max-tokens", "0"], "--max-tokens '0'"),
-            (["--axiom", "TFC1", "--candidates", "bm25", "--max-tokens", ""], "--max-tokens ''"),
+            (["--axiom", "TFC1", "--candidates", "bm25", "--max-tokens", ""], "--max-tokens is empty"),
             (["--axiom", "TFC1"], "--candidates"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--ranker", "bm25"], "--ranker"),
             (["--axiom", "TFC1", "--candidates", "bm25", "--store", "none"], "--store"),
@@ -89,7 +89,7 @@ class TestRank:
             (["--axiom", "TFC4", "--candidates", "bm25"], "TFC1"),
             (["--axiom", "TFC1 &", "--candidates", "bm25"], "no expression"),
             (["--axiom", "TFC2", "--candidates", "bm25"], "TFC2"),
-            (["--axiom", "", "--candidates", "bm25"], "no expression"),
+            (["--axiom", "", "--candidates", "bm25"], "--axiom is empty"),
             (["--axiom", "TFC1", "--candidates", "no.run"], "no.run"),
             (["--axiom", "TFC1", "--candidates", ""], "--candidates"),
             (["--axiom", "TFC4", "--candidates", "x", "--collection", "no/such"], "TFC4"),
@@ -105,7 +105,7 @@ class TestPreferences:
     def test_pairs(self, whyrank, folder, tmp_path):
         out = tmp_path / "p.parquet"
         code, _, err = whyrank(
-            "preferences",
+            "contrasts",
             "TFC1",
             "M-AND & -DIV",
             "--collection",
@@ -131,19 +131,29 @@ class TestPreferences:
             (["TFC1&M-AND", "TFC1 & M-AND"], ["TFC1&M-AND"]),
             (["axiom/TFC1", "TFC?"], ["TFC1", "TFC3"]),
             ([" TFC1(length=10) ", "TFC1"], ["TFC1(length=10)"]),
-            (["2*TFC1 + axiom/DIV"], ["2*TFC1 + axiom/DIV"]),
-            (["vote(TFC1, DIV)"], ["vote(TFC1, DIV)"]),
+            (["2*TFC1 + axiom/DIV", "AND"], ["2*TFC1 + axiom/DIV", "AND"]),
+            (["vote(TFC1, DIV)", "AND"], ["vote(TFC1, DIV)", "AND"]),
         ],
     )
     def test_columns_are_named_as_they_are_written(self, whyrank, folder, tmp_path, given, columns):
         out = tmp_path / "p.parquet"
-        code, _, err = whyrank("preferences", *given, "--collection", str(folder), "--out", str(out))
+        code, _, err = whyrank("contrasts", *given, "--collection", str(folder), "--out", str(out))
         assert code == 0, err
         assert pq.read_table(out).column_names[3:-2] == columns
 
     def test_max_tokens(self, whyrank, folder, tmp_path):
         out = tmp_path / "p.parquet"
-        asked = ("preferences", "M-AND", "--analyzer", "whitespace", "--collection", str(folder), "--out", str(out))
+        asked = (
+            "contrasts",
+            "M-AND",
+            "DIV",
+            "--analyzer",
+            "whitespace",
+            "--collection",
+            str(folder),
+            "--out",
+            str(out),
+        )
         for given, expected in (("3", [-1, 0, 1]), ("none", [-1, 0, 1]), ("2", [0, 0, 0])):
             assert whyrank(*asked, "--max-tokens", given)[0] == 0
             assert pq.read_table(out)["M-AND"].to_pylist() == expected, given
@@ -151,7 +161,7 @@ class TestPreferences:
     def test_without_judgements_a_run_takes_their_place(self, whyrank, folder, tmp_path):
         (folder / "qrels.txt").unlink()
         out = tmp_path / "p.parquet"
-        asked = ("preferences", "M-AND", "M-AND | -DIV", "--collection", str(folder), "--out", str(out))
+        asked = ("contrasts", "M-AND", "M-AND | -DIV", "--collection", str(folder), "--out", str(out))
         _, _, err = whyrank(*asked)
         assert "give --candidates RUN" in err
         assert pq.read_table(out).num_rows == 0
@@ -163,14 +173,21 @@ class TestPreferences:
         assert "so axioms pair" not in err
         assert pq.read_table(out).num_rows == 1
 
+    def test_json_lines(self, whyrank, folder, tmp_path):
+        asked = ("contrasts", "TFC1", "M-AND", "--collection", str(folder))
+        for name in ("p.parquet", "p.jsonl"):
+            assert whyrank(*asked, "--out", tmp_path / name)[0] == 0
+        rows = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+        assert rows == pq.read_table(tmp_path / "p.parquet").to_pylist()
+
     def test_one_is_no_plural(self, whyrank, folder, tmp_path):
         (folder / "qrels.txt").write_text("1 0 a 1\n1 0 b 2\n")
-        asked = ("preferences", "M-AND", "--collection", str(folder), "--out", str(tmp_path / "p.parquet"))
+        asked = ("contrasts", "M-AND", "M-AND", "--collection", str(folder), "--out", str(tmp_path / "p.parquet"))
         assert "1 pair by 1 axiom: " in whyrank(*asked)[2]
 
     def test_features_of_candidates(self, whyrank, folder, tmp_path):
         out = tmp_path / "f.parquet"
-        code, _, err = whyrank("preferences", "AND", "--features", "--pairs", "top:4", "--candidates", str(folder / "run.txt"),
+        code, _, err = whyrank("contrasts", "AND", "--features", "--pairs", "top:4", "--candidates", str(folder / "run.txt"),
                                "--collection", str(folder), "--out", str(out))  # fmt: skip
         assert code == 0
         assert "4 documents by 1 axiom" in err
@@ -181,7 +198,7 @@ class TestPreferences:
 
     def test_patterns_leave_out_what_compares_no_pairs(self, whyrank, folder, tmp_path):
         out = tmp_path / "p.parquet"
-        code, _, err = whyrank("preferences", "TFC*", "TFC1", "--collection", str(folder), "--out", str(out))
+        code, _, err = whyrank("contrasts", "TFC*", "TFC1", "--collection", str(folder), "--out", str(out))
         assert code == 0
         assert "left out: axiom TFC2" in err
         assert pq.read_table(out).column_names[3:-2] == ["TFC1", "TFC3"]
@@ -193,10 +210,12 @@ class TestPreferences:
             (["TFC1", "--out", "x.csv"], ".parquet"),
             (["TFC4", "--out", "x.parquet"], "'axiom/TFC1'"),
             (["XYZ*", "--out", "x.parquet"], "XYZ*"),
-            (["TFC2", "--out", "x.parquet"], "TFC2"),
+            (["TFC2", "TFC1", "--out", "x.parquet"], "TFC2"),
             (["TFC1 |", "--out", "x.parquet"], "no expression"),
             (["TFC1", "--max-tokens", "0", "--out", "x.parquet"], "--max-tokens '0'"),
-            (["TFC1", "--candidates", "no.such", "--out", "x.parquet"], "no.such"),
+            (["TFC1", "AND", "--candidates", "no.such", "--out", "x.parquet"], "no.such"),
+            (["TFC1", "AND", "-r", "bm25", "--out", "x.parquet"], "--ranker is not for preferences"),
+            (["TFC1", "matched/length|tf", "--out", "x.parquet"], "one study at a time"),
             (["TFC1", "--candidates", "", "--out", "x.parquet"], "--candidates is empty"),
             (["STMC1(vectors=no.such)", "--out", "x.parquet"], "no.such: no such file"),
             (["TFC1", "--pairs", "top:0", "--out", "x.parquet"], "top:K"),
@@ -205,5 +224,5 @@ class TestPreferences:
     )
     def test_wrong_requests(self, whyrank, arguments, says, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        assert says in one_line(whyrank("preferences", *arguments))
+        assert says in one_line(whyrank("contrasts", *arguments))
         assert list(tmp_path.iterdir()) == []

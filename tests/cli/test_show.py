@@ -6,8 +6,11 @@ import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from whyrank.cli.show import dropped_lines, findings_table, stability_table, sweep_table
+from whyrank.cli import show
+from whyrank.cli.console import figure
 from whyrank.evaluation.stability import stability
 from whyrank.studies import Finding, SweepPoint, Threshold
 
@@ -34,7 +37,7 @@ def stripped(rows):
 
 
 def findings_shown(shown, *findings):
-    return stripped(shown(findings_table, findings, {"bm25": Threshold(0.125)}, 0.05, "holm"))
+    return stripped(shown(show.findings, findings, {"bm25": Threshold(0.125)}, 0.05, "holm"))
 
 
 def test_the_control_has_a_column_where_there_is_one(shown):
@@ -63,17 +66,16 @@ def test_dropped_questions_are_counted_below_the_table(shown):
     assert sum("kept" in cell for row in rows for cell in row) == 1
 
 
-def test_no_more_than_twelve_studies_are_listed():
+def test_no_more_than_twelve_studies_are_listed(shown):
     many = [replace(BASE, study=f"edited/{i}", dropped="unchanged 1") for i in range(15)]
-    assert dropped_lines(many)[11:] == ["edited/11: 6,912 kept; unchanged 1", "and 3 more"]
-    assert len(dropped_lines(many[:12])) == 12
-    assert dropped_lines([BASE]) == []
+    assert findings_shown(shown, *many)[-2:] == [["edited/11: 6,912 kept; unchanged 1"], ["and 3 more"]]
+    assert findings_shown(shown, *many[:12])[-1] == ["edited/11: 6,912 kept; unchanged 1"]
 
 
 def test_sweeps_say_where_the_order_settles(shown):
     pair = [("x/a", "bm25", 0.5), ("x/a", "ql", 0.1), ("x/b", "bm25", 0.5), ("x/b", "ql", None)]
     points = [SweepPoint(study, ranker, p, 0.0, score) for study, ranker, score in pair for p in range(100)]
-    rows = stripped(shown(sweep_table, points))
+    rows = stripped(shown(show.sweep, points))
     assert next(row for row in rows if "study" in row)[-2:] == ["p99", "stable from"]
     last = {tuple(row[:2]): row[-1] for row in rows if row[:1] in (["x/a"], ["x/b"])}
     assert last == {("x/a", "bm25"): "0", ("x/a", "ql"): "0", ("x/b", "bm25"): "–", ("x/b", "ql"): "–"}
@@ -82,7 +84,7 @@ def test_sweeps_say_where_the_order_settles(shown):
 def test_stability_has_a_row_per_study_and_per_family(shown):
     scores = {("edited/a", "m1"): 0.1, ("edited/a", "m2"): 0.3, ("edited/b", "m1"): -0.5, ("edited/b", "m2"): -0.5}
     findings = [replace(BASE, study=study, ranker=ranker, score=x) for (study, ranker), x in scores.items()]
-    rows = stripped(shown(stability_table, stability(findings, {"m*": ["m1", "m2"]})))
+    rows = stripped(shown(show.stability, stability(findings, {"m*": ["m1", "m2"]})))
     family = math.sqrt((0.02 + 0) / 2)
     assert [row for row in rows if row[:1] == ["m*"]] == [
         ["m*", "edited/a", "2", "+0.200", "0.141", "+0.100", "+0.300", "–"],
@@ -92,4 +94,41 @@ def test_stability_has_a_row_per_study_and_per_family(shown):
 
 
 def test_a_group_without_scores_says_so(shown):
-    assert ["no study has scores of two rankers of a group"] in stripped(shown(stability_table, []))
+    assert ["no study has scores of two rankers of a group"] in stripped(shown(show.stability, []))
+
+
+@given(value=st.floats(-2, 2), decimals=st.integers(1, 6))
+def test_is_the_number_that_is_shown(value, decimals):
+    shown = figure(value, f"+.{decimals}f")
+    assert float(shown) == pytest.approx(value, abs=0.51 * 10**-decimals)
+    assert shown[0] == ("-" if float(shown) < 0 else "+")
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "shown"),
+    [
+        (-0.0004, "+.4f", "-0.0004"),
+        (-0.0004, "+.3f", "+0.000"),
+        (-0.0004, ".3f", "+0.000"),
+        (-0.00004, "+.4f", "+0.0000"),
+        (0.0, ".4g", "0"),
+        (-1e-7, ".2g", "-1e-07"),
+        (None, ".3f", "–"),
+    ],
+)
+def test_by_hand(value, form, shown):
+    assert figure(value, form) == shown
+
+
+def test_facts_of_a_table_are_one_line_each(tmp_path, whyrank):
+    from whyrank.tables import TermTable
+
+    facts = {"certificate": {"recall": 0.99470976, "drawn": 4_000_000, "strata": [{"pairs": 1}, {"pairs": 2}]}}
+    table = TermTable.from_triples(["car"], ["vehicle"], [0.5], collections=["one", "two"], top=10, **facts)
+    table.save(str(tmp_path / "table.parquet"))
+    code, out, _ = whyrank("tables", "show", str(tmp_path / "table.parquet"))
+    assert code == 0
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.strip()}
+    assert lines["certificate"] == "recall 0.99471, drawn 4000000, strata [2: see --json]"
+    assert lines["collections"] == "one, two"
+    assert lines["top"] == "10"

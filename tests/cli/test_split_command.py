@@ -1,78 +1,14 @@
-"""`whyrank split` as a user types it: disjoint parts, whatever the order of the queries, in a folder that opens."""
+"""`whyrank data split` as a user types it: parts in a folder that opens."""
 
 from __future__ import annotations
 
 import json
-import random
 
 import pytest
 
-from whyrank.core import WhyrankError
-from whyrank.data import Collection, open_collection, parse_parts, split_collection
+from whyrank.data import open_collection
 
 PARTS = "modelling=0.6,fusion=0.2,dev=0.1,test=0.1"
-
-
-def many(n=200, order=None):
-    """Queries of which each third has the text of the one before it, in other letters."""
-    texts = {f"q{i}": f"what is thing {i}" if i % 3 else f"What  IS thing {i - 1}" for i in range(1, n)}
-    ids = list(texts)
-    if order is not None:
-        random.Random(order).shuffle(ids)
-    qrels = {q: {"d1": 1, "d2": 0} for q in ids}
-    return Collection.of({"d1": "one", "d2": "two"}, {q: texts[q] for q in ids}, qrels, name="many")
-
-
-def ids_of(parts):
-    return {name: set(part.queries) for name, part in parts.items()}
-
-
-def test_parts_are_disjoint_and_of_their_size():
-    collection = many()
-    parts = ids_of(split_collection(collection, parse_parts(PARTS), 0))
-    assert set.union(*parts.values()) == set(collection.queries)
-    assert sum(map(len, parts.values())) == len(collection.queries)
-    for name, share in parse_parts(PARTS).items():
-        assert abs(len(parts[name]) - share * 199) <= 3, "a group of equal texts is not torn"
-
-
-def test_the_order_of_queries_does_not_matter_and_the_seed_does():
-    one, two, other = (
-        ids_of(split_collection(many(order=order), parse_parts(PARTS), seed))
-        for order, seed in ((1, 0), (2, 0), (1, 5))
-    )
-    assert one == two
-    assert one != other
-
-
-def test_one_text_is_in_one_part():
-    collection = many()
-    for seed in range(5):
-        parts = split_collection(collection, parse_parts("a=0.5,b=0.5"), seed)
-        texts = [{" ".join(t.casefold().split()) for t in part.queries.values()} for part in parts.values()]
-        assert not texts[0] & texts[1]
-
-
-def test_what_shares_leave_over_is_in_no_part():
-    parts = split_collection(many(), parse_parts("dev=0.25"), 0)
-    assert 47 <= len(parts["dev"].queries) <= 53
-    assert parts["dev"].name == "many:dev"
-
-
-def test_unjudged_queries_are_in_no_part():
-    collection = Collection.of({"d": "x"}, {"a": "1", "b": "2", "c": "3"}, {"a": {"d": 1}, "b": {"d": 1}}, name="few")
-    parts = split_collection(collection, parse_parts("x=0.5,y=0.5"), 0)
-    assert sorted(q for part in parts.values() for q in part.queries) == ["a", "b"]
-    with pytest.raises(WhyrankError, match="2 judged queries, too few for a part"):
-        split_collection(collection, parse_parts("x=0.4,y=0.3,z=0.3"), 0)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "dev", "dev=", "dev=x", "dev=0", "dev=-1", "dev=1.1", "a=0.6,b=0.5", "a=0.5,a=0.5", "a/b=1", "a b=1"]
-)
-def test_wrong_parts(text):
-    with pytest.raises(WhyrankError, match="--parts"):
-        parse_parts(text)
 
 
 @pytest.fixture
@@ -89,7 +25,7 @@ def folder(tmp_path):
 
 def test_a_folder_that_refers_to_the_corpus(whyrank, folder):
     out = folder.parent / "parts"
-    code, table, err = whyrank("split", folder, "--parts", "a=0.5,b=0.5", "--seed", 3, "--out", out)
+    code, table, err = whyrank("data", "split", folder, "--parts", "a=0.5,b=0.5", "--seed", 3, "--out", out)
     assert code == 0, err
     assert [line.split()[:4] for line in table.splitlines() if line.strip()[:2] in ("a ", "b ")] == [
         ["a", "10", "20", "10"], ["b", "10", "20", "10"],
@@ -112,7 +48,7 @@ def test_a_folder_that_refers_to_the_corpus(whyrank, folder):
 
 def test_a_corpus_that_is_gone_is_one_clear_line(whyrank, folder):
     out = folder.parent / "parts"
-    whyrank("split", folder, "--parts", "a=0.5,b=0.5", "--out", out)
+    whyrank("data", "split", folder, "--parts", "a=0.5,b=0.5", "--out", out)
     (folder / "corpus.jsonl").unlink()
     code, _, err = whyrank("rank", "-c", f"{out}:a")
     assert code == 2
@@ -121,7 +57,7 @@ def test_a_corpus_that_is_gone_is_one_clear_line(whyrank, folder):
 
 def test_the_sample_is_copied_and_a_split_can_be_split(whyrank, tmp_path):
     out = tmp_path / "parts"
-    code, text, _ = whyrank("split", "sample", "--parts", PARTS, "--out", out, "--json")
+    code, text, _ = whyrank("data", "split", "sample", "--parts", PARTS, "--out", out, "--json")
     assert code == 0
     rows = {row["part"]: row for row in json.loads(text)["statistics"]}
     assert [row["queries"] for row in rows.values()] == [24, 8, 4, 4]
@@ -130,7 +66,7 @@ def test_the_sample_is_copied_and_a_split_can_be_split(whyrank, tmp_path):
     assert dict(dev.titles) == dict(sample.titles)
     assert dev.grades == sample.grades
     assert rows["dev"]["relevant"] == sum(g >= 2 for q in dev.queries for g in sample.qrels[q].values())
-    code, _, err = whyrank("split", f"{out}:modelling", "--parts", "x=0.5,y=0.5", "--out", tmp_path / "again")
+    code, _, err = whyrank("data", "split", f"{out}:modelling", "--parts", "x=0.5,y=0.5", "--out", tmp_path / "again")
     assert code == 0, err
     assert len(open_collection(f"{tmp_path / 'again'}:x").queries) == 12
 
@@ -142,7 +78,7 @@ def test_the_statistics_are_counted_by_hand(whyrank, tmp_path):
     (path / "queries.tsv").write_text("1\tred fox\n2\tblack cat sat here\n")
     (path / "qrels.txt").write_text("1 0 a 1\n1 0 b 1\n2 0 b 2\n2 0 a 0\n")
     code, text, _ = whyrank(
-        "split", path, "--parts", "x=0.5,y=0.5", "--analyzer", "whitespace", "--out", tmp_path / "o", "--json"
+        "data", "split", path, "--parts", "x=0.5,y=0.5", "--analyzer", "whitespace", "--out", tmp_path / "o", "--json"
     )
     assert code == 0
     rows = sorted(json.loads(text)["statistics"], key=lambda row: row["query_length"])
@@ -166,7 +102,7 @@ def test_one_clear_line(whyrank, tmp_path, monkeypatch, arguments, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    code, out, err = whyrank("split", *arguments)
+    code, out, err = whyrank("data", "split", *arguments)
     assert (code, out) == (2, "")
     assert says in err.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["full"]

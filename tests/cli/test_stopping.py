@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from whyrank.cli import stopping
+from whyrank.cli import console
 from whyrank.cli.main import main
 
 
 @pytest.fixture
 def stopped(tmp_path, monkeypatch, capsys):
     """Run a command that is stopped where some function is called; gives its last line."""
-    monkeypatch.setattr(stopping, "_left", [])
+    monkeypatch.setattr(console, "_left", [])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WHYRANK_CACHE", str(tmp_path / "cache"))
 
@@ -39,7 +39,7 @@ def stopped(tmp_path, monkeypatch, capsys):
     ],
 )  # fmt: skip
 def test_in_em(stopped, more, said):
-    found = stopped("whyrank.learners.em.learner.learn_em", "tables", "learn", "em", "--out", "t.parquet", *more)
+    found = stopped("whyrank.learners.em.learner.EM.fit", "tables", "learn", "em", "--out", "t.parquet", *more)
     assert found == f"whyrank: stopped; {said}"
 
 

@@ -60,7 +60,7 @@ def test_a_damaged_table_is_one_line(whyrank, here):
     assert damaged != content
     (here / "t.arrow").write_bytes(damaged.replace(b"whyrank-sha256:", b"no-checksum-at-"))  # of another tool
     asked = [["tables", "show", "t.arrow", "heart"], ["explain", "-r", "qlt:t.arrow", "heart", "cardiac"]]
-    asked.append(["bias", "bias/when-year", "-r", "bm25", "--table", "t.arrow", "--limit", "2"])
+    asked.append(["audit", "bias/when-year", "-r", "bm25", "--table", "t.arrow", "--limit", "2"])
     for arguments in asked:
         code, _, err = whyrank(*arguments)
         assert (code, err.count("\n")) == (2, 1)

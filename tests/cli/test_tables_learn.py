@@ -36,8 +36,11 @@ def test_all_settings_arrive(whyrank, tmp_path):
     code, _, said = whyrank("tables", "learn", "em", "--out", out, *options.split())
     assert code == 0, said
     assert "double precision differs by" in said
-    bitext = make_bitext(open_collection("sample"), "whitespace", 3.0, 4.0, False, 0.5, 7, 1, 900)
-    expected = learn_em(bitext, 2, null=False, threshold=0.1, top=500).table
+    bitext = make_bitext(
+        open_collection("sample"), "whitespace", ratio=3.0, fertility=4.0, symmetrise=False, sample=0.5, seed=7, relevant=1,
+        most=900,
+    )  # fmt: skip
+    expected = learn_em(bitext, iterations=2, null=False, threshold=0.1, top=500).table
     found = open_table(out)
     assert [tuple(e)[:2] for e in found.rows()] == [tuple(e)[:2] for e in expected.rows()]
 
@@ -46,7 +49,7 @@ def test_going_on_from_a_checkpoint(whyrank, tmp_path):
     out, state = tmp_path / "table.parquet", tmp_path / "state"
     whyrank("tables", "learn", "em", "--out", out, "--iterations", "2", "--checkpoint", state)
     whyrank("tables", "learn", "em", "--out", out, "--iterations", "4", "--checkpoint", state)
-    expected = learn_em(make_bitext(open_collection("sample"), "lucene"), 4)
+    expected = learn_em(make_bitext(open_collection("sample"), "lucene"), iterations=4)
     assert open_table(out).digest == expected.table.digest
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from refusals import one_line
 from whyrank.data import open_collection
-from whyrank.learners.local import LocalSettings, learn_local
+from whyrank.learners.local import LocalToGlobal
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 from whyrank.tables import open_table
@@ -26,8 +26,10 @@ def test_all_settings_arrive(whyrank, tmp_path):
     code, printed, said = whyrank(*LEARN, *options.split(), "--out", out, "--explanations", words)
     assert (code, printed) == (0, ""), said
     sample = open_collection("sample")
-    settings = LocalSettings("lime", "uniform", 20, 3, 4, 25, threshold=0.2, seed=3)
-    expected = learn_local(sample, open_ranker(target, Setting(sample)), Engine(), settings, "lucene", 6)
+    learner = LocalToGlobal(
+        target, "lime", "uniform", 20, 3, 4, 25, threshold=0.2, seed=3, analyzer="lucene", queries=6
+    )
+    expected = learner.explain(sample, open_ranker(target, Setting(sample)), Engine())
     table = open_table(out)
     assert table.digest == expected.table.digest
     assert dict(table.facts) == dict(expected.table.facts)

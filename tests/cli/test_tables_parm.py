@@ -15,7 +15,7 @@ import torch
 from pair_models import saved
 from refusals import one_line
 from side_by_side import wait_for
-from whyrank.cli.tables_parm import _recipe
+from whyrank.cli.learn import LearnParm
 from whyrank.core import exclusive
 from whyrank.networks import load
 from whyrank.tables import open_table
@@ -109,7 +109,7 @@ def asked_recipe(monkeypatch, capsys):
     """The recipe that options ask for."""
 
     def asked(recipe, *settings, analyzer=None):
-        made = _recipe(recipe, "bm25", ["toy"], analyzer, list(settings))
+        made = LearnParm(recipe=recipe, collection=("toy",), set=settings, out="t.tsv").recipe_for("bm25", analyzer)
         return made.as_dict(), capsys.readouterr().err
 
     return asked

@@ -11,6 +11,7 @@ import torch
 
 from refusals import one_line
 from toy_bias import PLANTED, toy_table
+from whyrank.report import read_bias_results
 from whyrank.tables import TermTable
 
 sys.path.append(str(Path(__file__).parents[1] / "networks"))
@@ -100,18 +101,17 @@ def test_fidelity_without_candidates_is_an_error(whyrank, place):
 
 def test_a_ranker_without_scores_ends_a_bias_study_with_an_error(whyrank, place):
     rankers = ("-r", "bm25", "-r", "python:odd.py:nans", "--store", "none")
-    code, out, err = whyrank("bias", "bias/car-brand", *rankers, "--json", "--out", "found")
+    code, _, err = whyrank("audit", "bias/car-brand", *rankers, "--out", "found")
     assert code == 2
     assert err.splitlines()[-1].startswith(
         "whyrank: ranker 'python:odd.py:nans' has no finite score for any template"
     )
-    plain, odd = json.loads(out)
-    assert plain["n_templates"] > 0
-    assert plain["delta"] > 0
-    assert odd["delta"] is None
-    assert odd["notes"] == ["no template has a finite score for every value, so nothing can be said"]
+    plain, odd = read_bias_results("found")
+    assert plain.n_templates > 0
+    assert plain.delta > 0
+    assert odd.delta is None
+    assert list(odd.notes) == ["no template has a finite score for every value, so nothing can be said"]
     assert "note: effects of python:odd.py:nans are in scores alone: ranker 'python:odd.py:nans' gave no two" in err
-    assert (place / "found" / "bias" / "bias.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_ranker_without_scores_ends_a_bias_study_with_an_error(whyrank, place)
 )
 def test_studies_that_make_no_sense_are_one_line(whyrank, place, study, expected):
     (place / "slots.tsv").write_text("what is {value}\ta {value}\n")
-    assert expected in one_line(whyrank("bias", study, "-r", "python:odd.py:lengths", "--store", "none"))
+    assert expected in one_line(whyrank("audit", study, "-r", "python:odd.py:lengths", "--store", "none"))
 
 
 @pytest.mark.parametrize(

@@ -64,17 +64,13 @@ def test_default_measures_know_the_grades():
     assert default_measures(open_collection("sample")) == ["nDCG@10", "RR(rel=2)@10", "AP(rel=2)@100"]
 
 
-@pytest.mark.parametrize("measure", ["nDGC@10", "nDCG@@", "((("])
-def test_wrong_measure(measure):
-    with pytest.raises(WhyrankError, match="nDCG@10"):
-        evaluate(TOY, {"good": GOOD}, [measure])
-
-
-def test_wrong_baseline_and_no_judgements():
-    with pytest.raises(WhyrankError, match="baseline"):
-        evaluate(TOY, {"good": GOOD}, ["nDCG@10"], baseline="x")
-    with pytest.raises(WhyrankError, match="judgements"):
-        evaluate(Collection.of({}, {"q": "x"}, name="bare"), {"good": GOOD}, ["nDCG@10"])
+@pytest.mark.parametrize(("collection", "measure", "baseline", "said"), [
+    (TOY, "nDGC@10", None, "nDCG@10"), (TOY, "nDCG@@", None, "nDCG@10"), (TOY, "(((", None, "nDCG@10"),
+    (TOY, "nDCG@10", "x", "baseline"), (Collection.of({}, {"q": "x"}, name="bare"), "nDCG@10", None, "judgements"),
+])  # fmt: skip
+def test_refusals(collection, measure, baseline, said):
+    with pytest.raises(WhyrankError, match=said):
+        evaluate(collection, {"good": GOOD}, [measure], baseline)
 
 
 class TestTuning:

@@ -13,10 +13,10 @@ from whyrank.core import WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import Runner, Split, evaluate, parse_grid, split_queries, tune, without_ranges
 from whyrank.evaluation.effectiveness import measure_of
+from whyrank.evaluation.fusion import fit_best
 from whyrank.evaluation.fusion.ascent import fit
 from whyrank.evaluation.fusion.fitting import EQUAL, FITTED, fit_fusion
-from whyrank.evaluation.fusion.objectives import ByMeasure, is_exact, objective_of, ties_ascend
-from whyrank.evaluation.fusion.pool import Pool, pool_of
+from whyrank.evaluation.fusion.objectives import ByMeasure, Pool, is_exact, objective_of, pool_of, ties_ascend
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 
@@ -188,3 +188,43 @@ class TestRanges:
         sample, runner = sample_runner()
         with pytest.raises(WhyrankError, match="'k1' is in the call string and in --grid"):
             tune("bm25(k1=0:1:0.5)", {"k1": [1.0]}, Split(sample, None), "nDCG@10", runner)
+
+
+class TestRangesInParts:
+    """Weights fitted for every setting of the parts of a fuse."""
+
+    @pytest.fixture(scope="class")
+    def fitting(self):
+        sample, runner = sample_runner(10, open_collection("sample").runs["bm25"])
+        return Split(sample, None), "nDCG@10", runner
+
+    def test_the_best_of_all_settings_is_kept(self, fitting):
+        """Against all four fitted one by one."""
+        spec = "fuse(of=['bm25(k1=0.3:2.3:2)','ql(mu=10:1010:1000)'],normalise=query)"
+        found, settings = fit_best(spec, *fitting, restarts=1)
+        each = [
+            fit_fusion(f"fuse(of=['bm25(k1={k1})','ql(mu={mu})'],normalise=query)", *fitting, restarts=1)
+            for k1 in (0.3, 2.3)
+            for mu in (10, 1010)
+        ]
+        best = max(each, key=lambda fusion: fusion.rows[-1].dev)
+        assert settings == 4
+        assert (found.rows[-1].dev, found.spec) == (best.rows[-1].dev, best.spec)
+        assert len({fusion.rows[-1].dev for fusion in each}) > 1
+
+    def test_without_ranges_it_is_the_fusion_itself(self, fitting):
+        spec = "fuse(of=['bm25','ql'],normalise=query)"
+        found, settings = fit_best(spec, *fitting, restarts=1)
+        assert (settings, found.spec) == (1, fit_fusion(spec, *fitting, restarts=1).spec)
+
+    def test_too_many_settings_are_refused_before_anything_is_fitted(self, fitting):
+        spec = "fuse(of=['bm25(k1=0:1:0.01,b=0:1:0.05)','ql'],normalise=query)"
+        with pytest.raises(WhyrankError, match="2,121 settings together; at most 1,000"):
+            fit_best(spec, *fitting)
+
+    def test_the_command_says_how_many(self, whyrank):
+        spec = "fuse(of=['bm25(k1=0.6:1.2:0.6)','ql'],normalise=query)"
+        code, printed, said = whyrank("tune", "-r", spec, "--candidates", "bm25", "--depth", "10", "--restarts", "1")
+        assert code == 0, said
+        assert "for each of 2 settings of the parts on 40 queries" in said
+        assert "bm25(k1=" in printed

@@ -88,9 +88,9 @@ def network(place: Path) -> object:
 
 COMMANDS = {
     "audit": Command(f"audit matched/length|* edited/repeat-* -c toy -r {MINE} --out out --store s", result),
-    "probe": Command(f"probe matched/length|tf matched/tf|length -c toy -r {MINE} --out out --store s", result),
-    "axioms": Command(f"axioms axiom/TFC1 axiom/LNC1 -c toy -r {MINE} --out out --store s", result),
-    "bias": Command(f"bias bias/when-year --limit 3 -r {MINE} --delta none --out out --store s", file("out/bias/values.csv")),
+    "probes": Command(f"audit matched/length|tf matched/tf|length -c toy -r {MINE} --out out --store s", result),
+    "axioms": Command(f"audit axiom/TFC1 axiom/LNC1 -c toy -r {MINE} --out out --store s", result),
+    "bias": Command(f"audit bias/when-year --limit 3 -r {MINE} --delta none --out out --store s", file("out/bias/values.csv")),
     "rank": Command(f"rank -c toy -r {MINE} --candidates bm25 --out out --store s", file()),
     "evaluate": Command("evaluate -c toy --run bm25 --out out.csv", file("out.csv")),
     "tune": Command("tune -c toy -r bm25 --grid k1=0.6,0.9 --grid b=0.2,0.4 --out out", file()),

@@ -123,8 +123,7 @@ def statistics(folder: Path):
 
 
 def em(folder: Path):
-    from whyrank.learners.em import learn_em
-    from whyrank.learners.em.bitext import bitext_of
+    from whyrank.learners.em import bitext_of, learn_em
 
     random = np.random.default_rng(0)
     words = [[f"{side}{word}" for word in random.integers(20, size=6)] for _ in range(40) for side in "dq"]

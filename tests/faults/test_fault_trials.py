@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 TRIALS = int(os.environ.get("WHYRANK_FAULTS", "0"))
-COMMANDS = ("audit", "probe", "axioms", "bias", "rank", "evaluate", "tune", "train", "em", "neural", "parm",
+COMMANDS = ("audit", "probes", "axioms", "bias", "rank", "evaluate", "tune", "train", "em", "neural", "parm",
             "local-to-global", "build", "fidelity")  # fmt: skip
-SHORT = {("kill", "probe"), ("kill", "em"), ("together", "rank"), ("full", "build")}  # a minute
+SHORT = {("kill", "probes"), ("kill", "em"), ("together", "rank"), ("full", "build")}  # a minute
 
 
 @pytest.mark.slow

@@ -9,16 +9,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nltk.translate import AlignedSent, IBMModel1
 
 from full_disks import small_files
 from whyrank.core import BadInput, WhyrankError
-from whyrank.learners.em import bitext as growing
-from whyrank.learners.em import learn_em, links, memory_limit
-from whyrank.learners.em import links as shelf
-from whyrank.learners.em.bitext import bitext_of
+from whyrank.data import open_collection
+from whyrank.learners.em import Growing, bitext_of, estimator, learn_em, links, make_bitext
+from whyrank.learners.em.learner import memory_limit
 
 SIDE = st.lists(st.sampled_from("abcde"), min_size=1, max_size=5)
 BITEXTS = st.lists(
@@ -138,7 +137,7 @@ def test_shards_beyond_the_limit_lie_on_disk():
     made = bitext(random_pairs(50))
     use = np.ones(len(made), np.bool_)
     plan = links.plan_shards(made, use)
-    kept = shelf.Shelf(10_000)
+    kept = links.Shelf(10_000)
     for number in range(len(plan.links)):
         kept.add(number, links.make_shard(made, use, plan, number, np.float32))
     assert 0 < kept.on_disk < len(kept) == len(plan.links)
@@ -160,9 +159,7 @@ def test_resuming_changes_no_bit(tmp_path):
 
 
 def test_a_kill_in_the_middle_loses_one_iteration(tmp_path, monkeypatch):
-    from whyrank.learners.em import learner
-
-    made, path, whole_pass = bitext(random_pairs(60)), tmp_path / "state", learner.Learner._pass
+    made, path, whole_pass = bitext(random_pairs(60)), tmp_path / "state", estimator.Estimator._pass
     calls = []
 
     def stopping(self, progress, update):
@@ -171,7 +168,7 @@ def test_a_kill_in_the_middle_loses_one_iteration(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return whole_pass(self, progress, update)
 
-    monkeypatch.setattr(learner.Learner, "_pass", stopping)
+    monkeypatch.setattr(estimator.Estimator, "_pass", stopping)
     with pytest.raises(KeyboardInterrupt):
         learn_em(made, checkpoint=path)
     again = learn_em(made, checkpoint=path)
@@ -232,7 +229,7 @@ def test_the_best_held_out_table_is_kept_though_the_last_iteration_was_reached(t
 def test_fewer_iterations_than_the_checkpoint_has_are_one_line(tmp_path):
     made, path = bitext(random_pairs(20)), tmp_path / "state"
     learn_em(made, iterations=4, checkpoint=path)
-    with pytest.raises(BadInput, match=r"state: this checkpoint is of iteration 4, and 3 are asked for; ask for as"):
+    with pytest.raises(BadInput, match="iteration 4, and 3 are asked for"):
         learn_em(made, iterations=3, checkpoint=path)
     same(learn_em(made, iterations=4), learn_em(made, iterations=4, checkpoint=path))
 
@@ -243,16 +240,14 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch, where):
     learn_em(made)  # compiled code is kept in files too
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    said = (
-        f"^{tmp_path}: a temporary file .*TMPDIR, or give more memory" if "memory" in where else "^state: cannot be"
-    )
+    said = "a temporary file .*give more memory" if "memory" in where else "^state: cannot be"
     with pytest.raises(BadInput, match=said), small_files(500):
         learn_em(made, **where)
 
 
 def test_an_array_that_outgrows_the_disk_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    said, grown = f"^{tmp_path}: a temporary file cannot be written", growing.Growing(np.int64, held=800)
+    said, grown = f"^{tmp_path}: a temporary file cannot be written", Growing(np.int64, held=800)
     with pytest.raises(BadInput, match=said), small_files(100_000):
         grown.add(np.zeros(20_000, np.int64))
 
@@ -291,19 +286,14 @@ def test_every_held_out_perplexity_is_over_the_same_tokens():
 
 
 def _trained(made, share, seed):
-    from whyrank.learners.em.learner import _trained_on
-
-    return set(np.flatnonzero(_trained_on(made, share, seed)).tolist())
+    return set(np.flatnonzero(estimator.trained_on(made, share, seed)).tolist())
 
 
 def test_pruning():
     made = bitext(random_pairs())
     whole = learn_em(made, threshold=0.0, top=None).table
     cut = learn_em(made, threshold=0.05, top=10).table
-    asked = sorted(made.target_terms, key=lambda term: -made.target_counts[list(made.target_terms).index(term)])[:10]
-    answering = sorted(made.source_terms, key=lambda term: -made.source_counts[list(made.source_terms).index(term)])[
-        :10
-    ]
+    asked, answering = list(made.target_terms[:10]), list(made.source_terms[:10])  # the most frequent come first
     expected = {
         (e.query_term, e.document_term, e.weight)
         for e in whole.rows()
@@ -323,34 +313,27 @@ def test_whole_tables_sum_to_one_and_tell_what_they_are():
     assert len(table.facts["perplexities"]) == table.facts["iterations"] + 1 == 6
 
 
-@settings(max_examples=20)
-@given(st.sampled_from([("4K", 4096), ("1.5 G", 3 << 29), ("2GiB", 2 << 30), (7, 7), ("0", 0)]))
-def test_sizes_of_memory(given_and_bytes):
-    assert memory_limit(given_and_bytes[0]) == given_and_bytes[1]
+@pytest.mark.parametrize(("given", "size"), [("4K", 4096), ("1.5 G", 3 << 29), ("2GiB", 2 << 30), (7, 7), ("0", 0)])
+def test_sizes_of_memory(given, size):
+    assert memory_limit(given) == size
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"iterations": 0},
-        {"threads": 0},
-        {"memory": "much"},
-        {"held_out": 1.5},
-        {"threshold": -1},
-        {"top": 0},
-        {"stop": -1},
-    ],
-)
-def test_wrong_settings_are_one_line(wrong):
-    with pytest.raises(WhyrankError, match=next(iter(wrong))):
-        learn_em(bitext([("a", "x")]), **wrong)
+@pytest.mark.parametrize(("settings", "key"), [
+    ({"iterations": 0}, "iterations"), ({"threads": 0}, "threads"), ({"memory": "much"}, "memory"),
+    ({"held_out": 1.5}, "held_out"), ({"threshold": -1}, "threshold"), ({"top": 0}, "top"), ({"stop": -1}, "stop"),
+    ({"null": 1}, "null"), ({"held_out": 1.0}, "no query left"), ({"held_out": 0.1}, "holds out none of 2 queries"),
+])  # fmt: skip
+def test_refusals(settings, key):
+    with pytest.raises(WhyrankError, match=key):
+        learn_em(bitext([("a", "x"), ("b", "y")]), **settings)
 
 
-def test_holding_all_out_is_one_line():
-    with pytest.raises(WhyrankError, match="no query left"):
-        learn_em(bitext([("a", "x")]), held_out=1.0)
-
-
-def test_holding_none_out_though_asked_to_is_one_line():
-    with pytest.raises(WhyrankError, match=r"a share of 0\.1 holds out none of 2 queries; hold out more"):
-        learn_em(bitext([("a", "x"), ("b", "y")]), held_out=0.1)
+def test_cranfield(data_folder):
+    made = make_bitext(open_collection(str(data_folder / "cranfield")), "lucene")
+    assert made.links > 100_000
+    plain = learn_em(made, held_out=0.1, check=True)
+    assert all(after < before for before, after in pairwise(plain.perplexities))
+    assert np.isclose(plain.perplexities[0], len(made.target_terms), rtol=1e-9)
+    other = learn_em(made, held_out=0.1, threads=2, memory=0)
+    assert other.table.digest == plain.table.digest
+    assert other.perplexities == plain.perplexities

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from whyrank.data import Collection
 from whyrank.evaluation.fidelity import dense_ranks, greedy
+from whyrank.learners.local.explaining import expansion
 from whyrank.learners.local.masks import (
     MaskedText,
-    expansion,
     lime_masks,
     lime_weights,
     occlusion_masks,

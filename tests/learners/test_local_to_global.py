@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.learners import table_learners
-from whyrank.learners.local import Explained, LocalSettings, learn_local
-from whyrank.learners.local.explaining import METHODS, RankedList, best_words, explain_lists
-from whyrank.learners.local.learner import LocalToGlobal, aligned, drawn, pair_weights, table_of
+from whyrank.learners.local import Explained, LocalToGlobal
+from whyrank.learners.local.explaining import RankedList, best_words, explain_lists
+from whyrank.learners.local.learner import METHODS, aligned, drawn, pair_weights
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore, first_ranker
 from whyrank.tables import cut_at
@@ -72,11 +72,15 @@ def collection():
 COLLECTION = collection()
 
 
+def learner(*settings, **more):
+    return LocalToGlobal("planted", *settings, **{"analyzer": "whitespace"} | more)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("variant", ["plain", "min-frequency"])
 def test_a_planted_synonym_is_found(method, variant):
-    settings = LocalSettings(method, variant, depth=60, top=5, words=4)
-    table, explained, failures = learn_local(COLLECTION, Planted(), Engine(), settings, "whitespace")
+    how = learner(method, variant, depth=60, top=5, words=4)
+    table, explained, failures = how.explain(COLLECTION, Planted(), Engine())
     first, *others = table.answers("car")
     assert (first.term, first.weight) == ("vehicle", 1.0)
     assert all(weight < 1 for _, weight in others)
@@ -86,25 +90,25 @@ def test_a_planted_synonym_is_found(method, variant):
 
 
 def test_occlusion_finds_the_planted_synonym_and_nothing_else():
-    table = learn_local(COLLECTION, Planted(), Engine(), LocalSettings(depth=60, top=5), "whitespace").table
+    table = learner(depth=60, top=5).explain(COLLECTION, Planted(), Engine()).table
     assert [tuple(entry) for entry in table.rows()] == [("car", "vehicle", 1.0)]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_size_of_batches_and_of_blocks_does_not_matter(method, monkeypatch):
-    settings = LocalSettings(method, depth=60, top=3, samples=30)
-    found = []
+    how, found = learner(method, depth=60, top=3, samples=30), []
     for size, block in ((1, 1), (7, 3), (1000, 16)):
         monkeypatch.setattr("whyrank.learners.local.learner.BLOCK", block)
-        found.append(learn_local(COLLECTION, Planted(0.01), Engine(None, batch_size=size), settings, "whitespace"))
+        found.append(how.explain(COLLECTION, Planted(0.01), Engine(None, batch_size=size)))
     assert len({learned.table.digest for learned in found}) == 1
     assert found[0].explained == found[2].explained
 
 
 def test_the_seed_decides_random_texts_and_queries():
-    settings = LocalSettings("lime", depth=60, top=3, samples=20)
     first, again, other = (
-        learn_local(COLLECTION, Planted(0.05), Engine(), replace(settings, seed=seed), "whitespace").table.digest
+        learner("lime", depth=60, top=3, samples=20, seed=seed)
+        .explain(COLLECTION, Planted(0.05), Engine())
+        .table.digest
         for seed in (1, 1, 2)
     )
     assert first == again != other
@@ -115,37 +119,31 @@ def test_the_seed_decides_random_texts_and_queries():
 
 
 def test_a_second_run_asks_nothing_again(tmp_path):
-    ranker, settings = Planted(), LocalSettings("lime", depth=40, top=3, samples=20)
+    ranker, how = Planted(), learner("lime", depth=40, top=3, samples=20)
     store = ScoreStore(tmp_path / "scores.sqlite")
-    first = learn_local(COLLECTION, ranker, Engine(store), settings, "whitespace")
+    first = how.explain(COLLECTION, ranker, Engine(store))
     asked = ranker.asked
-    second = learn_local(COLLECTION, ranker, Engine(store, checked=0), settings, "whitespace")
+    second = how.explain(COLLECTION, ranker, Engine(store, checked=0))
     assert asked > 0
     assert ranker.asked == asked
     assert second.table.digest == first.table.digest
 
 
 def test_facts_repeat_the_table():
-    settings = LocalSettings("bm25", "uniform", depth=50, top=4, words=3, pool=20, threshold=0.1, seed=5)
-    table = learn_local(COLLECTION, Planted(), Engine(), settings, "whitespace", queries=4).table
+    how = learner("bm25", "uniform", depth=50, top=4, words=3, pool=20, threshold=0.1, seed=5, queries=4)
+    table = how.explain(COLLECTION, Planted(), Engine()).table
     facts = dict(table.facts)
-    learner = (
-        "local-to-global(target=planted,method=bm25,variant=uniform,depth=50,top=4,words=3,pool=20,threshold=0.1,"
-    )
-    assert facts["learner"] == learner + "seed=5,analyzer=whitespace,queries=4)"
-    assert (facts["analyzer"], facts["collection"], facts["ranker"]) == (
-        "whitespace",
-        "planted",
-        "planted(noise=0.0)",
-    )
+    call = "local-to-global(target=planted,method=bm25,variant=uniform,depth=50,top=4,words=3,pool=20,threshold=0.1,"
+    assert facts["learner"] == call + "seed=5,analyzer=whitespace,queries=4)"
+    assert facts["analyzer"] == "whitespace"
+    assert (facts["collection"], facts["ranker"]) == ("planted", "planted(noise=0.0)")
     assert (facts["seed"], facts["threshold"], facts["queries"], facts["pool"]) == (5, 0.1, 4, 20)
     assert min(entry.weight for entry in table.rows()) >= 0.1
     assert max(entry.weight for entry in table.rows()) <= 1.0
 
 
 def test_the_documents_explained_are_no_limit_of_entries():
-    settings = LocalSettings(depth=50, top=20, words=3)
-    table = learn_local(COLLECTION, Planted(0.05), Engine(), settings, "whitespace").table
+    table = learner(depth=50, top=20, words=3).explain(COLLECTION, Planted(0.05), Engine()).table
     assert 0 < np.diff(table.indptr).max() <= 20
     assert (cut_at(table), table.facts["top"]) == (0, 20)
     assert cut_at(table.pruned(top_query=2)) == 2
@@ -161,7 +159,7 @@ def test_a_word_has_no_credit_for_the_query_term_that_it_is_joined_to(method):
     docs = {"1": "the landlord-tenant act", "2": "landlord law of tenant"}
     bm25 = first_ranker(given := Collection.of(docs, {"q": "landlord"}), "lucene")
     lists = [RankedList("q", given.queries["q"], ["landlord"], list(docs.values()), np.array([2.0, 1.0]))]
-    assert explain_lists(lists, Counting(), Engine(), bm25, LocalSettings(method)).words == [[]]
+    assert explain_lists(lists, Counting(), Engine(), bm25, learner(method)).words == [[]]
 
 
 EXPLAINED = [
@@ -188,7 +186,7 @@ def test_weights_by_hand():
         ("car", "rent"): 0.25,
         ("hire", "rent"): 1.0,
     }
-    assert len(table_of(EXPLAINED, LocalSettings(threshold=0.6), {})) == 2
+    assert len(learner(threshold=0.6)._table(EXPLAINED, {}, [])) == 2
 
 
 TERMS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
@@ -238,18 +236,16 @@ def test_best_words():
 
 def test_a_target_without_scores_for_words_gives_no_table():
     with pytest.raises(WhyrankError, match=r"none of 7 queries gave an entry .* no finite score \(score is nan\)"):
-        learn_local(COLLECTION, Silent(), Engine(), LocalSettings(depth=40, top=3), "whitespace")
+        learner(depth=40, top=3).explain(COLLECTION, Silent(), Engine())
 
 
 def test_a_run_file_cannot_score_changed_texts():
     given = replace(COLLECTION, runs={"first": {"q0": {"d1": 2.0, "d3": 1.0, "d5": 0.5}}})
     target = open_ranker("run:first", Setting(given))
-    for settings in (LocalSettings(), LocalSettings("bm25")):
+    for how in (learner(), learner("bm25")):
         with pytest.raises(WhyrankError, match="no scores for changed texts"):
-            learn_local(given, target, Engine(), settings, "whitespace")
-    table = learn_local(
-        given, target, Engine(), LocalSettings("bm25", "uniform"), "whitespace", candidates=given.runs["first"]
-    ).table
+            how.explain(given, target, Engine())
+    table = learner("bm25", "uniform").explain(given, target, Engine(), given.runs["first"]).table
     assert set(table.query_terms) <= {"red", "car"}
 
 
@@ -266,30 +262,34 @@ def test_the_call_string_of_a_table_makes_it_again(tmp_path):
         table_learners.create("local-to-global(target=ql,method=shap)")
 
 
-def test_the_learner_has_every_setting():
-    learner, settings = (inspect.signature(each).parameters for each in (LocalToGlobal, LocalSettings))
-    assert {name: settings[name].default for name in settings} == {name: learner[name].default for name in settings}
-    assert list(learner) == ["target", *settings, "analyzer", "queries", "candidates", "stats", "precision"]
+def test_the_explanations_are_written(tmp_path):
+    (tmp_path / "mine.py").write_text("def longer(queries, docs):\n    return [len(doc) for doc in docs]\n")
+    out, target = tmp_path / "words.jsonl", f"python:{tmp_path}/mine.py:longer"
+    table = LocalToGlobal(target, top=2, depth=9, words=3, queries=5, explanations=str(out)).learn(COLLECTION)
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(lines) == 5
+    assert {word for line in lines for word in line["aligned"]} == set(table.doc_terms)
+    assert "explanations" not in table.facts["learner"], "they change nothing in the table"
 
 
 def test_the_call_string_opens_target_and_candidates_as_they_were(tmp_path):
     (tmp_path / "mine.py").write_text("def longer(queries, docs):\n    return [len(doc) for doc in docs]\n")
     given = replace(COLLECTION, runs={"few": {"q0": {f"d{i}": 30.0 - i for i in range(30)}}})
     target = f"fuse(of=['bm25','python:{tmp_path}/mine.py:longer'])"
-    learner = LocalToGlobal(target, "bm25", "uniform", candidates="few", stats="sample", analyzer="whitespace")
-    table = learner.learn(given)
+    how = LocalToGlobal(target, "bm25", "uniform", candidates="few", stats="sample", analyzer="whitespace")
+    table = how.learn(given)
     again = table_learners.create(table.facts["learner"]).learn(given)
     assert (again.digest, dict(again.facts)) == (table.digest, dict(table.facts))
     assert table.facts["candidates"].startswith("few content=")
     assert set(table.query_terms) == {"red", "car"}
-    own = replace(learner, stats=None).learn(given)
+    own = replace(how, stats=None).learn(given)
     assert own.facts["ranker"] != table.facts["ranker"]
 
 
 def test_what_weighs_too_little_is_said():
     few = [Explained("1", ["a"], ["x"], {"x": ["a"]}), Explained("2", ["a", "a"], [], {})]
     with pytest.raises(WhyrankError, match=r"all 1 pairs weigh less than --threshold 0\.5; lower it"):
-        table_of(few, LocalSettings(threshold=0.5), {})
+        learner(threshold=0.5)._table(few, {}, [])
 
 
 @pytest.mark.parametrize("method", ["occlusion", "lime"])
@@ -303,9 +303,9 @@ def test_changed_texts_that_fill_memory_are_scored_in_parts(method, monkeypatch)
             asked.append(sum(map(len, docs)))
             return super().score(queries, docs)
 
-    whole = explain_lists(lists, Planted(), Engine(), bm25, LocalSettings(method)).words
+    whole = explain_lists(lists, Planted(), Engine(), bm25, learner(method)).words
     monkeypatch.setattr("whyrank.learners.local.explaining.CHARACTERS", 300)
-    assert explain_lists(lists, Watched(), Engine(), bm25, LocalSettings(method)).words == whole
+    assert explain_lists(lists, Watched(), Engine(), bm25, learner(method)).words == whole
     assert whole[0]
     assert max(asked) < 500 < sum(asked)
 
@@ -316,4 +316,4 @@ def test_changed_texts_that_fill_memory_are_scored_in_parts(method, monkeypatch)
 ])  # fmt: skip
 def test_wrong_settings(options, expected):
     with pytest.raises(WhyrankError, match=expected):
-        LocalSettings(**options)
+        learner(**options)

@@ -64,7 +64,7 @@ def answered(installed) -> subprocess.CompletedProcess[str]:
     asked += ["matched/digits|length(analyzer='toy-letters(longest=9)')", "toy/exclamation(mark='?')"]
     rankers = ["--ranker", "toy-overlap", "--ranker", "bm25"]
     options = ["--collection", "toy", "--delta", "0", "--json", "--store", "none"]
-    return whyrank("probe", *asked, *rankers, *options, path=installed)
+    return whyrank("audit", *asked, *rankers, *options, path=installed)
 
 
 def test_probes_of_the_package_run_end_to_end(answered):
@@ -88,7 +88,7 @@ def test_probes_of_the_package_run_end_to_end(answered):
 def test_axioms_of_the_package_run_end_to_end(installed):
     rankers = ["--ranker", "toy-overlap", "--ranker", "bm25"]
     options = ["--collection", "toy", "--json", "--store", "none"]
-    done = whyrank("axioms", "toy-short", "toy-short(length=1)", *rankers, *options, path=installed)
+    done = whyrank("audit", "toy-short", "toy-short(length=1)", *rankers, *options, path=installed)
     assert done.returncode == 0, done.stderr
     whole, near = json.loads(done.stdout)[::2]
     assert (whole["study"], near["study"]) == ("axiom/toy-short", "axiom/toy-short(length=1)")
@@ -99,19 +99,32 @@ def test_axioms_of_the_package_run_end_to_end(installed):
     assert counts(near) == (4, 3, 1, 0)
 
 
+def test_a_table_learner_of_the_package_is_a_command(installed, tmp_path):
+    out = tmp_path / "t.tsv"
+    options = ["--weight", "0.5", "--without", "is", "--without", "the", "--upper", "-c", "toy"]
+    done = whyrank("tables", "learn", "toy-pairs", *options, "--out", out, path=installed)
+    assert done.returncode == 0, done.stderr
+    shown = whyrank("tables", "show", out, "UPSTAIRS", "--json", path=installed)
+    assert sorted(json.loads(shown.stdout)["UPSTAIRS"]["answers"]) == [["101", 0.5], ["ROOM", 0.5], ["UPSTAIRS", 0.5]]
+    told = whyrank("tables", "learn", "toy-pairs", "--help", path=installed).stdout
+    assert all(words in told for words in ("Every word of a query", "--weight", "The weight of each entry"))
+    assert "toy-pairs" in whyrank("tables", "learn", "--help", path=installed).stdout
+    assert whyrank("tables", "learn", "toy-pairs", "--out", out).returncode == 2, "without the package"
+
+
 def counts(finding: dict) -> tuple[int, ...]:
     return tuple(finding[name] for name in ("n", "positive", "neutral", "negative"))
 
 
 def test_the_broken_part_is_left_out_with_one_warning(answered, installed):
     assert answered.stderr.count(BROKEN) == 1
-    done = whyrank("probe", "toy/broken", "--collection", "toy", path=installed)
+    done = whyrank("audit", "toy/broken", "--collection", "toy", path=installed)
     assert done.returncode == 2
-    assert "unknown probe 'toy/broken'" in done.stderr
+    assert "unknown probe or axiom or bias study 'toy/broken'" in done.stderr
 
 
 def test_without_the_package_its_names_are_unknown():
-    done = whyrank("probe", "--ranker", "toy-overlap", "--store", "none")
+    done = whyrank("audit", "TFC1", "--ranker", "toy-overlap", "--store", "none")
     assert done.returncode == 2
     assert "unknown ranker 'toy-overlap'" in done.stderr
 

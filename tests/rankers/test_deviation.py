@@ -188,7 +188,7 @@ def test_rankers_within_rankers(models):
 def test_precision_is_for_all_rankers_that_have_one(models, whyrank, tmp_path):
     half_ranker(models)
     spec, out = f"cross:{models.folder('cross')}(backend=torch)", tmp_path / "out"
-    asked = ["probe", "matched/relevance|length", "-r", "bm25", "-r", spec, "--precision", "fast", "--limit", "40"]
+    asked = ["audit", "matched/relevance|length", "-r", "bm25", "-r", spec, "--precision", "fast", "--limit", "40"]
     for _ in range(2):  # the second time all scores come from the store
         code, _, errors = whyrank(*asked, "--out", out)
         name = spec.replace("backend", "precision=fast,backend")

@@ -564,7 +564,7 @@ def test_what_may_be_a_secret_stands_in_no_file_and_no_output(
         options = ["-c", "tiny", "-r", str(Call("fuse", None, {"of": ["bm25", spec]})) if nested else spec]
         kept = ["--delta", "0", "--store", "scores.db", "--format", "csv", "--out", "res"]  # fmt: skip
         kept += ["--executor", "processes(workers=2)"] if planted == PLANTED[0] else []
-        code, out, err = whyrank("probe", "edited/replace-with-query", *options, *kept)
+        code, out, err = whyrank("audit", "edited/replace-with-query", *options, *kept)
         assert (code, "400" in err) == (0, True), err
         more = [
             whyrank("rank", *options, "--out", "run.txt"),

@@ -457,7 +457,7 @@ def test_rank_and_probe(models, run, tmp_path, capsys):
     assert score == pytest.approx(expected, abs=1e-5)
     capsys.readouterr()
     spec = f"cross:{models.folder('cross')}"
-    assert run("probe", "matched/relevance|length", "--ranker", spec, "--limit", "40", "--json") == 0
+    assert run("audit", "matched/relevance|length", "--ranker", spec, "--limit", "40", "--json") == 0
     [finding] = json.loads(capsys.readouterr().out)
     assert (finding["ranker"], finding["scale"], finding["n"]) == (spec, "logit", 40)
     assert finding["nonfinite"] == 0

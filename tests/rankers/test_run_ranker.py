@@ -306,7 +306,7 @@ def test_the_command_line(tmp_path, whyrank):
     )
     rankers = ("-r", f"run:{tmp_path / 'sys.txt'}", "-r", "run:bm25")
     code, out, err = whyrank(
-        "probe", "matched/relevance|length", *rankers, "--json", "--tolerance", "10%", "--delta", "0"
+        "audit", "matched/relevance|length", *rankers, "--json", "--tolerance", "10%", "--delta", "0"
     )
     assert code == 0, err
     upside_down, bm25 = json.loads(out)

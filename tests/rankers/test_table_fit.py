@@ -11,8 +11,7 @@ import pytest
 
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data import open_collection
-from whyrank.learners.em import learn_em
-from whyrank.learners.em.bitext import bitext_of
+from whyrank.learners.em import bitext_of, learn_em
 from whyrank.rankers import Setting, open_ranker
 from whyrank.tables import TermTable, open_table
 from whyrank.text import analyzers

@@ -24,8 +24,20 @@ def folder(tmp_path_factory):
     (made / "tea.tsv").write_text("".join(f"which drink {i}\tdrink {{value}} at {i}\n" for i in range(12)))
     (made / "likes.py").write_text(RANKER)
     study = f"bias/substitution(values={'+'.join(TEAS.split())},templates=tea.tsv)"
-    for command, out in (("audit", "whole"), ("bias", "alone")):
-        asked = [command, study, "-r", "python:likes.py:rose", "--delta", "0.1", "--out", out, "--store", "none"]
+    for more, out in ((["TFC1"], "whole"), ([], "alone")):
+        asked = [
+            "audit",
+            study,
+            *more,
+            "-r",
+            "python:likes.py:rose",
+            "--delta",
+            "0.1",
+            "--out",
+            out,
+            "--store",
+            "none",
+        ]
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(made)
             patch.setattr(sys, "argv", ["whyrank", *asked])

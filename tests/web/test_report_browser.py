@@ -99,7 +99,7 @@ def test_readable_without_scripts(browser, report, studies):
 def swept(tmp_path_factory):
     """A result with a sweep and a group of rankers."""
     folder = tmp_path_factory.mktemp("sweep") / "result"
-    asked = ["probe", "matched/length|*", "--tolerance", "10%", "--ranker", "bm25", "--ranker", "bm25(b=0.9)"]
+    asked = ["audit", "matched/length|*", "--tolerance", "10%", "--ranker", "bm25", "--ranker", "bm25(b=0.9)"]
     command = ["whyrank", *asked, "--sweep", "--group", "bm25*", "--out", str(folder), "--store", "none"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", command)

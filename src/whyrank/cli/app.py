@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import typer
 
 from whyrank import __version__
-from whyrank.cli import (
-    audit,
-    axioms,
-    bias,
-    contrasts,
-    delta,
-    evaluate,
-    explain,
-    fidelity,
-    listing,
-    preferences,
-    probe,
-    rank,
-    split,
-    stats,
-    tables,
-    train,
-    tune,
-)
+from whyrank.cli import learn
+from whyrank.cli.audit import AuditCommand
+from whyrank.cli.command import command
+from whyrank.cli.contrasts import ContrastsCommand
+from whyrank.cli.data import SplitCommand, StatsCommand
+from whyrank.cli.delta import DeltaCommand
+from whyrank.cli.evaluate import EvaluateCommand
+from whyrank.cli.explain import ExplainCommand
+from whyrank.cli.fidelity import FidelityCommand
+from whyrank.cli.listing import ListCommand
+from whyrank.cli.rank import RankCommand
+from whyrank.cli.surprises import SurprisesCommand
+from whyrank.cli.tables import DiffCommand, ExportCommand, ShowCommand
+from whyrank.cli.train import TrainCommand
+from whyrank.cli.tune import TuneCommand
+
+COMMANDS: dict[str, type[Any]] = {
+    "audit": AuditCommand,
+    "contrasts": ContrastsCommand,
+    "delta": DeltaCommand,
+    "rank": RankCommand,
+    "evaluate": EvaluateCommand,
+    "tune": TuneCommand,
+    "train": TrainCommand,
+    "explain": ExplainCommand,
+    "fidelity": FidelityCommand,
+    "list": ListCommand,
+}
+GROUPS: dict[str, tuple[str, dict[str, type[Any]]]] = {
+    "tables": (
+        "Learn term tables, look into them, compare and export them.",
+        {"show": ShowCommand, "diff": DiffCommand, "export": ExportCommand, "surprises": SurprisesCommand},
+    ),
+    "data": ("Count a collection's terms, and split its queries.", {"stats": StatsCommand, "split": SplitCommand}),
+}
 
 app = typer.Typer(
     name="whyrank",
@@ -35,27 +50,24 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "audit": audit.audit,
-    "probe": probe.probe,
-    "axioms": axioms.axioms,
-    "bias": bias.bias,
-    "contrasts": contrasts.contrasts,
-    "delta": delta.delta,
-    "rank": rank.rank,
-    "preferences": preferences.preferences,
-    "train": train.train,
-    "evaluate": evaluate.evaluate,
-    "fidelity": fidelity.fidelity,
-    "tune": tune.tune,
-    "split": split.split,
-    "explain": explain.explain,
-    "stats": stats.stats,
-    "list": listing.list_,
-}
-for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
-app.add_typer(tables.app, name="tables")
+for _name, _cls in COMMANDS.items():
+    app.command(_name)(command(_cls))
+
+
+def show_help(context: typer.Context) -> None:
+    """Print the help of a group that is called without a command."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for _name, (_help, _commands) in GROUPS.items():
+    _group = typer.Typer(name=_name, help=_help, rich_markup_mode=None)
+    _group.callback(invoke_without_command=True, help=_help)(show_help)
+    if _name == "tables":
+        _group.add_typer(learn.app, name="learn")
+    for _inner, _cls in _commands.items():
+        _group.command(_inner)(command(_cls))
+    app.add_typer(_group, name=_name)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,46 +1,174 @@
-"""`whyrank audit`: every study that the collection allows, for each ranker, and a report."""
+"""`whyrank audit`: what rankers answer to studies, printed, and written as a result folder with a report."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-import typer
+from whyrank.cli.command import Share, Whole, argument
+from whyrank.cli.console import plural, say, tell_failures
+from whyrank.cli.options import BUNDLED_RANKERS
+from whyrank.cli.studies import Asking, make_plan, spelled
+from whyrank.core import WhyrankError, printable
 
-from whyrank.cli.bias import TableOption
-from whyrank.cli.request import Request, with_request
-from whyrank.cli.setup import audited_rankers, say
+if TYPE_CHECKING:
+    from whyrank.report import Audit
+    from whyrank.studies import Plan
+    from whyrank.studies.bias import BiasResult
 
-Patterns = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[GLOB]...",
-        help="Names, call strings or patterns of probes, axioms and bias studies; all probes and axioms when none.",
-    ),
-]
+RESULTS = "whyrank-results"
+BUNDLED_MODEL = "cross:bundled"
+_OF_MODELS = ("torch", "transformers", "tokenizers", "safetensors")
+_VALUES = 10  # values of a bias study that are shown
+_NAMED = 5  # values that an error names
 
 
-@with_request(out="whyrank-results")
-def audit(request: Request, patterns: Patterns = None, table: TableOption = None) -> None:
-    """Run every study that the collection allows, or those that are named; write a result folder with a report.
+@dataclass(frozen=True, kw_only=True)
+class AuditCommand(Asking):
+    """Put studies to rankers: probes, axioms and bias studies, or all that the collection allows.
 
     Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
     installed, cross:bundled. All probes and axioms are asked, and on the sample also bias/car-brand. The sample is
     small, so texts count as matched there when they differ by at most 10%, unless --tolerance says otherwise.
-    """
-    from whyrank.cli.axioms import spelled
-    from whyrank.cli.running import run
-    from whyrank.cli.show_axioms import both_tables
-    from whyrank.studies import DEMO_TOLERANCE, every_kind, usual_studies
 
-    rankers, notes = (request.ranker, []) if request.ranker else audited_rankers()
-    loose = request.collection == "sample" and request.tolerance is None
-    asked = replace(request, ranker=rankers, tolerance=DEMO_TOLERANCE if loose else request.tolerance)
-    catalogue = every_kind()
-    named = [spelled(pattern, catalogue) for pattern in patterns or ()] or usual_studies(request.collection)
-    run(asked, named, catalogue, "audit", both_tables, table)
-    if loose:
-        small = f"the sample is small, so texts count as matched within {DEMO_TOLERANCE} (--tolerance 0: exactly)"
-        notes = [*notes, small]
-    for note in notes:
-        say(f"note: {note}")
+    Attributes:
+        study: names, patterns or call strings of probes, axioms and bias studies, and expressions of axioms:
+            'matched/*', 'axiom/TFC1(length=5)', 'TFC1 & M-AND'; all probes and axioms when none.
+        table: a term table to compare the values of bias studies with.
+        top: values to show of each bias study; 10, and none where no study is named. All are in --out.
+        alpha: level of significance, after correction.
+        correction: over the whole table: holm, bonferroni, bh or none.
+        by: break findings down by a label, such as relevance_group or relevance.
+        sweep: also show the scores at every percentile of the calibration of delta.
+        group: rankers that belong together, such as one model trained with several seeds; shows how far they differ.
+        format: also write tables: markdown, csv, latex; repeat for several.
+        out: where the result folder is written; whyrank-results where no study is named.
+        json: print the findings as JSON on standard output.
+    """
+
+    study: tuple[str, ...] = argument("STUDY", ())
+    table: str | None = None
+    top: Whole | None = None
+    alpha: Share = 0.05
+    correction: str = "holm"
+    by: str | None = None
+    sweep: bool = False
+    group: tuple[str, ...] = ()
+    format: tuple[str, ...] = ()
+    out: str | None = None
+    json: bool = False
+
+    def run(self) -> None:
+        """Ask, print and write."""
+        from whyrank import report
+        from whyrank.evaluation import group_rankers, overlap_of_plan
+        from whyrank.studies import usual_studies
+
+        start = time.perf_counter()
+        asked, notes = self.with_defaults()
+        if asked.format and asked.out is None:
+            raise WhyrankError("--format writes tables into the result folder; say where with --out FOLDER")
+        if asked.out is not None:
+            report.check_result(asked.out, asked.format)
+        patterns = [spelled(each) for each in self.study] or usual_studies(self.collection)
+        plan = make_plan(
+            asked, patterns, table=self.table, by=self.by, correction=self.correction, sweep=self.sweep,
+            groups=self.group, limited=True,
+        )  # fmt: skip
+        audit = report.run_plan(
+            plan,
+            asked._settings(plan),
+            out=asked.out,
+            keep=False,
+            swept=self.sweep,
+            groups=group_rankers(self.group, [ranker.name for ranker in plan.rankers]),
+            overlap=(lambda: overlap_of_plan(plan, self.candidates, self.analyzer)) if asked.out else None,
+        )
+        tell_failures(audit.failures)
+        if self.json:
+            print(printable(report.to_json(audit.findings)))
+        else:
+            self._show(plan, audit)
+        for note in audit.notes[len(plan.collection.notes) :]:
+            say(f"note: {note}")
+        contrasts = sum({f.study: f.n for f in audit.findings if f.group is None}.values())
+        counts = plural(len(plan.studies), "study", "studies"), plural(contrasts, "contrast")
+        where = f"; report: {asked.out}/report.html" if asked.out else ""
+        said = f"{' with '.join(counts)}, {plural(len(plan.rankers), 'ranker')}, on {plan.collection.name}"
+        say(f"{said} in {time.perf_counter() - start:.1f} s{where}")
+        for note in notes:
+            say(f"note: {note}")
+        _check_answered(audit.details)
+
+    def with_defaults(self) -> tuple[AuditCommand, list[str]]:
+        """The request with rankers, tolerance and place of the result filled in, and notes on these."""
+        from whyrank.studies import DEMO_TOLERANCE
+
+        asked, notes = self, []
+        if not self.ranker:
+            lacking = [name for name in _OF_MODELS if find_spec(name) is None]
+            asked = replace(asked, ranker=(*BUNDLED_RANKERS, *([] if lacking else [BUNDLED_MODEL])))
+            how = "pip install 'whyrank[models]'"
+            notes += [
+                f"{BUNDLED_MODEL}, a neural ranker, is left out: it needs {name}; {how}" for name in lacking[:1]
+            ]
+        if self.collection == "sample" and self.tolerance is None:
+            asked = replace(asked, tolerance=DEMO_TOLERANCE)
+            way = f"texts count as matched within {DEMO_TOLERANCE} (--tolerance 0: exactly)"
+            notes.append(f"the sample is small, so {way}")
+        return replace(asked, out=self.out or (None if self.study else RESULTS)), notes
+
+    def _settings(self, plan: Plan) -> dict[str, Any]:
+        """What was asked, for the result folder."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.table is None:
+            del given["table"]
+        return {
+            "command": "audit",
+            "formats": list(self.format),
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in given.items()},
+            "rankers": {ranker.name: repr(ranker) for ranker in plan.rankers},
+            "studies": {name: study.id for name, study in plan.studies.items()},
+            "collection_name": plan.collection.name,
+        }
+
+    def _show(self, plan: Plan, audit: Audit) -> None:
+        from whyrank.cli import show
+        from whyrank.report import verdicts
+
+        level = self.alpha, self.correction
+        symmetric = [name for name, study in plan.studies.items() if study.symmetric]
+        for verdict in verdicts(audit.findings, self.alpha, symmetric):
+            print(printable(str(verdict)))
+        told = {result.study for result in audit.details}
+        others = [finding for finding in audit.findings if finding.study not in told]
+        if others or not audit.details:
+            show.findings(others, plan.thresholds, *level)
+        if audit.details:
+            show.bias(audit.details, self.top or (_VALUES if self.study else 0), *level)
+        if audit.sweep:
+            show.sweep(audit.sweep)
+        if audit.spreads is not None:
+            show.stability(audit.spreads)
+
+
+def _check_answered(results: Sequence[BiasResult]) -> None:
+    """Raise an error where a ranker has no template with all scores; the others' results are out by then."""
+    for name in dict.fromkeys(result.ranker for result in results):
+        own = [result for result in results if result.ranker == name]
+        if not any(result.n_templates for result in own) and any(result.nonfinite for result in own):
+            raise WhyrankError(f"ranker {name!r} {_lacking(own)}; take one that scores any text")
+
+
+def _lacking(results: Sequence[BiasResult]) -> str:
+    """What a ranker did not score: any text, or some values, of which the most often missing are named."""
+    asked = [result for result in results if result.nonfinite]
+    if all(sum(result.unscored.values()) == result.nonfinite * result.n_values for result in asked):
+        return "has no finite score for any template"
+    lacking = {value: count for result in asked for value, count in result.unscored.items()}
+    most = sorted(lacking, key=lambda value: -lacking[value])
+    more = f" and {len(most) - _NAMED:,} more" if len(most) > _NAMED else ""
+    return f"has no template with a finite score for every value: it lacks {', '.join(most[:_NAMED])}{more}"

@@ -1,84 +1,177 @@
-"""`whyrank contrasts`: write the contrasts of a study, a diagnostic data set for anyone."""
+"""`whyrank contrasts`: the contrasts of a study, or the preferences of axioms, as a diagnostic data set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from whyrank.cli.request import Request, with_request
-from whyrank.cli.setup import plural, say
+from whyrank.cli.command import argument
+from whyrank.cli.console import plural, say, tell_computed
+from whyrank.cli.studies import PREFIX, Asking, make_plan, open_studies, spelled
+from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.studies import Contrasts, Labels, Plan
+    from whyrank.data import Collection
+    from whyrank.studies import Contrasts, Labels
+    from whyrank.studies.axioms import Axiom
 
-StudyName = Annotated[
-    str,
-    typer.Argument(
-        metavar="STUDY",
-        help="A study's name or call string, such as 'matched/length|tf' or TFC1, or an expression: 'TFC1 & M-AND'.",
-    ),
-]
+SUFFIXES = (".jsonl", ".parquet")
 
 
-@with_request(without=("json", "format", "sweep", "group", "by", "alpha", "correction"))
-def contrasts(request: Request, study: StudyName) -> None:
-    """Write the contrasts of one study (.jsonl or .parquet); with --ranker, each contrast's scores and effect."""
-    from whyrank.cli.axioms import spelled
-    from whyrank.cli.setup import open_studies
-    from whyrank.studies import every_kind, save
+@dataclass(frozen=True, kw_only=True)
+class ContrastsCommand(Asking):
+    """Write the contrasts of a study, with --ranker each contrast's scores and effect.
 
-    out, name = _file(request.out), spelled(study, every_kind())
-    if request.ranker:
-        found, columns, notes = _answered(request, name)
-    else:
-        collection, (studies, notes) = open_studies([name], every_kind(), request)
-        found, columns = _one(studies).contrasts(collection), {}
-        found = found.sample(request.limit, request.seed) if request.limit else found
-    for note in notes:
-        say(f"note: {note}")
-    save(found, out, columns, name)
-    reasons = "".join(f"; {reason} {count:,}" for reason, count in sorted(found.dropped.items()) if count)
-    say(f"{plural(len(found), 'contrast')} of {study}{reasons}, fingerprint {found.fingerprint[:16]}: {out}")
+    Of several axioms: what each prefers, one column each, over all pairs of documents of each query.
 
+    Attributes:
+        study: a study's name or call string, such as 'matched/length|tf' or TFC1, or an expression: 'TFC1 & M-AND';
+            several for axioms: 'axiom/PROX*'.
+        features: of axioms, one row per document: its mean, largest and least preference over the others.
+        out: a .jsonl or .parquet file.
+    """
 
-def _file(out: str | None) -> str:
-    """Where to write; an error before anything is read where contrasts cannot be written so."""
-    from whyrank.core import WhyrankError
+    study: tuple[str, ...] = argument("STUDY")
+    features: bool = False
+    out: str
 
-    if out is None or not out.endswith((".jsonl", ".parquet")):
-        raise WhyrankError("contrasts needs --out FILE, ending in .jsonl or .parquet")
-    return out
+    def run(self) -> None:
+        """Write the file."""
+        from whyrank.studies import every_kind
 
+        if not self.out.endswith(SUFFIXES):
+            raise WhyrankError("contrasts needs --out FILE, ending in .jsonl or .parquet")
+        names = [spelled(study) for study in self.study]
+        found = [name for each in names for name in every_kind().match(each)]
+        if len(found) == 1 and not self.features:
+            self._write_contrasts(found[0], names)
+        elif all(name.startswith(PREFIX) for name in found):
+            self._write_preferences()
+        else:
+            raise WhyrankError(
+                f"contrasts writes one study at a time, or several axioms, and {len(found)} match; "
+                f"name one: {found[0]}, ..."
+            )
 
-def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
-    """Contrasts with a column of scores, differences and effects per ranker; and notes."""
-    from whyrank.cli.running import make_plan
-    from whyrank.cli.setup import computed
-    from whyrank.studies import every_kind, read_scores
+    def _write_contrasts(self, name: str, given: Sequence[str]) -> None:
+        from whyrank.studies import save
 
-    plan: Plan = make_plan(request, [study], every_kind())
-    asked = _one(plan.studies)
-    found: Contrasts = asked.contrasts(plan.collection)
-    found = found.sample(request.limit, request.seed) if request.limit else found
-    columns: dict[str, Labels] = {}
-    for ranker in plan.rankers:
-        prefix = f"{ranker.name} " if len(plan.rankers) > 1 else ""
-        reading, _ = read_scores(plan, asked, ranker, found)
-        columns |= {
-            prefix + "scores": reading.scores,
-            prefix + "diff": reading.diffs,
-            prefix + "effect": reading.effects,
-        }
-    return found, columns, [*plan.notes, *computed(plan.rankers)]
+        if self.ranker:
+            found, columns, notes = self._answered(given)
+        else:
+            collection, studies, notes = open_studies(self, given)
+            found, columns = self._sample(next(iter(studies.values())), collection), {}
+        for note in notes:
+            say(f"note: {note}")
+        save(found, self.out, columns, name)
+        reasons = "".join(f"; {reason} {count:,}" for reason, count in sorted(found.dropped.items()) if count)
+        counted = f"{plural(len(found), 'contrast')} of {self.study[0]}{reasons}"
+        say(f"{counted}, fingerprint {found.fingerprint[:16]}: {self.out}")
 
+    def _answered(self, given: Sequence[str]) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
+        """Contrasts with a column of scores, differences and effects per ranker; and notes."""
+        from whyrank.studies import read_scores
 
-def _one(studies: Mapping[str, Any]) -> Any:
-    from whyrank.core import WhyrankError
+        plan = make_plan(self, given)
+        [study] = plan.studies.values()
+        found = self._sample(study, plan.collection)
+        columns: dict[str, Labels] = {}
+        for ranker in plan.rankers:
+            prefix = f"{ranker.name} " if len(plan.rankers) > 1 else ""
+            reading, _ = read_scores(plan, study, ranker, found)
+            read: dict[str, Labels] = {"scores": reading.scores, "diff": reading.diffs, "effect": reading.effects}
+            columns |= {prefix + name: column for name, column in read.items()}
+        tell_computed(plan.rankers)
+        return found, columns, plan.notes
 
-    if len(studies) != 1:
-        raise WhyrankError(
-            f"contrasts writes one study at a time, and {len(studies)} match; name one: {next(iter(studies))}, ..."
+    def _sample(self, study: Any, collection: Collection) -> Contrasts:
+        found: Contrasts = study.contrasts(collection)
+        return found.sample(self.limit, self.seed) if self.limit else found
+
+    def _write_preferences(self) -> None:
+        for option in ("ranker", "compat", "tolerance", "delta", "delta_from", "limit"):
+            if getattr(self, option):
+                name = option.replace("_", "-")
+                raise WhyrankError(
+                    f"--{name} is not for preferences of several axioms; leave it out, or name one study"
+                )
+        given = {"analyzer": self.analyzer, "pairs": self.pairs, "candidates": self.candidates, "stats": self.stats}
+        from whyrank.cli.options import token_limit
+
+        common = {name: value for name, value in given.items() if value is not None} | token_limit(self.max_tokens)
+        chosen = chosen_axioms(self.study, common)
+        opened = self.open_collection()
+        if self.candidates:  # no such run is an error, whether pairs come from it or not
+            self.open_run(opened, self.candidates)
+        rows = _save(
+            self.out, chosen if self.pairs else _paired(chosen, opened, self.candidates), opened, self.features
         )
-    return next(iter(studies.values()))
+        what = plural(rows, "document") if self.features else plural(rows, "pair")
+        say(f"{what} by {plural(len(chosen), 'axiom')}: {self.out}")
+
+
+def chosen_axioms(patterns: Sequence[str], common: Mapping[str, Any]) -> dict[str, Axiom]:
+    """The axioms of names, expressions and patterns that compare two documents, by the names of their columns."""
+    from whyrank.studies.axioms import axioms, check_pairs, column_name, is_pattern, parse_expression
+
+    found: dict[str, Axiom] = {}
+    for pattern in patterns:
+        if not is_pattern(pattern):
+            made = parse_expression(pattern, **common)
+            named = {column_name(pattern, made): made}
+        else:
+            named = {}
+            for name in axioms.match(PREFIX + pattern.removeprefix(PREFIX)):
+                made = axioms.create(name, **common)
+                try:
+                    check_pairs(made)
+                except WhyrankError as error:
+                    say(f"note: left out: {error}")
+                    continue
+                if reason := getattr(made, "unavailable", ""):
+                    say(f"note: left out, because {reason}: {name.removeprefix(PREFIX)}")
+                    continue
+                named[name.removeprefix(PREFIX)] = made
+        found |= {name: axiom for name, axiom in named.items() if axiom not in found.values()}
+    if not found:
+        raise WhyrankError(f"no axiom that compares two documents matches {', '.join(map(repr, patterns))}")
+    return found
+
+
+def _paired(chosen: dict[str, Axiom], collection: Collection, run: str | None) -> dict[str, Axiom]:
+    """The axioms, over the first documents of a run where nothing is judged."""
+    from dataclasses import replace
+
+    from whyrank.studies import unjudged_options
+
+    if collection.qrels or {axiom.pairs for axiom in chosen.values()} != {"judged"}:
+        return chosen
+    options = unjudged_options(collection, run).get("axioms", {})
+    if not options:
+        say(f"note: {collection.name} has neither judgements nor a run to pair documents of; give --candidates RUN")
+        return chosen
+    where = f"{options['pairs']} of {options.get('candidates', 'the run')}"
+    say(f"note: {collection.name} has no judgements, so axioms pair {where} (--pairs, --candidates)")
+    return {name: replace(axiom, **options) for name, axiom in chosen.items()}
+
+
+def _save(out: str, axioms: Mapping[str, Axiom], collection: Collection, features: bool) -> int:
+    """Write preferences as Parquet, or by way of that as JSON lines; gives the number of rows."""
+    import json
+    from tempfile import TemporaryDirectory
+
+    import pyarrow.parquet as pq
+
+    from whyrank.core import replacing
+    from whyrank.studies.axioms import save_preferences
+
+    if out.endswith(".parquet"):
+        return save_preferences(out, axioms, collection, features)
+    with TemporaryDirectory() as folder, replacing(out) as beside, open(beside, "w", encoding="utf-8") as lines:
+        path = Path(folder) / "preferences.parquet"
+        rows = save_preferences(path, axioms, collection, features)
+        for batch in pq.ParquetFile(path).iter_batches():
+            lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
+    return rows

@@ -3,69 +3,56 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from dataclasses import dataclass
 
-import typer
+from whyrank.cli.console import table, tell_computed
+from whyrank.cli.options import Input, Lexical, Scoring, open_rankers
 
-from whyrank.cli import options as o
-from whyrank.cli import setup
-
-Percentile = Annotated[
-    str, typer.Option("--delta", metavar="VALUE|pNN", help="The delta that is wanted; p50 = the median.")
-]
+MARKS = (10, 25, 50, 75, 90, 99)
 
 
-def delta(
-    collection: o.CollectionOption = "sample",
-    ranker: o.RankerOption = None,
-    analyzer: o.AnalyzerOption = "lucene",
-    stats: o.StatsOption = None,
-    precision: o.PrecisionOption = None,
-    candidates: o.CandidatesOption = None,
-    delta: Percentile = "p50",
-    executor: o.ExecutorOption = "serial",
-    batch_size: o.BatchOption = None,
-    store: o.StoreOption = None,
-    fresh: o.FreshOption = False,
-    timeout: o.TimeoutOption = None,
-    json_: o.JsonOption = False,
-    strict: o.StrictOption = False,
-) -> None:
-    """Calibrate delta: the median difference of neighbours in the top ten of a ranker's own rankings."""
-    from whyrank.studies import thresholds
+@dataclass(frozen=True, kw_only=True)
+class DeltaCommand(Scoring, Lexical, Input):
+    """Calibrate delta: the median difference of neighbours in the top ten of a ranker's own rankings.
 
-    opened = setup.open_collection(collection, strict)
-    rankers = setup.open_rankers(ranker, opened, analyzer, stats, precision)
-    source = setup.delta_candidates(opened, None, candidates, strict)
-    found = thresholds(delta, rankers, source, setup.make_engine(executor, batch_size, store, fresh, timeout))
-    for line in setup.computed(rankers):
-        setup.say(f"note: {line}")
-    rows = [
-        {"ranker": name, "delta": t.delta, "differences": len(t.calibration.diffs), "source": t.calibration.source,
-         "percentiles": dict(t.calibration.curve())}
-        for name, t in found.items() if t.calibration is not None
-    ]  # fmt: skip
-    print(json.dumps(rows, indent=1)) if json_ else _show(rows, delta)
+    Attributes:
+        ranker: a ranker's call string, such as bm25(k1=1.2); repeat for several.
+        candidates: a run file, or the name of a run of the collection.
+        delta: the delta that is wanted, a number or a percentile; p50 is the median.
+        json: print JSON on standard output.
+    """
 
+    ranker: tuple[str, ...] = ()
+    candidates: str | None = None
+    delta: str = "p50"
+    json: bool = False
 
-def _show(rows: list[dict[str, object]], spec: str) -> None:
-    from whyrank.cli.show import table
-    from whyrank.core import WhyrankError
+    def run(self) -> None:
+        """Calibrate and print."""
+        from whyrank.core import WhyrankError
+        from whyrank.studies import candidates_for_delta, thresholds
 
-    if not rows:
-        raise WhyrankError("no query has two candidates to compare; give --candidates RUN")
-    marks = (10, 25, 50, 75, 90, 99)
-    header = ["ranker", f"delta ({spec})", *(f"p{mark}" for mark in marks), "differences"]
-    shown = []
-    for row in rows:
-        curve = row["percentiles"]
-        assert isinstance(curve, dict)
-        shown.append(
-            [
-                str(row["ranker"]),
-                f"{row['delta']:.6g}",
-                *(f"{curve[m]:.4g}" for m in marks),
-                f"{row['differences']:,}",
-            ]
-        )
-    table("", header, shown, caption=f"differences of neighbours in the top 10, {rows[0]['source']}")
+        collection = self.open_collection()
+        rankers = open_rankers(self.ranker, collection, self.analyzer, self.stats, self.precision)
+        source = candidates_for_delta(collection, self.candidates)
+        found = thresholds(self.delta, rankers, source, self.engine())
+        tell_computed(rankers)
+        calibrated = {name: (t.delta, t.calibration) for name, t in found.items() if t.calibration is not None}
+        curves = {name: dict(calibration.curve()) for name, (_, calibration) in calibrated.items()}
+        if self.json:
+            rows = [
+                {"ranker": name, "delta": delta, "differences": len(calibration.diffs), "source": calibration.source,
+                 "percentiles": curves[name]}
+                for name, (delta, calibration) in calibrated.items()
+            ]  # fmt: skip
+            print(json.dumps(rows, indent=1))
+            return
+        if not calibrated:
+            raise WhyrankError("no query has two candidates to compare; give --candidates RUN")
+        header = ["ranker", f"delta ({self.delta})", *(f"p{mark}" for mark in MARKS), "differences"]
+        shown = [
+            [name, f"{delta:.6g}", *(f"{curves[name][mark]:.4g}" for mark in MARKS), f"{len(calibration.diffs):,}"]
+            for name, (delta, calibration) in calibrated.items()
+        ]
+        where = next(calibration.source for _, calibration in calibrated.values())
+        table("", header, shown, caption=f"differences of neighbours in the top 10, {where}")

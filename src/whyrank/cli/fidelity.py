@@ -1,80 +1,180 @@
-"""`whyrank fidelity`: how well one ranker stands in for another."""
+"""`whyrank fidelity`: how well one ranker stands in for another, as tables, and as .json and .parquet files."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from whyrank.cli import options as o
-from whyrank.cli import setup
+from whyrank.cli.command import Share, Whole
+from whyrank.cli.console import figure, interval, p_value, plural, say, star, table, tell_computed, tell_failures
+from whyrank.cli.options import Input, Lexical, Scoring, open_rankers
 from whyrank.core import BadInput, UnknownName, WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.core import Ranker
     from whyrank.evaluation import Effectiveness
     from whyrank.evaluation.fidelity import Compared, FidelityDifference, FidelityRow
     from whyrank.scoring import Engine
 
 SUFFIXES = (".parquet", ".json")
-Targets = Annotated[
-    list[str],
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="SPEC",
-        help="The ranker to be explained, or run:FILE; repeat for several.",
-        callback=o.hide_secrets,
-        show_default=False,
-    ),
-]
-Surrogates = Annotated[
-    list[str],
-    typer.Option(
-        "--surrogate",
-        "-s",
-        metavar="SPEC",
-        help="A ranker that is to stand in for it; repeat for several.",
-        callback=o.hide_secrets,
-        show_default=False,
-    ),
-]
-Collections = Annotated[
-    list[str] | None,
-    typer.Option("--collection", "-c", metavar="SPEC", help="Repeat for several. Default: sample."),
-]
-Candidates = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--candidates",
-        metavar="RUN",
-        help="The documents to score: a run file or a run of the collection; one for all collections, or one for "
-        "each. Default: BM25 retrieves.",
-    ),
-]
-Depth = Annotated[int, typer.Option("--depth", metavar="N", help="Candidates per query.", min=1)]
-Ks = Annotated[
-    list[int] | None, typer.Option("--k", metavar="K", help="Of the top-k overlaps; repeat. Default: 10, 100.", min=1)
-]
-Missing = Annotated[
-    str, typer.Option("--missing", metavar="drop|zero", help="What becomes of documents that one side lacks.")
-]
-Measures = Annotated[
-    list[str] | None,
-    typer.Option("--measure", "-m", metavar="NAME", help="pearson, kendall, agreement, top10, ...; repeat for some."),
-]
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline",
-        metavar="SPEC",
-        help="The surrogate that others are compared with. Default: the first.",
-        callback=o.hide_secrets,
-    ),
-]
+LINES_SHOWN = 12  # of what is undefined
+
+
+@dataclass(frozen=True, kw_only=True)
+class FidelityCommand(Scoring, Lexical, Input):
+    """Compare surrogates with targets: correlation and order of their scores per query, with intervals and tests.
+
+    Attributes:
+        target: the ranker to be explained, or run:FILE; repeat for several.
+        surrogate: a ranker that is to stand in for it; repeat for several.
+        collection: repeat for several. Default: sample.
+        candidates: the documents to score: a run file or a run of the collection; one for all collections, or one for
+            each. Default: BM25 retrieves.
+        depth: candidates per query.
+        k: of the top-k overlaps; repeat. Default: 10, 100.
+        missing: what becomes of documents that one side lacks: drop or zero.
+        measure: pearson, kendall, agreement, top10, ...; repeat for some.
+        baseline: the surrogate that others are compared with. Default: the first.
+        correction: over the whole table: holm, bonferroni, bh or none.
+        alpha: level of significance, after correction.
+        seed: seed of everything random.
+        out: where the values of every query are written: .parquet or .json.
+        json: print JSON on standard output.
+    """
+
+    target: tuple[str, ...]
+    surrogate: tuple[str, ...]
+    collection: tuple[str, ...] = ("sample",)  # type: ignore[assignment]
+    candidates: tuple[str, ...] = ()
+    depth: Whole = 1000
+    k: tuple[Whole, ...] = (10, 100)
+    missing: str = "drop"
+    measure: tuple[str, ...] = ()
+    baseline: str | None = None
+    correction: str = "holm"
+    alpha: Share = 0.05
+    seed: int = 0
+    out: str | None = None
+    json: bool = False
+
+    def run(self) -> None:
+        """Compare, print and write."""
+        start = time.perf_counter()
+        self._check()
+        found = self._compare(self.engine())
+        if self.out:
+            _write(found, self.out)
+        print(_json(found)) if self.json else _show(found, self.alpha, self.correction)
+        for note in self._notes(found.compared):
+            say(f"note: {note}")
+        where = f": {self.out}" if self.out else ""
+        say(f"{_counts(found.compared)} in {time.perf_counter() - start:.1f} s{where}")
+        for each in found.compared:  # what the others gave is out by now
+            for name, run in each.runs.items():
+                if not any(isfinite(score) for docs in run.values() for score in docs.values()):
+                    raise WhyrankError(f"{name!r} has no finite score for any candidate of {each.collection.name}")
+
+    def _check(self) -> None:
+        """Raise an error for what cannot be done, or cannot be written, before anything is opened."""
+        from whyrank.core import adjust, check_place
+        from whyrank.evaluation.fidelity import check_settings, measures_of
+
+        check_settings(self.k, self.missing)
+        adjust([], self.correction)
+        for name in (name for name in self.measure if name not in measures_of(self.k)):
+            raise UnknownName("measure of fidelity", name, measures_of(self.k))
+        if self.out is not None:
+            if not self.out.endswith(SUFFIXES):
+                remedy = f"end the name in {' or '.join(SUFFIXES)}"
+                raise BadInput(self.out, "fidelity cannot be written so", remedy)
+            check_place(self.out)
+        if self.baseline is not None and self.baseline not in self.surrogate:
+            raise UnknownName("baseline among the surrogates", self.baseline, self.surrogate)
+        for option in ("target", "surrogate", "collection"):
+            values = getattr(self, option)
+            for value in (value for value in values if not value.strip() or values.count(value) > 1):
+                raise WhyrankError(f"--{option} {value!r} is empty or given twice; give each one once")
+        if len(self.candidates) not in (0, 1, len(self.collection)):
+            counts = f"{len(self.candidates)} --candidates for {len(self.collection)} collections"
+            raise WhyrankError(f"{counts}; give one for all, or one for each, in their order")
+
+    def _compare(self, engine: Engine) -> Found:
+        from whyrank.evaluation.fidelity import common_pairs, differences, effectiveness, measures_of, summarise
+
+        runs = self.candidates if len(self.candidates) > 1 else [*(self.candidates or [None])] * len(self.collection)
+        names: dict[str, str] = {}
+        compared = [
+            self._compare_on(spec, run, engine, names) for spec, run in zip(self.collection, runs, strict=True)
+        ]
+        known = [each.collection.name for each in compared]
+        for name in (name for name in known if known.count(name) > 1):
+            remedy = "give one of them another name in collection.yaml"
+            raise WhyrankError(f"two collections are called {name!r}; {remedy}")
+        cells = {each.collection.name: each.cells for each in compared}
+        measures = list(dict.fromkeys(self.measure or measures_of(self.k)))
+        baseline = names[self.baseline or self.surrogate[0]]
+        common = {
+            each.collection.name: common_pairs(each, baseline, self.k) for each in compared if self.missing == "drop"
+        }
+        measured = [
+            (each.collection.name, row)
+            for each in compared
+            for row in effectiveness(each, baseline, correction=self.correction, seed=self.seed)
+        ]
+        asked = ("depth", "missing", "analyzer", "stats", "correction", "seed")
+        settings = {name: getattr(self, name) for name in asked} | {
+            "candidates": list(self.candidates) or "bm25",
+            "k": list(self.k),
+            "baseline": baseline,
+        }
+        tested = differences(cells, baseline, measures, self.correction, self.seed, common)
+        return Found(settings, compared, summarise(cells, measures), tested, measured)
+
+    def _compare_on(self, spec: str, run: str | None, engine: Engine, names: dict[str, str]) -> Compared:
+        """What is found on one collection; `names` learns the name of the ranker of each call string."""
+        from whyrank.evaluation.fidelity import compare_rankers
+        from whyrank.scoring import candidates_for
+
+        collection = self.open_collection(spec)
+        specs = list(dict.fromkeys([*self.target, *self.surrogate]))
+        made = open_rankers(specs, collection, self.analyzer, self.stats, self.precision)
+        rankers = dict(zip(specs, made, strict=True))
+        names |= {given: ranker.name for given, ranker in rankers.items()}
+        given = self.open_run(collection, run) if run else None
+        candidates = candidates_for(collection, collection.queries, self.depth, given, self.analyzer)
+        if not any(candidates.values()):
+            remedy = "give --candidates RUN or another --analyzer"
+            raise WhyrankError(f"{collection.name}: no query has candidates; {remedy}")
+        targets, surrogates = ([rankers[each] for each in side] for side in (self.target, self.surrogate))
+        found = compare_rankers(collection, targets, surrogates, candidates, engine, self.k, self.missing)
+        tell_computed(made)
+        tell_failures(found.failures)
+        return found
+
+    def _notes(self, compared: Sequence[Compared]) -> Iterator[str]:
+        """Documents that one side lacks, what zero means for scores below zero, and queries without candidates."""
+        done = "left out" if self.missing == "drop" else "given 0"
+        for each in compared:
+            name, counts = each.collection.name, dict[tuple[str, int], list[str]]()
+            for (target, surrogate), values in each.cells.items():
+                counts.setdefault((target, int(values.one_sided.sum())), []).append(surrogate)
+            for (target, count), surrogates in counts.items():
+                if count:
+                    docs = plural(count, "document")
+                    yield f"{name}: {docs} scored by one alone, {done}: {target} and {', '.join(surrogates)}"
+        for each in compared if self.missing == "zero" else ():
+            for ranker, run in each.runs.items():
+                if any(score < 0 for docs in run.values() for score in docs.values()):
+                    what = "has scores below 0: what it lacks counts as better than these"
+                    yield f"{each.collection.name}: {ranker} {what}"
+        for each in compared:
+            if bare := sum(not each.candidates.get(query) for query in each.collection.qrels):
+                queries = plural(bare, "judged query", "judged queries")
+                yield f"{each.collection.name}: {queries} without candidates, counted as zero in the effectiveness"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,232 +185,124 @@ class Found:
     compared: Sequence[Compared]
     rows: Sequence[FidelityRow]
     differences: Sequence[FidelityDifference]
-    effectiveness: Sequence[tuple[str, Effectiveness]]
-    notes: Sequence[str] = field(default_factory=list)
+    effectiveness: Sequence[tuple[str, Effectiveness]] = field(default_factory=list)
 
 
-def fidelity(
-    target: Targets,
-    surrogate: Surrogates,
-    collection: Collections = None,
-    candidates: Candidates = None,
-    depth: Depth = 1000,
-    k: Ks = None,
-    missing: Missing = "drop",
-    measure: Measures = None,
-    baseline: Baseline = None,
-    analyzer: o.AnalyzerOption = "lucene",
-    stats: o.StatsOption = None,
-    precision: o.PrecisionOption = None,
-    correction: o.CorrectionOption = "holm",
-    alpha: o.AlphaOption = 0.05,
-    seed: o.SeedOption = 0,
-    executor: o.ExecutorOption = "serial",
-    batch_size: o.BatchOption = None,
-    store: o.StoreOption = None,
-    fresh: o.FreshOption = False,
-    timeout: o.TimeoutOption = None,
-    out: o.OutOption = None,
-    json_: o.JsonOption = False,
-    strict: o.StrictOption = False,
-) -> None:
-    """Compare surrogates with targets: correlation and order of their scores per query, with intervals and tests."""
-    from whyrank.cli import show_fidelity
-
-    start = time.perf_counter()
-    o.check_filled(baseline=baseline, analyzer=analyzer, stats=stats, precision=precision, store=store, out=out)
-    asked = Asked(
-        target, surrogate, collection or ["sample"], candidates or [], depth, tuple(k or (10, 100)), missing,
-        measure or [], baseline or surrogate[0], analyzer, stats, precision, correction, seed, strict,
-    )  # fmt: skip
-    asked.check(out)
-    found = _found(asked, setup.make_engine(executor, batch_size, store, fresh, timeout))
-    if out:
-        show_fidelity.write(found, out)
-    print(show_fidelity.json_text(found)) if json_ else show_fidelity.tables(found, alpha, correction)
-    for note in found.notes:
-        setup.say(f"note: {note}")
-    setup.say(_closing(found, time.perf_counter() - start) + (f": {out}" if out else ""))
-    _check_scored(found.compared)
+def _counts(compared: Sequence[Compared]) -> str:
+    cells = compared[0].cells
+    targets = plural(len({target for target, _ in cells}), "target")
+    surrogates = plural(len({surrogate for _, surrogate in cells}), "surrogate")
+    queries = plural(sum(len(each.candidates) for each in compared), "query", "queries")
+    docs = plural(sum(len(each) for one in compared for each in one.candidates.values()), "candidate")
+    return f"{targets}, {surrogates} on {queries} with {docs} of {plural(len(compared), 'collection')}"
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The request, whose parts are checked before anything is opened."""
-
-    targets: Sequence[str]
-    surrogates: Sequence[str]
-    collections: Sequence[str]
-    candidates: Sequence[str]
-    depth: int
-    ks: tuple[int, ...]
-    missing: str
-    some: Sequence[str]
-    baseline: str
-    analyzer: str
-    stats: str | None
-    precision: str | None
-    correction: str
-    seed: int
-    strict: bool
-
-    @property
-    def measures(self) -> list[str]:
-        """The measures that are asked for, all by default."""
-        from whyrank.evaluation.fidelity import measures_of
-
-        return list(dict.fromkeys(self.some or measures_of(self.ks)))
-
-    def check(self, out: str | None) -> None:
-        """Raise an error for what cannot be done, or cannot be written."""
-        from whyrank.core import adjust, check_place
-        from whyrank.evaluation.fidelity import check_settings, measures_of
-
-        check_settings(self.ks, self.missing)
-        adjust([], self.correction)
-        for name in (name for name in self.some if name not in measures_of(self.ks)):
-            raise UnknownName("measure of fidelity", name, measures_of(self.ks))
-        if out is not None and not out.endswith(SUFFIXES):
-            raise BadInput(out, "fidelity cannot be written so", f"end the name in {' or '.join(SUFFIXES)}")
-        if out is not None:
-            check_place(out)
-        if self.baseline not in self.surrogates:
-            raise UnknownName("baseline among the surrogates", self.baseline, self.surrogates)
-        self._check_lists()
-
-    def _check_lists(self) -> None:
-        named = {"--target": self.targets, "--surrogate": self.surrogates, "--collection": self.collections}
-        for option, values in named.items():
-            for value in (value for value in values if not value.strip() or values.count(value) > 1):
-                raise WhyrankError(f"{option} {value!r} is empty or given twice; give each one once")
-        if len(self.candidates) not in (0, 1, len(self.collections)):
-            raise WhyrankError(
-                f"{len(self.candidates)} --candidates for {len(self.collections)} collections; "
-                "give one for all, or one for each, in their order"
-            )
-
-    def runs(self) -> Iterator[tuple[str, str | None]]:
-        """Every collection with the run that its candidates come from."""
-        given: list[str | None] = list(self.candidates) or [None]
-        yield from zip(self.collections, given * len(self.collections) if len(given) == 1 else given, strict=True)
-
-
-def _found(asked: Asked, engine: Engine) -> Found:
-    from whyrank.evaluation.fidelity import common_pairs, differences, effectiveness, summarise
-
-    compared, rankers = _compared(asked, engine)
-    cells = {each.collection.name: each.cells for each in compared}
-    baseline = rankers[asked.baseline]
-    rows = summarise(cells, asked.measures)
-    dropped = compared if asked.missing == "drop" else []
-    common = {each.collection.name: common_pairs(each, baseline, asked.ks) for each in dropped}
-    tested = differences(cells, baseline, asked.measures, asked.correction, asked.seed, common)
-    measured = [
-        (each.collection.name, row)
-        for each in compared
-        for row in effectiveness(each, baseline, correction=asked.correction, seed=asked.seed)
-    ]
-    return Found(_settings(asked, baseline), compared, rows, tested, measured, _notes(asked, compared))
-
-
-def _compared(asked: Asked, engine: Engine) -> tuple[list[Compared], dict[str, str]]:
-    """What was found on every collection, and the name of the ranker of each call string."""
-    found: list[Compared] = []
-    names: dict[str, str] = {}
-    for spec, run in asked.runs():
-        rankers = _rankers(asked, spec)
-        names |= {given: ranker.name for given, ranker in rankers[1].items()}
-        found.append(_on(asked, rankers, run, engine))
-        setup.report_failures(found[-1].failures)
-    known = [each.collection.name for each in found]
-    for name in (name for name in known if known.count(name) > 1):
-        raise WhyrankError(f"two collections are called {name!r}; give one of them another name in collection.yaml")
-    return found, names
-
-
-def _rankers(asked: Asked, spec: str) -> tuple[Any, dict[str, Ranker]]:
-    """A collection, and the rankers over it by their call strings."""
-    opened = setup.open_collection(spec, asked.strict)
-    specs = list(dict.fromkeys([*asked.targets, *asked.surrogates]))
-    made = setup.open_rankers(specs, opened, asked.analyzer, asked.stats, asked.precision)
-    return opened, dict(zip(specs, made, strict=True))
-
-
-def _on(asked: Asked, rankers: tuple[Any, dict[str, Ranker]], run: str | None, engine: Engine) -> Compared:
-    from whyrank.evaluation.fidelity import compare_rankers
-    from whyrank.scoring import candidates_for
-
-    opened, made = rankers
-    given = setup.open_run(opened, run, asked.strict) if run else None
-    candidates = candidates_for(opened, opened.queries, asked.depth, given, asked.analyzer)
-    if not any(candidates.values()):
-        raise WhyrankError(f"{opened.name}: no query has candidates; give --candidates RUN or another --analyzer")
-    targets, surrogates = ([made[spec] for spec in specs] for specs in (asked.targets, asked.surrogates))
-    found = compare_rankers(opened, targets, surrogates, candidates, engine, asked.ks, asked.missing)
-    for line in setup.computed(list(made.values())):
-        setup.say(f"note: {line}")
-    return found
-
-
-def _settings(asked: Asked, baseline: str) -> dict[str, Any]:
-    names = ("depth", "missing", "analyzer", "stats", "correction", "seed")
-    return {name: getattr(asked, name) for name in names} | {
-        "candidates": list(asked.candidates) or "bm25",
-        "k": list(asked.ks),
-        "baseline": baseline,
+def _json(found: Found, per_query: bool = False) -> str:
+    """All rows as JSON; with `per_query` also the value of every query, null where it is undefined."""
+    whole: dict[str, Any] = {
+        "settings": found.settings,
+        "rankers": {each.collection.name: each.identities for each in found.compared},
+        "fidelity": [asdict(row) for row in found.rows],
+        "differences": [asdict(row) for row in found.differences],
+        "effectiveness": [
+            {"collection": name, **{k: v for k, v in asdict(row).items() if k != "per_query"}}
+            for name, row in found.effectiveness
+        ],
     }
+    return json.dumps(whole | ({"per_query": list(_per_query(found))} if per_query else {}), indent=1)
 
 
-def _notes(asked: Asked, compared: Sequence[Compared]) -> list[str]:
-    """Documents that one side lacks, what zero means for scores below zero, and queries without candidates."""
-    notes = [
-        note for each in compared for note in _one_sided(each, "left out" if asked.missing == "drop" else "given 0")
+def _per_query(found: Found) -> Iterable[dict[str, Any]]:
+    for each in found.compared:
+        for (target, surrogate), values in each.cells.items():
+            counts = zip(values.queries, values.documents.tolist(), values.one_sided.tolist(), strict=True)
+            for i, (query, documents, alone) in enumerate(counts):
+                row = {"collection": each.collection.name, "target": target, "surrogate": surrogate}
+                row |= {"query_id": query, "documents": documents, "one_sided": alone}
+                figures = {name: float(column[i]) for name, column in values.values.items()}
+                yield row | {name: value if isfinite(value) else None for name, value in figures.items()}
+
+
+def _write(found: Found, out: str) -> None:
+    """Write the values of every query, with all rows beside them, in one step."""
+    from whyrank.core import replacing, write_text
+
+    if out.endswith(".json"):
+        write_text(Path(out), _json(found, per_query=True) + "\n")
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = pa.Table.from_pylist(list(_per_query(found)))
+    with replacing(out) as beside:
+        pq.write_table(rows.replace_schema_metadata({"whyrank.fidelity": _json(found)}), beside)
+
+
+def _show(found: Found, alpha: float, correction: str) -> None:
+    """Print a matrix of targets and surrogates for each collection, the differences, and the effectiveness."""
+    starred = {_key(row) for row in found.differences if star(row.p_adjusted, alpha) == "*"}
+    for name in dict.fromkeys(row.collection for row in found.rows):
+        rows = [row for row in found.rows if row.collection == name]
+        _show_matrix(rows, starred, found.settings["baseline"], len(found.compared))
+    if found.differences:
+        header = ["collection", "measure", "target", "surrogate", "difference", "95% interval", "p", "p adj.",
+                  "p (t)", "queries"]  # fmt: skip
+        shown = [
+            [row.collection, row.measure, row.target, row.surrogate,
+             figure(row.difference, "+.3f") + star(row.p_adjusted, alpha), interval(row.ci_low, row.ci_high),
+             *map(p_value, (row.p_value, row.p_adjusted, row.p_t)), f"{row.n_queries:,}"]
+            for row in found.differences
+        ]  # fmt: skip
+        caption = "paired by query; p: two-sided randomisation test over queries, p (t): paired t-test\n"
+        caption += f"* p < {alpha:g} after correction ({correction}) over this table"
+        table(f"difference from {found.differences[0].baseline}", header, shown, 4, caption)
+    if found.effectiveness:
+        header = ["collection", "ranker", "", found.effectiveness[0][1].measure, "queries", "difference",
+                  "95% interval", "p", "p adj."]  # fmt: skip
+        targets = {target for each in found.compared for target, _ in each.cells}
+        shown = [
+            [name, row.run, "target" if row.run in targets else "surrogate", f"{row.mean:.4f}", f"{row.n_queries:,}",
+             figure(row.difference, "+.4f") + star(row.p_adjusted, alpha), interval(row.ci_low, row.ci_high),
+             p_value(row.p_value), p_value(row.p_adjusted)]
+            for name, row in found.effectiveness
+        ]  # fmt: skip
+        caption = f"of the candidates, re-ranked; difference from {found.settings['baseline']}, paired by query\n"
+        caption += f"* p < {alpha:g} after correction ({correction}), for each collection"
+        table("effectiveness", header, shown, 3, caption)
+
+
+def _show_matrix(rows: Sequence[FidelityRow], starred: set[tuple[str, ...]], baseline: str, collections: int) -> None:
+    surrogates = list(dict.fromkeys(row.surrogate for row in rows))
+    places = {(row.measure, row.target, row.surrogate): row for row in rows}
+    shown = [
+        [measure, target, *(_cell(places[measure, target, each], starred) for each in surrogates)]
+        for measure, target in dict.fromkeys((row.measure, row.target) for row in rows)
     ]
-    if asked.missing == "zero":
-        notes += [
-            f"{each.collection.name}: {name} has scores below 0: what it lacks counts as better than these"
-            for each in compared
-            for name, run in each.runs.items()
-            if any(score < 0 for docs in run.values() for score in docs.values())
-        ]
-    return [*notes, *filter(None, map(_unranked, compared))]
+    several = rows[0].collection == "average"
+    title = f"average over {collections} collections" if several else rows[0].collection
+    caption = "mean over queries, 95% interval over queries"
+    caption += f"; * differs from {baseline}, after correction" if len(surrogates) > 1 else ""
+    lacking: dict[str, list[str]] = {}  # what is missing of a measure, and the surrogates that lack it
+    for row in rows:
+        if several and row.collections < collections:
+            where = (
+                f"average over {row.collections} of {collections} collections alone: {row.measure} of {row.target}"
+            )
+            lacking.setdefault(where, []).append(row.surrogate)
+    asked = rows[0].n_queries + rows[0].undefined
+    for row in (row for row in rows if row.undefined):
+        what = f"undefined and left out: {row.undefined:,} of {asked:,} queries, {row.measure} of {row.target}"
+        lacking.setdefault(what, []).append(row.surrogate)
+    lines = [f"{what} with {', '.join(names)}" for what, names in lacking.items()]
+    more = len(lines) - LINES_SHOWN
+    lines = [*lines[:LINES_SHOWN], *[f"and {more:,} more such lines"] * (more > 0)]
+    table(title, ["measure", "target", *surrogates], shown, 2, "\n".join([caption, *lines]))
 
 
-def _unranked(found: Compared) -> str:
-    """A line on judged queries that no ranker could rank a document for; they pull the effectiveness of all down."""
-    if not (bare := sum(not found.candidates.get(query) for query in found.collection.qrels)):
-        return ""
-    queries = setup.plural(bare, "judged query", "judged queries")
-    return f"{found.collection.name}: {queries} without candidates, counted as zero in the effectiveness"
+def _cell(row: FidelityRow, starred: set[tuple[str, ...]]) -> str:
+    mean, low, high = (figure(value).replace("+", "") for value in (row.mean, row.ci_low, row.ci_high))
+    return f"{mean}{'*' if _key(row) in starred else ' '}{'' if row.ci_low is None else f' [{low}, {high}]'}"
 
 
-def _one_sided(found: Compared, done: str) -> Iterator[str]:
-    """A line for each target that shares no score of some documents with its surrogates."""
-    counts: dict[tuple[str, int], list[str]] = {}
-    for (target, surrogate), values in found.cells.items():
-        counts.setdefault((target, int(values.one_sided.sum())), []).append(surrogate)
-    for (target, count), surrogates in counts.items():
-        if count:
-            docs, names = setup.plural(count, "document"), ", ".join(surrogates)
-            yield f"{found.collection.name}: {docs} scored by one alone, {done}: {target} and {names}"
-
-
-def _check_scored(compared: Sequence[Compared]) -> None:
-    """Raise an error for a ranker that nothing could be compared with; what the others gave is out by then."""
-    from math import isfinite
-
-    for each in compared:
-        for name, run in each.runs.items():
-            if not any(isfinite(score) for docs in run.values() for score in docs.values()):
-                raise WhyrankError(f"{name!r} has no finite score for any candidate of {each.collection.name}")
-
-
-def _closing(found: Found, seconds: float) -> str:
-    cells = found.compared[0].cells
-    targets = setup.plural(len({target for target, _ in cells}), "target")
-    surrogates = setup.plural(len({surrogate for _, surrogate in cells}), "surrogate")
-    queries = sum(len(each.candidates) for each in found.compared)
-    docs = sum(len(each) for one in found.compared for each in one.candidates.values())
-    where = setup.plural(len(found.compared), "collection")
-    counted = f"{setup.plural(queries, 'query', 'queries')} with {setup.plural(docs, 'candidate')}"
-    return f"{targets}, {surrogates} on {counted} of {where} in {seconds:.1f} s"
+def _key(row: FidelityRow | FidelityDifference) -> tuple[str, ...]:
+    return row.collection, row.target, row.surrogate, row.measure

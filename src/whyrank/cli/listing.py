@@ -1,40 +1,60 @@
-"""`whyrank list`: what is registered, with one line each."""
+"""`whyrank list`: what is registered, with one line each, and the parameters of one thing."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from whyrank.cli import options as o
+from whyrank.cli.command import argument, attributes, description
+from whyrank.cli.console import table
+from whyrank.core import UnknownName, format_value
 
 if TYPE_CHECKING:
     from whyrank.core import Registry
 
-Kinds = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[KIND]...",
-        help="probes, axioms, characteristics, edits, query_strategies, rankers, analyzers, collections, ...",
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class ListCommand:
+    """List what is registered, that of installed plugins included; of one thing its parameters.
+
+    Attributes:
+        what: kinds (probes, axioms, characteristics, edits, query_strategies, rankers, analyzers, collections, ...),
+            or names of things, such as bm25 or axiom/TFC1; all kinds when none.
+        json: print JSON on standard output.
+    """
+
+    what: tuple[str, ...] = argument("KIND|NAME", ())
+    json: bool = False
+
+    def run(self) -> None:
+        """List."""
+        known = registries()
+        found: dict[str, Any] = {}
+        for each in self.what or known:
+            if each in known:
+                found[each] = {name: _line(known[each], name) for name in known[each].names()}
+                continue
+            homes = [registry for registry in known.values() if each in registry]
+            if not homes:
+                names = [name for registry in known.values() for name in registry.names()]
+                raise UnknownName("kind or name", each, [*known, *names])
+            for registry in homes:
+                found[f"{registry.one} {each}"] = _parameters(registry, each)
+        if self.json:
+            print(json.dumps(found, indent=1))
+            return
+        for title, rows in found.items():
+            if title in known:
+                table(title, ["name", "what it is"], [[name, line] for name, line in rows.items()], left=2)
+                continue
+            shown = [[name, each["default"], each["help"]] for name, each in rows["parameters"].items()]
+            table(f"{title}: {rows['line']}", ["parameter", "default", "what it is"], shown, left=3)
 
 
-def list_(kinds: Kinds = None, json_: o.JsonOption = False) -> None:
-    """List what is registered, that of installed plugins included."""
-    from whyrank.core import UnknownName
-
-    known = _registries()
-    for kind in kinds or []:
-        if kind not in known:
-            raise UnknownName("kind", kind, known)
-    chosen = {kind: _described(known[kind]) for kind in kinds or known}
-    print(json.dumps(chosen, indent=1)) if json_ else _show(chosen)
-
-
-def _registries() -> dict[str, Registry[Any]]:
+def registries() -> dict[str, Registry[Any]]:
+    """All registries by kind."""
     from whyrank.data import collections
     from whyrank.data.pairs import pair_layouts
     from whyrank.learners import table_learners
@@ -53,10 +73,6 @@ def _registries() -> dict[str, Registry[Any]]:
     return {registry.kind: registry for registry in (*studies, *rest)}
 
 
-def _described(registry: Registry[Any]) -> dict[str, str]:
-    return {name: _line(registry, name) for name in registry.names()}
-
-
 def _line(registry: Registry[Any], name: str) -> str:
     """What a study favours, else the first line of the factory's docstring."""
     factory = registry.factory(name)
@@ -65,8 +81,22 @@ def _line(registry: Registry[Any], name: str) -> str:
     return (inspect.getdoc(factory) or "").split("\n")[0]
 
 
-def _show(chosen: dict[str, dict[str, str]]) -> None:
-    from whyrank.cli.show import table
-
-    for kind, rows in chosen.items():
-        table(kind, ["name", "what it is"], [[name, line] for name, line in rows.items()], left=2)
+def _parameters(registry: Registry[Any], name: str) -> dict[str, Any]:
+    """One line on a thing, and its parameters with their defaults and what they are."""
+    factory = registry.factory(name)
+    if hasattr(factory, "make"):  # a family, whose members have the values
+        member = factory.make(name)
+        declared = getattr(factory, "arguments", ())
+        defaults = {key: getattr(member, key, None) for key in (declared(name) if callable(declared) else declared)}
+        documented: Any = type(member)
+    else:
+        given = inspect.signature(factory).parameters.values()
+        defaults = {each.name: each.default for each in given if each.kind is not each.VAR_KEYWORD}
+        documented = factory
+    helps = attributes(documented) if inspect.isclass(documented) else {}
+    shown = {
+        key: {"default": "required" if value is inspect.Parameter.empty else format_value(value),
+              "help": helps.get(key, "")}
+        for key, value in defaults.items()
+    }  # fmt: skip
+    return {"line": _line(registry, name) or description(documented), "parameters": shown}

@@ -56,7 +56,7 @@ def main() -> None:
     except KeyboardInterrupt:  # in the moment before it is heard, or after
         code = INTERRUPTED
     if code == INTERRUPTED:  # the option parser turns Ctrl-C into this code
-        from whyrank.cli.stopping import left
+        from whyrank.cli.console import left
 
         _stop(f"stopped; {left()}", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)

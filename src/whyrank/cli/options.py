@@ -1,184 +1,141 @@
-"""Options that several commands share."""
+"""Options that several commands share, with what they open: collection, rankers, engine."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import typer
+from whyrank.cli.command import Whole
+from whyrank.cli.console import SCORES, keeps, say
 
-from whyrank.core import WhyrankError
+if TYPE_CHECKING:
+    from whyrank.core import Ranker
+    from whyrank.data import Collection, Run
+    from whyrank.scoring import Engine
 
-
-def hide_secrets(given: Any) -> Any:
-    """Call strings of rankers as the program keeps them: without values that may be secrets."""
-    from whyrank.rankers import hide_values
-
-    if given is None:
-        return None
-    return hide_values(given) if isinstance(given, str) else [hide_values(each) for each in given]
-
-
-CollectionOption = Annotated[
-    str,
-    typer.Option(
-        "--collection",
-        "-c",
-        metavar="SPEC",
-        help="A folder, PATH:SPLIT, a BEIR folder, irds:ID, or 'sample'.",
-    ),
-]
-RankerOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ranker",
-        "-r",
-        metavar="SPEC",
-        help="A ranker's call string, such as bm25(k1=1.2); repeat for several.",
-        callback=hide_secrets,
-    ),
-]
-AnalyzerOption = Annotated[
-    str,
-    typer.Option(
-        "--analyzer",
-        metavar="SPEC",
-        help="How words are counted: lucene, krovetz, terrier(stopwords=FILE), whitespace, ...",
-    ),
-]
-StatsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--stats",
-        metavar="COLLECTION|FILE",
-        help="Background statistics of lexical rankers and axioms, if not the collection's own.",
-    ),
-]
-PrecisionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--precision",
-        metavar="exact|fast",
-        help="How neural rankers compute that do not say it themselves: fast is bf16 where the hardware has it.",
-    ),
-]
-CompatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--compat",
-        metavar="NAME",
-        help="Reproduce published behaviour, slips included: abnirml (probes), camara-hauff (axioms) or "
-        "relevance-thesaurus (bias studies).",
-    ),
-]
-PairsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--pairs",
-        metavar="judged|top:K|all",
-        help="Which documents of a query are paired or edited (pair sets are named in call strings).",
-    ),
-]
-MaxTokensOption = Annotated[
-    str | None,
-    typer.Option(
-        "--max-tokens", metavar="N|none", help="Axioms cut texts to so many tokens, to count and to score; 512."
-    ),
-]
-CandidatesOption = Annotated[
-    str | None,
-    typer.Option("--candidates", metavar="RUN", help="A run file, or the name of a run of the collection."),
-]
-ToleranceOption = Annotated[
-    str | None, typer.Option("--tolerance", metavar="X|N%", help="How far matched values may lie apart.")
-]
-DeltaOption = Annotated[
-    str | None,
-    typer.Option(
-        "--delta",
-        metavar="VALUE|pNN",
-        help="Score differences up to this are neutral; p50 = the median of the calibration. Default: p50, axioms 0.",
-    ),
-]
-DeltaFromOption = Annotated[
-    str | None,
-    typer.Option("--delta-from", metavar="COLLECTION", help="Calibrate on another collection's candidates."),
-]
-AlphaOption = Annotated[
-    float, typer.Option("--alpha", help="Level of significance, after correction.", min=0.0, max=1.0)
-]
-CorrectionOption = Annotated[
-    str,
-    typer.Option("--correction", metavar="NAME", help="Over the whole table: holm, bonferroni, bh or none."),
-]
-ByOption = Annotated[
-    str | None,
-    typer.Option(
-        "--by", metavar="LABEL", help="Break findings down by a label, such as relevance_group or relevance."
-    ),
-]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
-LimitOption = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
-        metavar="N",
-        help="At most N contrasts per study (of a bias study N templates), drawn at random.",
-        min=1,
-    ),
-]
-ExecutorOption = Annotated[str, typer.Option("--executor", metavar="NAME", help="serial or processes.")]
-BatchOption = Annotated[
-    int | None, typer.Option("--batch-size", metavar="N", help="Pairs per call of the ranker.", min=1)
-]
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="FILE",
-        help="Where scores are kept; 'none' keeps nothing. Default: the user's cache folder.",
-    ),
-]
-FreshOption = Annotated[
-    bool, typer.Option("--fresh", help="Delete what the store has of these rankers, and score anew.")
-]
-TimeoutOption = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout",
-        metavar="SECONDS",
-        help="Most seconds for a batch; pairs that take longer alone count as without a score.",
-    ),
-]
-OutOption = Annotated[str | None, typer.Option("--out", "-o", metavar="PATH", help="Where the result is written.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
-StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Make doubtful input an error: judgements that point nowhere.")
-]
-FormatOption = Annotated[
-    list[str] | None,
-    typer.Option("--format", metavar="NAME", help="Also write tables: markdown, csv, latex; repeat for several."),
-]
-GroupOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group",
-        metavar="GLOB",
-        help="Rankers that belong together, such as one model trained with several seeds; shows how far they differ.",
-    ),
-]
-SweepOption = Annotated[
-    bool, typer.Option("--sweep", help="Also show the scores at every percentile of the calibration of delta.")
-]
+BUNDLED_RANKERS = ("bm25", "ql")
 
 
-def check_filled(**given: str | None) -> None:
-    """Raise an error for an option that is given and empty."""
-    for name in (name for name, value in given.items() if value == ""):
-        raise WhyrankError(f"--{name.replace('_', '-')} is empty; give a value or leave the option out")
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """The collection.
+
+    Attributes:
+        collection: a folder, PATH:SPLIT, a BEIR folder, irds:ID, or 'sample'.
+        strict: make doubtful input an error: judgements that point nowhere.
+    """
+
+    collection: str = "sample"
+    strict: bool = False
+
+    def open_collection(self, spec: str | None = None) -> Collection:
+        """Open the collection, or another one, and say what was odd in it."""
+        return open_collection(spec or self.collection, self.strict)
+
+    def open_run(self, collection: Collection, name: str) -> Run:
+        """Open a run of the collection or a run file, and say what was odd in it."""
+        from whyrank import data
+
+        run, notes = data.open_run(collection, name, self.strict)
+        for note in notes:
+            say(f"note: {note}")
+        return run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lexical:
+    """How words are counted.
+
+    Attributes:
+        analyzer: how words are counted: lucene, krovetz, terrier(stopwords=FILE), whitespace, ...
+        stats: background statistics of lexical rankers and axioms, if not the collection's own; a collection or a
+            file of `data stats`.
+    """
+
+    analyzer: str = "lucene"
+    stats: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How pairs are scored.
+
+    Attributes:
+        precision: how neural rankers compute that do not say it themselves: exact, or fast, which is bf16 where the
+            hardware has it.
+        executor: serial or processes.
+        batch_size: pairs per call of the ranker.
+        store: where scores are kept; 'none' keeps nothing. Default: the user's cache folder.
+        fresh: delete what the store has of these rankers, and score anew.
+        timeout: most seconds for a batch; pairs that take longer alone count as without a score.
+    """
+
+    precision: str | None = None
+    executor: str = "serial"
+    batch_size: Whole | None = None
+    store: str | None = None
+    fresh: bool = False
+    timeout: float | None = None
+
+    def engine(self) -> Engine:
+        """An engine with the user's score store, another one, or none; a time limit needs a process to kill."""
+        from dataclasses import replace
+
+        from whyrank.core import WhyrankError, cache_folder
+        from whyrank.scoring import Engine, ProcessExecutor, ScoreStore, SerialExecutor
+        from whyrank.scoring import executor as executor_named
+
+        if self.store != "none":
+            keeps(SCORES)
+        store = None if self.store == "none" else ScoreStore(self.store or cache_folder() / "scores.sqlite")
+        made = executor_named(self.executor)
+        if self.timeout is not None:
+            made = ProcessExecutor(1) if isinstance(made, SerialExecutor) else made
+            if not isinstance(made, ProcessExecutor):
+                raise WhyrankError(f"--timeout needs the executor serial or processes, not {self.executor}")
+            made = replace(made, timeout=self.timeout)
+        return Engine(store, made, self.batch_size, self.fresh, warn=lambda text: say(f"warning: {text}"))
+
+
+def open_collection(spec: str, strict: bool = False) -> Collection:
+    """Open a collection and say what was odd in it."""
+    from whyrank import data
+
+    collection = data.open_collection(spec, strict)
+    for note in collection.notes:
+        say(f"note: {collection.name}: {note}")
+    return collection
+
+
+def open_rankers(
+    specs: Sequence[str],
+    collection: Collection | None,
+    analyzer: str,
+    stats: str | None = None,
+    precision: str | None = None,
+    typed: bool = False,
+) -> list[Ranker]:
+    """Open the rankers that are asked for, the lexical ones when none are; `typed` as in `Setting`."""
+    from whyrank.core import UnknownName, WhyrankError
+    from whyrank.rankers import Setting, open_ranker
+    from whyrank.rankers.neural import PRECISIONS
+
+    if precision is not None and precision not in PRECISIONS:
+        raise UnknownName("value of --precision", precision, PRECISIONS)
+    setting = Setting(collection, analyzer, stats, precision, typed)
+    found = [open_ranker(spec, setting) for spec in specs or BUNDLED_RANKERS]
+    names = [ranker.name for ranker in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise WhyrankError(f"ranker {twice[0]!r} is given twice")
+    return found
 
 
 def token_limit(given: str | None) -> dict[str, int | None]:
     """The argument `max_tokens` of axioms that `--max-tokens` stands for; none where the option is left out."""
+    from whyrank.core import WhyrankError
+
     if given is None:
         return {}
     if given == "none":

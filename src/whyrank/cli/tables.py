@@ -1,131 +1,216 @@
-"""`whyrank tables`: look into term tables, compare them, and hand them to a search engine."""
+"""`whyrank tables show`, `diff` and `export`: look into term tables, compare them, hand them to a search engine."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from whyrank.cli import options as o
-from whyrank.cli import tables_learn, tables_surprises
-from whyrank.cli.setup import plural, say
+from whyrank.cli.command import Weight, Whole, argument
+from whyrank.cli.console import plural, say, table, word
+from whyrank.core import BadInput, UnknownName, WhyrankError, printable
 
 if TYPE_CHECKING:
-    from whyrank.tables import TermTable
+    from whyrank.tables import Change, TableDifference, TermTable, Weighted
 
 FORMATS = ("synonyms", "expansion", "html", "tsv", "parquet", "arrow")
-TableFile = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A term table: .parquet, .arrow, .tsv or .tsv.gz.", show_default=False)
-]
-Terms = Annotated[
-    list[str] | None, typer.Argument(metavar="[TERM]...", help="Terms to look up, as the analyzer writes them.")
-]
-Top = Annotated[int, typer.Option("--top", metavar="N", help="How many entries to show.", min=1)]
-Most = Annotated[
-    int | None, typer.Option("--top", metavar="N", help="The best N document terms of each query term.", min=1)
-]
-Threshold = Annotated[
-    float | None, typer.Option("--threshold", metavar="W", help="Entries with a weight of at least W.", min=0.0)
-]
-Format = Annotated[
-    str | None,
-    typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}; without it, as the name of the file ends."),
-]
-Equivalent = Annotated[
-    bool, typer.Option("--equivalent", help="Synonyms that count in both directions: 'a, b' instead of 'a => a, b'.")
-]
-Replace = Annotated[bool, typer.Option("--replace", help="Synonyms without the term itself: 'a => b'.")]
-
-app = typer.Typer(name="tables", help="Look into term tables, compare and export them.", rich_markup_mode=None)
-app.add_typer(tables_learn.app, name="learn")
-app.command("surprises")(tables_surprises.surprises)
+CHANGES = (".tsv", ".parquet", ".json")
 
 
-@app.callback(invoke_without_command=True)
-def top(context: typer.Context) -> None:
-    """Look into term tables, compare and export them."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+@dataclass(frozen=True, kw_only=True)
+class ShowCommand:
+    """Show what a table holds: all of it in figures, or what it says about some terms, in both directions.
+
+    Attributes:
+        table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
+        terms: terms to look up, as the analyzer writes them.
+        top: how many entries to show.
+        json: print JSON on standard output.
+    """
+
+    table: str = argument("TABLE")
+    terms: tuple[str, ...] = argument("TERM", ())
+    top: Whole = 10
+    json: bool = False
+
+    def run(self) -> None:
+        """Print."""
+        from whyrank.tables import open_table
+
+        opened = open_table(self.table, check=True)
+        if not self.terms:
+            _show_whole(opened, self.top, self.json)
+            say(f"{plural(len(opened), 'entry', 'entries')}: {self.table}")
+            return
+        for term in self.terms:
+            if term not in opened.query_numbers and term not in opened.doc_numbers:
+                raise UnknownName("term", term, _alike(term, {**opened.query_numbers, **opened.doc_numbers}))
+        found = {term: opened.neighbours(term, self.top) for term in self.terms}
+        if self.json:
+            print(
+                _json({t: {"answers": _pairs(n.answers), "asked_by": _pairs(n.asked_by)} for t, n in found.items()})
+            )
+        else:
+            for term, near in found.items():
+                table(f"query term {term!r}", ["document term", "weight"], _rows(near.answers), 1)
+                table(f"document term {term!r}", ["query term", "weight"], _rows(near.asked_by), 1)
+        say(f"{plural(len(self.terms), 'term')} of {self.table}")
 
 
-@app.command("show")
-def show(table: TableFile, terms: Terms = None, top: Top = 10, json_: o.JsonOption = False) -> None:
-    """Show what a table holds: all of it in figures, or what it says about some terms, in both directions."""
-    from whyrank.cli import show_tables
-    from whyrank.tables import open_table
+def _alike(term: str, known: Mapping[str, int], most: int = 5_000) -> list[str]:
+    """Terms worth a close look: to compare with each of a million would take a minute."""
+    if len(known) <= most:
+        return list(known)
+    folded = term.casefold()
+    near = [t for t in known if abs(len(t) - len(term)) <= 2 and t[:1].casefold() == folded[:1]]
+    return sorted(near, key=lambda t: (t.casefold()[:3] != folded[:3], abs(len(t) - len(term))))[:most]
 
-    opened = open_table(table, check=True)
-    if terms:
-        _check_known(opened, terms)
-        show_tables.terms(opened, terms, top, json_)
-        say(f"{plural(len(terms), 'term')} of {table}")
+
+def _show_whole(opened: TermTable, top: int, as_json: bool) -> None:
+    """Print sizes, facts, quantiles of the weights and the strongest entries."""
+    from whyrank.tables import short, summary
+
+    found = summary(opened, top)
+    if as_json:
+        print(_json(found._asdict() | {"strongest": [[q, d, short(w)] for q, d, w in found.strongest]}))
         return
-    show_tables.whole(opened, top, json_)
-    say(f"{plural(len(opened), 'entry', 'entries')}: {table}")
+    rows = [
+        ["entries", f"{found.entries:,} ({found.self_entries:,} of a term with itself)"],
+        ["query terms", f"{found.query_terms:,} ({found.query_terms_used:,} with entries)"],
+        ["document terms", f"{found.document_terms:,} ({found.document_terms_used:,} with entries)"],
+        *([] if found.counted is None else [["counted occurrences", f"{found.counted:,}"]]),
+        *([str(name), _fact(value)] for name, value in found.facts.items()),
+        ["digest", found.digest],
+    ]
+    table("", ["what", "value"], rows, 2)
+    if found.quantiles:
+        table("weights", list(found.quantiles), [[f"{value:.4g}" for value in found.quantiles.values()]], 0)
+    entries = [[word(q), word(d), f"{w:.4g}"] for q, d, w in found.strongest]
+    table("strongest entries", ["query term", "document term", "weight"], entries, 2, "of two different terms")
 
 
-@app.command("diff")
-def diff(
-    first: Annotated[str, typer.Argument(metavar="A", help="A term table.", show_default=False)],
-    second: Annotated[str, typer.Argument(metavar="B", help="Another one.", show_default=False)],
-    top: Top = 10,
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FILE", help="All differences, as .tsv, .parquet or .json.")
-    ] = None,
-    tolerance: Annotated[
-        float, typer.Option("--tolerance", metavar="W", help="Weights that differ by at most W are the same.", min=0)
-    ] = 1e-6,
-    json_: o.JsonOption = False,
-) -> None:
-    """Compare two tables: which associations only one of them has, and where their weights differ most."""
-    from whyrank.cli import show_tables
-    from whyrank.tables import open_table
-
-    o.check_filled(out=out)
-    if out is not None:
-        show_tables.check_changes_file(out)
-    one, other = open_table(first, check=True), open_table(second, check=True)
-    found = one.difference(other, tolerance)
-    if out is not None:
-        show_tables.write_changes(found, out)
-    show_tables.changes(found, top, json_)
-    _tell_settings(one, other)
-    differ = int((found.only_first | found.only_second | found.changed).sum())
-    pairs = plural(len(found), "association")
-    say(f"{differ:,} of {pairs} differ between {first} and {second}" + (f": {out}" if out else ""))
+def _fact(value: Any) -> str:
+    """A fact in one line: what it consists of by name, and of what lies deeper how much there is."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_part(part)}" for name, part in value.items())
+    if isinstance(value, list) and not any(isinstance(part, Mapping | list) for part in value):
+        return ", ".join(map(_part, value))
+    return value if isinstance(value, str) else json.dumps(value)
 
 
-@app.command("export")
-def export(
-    table: TableFile,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where to write it.", show_default=False)],
-    format_: Format = None,
-    threshold: Threshold = None,
-    top: Most = None,
-    equivalent: Equivalent = False,
-    replace: Replace = False,
-) -> None:
-    """Write a table for a search engine (synonyms, expansion), to look at (html) or in another format."""
-    from whyrank.tables import open_table
+def _part(value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        return f"[{len(value)}: see --json]"
+    return value if isinstance(value, str) else f"{value:.6g}" if isinstance(value, float) else json.dumps(value)
 
-    kind = _format(out, format_)
-    _check_export(kind, threshold, top, equivalent, replace)
-    opened = open_table(table, check=True)
-    if kind == "synonyms":
-        said = _synonyms(opened, out, threshold, top, equivalent, replace)
-    elif kind == "expansion":
-        said = _expansions(opened, out, threshold, top)
-    elif kind == "html":
-        said = _page(opened, out, table, threshold, top)
-    else:
-        chosen = opened.pruned(threshold, top)
-        _write(chosen, out, kind)
-        said = plural(len(chosen), "entry", "entries")
-    say(f"{said} of {table}: {out}")
+
+def _rows(found: Sequence[Weighted]) -> list[list[str]]:
+    return [[word(each.term), f"{each.weight:.4g}"] for each in found] or [["–", "–"]]
+
+
+def _pairs(found: Sequence[Weighted]) -> list[list[Any]]:
+    from whyrank.tables import short
+
+    return [[each.term, short(each.weight)] for each in found]
+
+
+def _json(value: object) -> str:
+    return printable(json.dumps(value, indent=1, ensure_ascii=False))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffCommand:
+    """Compare two tables: which associations only one of them has, and where their weights differ most.
+
+    Attributes:
+        first: a term table.
+        second: another one.
+        top: how many entries to show.
+        out: all differences, as .tsv, .parquet or .json.
+        tolerance: weights that differ by at most so much are the same.
+        json: print JSON on standard output.
+    """
+
+    first: str = argument("A")
+    second: str = argument("B")
+    top: Whole = 10
+    out: str | None = None
+    tolerance: Weight = 1e-6
+    json: bool = False
+
+    def run(self) -> None:
+        """Compare, write and print."""
+        from whyrank.tables import open_table
+
+        if self.out is not None and not self.out.endswith(CHANGES):
+            raise BadInput(self.out, "differences cannot be written so", f"end the name in {', '.join(CHANGES)}")
+        one, other = open_table(self.first, check=True), open_table(self.second, check=True)
+        found = one.difference(other, self.tolerance)
+        if self.out is not None:
+            _write_changes(found, self.out)
+        print(_json(_changes(found, self.top))) if self.json else _show_changes(found, self.top)
+        _tell_settings(one, other)
+        differ = int((found.only_first | found.only_second | found.changed).sum())
+        where = f": {self.out}" if self.out else ""
+        say(f"{differ:,} of {plural(len(found), 'association')} differ between {self.first} and {self.second}{where}")
+
+
+def _counts(found: TableDifference) -> dict[str, int]:
+    same = found.in_first & found.in_second & ~found.changed
+    parts = {"same": same, "changed": found.changed, "only_a": found.only_first, "only_b": found.only_second}
+    return {name: int(part.sum()) for name, part in parts.items()}
+
+
+def _changes(found: TableDifference, top: int) -> dict[str, Any]:
+    from whyrank.tables import short
+
+    def plain(change: Change) -> dict[str, Any]:
+        a, b = (None if weight is None else short(weight) for weight in (change.first, change.second))
+        return {"query_term": change.query_term, "document_term": change.document_term, "a": a, "b": b}
+
+    parts = {"changed": found.changed, "only_a": found.only_first, "only_b": found.only_second}
+    return {"counts": _counts(found)} | {n: [plain(c) for c in found.largest(top, part)] for n, part in parts.items()}
+
+
+def _show_changes(found: TableDifference, top: int) -> None:
+    """Print how many pairs the tables share, and the largest differences."""
+    names = ("in both, same weight", "in both, other weight", "only in A", "only in B")
+    counts = [[name, f"{count:,}"] for name, count in zip(names, _counts(found).values(), strict=True)]
+    table("", ["associations", "n"], counts, 1)
+    parts = {"largest changes": found.changed, "only in A": found.only_first, "only in B": found.only_second}
+    for title, among in parts.items():
+        rows = [
+            [word(each.query_term), word(each.document_term),
+             *("–" if weight is None else f"{weight:.4g}" for weight in (each.first, each.second)),
+             f"{each.difference:+.4g}"]
+            for each in found.largest(top, among)
+        ]  # fmt: skip
+        if rows:
+            table(title, ["query term", "document term", "A", "B", "B - A"], rows, 2)
+
+
+def _write_changes(found: TableDifference, out: str) -> None:
+    """Write every pair of either table with both weights; an empty or null weight is an entry that is missing."""
+    import pyarrow.parquet as pq
+
+    from whyrank.core import replacing, write_text
+    from whyrank.tables import change_columns, change_lines
+
+    if out.endswith(".json"):
+        write_text(out, _json(_changes(found, len(found))) + "\n")
+        return
+    with replacing(out) as beside:
+        if out.endswith(".parquet"):
+            pq.write_table(change_columns(found), beside, compression="zstd")
+            return
+        with open(beside, "wb") as file:
+            file.writelines(change_lines(found))
 
 
 def _tell_settings(one: TermTable, other: TermTable) -> None:
-    """What makes tables differ before their rankers do: other terms, or weak entries that one of them lacks."""
+    """Say what makes tables differ before their rankers do: other terms, or weak entries that one of them lacks."""
     from whyrank.tables import cut_at
 
     names = ("analyzer", "threshold", "renormalised")
@@ -143,85 +228,74 @@ def _tell_settings(one: TermTable, other: TermTable) -> None:
         say(f"note: weights of A and B are on different scales ({made})")
 
 
-def _synonyms(table: TermTable, out: str, threshold: float | None, top: int | None, both: bool, replace: bool) -> str:
-    from whyrank.tables import write_synonyms
+@dataclass(frozen=True, kw_only=True)
+class ExportCommand:
+    """Write a table for others: as a synonym file or query expansions of a search engine, as a page, or as a table.
 
-    written = write_synonyms(table, out, threshold, top, both, replace)
-    if written.left_out:
-        entries = plural(written.left_out, "entry", "entries")
-        say(f"note: {entries} left out: a synonym file cannot hold terms with line breaks or white space around them")
-    return f"{plural(written.lines, 'line')} with {plural(written.entries, 'association')}"
+    Attributes:
+        table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
+        out: where to write it.
+        format: synonyms, expansion, html, tsv, parquet, arrow; without it, as the name of the file ends.
+        threshold: entries with a weight of at least so much.
+        top: the best N document terms of each query term.
+        equivalent: synonyms that count in both directions: 'a, b' instead of 'a => a, b'.
+        replace: synonyms without the term itself: 'a => b'.
+    """
 
+    table: str = argument("TABLE")
+    out: str
+    format: str | None = None
+    threshold: Weight | None = None
+    top: Whole | None = None
+    equivalent: bool = False
+    replace: bool = False
 
-def _expansions(table: TermTable, out: str, threshold: float | None, top: int | None) -> str:
-    from whyrank.tables import write_expansions
+    def run(self) -> None:
+        """Write."""
+        from whyrank.core import replacing
+        from whyrank.report import write_page
+        from whyrank.tables import open_table, write_expansions, write_synonyms, writer
 
-    written = write_expansions(table, out, threshold, top)
-    return f"{plural(written.lines, 'query term')} with {plural(written.entries, 'association')}"
+        kind = self._kind()
+        opened, chosen = open_table(self.table, check=True), (self.threshold, self.top)
+        if kind == "synonyms":
+            written = write_synonyms(opened, self.out, *chosen, self.equivalent, self.replace)
+            if written.left_out:
+                entries = plural(written.left_out, "entry", "entries")
+                why = "a synonym file cannot hold terms with line breaks or white space around them"
+                say(f"note: {entries} left out: {why}")
+            said = f"{plural(written.lines, 'line')} with {plural(written.entries, 'association')}"
+        elif kind == "expansion":
+            expanded = write_expansions(opened, self.out, *chosen)
+            said = f"{plural(expanded.lines, 'query term')} with {plural(expanded.entries, 'association')}"
+        elif kind == "html":
+            page = write_page(opened, self.out, Path(self.table).name, *chosen)
+            if page.left_out:
+                entries = plural(page.left_out, "weaker entry", "weaker entries")
+                say(f"note: {entries} left out, so that a browser copes")
+            said = plural(page.entries, "entry", "entries")
+        else:
+            pruned = opened.pruned(*chosen)
+            write = writer(f".{kind}.gz" if kind == "tsv" and self.out.endswith(".gz") else f".{kind}")
+            with replacing(self.out) as beside:
+                write(pruned, beside)
+            said = plural(len(pruned), "entry", "entries")
+        say(f"{said} of {self.table}: {self.out}")
 
-
-def _page(table: TermTable, out: str, name: str, threshold: float | None, top: int | None) -> str:
-    from pathlib import Path
-
-    from whyrank.report import write_page
-
-    written = write_page(table, out, Path(name).name, threshold, top)
-    if written.left_out:
-        say(f"note: {plural(written.left_out, 'weaker entry', 'weaker entries')} left out, so that a browser copes")
-    return plural(written.entries, "entry", "entries")
-
-
-def _write(table: TermTable, out: str, kind: str) -> None:
-    from whyrank.core import replacing
-    from whyrank.tables import writer
-
-    write = writer(f".{kind}.gz" if kind == "tsv" and out.endswith(".gz") else f".{kind}")
-    with replacing(out) as beside:
-        write(table, beside)
-
-
-def _format(out: str, given: str | None) -> str:
-    """The format that is asked for, or that the name of the file says."""
-    from whyrank.core import UnknownName, WhyrankError
-
-    o.check_filled(out=out, format=given)
-    if given is not None:
-        if given not in FORMATS:
-            raise UnknownName("format", given, FORMATS)
-        return given
-    named = {".tsv": "tsv", ".tsv.gz": "tsv", ".parquet": "parquet", ".arrow": "arrow", ".html": "html"}
-    for suffix, kind in named.items():
-        if out.endswith(suffix):
-            return kind
-    raise WhyrankError(f"--out {out}: the name says no format; choose one with --format {'|'.join(FORMATS)}")
-
-
-def _check_export(kind: str, threshold: float | None, top: int | None, equivalent: bool, replace: bool) -> None:
-    from whyrank.core import WhyrankError
-
-    if kind != "synonyms" and (equivalent or replace):
-        raise WhyrankError(f"--{'equivalent' if equivalent else 'replace'} is for --format synonyms alone")
-    if equivalent and replace:
-        raise WhyrankError("--equivalent and --replace exclude each other; choose one")
-    if kind == "synonyms" and threshold is None and top is None:
-        raise WhyrankError(
-            "a synonym file has no weights, so every entry would count alike; choose with --threshold W or --top N"
-        )
-
-
-def _check_known(table: TermTable, terms: list[str]) -> None:
-    """Raise an error with a suggestion for a term that neither side has."""
-    from whyrank.core import UnknownName
-
-    for term in terms:
-        if term not in table.query_numbers and term not in table.doc_numbers:
-            raise UnknownName("term", term, _alike(term, {**table.query_numbers, **table.doc_numbers}))
-
-
-def _alike(term: str, known: dict[str, int], most: int = 5_000) -> list[str]:
-    """Terms worth a close look: to compare with each of a million would take a minute."""
-    if len(known) <= most:
-        return list(known)
-    folded = term.casefold()
-    near = [t for t in known if abs(len(t) - len(term)) <= 2 and t[:1].casefold() == folded[:1]]
-    return sorted(near, key=lambda t: (t.casefold()[:3] != folded[:3], abs(len(t) - len(term))))[:most]
+    def _kind(self) -> str:
+        """The format that is asked for, or that the name of the file says; an error for options of another one."""
+        named = {".tsv": "tsv", ".tsv.gz": "tsv", ".parquet": "parquet", ".arrow": "arrow", ".html": "html"}
+        kind = self.format or next((kind for suffix, kind in named.items() if self.out.endswith(suffix)), None)
+        if kind is None:
+            remedy = f"choose one with --format {'|'.join(FORMATS)}"
+            raise WhyrankError(f"--out {self.out}: the name says no format; {remedy}")
+        if kind not in FORMATS:
+            raise UnknownName("format", kind, FORMATS)
+        if kind != "synonyms" and (self.equivalent or self.replace):
+            raise WhyrankError(f"--{'equivalent' if self.equivalent else 'replace'} is for --format synonyms alone")
+        if self.equivalent and self.replace:
+            raise WhyrankError("--equivalent and --replace exclude each other; choose one")
+        if kind == "synonyms" and self.threshold is None and self.top is None:
+            why = "a synonym file has no weights, so every entry would count alike"
+            raise WhyrankError(f"{why}; choose with --threshold W or --top N")
+        return kind

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from shutil import which
 from subprocess import CalledProcessError
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from whyrank.core import WhyrankError, adjust, mean_interval, paired_t_p, sign_f
 from whyrank.data import Collection
 from whyrank.studies import or_none
 
-Run = Mapping[str, Mapping[str, float]]
+AnyRun = Mapping[str, Mapping[str, float]]  # a run that is only read
+Row = TypeVar("Row", bound=Any)
 _GDEVAL = 4  # the highest grade that it takes
 
 
@@ -45,7 +46,7 @@ class Effectiveness:
 
 
 def evaluate(
-    collection: Collection, runs: Mapping[str, Run], measures: Sequence[str], baseline: str | None = None,
+    collection: Collection, runs: Mapping[str, AnyRun], measures: Sequence[str], baseline: str | None = None,
     correction: str = "holm", seed: int = 0, groups: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Effectiveness]:  # fmt: skip
     """Measure every run on all judged queries; a query that a run lacks counts as zero.
@@ -59,17 +60,18 @@ def evaluate(
     parsed = [measure_of(text) for text in measures]
     single = [row for name, run in runs.items() for row in _measured(collection, name, run, parsed)]
     rows = _grouped(single, groups) if groups else single
+    if baseline is None:
+        return rows
     _check_baseline(baseline, rows, groups or {})
-    return _compared(rows, baseline, correction, seed) if baseline else rows
+    base = {row.measure: row for row in rows if row.run == baseline}
+    compared = [row if row.run == baseline else against(row, base[row.measure], seed) for row in rows]
+    return with_adjusted_p(compared, correction)
 
 
 def default_measures(collection: Collection) -> list[str]:
     """nDCG@10, and RR and AP with the grade from which a document counts as relevant here."""
-    return [
-        "nDCG@10",
-        f"RR(rel={collection.grades.relevant})@10",
-        f"AP(rel={collection.grades.relevant})@100",
-    ]
+    relevant = collection.grades.relevant
+    return ["nDCG@10", f"RR(rel={relevant})@10", f"AP(rel={relevant})@100"]
 
 
 def measure_of(text: str) -> Any:
@@ -80,22 +82,39 @@ def measure_of(text: str) -> Any:
         measure = ir_measures.parse_measure(text)
     except (NameError, ValueError, TypeError) as error:
         raise WhyrankError(f"measure {text!r}: {error}; write it as nDCG@10, RR(rel=2)@10 or AP@100") from None
-    _check_complete(text, measure)
+    if missing := [n for n, known in measure.SUPPORTED_PARAMS.items() if known.required and n not in measure.params]:
+        settings = ",".join(f"{name}=..." for name in missing if name != "cutoff")
+        way = (f"{measure.NAME}({settings})" if settings else text) + "@10" * ("cutoff" in missing)
+        raise WhyrankError(f"measure {text!r} lacks its {' and '.join(missing)}; write it as {way}")
     cutoff = measure.params.get("cutoff")
     if cutoff is not None and not (isinstance(cutoff, int) and cutoff > 0):
         raise WhyrankError(f"measure {text!r}: the cutoff after @ must be 1 or more")
     return measure
 
 
-def _check_complete(text: str, measure: Any) -> None:
-    """Some measures cannot do without a cutoff, or without a setting in brackets."""
-    if lacking := [n for n, known in measure.SUPPORTED_PARAMS.items() if known.required and n not in measure.params]:
-        asked = ",".join(f"{name}=..." for name in lacking if name != "cutoff")
-        way = (f"{measure.NAME}({asked})" if asked else text) + "@10" * ("cutoff" in lacking)
-        raise WhyrankError(f"measure {text!r} lacks its {' and '.join(lacking)}; write it as {way}")
+def against(row: Effectiveness, base: Effectiveness, seed: int) -> Effectiveness:
+    """The row with its paired comparison with another one, without correction."""
+    queries = [q for q in row.per_query if q in base.per_query]
+    diffs = np.array([row.per_query[q] - base.per_query[q] for q in queries])
+    interval = mean_interval(diffs)
+    return replace(
+        row,
+        baseline=base.run,
+        difference=float(diffs.mean()),
+        ci_low=or_none(interval.low),
+        ci_high=or_none(interval.high),
+        p_value=or_none(sign_flip_p(diffs, 100_000, seed)),
+        p_t=or_none(paired_t_p(diffs)),
+    )
 
 
-def _measured(collection: Collection, name: str, run: Run, measures: Sequence[Any]) -> list[Effectiveness]:
+def with_adjusted_p(rows: Sequence[Row], correction: str) -> list[Row]:
+    """Rows with `p_adjusted`, the correction of `p_value` over all of them; None where nothing was tested."""
+    raw = np.array([np.nan if row.p_value is None else row.p_value for row in rows])
+    return [replace(row, p_adjusted=or_none(p)) for row, p in zip(rows, adjust(raw, correction), strict=True)]
+
+
+def _measured(collection: Collection, name: str, run: AnyRun, measures: Sequence[Any]) -> list[Effectiveness]:
     import ir_measures
 
     values: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
@@ -114,7 +133,7 @@ def _measured(collection: Collection, name: str, run: Run, measures: Sequence[An
     return [_row(name, measure, per_query) for measure, per_query in values.items()]
 
 
-def _check_gdeval(collection: Collection, run: Run, measures: Sequence[Any]) -> None:
+def _check_gdeval(collection: Collection, run: AnyRun, measures: Sequence[Any]) -> None:
     """Refuse beforehand what gdeval, a program behind ir-measures, would end at with lines of its own."""
     if which("perl") is None:  # then it is not asked
         return
@@ -133,19 +152,31 @@ def _row(run: str, measure: str, per_query: Mapping[str, float]) -> Effectivenes
     return Effectiveness(run, measure, mean, len(ordered), ordered)
 
 
-def _check_baseline(baseline: str | None, rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> None:
+def _grouped(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> list[Effectiveness]:
+    """The rows of runs that are in no group, and for each group and measure the means over its runs by query."""
+    inside = {member for members in groups.values() for member in members}
+    found = [row for row in rows if row.run not in inside]
+    for name, members in groups.items():
+        for measure in dict.fromkeys(row.measure for row in rows):
+            some = [row for row in rows if row.run in members and row.measure == measure]
+            per_query = {q: float(np.mean([row.per_query[q] for row in some])) for q in some[0].per_query}
+            deviation = float(np.std([row.mean for row in some], ddof=1)) if len(some) > 1 else None
+            found.append(replace(_row(name, measure, per_query), runs=len(some), deviation=deviation))
+    return found
+
+
+def _check_baseline(baseline: str, rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> None:
     if inside := [name for name, members in groups.items() if baseline in members]:
         raise WhyrankError(
             f"the baseline {baseline!r} is in the group {inside[0]!r}, which stands for its runs; "
             "compare with the group, or with a run that is in none"
         )
-    if baseline is not None and baseline not in {row.run for row in rows}:
-        raise WhyrankError(
-            f"the baseline {baseline!r} is not among the runs: {', '.join(dict.fromkeys(row.run for row in rows))}"
-        )
+    known = dict.fromkeys(row.run for row in rows)
+    if baseline not in known:
+        raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {', '.join(known)}")
 
 
-def _check_groups(groups: Mapping[str, Sequence[str]], runs: Mapping[str, Run]) -> None:
+def _check_groups(groups: Mapping[str, Sequence[str]], runs: Mapping[str, AnyRun]) -> None:
     for name, members in groups.items():
         missing = [member for member in members if member not in runs]
         if not members or missing or len(set(members)) < len(members):
@@ -153,46 +184,3 @@ def _check_groups(groups: Mapping[str, Sequence[str]], runs: Mapping[str, Run]) 
             raise WhyrankError(f"group {name!r} {what}; known runs: {', '.join(runs)}")
         if name in runs:
             raise WhyrankError(f"group {name!r} has the name of a run; choose another one")
-
-
-def _grouped(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> list[Effectiveness]:
-    """The rows of runs that are in no group, and one row for each group and measure."""
-    inside = {member for members in groups.values() for member in members}
-    measures = list(dict.fromkeys(row.measure for row in rows))
-    means = [
-        _mean_row(name, [row for row in rows if row.run in members and row.measure == measure])
-        for name, members in groups.items()
-        for measure in measures
-    ]
-    return [*(row for row in rows if row.run not in inside), *means]
-
-
-def _mean_row(name: str, rows: Sequence[Effectiveness]) -> Effectiveness:
-    """The mean over some runs, query by query."""
-    queries = rows[0].per_query
-    made = _row(name, rows[0].measure, {q: float(np.mean([row.per_query[q] for row in rows])) for q in queries})
-    deviation = float(np.std([row.mean for row in rows], ddof=1)) if len(rows) > 1 else None
-    return replace(made, runs=len(rows), deviation=deviation)
-
-
-def _compared(rows: list[Effectiveness], baseline: str, correction: str, seed: int) -> list[Effectiveness]:
-    base = {row.measure: row for row in rows if row.run == baseline}
-    done = [row if row.run == baseline else against(row, base[row.measure], seed) for row in rows]
-    raw = np.array([np.nan if row.p_value is None else row.p_value for row in done])
-    return [replace(row, p_adjusted=or_none(p)) for row, p in zip(done, adjust(raw, correction), strict=True)]
-
-
-def against(row: Effectiveness, base: Effectiveness, seed: int) -> Effectiveness:
-    """The row with its paired comparison with another one, without correction."""
-    queries = [q for q in row.per_query if q in base.per_query]
-    diffs = np.array([row.per_query[q] - base.per_query[q] for q in queries])
-    interval = mean_interval(diffs)
-    return replace(
-        row,
-        baseline=base.run,
-        difference=float(diffs.mean()),
-        ci_low=or_none(interval.low),
-        ci_high=or_none(interval.high),
-        p_value=or_none(sign_flip_p(diffs, 100_000, seed)),
-        p_t=or_none(paired_t_p(diffs)),
-    )

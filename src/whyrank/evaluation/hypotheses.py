@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+import yaml
 
-from whyrank.core import BadInput, UnknownName, adjust
-from whyrank.evaluation.effectiveness import Effectiveness, against
-from whyrank.studies import or_none
+from whyrank.core import BadInput, UnknownName
+from whyrank.data import YAML_ERRORS, read_yaml
+from whyrank.evaluation.effectiveness import Effectiveness, against, with_adjusted_p
 
 _REMEDY = "write a YAML mapping, a line for each hypothesis: NAME: A > B"
 
@@ -51,10 +51,34 @@ class Tested:
 
 def read_hypotheses(path: str) -> list[Hypothesis]:
     """Read a YAML file: names with claims such as `A > B` or `B < A`."""
-    content = _content(path)
+    try:
+        content = read_yaml(Path(path).expanduser())
+        _check_names(path, yaml.compose(Path(path).expanduser().read_bytes(), yaml.SafeLoader))
+    except OSError as error:
+        raise BadInput(path, f"cannot be read ({error.strerror or error})", _REMEDY) from None
+    except (*YAML_ERRORS, ValueError) as error:
+        problem = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise BadInput(path, f"malformed YAML ({problem})", _REMEDY) from None
     if not isinstance(content, dict) or not content:
         raise BadInput(path, "has no hypotheses", _REMEDY)
     return [_hypothesis(path, str(name), claim) for name, claim in content.items()]
+
+
+def _hypothesis(path: str, name: str, claim: object) -> Hypothesis:
+    sides = [side.strip() for side in str(claim).replace("<", ">").split(">")]
+    if not isinstance(claim, str) or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
+        raise BadInput(path, f"{name}: {claim!r} is not a claim about two runs", _REMEDY)
+    return Hypothesis(name, *(sides if ">" in claim else reversed(sides)))
+
+
+def _check_names(path: str, node: Any) -> None:
+    """YAML itself would keep the last of two claims with one name, and drop the other."""
+    seen: list[str] = []
+    for key, _ in node.value if getattr(node, "id", "") == "mapping" else ():
+        if key.value in seen:
+            what = f"there are two hypotheses with the name {key.value!r}"
+            raise BadInput(path, what, "give each a name of its own", key.start_mark.line + 1)
+        seen.append(key.value)
 
 
 def judge(
@@ -66,50 +90,12 @@ def judge(
     for name in (name for each in hypotheses for name in (each.better, each.worse)):
         if name not in {row.run for row in rows}:
             raise UnknownName("run of a hypothesis", name, sorted({row.run for row in rows}))
-    found = [
-        _tested(each, known[each.better, measure], known[each.worse, measure], seed)
-        for each in hypotheses
-        for measure in measures
-    ]
-    raw = np.array([np.nan if each.p_value is None else each.p_value for each in found])
-    return [replace(each, p_adjusted=or_none(p)) for each, p in zip(found, adjust(raw, correction), strict=True)]
-
-
-def _tested(hypothesis: Hypothesis, row: Effectiveness, other: Effectiveness, seed: int) -> Tested:
-    compared = against(row, other, seed)
-    numbers = (compared.ci_low, compared.ci_high, compared.p_value, compared.p_t)
-    difference = float(compared.difference or 0.0)
-    return Tested(*hypothesis, row.measure, row.mean, other.mean, row.n_queries, difference, *numbers)
-
-
-def _hypothesis(path: str, name: str, claim: object) -> Hypothesis:
-    sides = [side.strip() for side in str(claim).replace("<", ">").split(">")]
-    if not isinstance(claim, str) or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
-        raise BadInput(path, f"{name}: {claim!r} is not a claim about two runs", _REMEDY)
-    return Hypothesis(name, *(sides if ">" in claim else reversed(sides)))
-
-
-def _content(path: str) -> Any:
-    import yaml
-
-    from whyrank.data import YAML_ERRORS, read_yaml
-
-    try:
-        content = read_yaml(Path(path).expanduser())
-        _check_names(path, yaml.compose(Path(path).expanduser().read_bytes(), yaml.SafeLoader))
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})", _REMEDY) from None
-    except (*YAML_ERRORS, ValueError) as error:
-        problem = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise BadInput(path, f"malformed YAML ({problem})", _REMEDY) from None
-    return content
-
-
-def _check_names(path: str, node: Any) -> None:
-    """YAML itself would keep the last of two claims with one name, and drop the other."""
-    seen: list[str] = []
-    for key, _ in node.value if getattr(node, "id", "") == "mapping" else ():
-        if key.value in seen:
-            what = f"there are two hypotheses with the name {key.value!r}"
-            raise BadInput(path, what, "give each a name of its own", key.start_mark.line + 1)
-        seen.append(key.value)
+    found = []
+    for each in hypotheses:
+        for measure in measures:
+            row, other = known[each.better, measure], known[each.worse, measure]
+            compared = against(row, other, seed)
+            figures = (compared.ci_low, compared.ci_high, compared.p_value, compared.p_t)
+            difference = float(compared.difference or 0.0)
+            found.append(Tested(*each, measure, row.mean, other.mean, row.n_queries, difference, *figures))
+    return with_adjusted_p(found, correction)

@@ -16,10 +16,10 @@ import numpy as np
 
 from whyrank.core import Floats, UnknownName, WhyrankError, check_whole, generator, mean_interval, seed_for
 from whyrank.data import Collection, first_stage, open_run, texts_of
-from whyrank.evaluation.effectiveness import Effectiveness, Run, evaluate
+from whyrank.evaluation.effectiveness import AnyRun, Effectiveness, evaluate
 from whyrank.scoring import rerank
 from whyrank.studies import Plan, or_none
-from whyrank.text import Analyzer, Tokens, analyzers
+from whyrank.text import Tokens, analyzers
 
 MEASURE, GROUPS = "nDCG@10", 3
 RELEVANT = ("random", "mean", "max")
@@ -77,11 +77,32 @@ def shares(collection: Collection, analyzer: str = "lucene", relevant: str = "ra
     """
     if relevant not in RELEVANT:
         raise UnknownName("choice of relevant documents", relevant, RELEVANT)
-    chosen = {q: found for q in sorted(collection.qrels) if (found := _relevant(collection, q))}
-    if relevant == "random":
-        chosen = {q: [found[generator(seed, "overlap", q).integers(len(found))]] for q, found in chosen.items()}
-    measured = _measured(collection, chosen, analyzers.create(analyzer))
-    return [_share(q, chosen[q], values, relevant) for q, values in measured.items() if not np.isnan(values).any()]
+    chosen: dict[str, list[str]] = {}
+    for query_id in sorted(collection.qrels.keys() & collection.queries.keys()):
+        judged = collection.qrels[query_id].items()
+        # sorted, so that the order of judgements decides nothing
+        docs = sorted(d for d, grade in judged if grade >= collection.grades.relevant and d in collection.docs)
+        if docs and relevant == "random":
+            docs = [docs[generator(seed, "overlap", query_id).integers(len(docs))]]
+        if docs:
+            chosen[query_id] = docs
+    made = analyzers.create(analyzer)
+    queries = _distinct_terms(made.queries([collection.queries[q] for q in chosen]))
+    texts = _distinct_terms(made.docs(texts_of(collection.docs, (d for docs in chosen.values() for d in docs))))
+    found = []
+    for (query_id, docs), terms in zip(chosen.items(), queries, strict=True):
+        covered = [len(terms & next(texts)) for _ in docs]
+        if terms:
+            values = np.array(covered, dtype=np.float64) / len(terms)
+            best = int(values.argmax())
+            of_best = Share(query_id, float(values[best]), (docs[best],))
+            found.append(Share(query_id, float(values.mean()), tuple(docs)) if relevant == "mean" else of_best)
+    return found
+
+
+def _distinct_terms(tokens: Tokens) -> Iterator[set[int]]:
+    """The different terms of each text."""
+    return (set(tokens.ids[start:end].tolist()) for start, end in pairwise(tokens.offsets.tolist()))
 
 
 def split(found: Sequence[Share], groups: int = GROUPS, seed: int = 0) -> list[list[Share]]:
@@ -96,8 +117,8 @@ def split(found: Sequence[Share], groups: int = GROUPS, seed: int = 0) -> list[l
 
 def overlap_split(
     collection: Collection,
-    runs: Mapping[str, Run],
-    candidates: Run | None = None,
+    runs: Mapping[str, AnyRun],
+    candidates: AnyRun | None = None,
     *,
     measures: Sequence[str] = (MEASURE,),
     groups: int = GROUPS,
@@ -113,12 +134,17 @@ def overlap_split(
     if baseline is not None and baseline not in runs:
         raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {', '.join(runs)}")
     measured = evaluate(collection, runs, measures)
-    parts = list(_groups(split(shares(collection, analyzer, relevant, seed), groups, seed), candidates))
+    parts = split(shares(collection, analyzer, relevant, seed), groups, seed)
+    cells = [Group(ALL, number, part, part) for number, part in enumerate(parts, 1)]
+    if candidates is not None:
+        for number, part in enumerate(parts, 1):
+            retrieved = [s for s in part if any(d in candidates.get(s.query_id, ()) for d in s.doc_ids)]
+            cells.append(Group(RETRIEVED, number, part, retrieved))
     base = {row.measure: row for row in measured if row.run == baseline}
-    rows = [(row, group, _row(row, group)) for row in measured for group in parts]
     return [
-        _against(made, row, base[row.measure], group) if baseline not in (None, row.run) else made
-        for row, group, made in rows
+        _row(row, group, base[row.measure] if baseline not in (None, row.run) else None)
+        for row in measured
+        for group in cells
     ]
 
 
@@ -136,60 +162,16 @@ def overlap_of_plan(plan: Plan, candidates: str | None = None, analyzer: str = "
     return overlap_split(plan.collection, runs, first, analyzer=analyzer, seed=plan.seed)
 
 
-def _relevant(collection: Collection, query_id: str) -> list[str]:
-    """The relevant documents of a query that exist, sorted, so that the order of judgements decides nothing."""
-    judged = collection.qrels[query_id].items() if query_id in collection.queries else ()
-    return sorted(d for d, grade in judged if grade >= collection.grades.relevant and d in collection.docs)
-
-
-def _measured(collection: Collection, chosen: Mapping[str, Sequence[str]], analyzer: Analyzer) -> dict[str, Floats]:
-    """By query, the share of its terms that each document has; NaN where it has no terms."""
-    queries = analyzer.queries([collection.queries[q] for q in chosen])
-    docs = analyzer.docs(texts_of(collection.docs, (d for found in chosen.values() for d in found)))
-    edges = np.cumsum([0, *map(len, chosen.values())]).tolist()
-    rows = zip(chosen, pairwise(edges), strict=True)
-    return {q: _covered(_terms(queries, i), docs, *ends) for i, (q, ends) in enumerate(rows)}
-
-
-def _covered(terms: set[int], docs: Tokens, start: int, end: int) -> Floats:
-    covered = [len(terms & _terms(docs, i)) for i in range(start, end)]
-    return np.array(covered, dtype=np.float64) / (len(terms) or np.nan)
-
-
-def _terms(tokens: Tokens, i: int) -> set[int]:
-    return set(tokens.ids[tokens.offsets[i] : tokens.offsets[i + 1]].tolist())
-
-
-def _share(query_id: str, doc_ids: Sequence[str], values: Floats, relevant: str) -> Share:
-    if relevant == "mean":
-        return Share(query_id, float(values.mean()), tuple(doc_ids))
-    best = int(values.argmax())
-    return Share(query_id, float(values[best]), (doc_ids[best],))
-
-
-def _groups(parts: Sequence[Sequence[Share]], candidates: Run | None) -> Iterator[Group]:
-    for number, part in enumerate(parts, 1):
-        yield Group(ALL, number, part, part)
-    if candidates is not None:
-        for number, part in enumerate(parts, 1):
-            yield Group(RETRIEVED, number, part, [s for s in part if _found(s, candidates)])
-
-
-def _found(share: Share, candidates: Run) -> bool:
-    return any(doc_id in candidates.get(share.query_id, ()) for doc_id in share.doc_ids)
-
-
-def _row(row: Effectiveness, group: Group) -> OverlapRow:
+def _row(row: Effectiveness, group: Group, base: Effectiveness | None) -> OverlapRow:
     values = _values(row, group)
     low, high = group.whole[0].share, group.whole[-1].share
-    return OverlapRow(
+    found = OverlapRow(
         row.run, row.measure, group.queries, group.number, low, high, len(values), *_estimate(values, (0, 1))
     )
-
-
-def _against(made: OverlapRow, row: Effectiveness, base: Effectiveness, group: Group) -> OverlapRow:
-    mean, low, high = _estimate(_values(row, group) - _values(base, group), (-1, 1))
-    return replace(made, baseline=base.run, difference=mean, difference_low=low, difference_high=high)
+    if base is None:
+        return found
+    mean, low_end, high_end = _estimate(values - _values(base, group), (-1, 1))
+    return replace(found, baseline=base.run, difference=mean, difference_low=low_end, difference_high=high_end)
 
 
 def _values(row: Effectiveness, group: Group) -> Floats:
@@ -199,5 +181,5 @@ def _values(row: Effectiveness, group: Group) -> Floats:
 def _estimate(values: Floats, bounds: tuple[float, float]) -> tuple[float | None, float | None, float | None]:
     """Mean and interval; None where they are undefined."""
     interval = mean_interval(values, bounds=bounds)
-    mean = float(values.mean()) if len(values) else np.nan
-    return or_none(mean), or_none(interval.low), or_none(interval.high)
+    mean = float(values.mean()) if len(values) else None
+    return mean, or_none(interval.low), or_none(interval.high)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from whyrank.data import Collection, texts_of
-from whyrank.text import Analyzer
+from whyrank.text import Analyzer, Tokens
 
 _CHUNK = 10_000
 
@@ -45,34 +45,30 @@ class PartStatistics:
 
 def part_statistics(parts: Mapping[str, Collection], analyzer: Analyzer) -> list[PartStatistics]:
     """One row for each part."""
-    hits = {name: _relevant(part) for name, part in parts.items()}
-    return [_statistics(name, part, hits, analyzer) for name, part in parts.items()]
+    relevant = {
+        name: [d for judged in part.qrels.values() for d, grade in judged.items() if grade >= part.grades.relevant]
+        for name, part in parts.items()
+    }
+    found = []
+    for name, part in parts.items():
+        own, elsewhere = relevant[name], {d for other in parts if other != name for d in relevant[other]}
+        distinct = sorted({d for d in own if d in part.docs})
+        chunks = (distinct[start : start + _CHUNK] for start in range(0, len(distinct), _CHUNK))
+        found.append(
+            PartStatistics(
+                part=name,
+                queries=len(part.queries),
+                judged=sum(map(len, part.qrels.values())),
+                relevant=len(own),
+                relevant_per_query=len(own) / max(len(part.queries), 1),
+                query_length=_mean_length([analyzer.queries(list(part.queries.values()))]),
+                relevant_length=_mean_length(analyzer.docs(texts_of(part.docs, chunk)) for chunk in chunks),
+                shared=len(set(own) & elsewhere),
+            )
+        )
+    return found
 
 
-def _statistics(name: str, part: Collection, hits: Mapping[str, list[str]], analyzer: Analyzer) -> PartStatistics:
-    own, elsewhere = hits[name], {d for other, docs in hits.items() if other != name for d in docs}
-    distinct = sorted({d for d in own if d in part.docs})
-    return PartStatistics(
-        name,
-        len(part.queries),
-        sum(map(len, part.qrels.values())),
-        len(own),
-        len(own) / max(len(part.queries), 1),
-        _mean_length(analyzer.queries(list(part.queries.values())).offsets),
-        _mean_length(*(analyzer.docs(texts_of(part.docs, some)).offsets for some in _chunks(distinct))),
-        len(set(own) & elsewhere),
-    )
-
-
-def _relevant(part: Collection) -> list[str]:
-    lowest = part.grades.relevant
-    return [d for grades in part.qrels.values() for d, grade in grades.items() if grade >= lowest]
-
-
-def _chunks(ids: list[str]) -> Iterable[list[str]]:
-    return (ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK))
-
-
-def _mean_length(*offsets: Any) -> float | None:
-    lengths = np.concatenate([np.zeros(0), *(np.diff(each) for each in offsets)])
+def _mean_length(tokens: Iterable[Tokens]) -> float | None:
+    lengths = np.concatenate([np.zeros(0), *(np.diff(each.offsets) for each in tokens)])
     return float(lengths.mean()) if len(lengths) else None

@@ -46,27 +46,23 @@ def stability(findings: Sequence[Finding], groups: Mapping[str, Sequence[str]]) 
     """Mean and sample standard deviation of the scores per study, then per family the root of the mean variance."""
     found: list[Spread] = []
     for group, members in groups.items():
-        rows = [spread for study in _studies(findings) if (spread := _spread(findings, group, members, study))]
-        found += rows + _families(group, rows)
+        scores: dict[str, list[float]] = {}
+        for finding in findings:
+            if finding.group is None and finding.ranker in members and finding.score is not None:
+                scores.setdefault(finding.study, []).append(finding.score)
+        studies = dict.fromkeys(finding.study for finding in findings)
+        rows = [_study(group, study, scores[study]) for study in studies if len(scores.get(study, ())) > 1]
+        families = dict.fromkeys(row.study.partition("/")[0] for row in rows)
+        found += rows
+        found += [
+            _family(group, name, [row for row in rows if row.study.partition("/")[0] == name]) for name in families
+        ]
     return found
 
 
-def _studies(findings: Sequence[Finding]) -> list[str]:
-    return list(dict.fromkeys(finding.study for finding in findings))
-
-
-def _spread(findings: Sequence[Finding], group: str, members: Sequence[str], study: str) -> Spread | None:
-    chosen = [f for f in findings if f.study == study and f.group is None and f.ranker in members]
-    scores = np.array([f.score for f in chosen if f.score is not None])
-    if len(scores) < 2:
-        return None
-    low, high = float(scores.min()), float(scores.max())
-    return Spread(group, study, 1, len(scores), float(scores.mean()), float(scores.std(ddof=1)), low, high)
-
-
-def _families(group: str, rows: Sequence[Spread]) -> list[Spread]:
-    families = dict.fromkeys(row.study.partition("/")[0] for row in rows)
-    return [_family(group, name, [row for row in rows if row.study.partition("/")[0] == name]) for name in families]
+def _study(group: str, study: str, scores: Sequence[float]) -> Spread:
+    deviation = float(np.std(scores, ddof=1))
+    return Spread(group, study, 1, len(scores), float(np.mean(scores)), deviation, min(scores), max(scores))
 
 
 def _family(group: str, name: str, rows: Sequence[Spread]) -> Spread:

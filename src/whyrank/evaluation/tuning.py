@@ -12,14 +12,13 @@ import numpy as np
 
 from whyrank.core import Call, Ranker, WhyrankError, generator, parse_call, track
 from whyrank.data import Collection
-from whyrank.evaluation.effectiveness import evaluate
+from whyrank.evaluation.effectiveness import AnyRun, evaluate
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker
 from whyrank.scoring import Engine, rerank, rescore
 from whyrank.tables import open_table
 
-Run = Mapping[str, Mapping[str, float]]
-
+MOST = 1_000  # values of one parameter
 BM25_GRID: Mapping[str, Sequence[float]] = {
     "k1": (0.6, 0.9, 1.2, 1.5, 2.0),
     "b": (0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9),
@@ -36,9 +35,6 @@ DEFAULT_GRIDS: Mapping[str, Mapping[str, Sequence[float]]] = {
         "lam": (0.05, 0.1, 0.15, 0.25, 0.3, 0.35, 0.45, 0.5),
     },
 }
-
-
-MOST = 1_000  # values of one parameter
 _RANGE = re.compile(r"[-+.\deE]+(?::[-+.\deE]+){2}")
 
 
@@ -64,24 +60,36 @@ def tune(spec: str, grid: Mapping[str, Sequence[Any]], split: Split, measure: st
     if twice := sorted(ranges.keys() & grid.keys()):
         raise WhyrankError(f"{twice[0]!r} is in the call string and in --grid; leave out one of the two")
     wanted = {**ranges, **grid}
-    combinations = list(_combinations(wanted)) if wanted else _usual(call)
-    if not any(combinations):
+    settings = list(combinations(wanted)) if wanted else _default_settings(call)
+    if not any(settings):
         raise WhyrankError(f"there is no default grid for {call.name!r}; give one with --grid NAME=V1,V2,...")
-    trials = [
-        _trial(call, chosen, split, measure, runner) for chosen in track(combinations, "tuning", len(combinations))
-    ]
+
+    def mean(ranker: str, collection: Collection) -> float:
+        return evaluate(collection, {ranker: runner.run(ranker, collection)}, [measure])[0].mean
+
+    trials = []
+    for chosen in track(settings, "tuning", len(settings)):
+        ranker = str(call._replace(arguments={**call.arguments, **chosen}))
+        dev = mean(ranker, split.dev)
+        trials.append(Trial(ranker, chosen, dev, mean(ranker, split.test) if split.test else None))
     return sorted(trials, key=lambda trial: -trial.dev)
 
 
-def _usual(call: Call) -> list[dict[str, Any]]:
+def _default_settings(call: Call) -> list[dict[str, Any]]:
     """The default grid; first what a table says of itself, whose own p_self is not added a second time."""
     grid = dict(DEFAULT_GRIDS.get(call.name, {}))
     if call.name != "model1" or not call.resource:
-        return list(_combinations(grid))
+        return list(combinations(grid))
     own = grid.keys() & open_table(call.resource).facts.keys()
+    given = grid.keys() & call.arguments.keys()
     if "p_self" in own:
         del grid["p_self"]
-    return [*([{}] if own or DEFAULT_GRIDS["model1"].keys() & call.arguments.keys() else []), *_combinations(grid)]
+    return [*([{}] if own or given else []), *combinations(grid)]
+
+
+def combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Every combination of the values of a grid."""
+    return (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
 
 
 def split_queries(collection: Collection, share: float, seed: int) -> Split:
@@ -92,43 +100,39 @@ def split_queries(collection: Collection, share: float, seed: int) -> Split:
     order = generator(seed, "split").permutation(len(judged))
     dev = {judged[i] for i in order[: max(1, round(share * len(judged)))]}
     rest = set(judged) - dev
-    return Split(_only(collection, dev), _only(collection, rest) if rest else None)
+
+    def only(queries: set[str]) -> Collection:
+        kept = {q: text for q, text in collection.queries.items() if q in queries}
+        return replace(collection, queries=kept, qrels={q: v for q, v in collection.qrels.items() if q in queries})
+
+    return Split(only(dev), only(rest) if rest else None)
 
 
 class Runner:
     """Makes the run of a ranker for a collection: re-ranks given candidates, or retrieves."""
 
-    def __init__(self, engine: Engine, setting: Setting, candidates: Run | None, depth: int) -> None:
+    def __init__(self, engine: Engine, setting: Setting, candidates: AnyRun | None, depth: int) -> None:
         self.engine, self.setting, self.depth = engine, setting, depth
         self._candidates = candidates
         self._index: LexicalIndex | None = None
 
-    def run(self, spec: str, collection: Collection) -> Run:
+    def run(self, spec: str, collection: Collection) -> AnyRun:
         """The run of the ranker that a call string describes."""
         ranker = open_ranker(spec, self.setting)
-        if isinstance(ranker, LexicalRanker):
-            return self._lexical(ranker, collection)
-        return rerank(self.engine, ranker, collection, self.candidates(collection))[0]
-
-    def candidates(self, collection: Collection) -> Run:
-        """The candidates of the queries of a collection."""
-        return _only_run(self._first(collection), collection)
-
-    def _lexical(self, ranker: LexicalRanker, collection: Collection) -> Run:
+        if not isinstance(ranker, LexicalRanker):
+            return rerank(self.engine, ranker, collection, self.candidates(collection))[0]
         index = self._indexed(ranker)
         if self._candidates is None and ranker.retrieves:
             return index.search(collection.queries, self.depth)
         return rescore(index, collection.queries, self.candidates(collection))
 
-    def _first(self, collection: Collection) -> Run:
-        """The given candidates, else what BM25 with its default parameters retrieves."""
+    def candidates(self, collection: Collection) -> AnyRun:
+        """The candidates of a collection's queries: the given ones, else those that BM25 with defaults retrieves."""
         if self._candidates is None:
-            plain = open_ranker("bm25", self.setting)
-            self._candidates = self._indexed(plain).search(self._all_queries(), self.depth)
-        return self._candidates
-
-    def _all_queries(self) -> Mapping[str, str]:
-        return self.setting.collection.queries if self.setting.collection else {}
+            index = self._indexed(open_ranker("bm25", self.setting))
+            every = self.setting.collection.queries if self.setting.collection else {}
+            self._candidates = index.search(every, self.depth)
+        return {q: docs for q, docs in self._candidates.items() if q in collection.queries}
 
     def _indexed(self, ranker: Ranker) -> LexicalIndex:
         if not isinstance(ranker, LexicalRanker) or self.setting.collection is None:
@@ -136,30 +140,6 @@ class Runner:
         if self._index is None or self._index.ranker.analyzer != ranker.analyzer:
             self._index = LexicalIndex.of(ranker, self.setting.collection.docs)
         return self._index.using(ranker)
-
-
-def _trial(call: Call, chosen: Mapping[str, Any], split: Split, measure: str, runner: Runner) -> Trial:
-    spec = str(call._replace(arguments={**call.arguments, **chosen}))
-    dev = _mean(spec, split.dev, measure, runner)
-    return Trial(spec, chosen, dev, _mean(spec, split.test, measure, runner) if split.test else None)
-
-
-def _mean(spec: str, collection: Collection, measure: str, runner: Runner) -> float:
-    return evaluate(collection, {spec: runner.run(spec, collection)}, [measure])[0].mean
-
-
-def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    for values in product(*grid.values()):
-        yield dict(zip(grid, values, strict=True))
-
-
-def _only(collection: Collection, queries: set[str]) -> Collection:
-    kept = {q: text for q, text in collection.queries.items() if q in queries}
-    return replace(collection, queries=kept, qrels={q: v for q, v in collection.qrels.items() if q in queries})
-
-
-def _only_run(run: Run, collection: Collection) -> Run:
-    return {q: docs for q, docs in run.items() if q in collection.queries}
 
 
 def without_ranges(call: Call) -> tuple[Call, dict[str, list[float]]]:
@@ -173,7 +153,9 @@ def parse_grid(text: str) -> tuple[str, list[float]]:
     """Parse `k1=0.6,0.9,1.2` or `k1=0.6:1.2:0.3` (from, to, step; both ends included)."""
     name, _, values = text.partition("=")
     try:
-        parts = [_number(v) for v in values.replace(":", ",").split(",")]
+        # a whole number where it is written so, for parameters that count something
+        written = [v.strip() for v in values.replace(":", ",").split(",")]
+        parts = [int(v) if v.isdecimal() and v.isascii() else float(v) for v in written]
     except ValueError:
         parts = []
     if not name or not parts or (":" in values and (len(parts) != 3 or parts[2] <= 0)):
@@ -186,8 +168,3 @@ def parse_grid(text: str) -> tuple[str, list[float]]:
         )
     count = int(np.floor((parts[1] - parts[0]) / parts[2] + 1e-9)) + 1
     return name, [round(parts[0] + i * parts[2], 10) for i in range(max(count, 1))]
-
-
-def _number(text: str) -> float:
-    """A number; a whole one where it is written so, for parameters that count something."""
-    return int(text) if text.strip().isdecimal() and text.isascii() else float(text)

@@ -154,11 +154,11 @@ def write_figures(folder: Path, results: Sequence[BiasResult], settings: Mapping
 
 
 def read_bias_results(path: str | os.PathLike[str]) -> list[BiasResult]:
-    """The results of a folder that `whyrank bias --out` wrote, or of the result folder of an audit."""
+    """The results of a folder that `whyrank audit --out` wrote, or of the result folder of an audit."""
     places = [Path(path) / JSON, Path(path) / FOLDER / JSON]
     file = next((place for place in places if place.is_file()), None)
     if file is None:
-        remedy = "give a folder that `whyrank bias --out` wrote, or an audit that asked bias studies"
+        remedy = "give a folder that `whyrank audit --out` wrote, or an audit that asked bias studies"
         raise BadInput(path, f"has no {JSON}", remedy)
     try:
         record = read_sealed_json(file, "ask the studies again")

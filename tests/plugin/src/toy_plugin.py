@@ -1,4 +1,4 @@
-"""One of each thing that a package can add to whyrank: ranker, characteristic, probe, axiom, analyzer, collection."""
+"""One of each thing that a package can add to whyrank: ranker, probe, axiom, analyzer, table learner and so on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from whyrank.data import Collection
 from whyrank.studies import Contrasts, Pair, Pool
 from whyrank.studies.axioms import Axiom, View
 from whyrank.studies.axioms.axiom import Precondition, similar_length
+from whyrank.tables import TermTable
 from whyrank.text import Analyzer
 from whyrank.text.steps import lower
 
@@ -100,6 +101,37 @@ def letters(longest: int = 30) -> Analyzer:
     """Runs of letters in lower case, up to a length."""
     words = re.compile("[a-z]+", re.IGNORECASE).findall
     return Analyzer.of(f"toy-letters(longest={longest})", words, [lower, lambda word: word[:longest]])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Every word of a query with every word of its relevant texts.
+
+    Attributes:
+        weight: the weight of each entry.
+        without: words that are left out.
+        upper: whether terms are in capitals.
+    """
+
+    weight: float = 1.0
+    without: Sequence[str] = ()
+    upper: bool = False
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, "toy-pairs")
+
+    def learn(self, collection: Collection | None = None) -> TermTable:
+        """The table of a collection with judgements."""
+        assert collection is not None
+        found: set[tuple[str, str]] = set()
+        for query_id, grades in collection.qrels.items():
+            words = [text for doc_id, grade in grades.items() if grade for text in collection.docs[doc_id].split()]
+            found |= {(asked, told) for asked in collection.queries[query_id].split() for told in words}
+        kept = sorted(pair for pair in found if not {*pair} & {*self.without})
+        sides = [[word.upper() if self.upper else word for word in side] for side in zip(*kept, strict=True)]
+        return TermTable.from_triples(*sides, [self.weight] * len(kept), learner=self.name)
 
 
 def toy() -> Collection:

@@ -244,7 +244,7 @@ def test_without_the_extra_the_rest_still_runs(monkeypatch, whyrank):
     for module in ("whyrank.studies.probes.edited", "whyrank.text.annotation.annotator"):
         monkeypatch.setattr(f"{module}.find_pipeline", absent)
     for pattern, code in (("edited/*", 0), ("edited/lemmatize", 2)):
-        found, out, err = whyrank("probe", pattern, "--ranker", "bm25", "--store", "none")
+        found, out, err = whyrank("audit", pattern, "--ranker", "bm25", "--store", "none")
         assert found == code, err
         assert "whyrank[nlp]" in err
         assert ("edited/case-fold" in out) == (code == 0)
@@ -263,7 +263,7 @@ def test_a_broken_spacy_stops_only_the_studies_that_need_it(monkeypatch, whyrank
     monkeypatch.setattr(pipelines, "import_module", broken)
     pipelines._import_failure.cache_clear()
     try:
-        code, out, err = whyrank("probe", "edited/*ize", "edited/case-*", "--ranker", "bm25", "--store", "none")
+        code, out, err = whyrank("audit", "edited/*ize", "edited/case-*", "--ranker", "bm25", "--store", "none")
     finally:
         pipelines._import_failure.cache_clear()
     assert code == 0, err

@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.evaluation.fidelity.agreement import check_settings, measures_of
-    from whyrank.evaluation.fidelity.candidates import Compared, common_pairs, compare_rankers, effectiveness
+    from whyrank.evaluation.fidelity.agreement import (
+        Compared,
+        check_settings,
+        common_pairs,
+        compare_rankers,
+        compare_runs,
+        effectiveness,
+        measures_of,
+    )
     from whyrank.evaluation.fidelity.kernels import dense_ranks, greedy
     from whyrank.evaluation.fidelity.rows import FidelityDifference, FidelityRow, differences, summarise
 

@@ -1,6 +1,5 @@
 """Fidelity: how well the scores of one ranker stand in for those of another, query by query.
 
-    from whyrank.evaluation.fidelity.agreement import compare_runs
     found = compare_runs(target, surrogate)  # runs: query id -> document id -> score
     found.values["pearson"]
 
@@ -23,18 +22,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from whyrank.core import Floats, Ints, UnknownName, WhyrankError, check_whole
-from whyrank.evaluation.fidelity import kernels as fidelity_kernels
+from whyrank.core import Floats, Ints, Ranker, UnknownName, WhyrankError, check_whole
+from whyrank.data import Collection, Run
+from whyrank.evaluation.effectiveness import AnyRun, Effectiveness, evaluate
+from whyrank.evaluation.fidelity import kernels
+from whyrank.scoring import Engine, Failure, scored
 
 Scores = Mapping[str, float]
-Run = Mapping[str, Scores]
 KS = (10, 100)
 MISSING = ("drop", "zero")
 ORDERS = ("pearson", "kendall", "agreement")
+MEASURE = "nDCG@10"
+Cell = tuple[str, str]  # target, surrogate
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,7 @@ def check_settings(ks: Sequence[int], missing: str) -> None:
         raise WhyrankError(f"k = {', '.join(map(str, ks))}: give each k once")
 
 
-def compare_runs(target: Run, surrogate: Run, ks: Sequence[int] = KS, missing: str = "drop") -> PerQuery:
+def compare_runs(target: AnyRun, surrogate: AnyRun, ks: Sequence[int] = KS, missing: str = "drop") -> PerQuery:
     """Compare the scores of two runs, for every query that one of them has.
 
     Args:
@@ -87,21 +90,9 @@ def compare_runs(target: Run, surrogate: Run, ks: Sequence[int] = KS, missing: s
     x, y = (np.concatenate([np.zeros(0), *(each[side] for each in lists)]) for side in (0, 1))
     out = np.empty((len(queries), len(ORDERS) + len(ks)))
     most = int(documents.max(initial=0))  # for a larger k every overlap is undefined
-    fidelity_kernels.compare(x, y, offsets, np.array([min(k, most) for k in ks], np.int64), out)
+    kernels.compare(x, y, offsets, np.array([min(k, most) for k in ks], np.int64), out)
     values = {name: out[:, i].copy() for i, name in enumerate(measures_of(ks))}
     return PerQuery(queries, documents, np.array([alone for _, _, alone in lists], np.int64), values)
-
-
-def compare_common(target: Run, one: Run, other: Run, ks: Sequence[int] = KS) -> tuple[PerQuery, PerQuery]:
-    """Compare two surrogates with a target over the documents that both have scored, so that they can be paired."""
-    found = (compare_runs(target, _within(*pair), ks) for pair in ((one, other), (other, one)))
-    return next(found), next(found)
-
-
-def _within(run: Run, other: Run) -> Run:
-    """A run with those documents alone that another one has scored too."""
-    known = {query: _finite(other.get(query, {})) for query in run}
-    return {query: {d: s for d, s in docs.items() if d in known[query]} for query, docs in run.items()}
 
 
 def _aligned(target: Scores, surrogate: Scores, missing: str) -> tuple[Floats, Floats, int]:
@@ -110,9 +101,8 @@ def _aligned(target: Scores, surrogate: Scores, missing: str) -> tuple[Floats, F
     common = x.keys() & y.keys() if len(x) != len(y) or x.keys() != y.keys() else x.keys()
     alone = len(x) + len(y) - 2 * len(common)
     kept = [d for d in x if d in common] if missing == "drop" else list({**x, **y})
-    size = len(kept)
-    found = (np.fromiter((side.get(d, 0.0) for d in kept), np.float64, size) for side in (x, y))
-    return next(found), next(found), alone
+    one, other = (np.fromiter((side.get(d, 0.0) for d in kept), np.float64, len(kept)) for side in (x, y))
+    return one, other, alone
 
 
 def _finite(scores: Scores) -> Scores:
@@ -120,3 +110,73 @@ def _finite(scores: Scores) -> Scores:
     if all(map(math.isfinite, scores.values())):
         return scores
     return {d: s for d, s in scores.items() if math.isfinite(s)}
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What was found on one collection.
+
+    Attributes:
+        collection: the collection.
+        candidates: the documents that were scored, by query.
+        runs: the scores of every ranker, by its name.
+        cells: by target and surrogate, their fidelity per query.
+        failures: pairs without a finite score.
+        identities: what the scores of every ranker depend on, by its name.
+    """
+
+    collection: Collection
+    candidates: Run
+    runs: Mapping[str, Run]
+    cells: Mapping[Cell, PerQuery]
+    failures: list[Failure] = field(default_factory=list)
+    identities: Mapping[str, str] = field(default_factory=dict)
+
+
+def compare_rankers(
+    collection: Collection, targets: Sequence[Ranker], surrogates: Sequence[Ranker], candidates: Run, engine: Engine,
+    ks: Sequence[int] = KS, missing: str = "drop",
+) -> Compared:  # fmt: skip
+    """Score the candidates with every ranker, and compare every surrogate with every target."""
+    runs: dict[str, Run] = {}
+    failures: list[Failure] = []
+    rankers = {ranker.name: ranker for ranker in (*targets, *surrogates)}
+    for name, ranker in rankers.items():
+        runs[name], failed = scored(engine, ranker, collection, candidates)
+        failures += failed
+    cells = {
+        (target.name, surrogate.name): compare_runs(runs[target.name], runs[surrogate.name], ks, missing)
+        for target in targets
+        for surrogate in surrogates
+    }
+    return Compared(collection, candidates, runs, cells, failures, {name: repr(r) for name, r in rankers.items()})
+
+
+def common_pairs(found: Compared, baseline: str, ks: Sequence[int] = KS) -> dict[Cell, tuple[PerQuery, PerQuery]]:
+    """For surrogates that have scored other documents than the baseline: both, over those that both have scored.
+
+    Over fewer documents a correlation is another one, however faithful the surrogate.
+    """
+    documents = {name: {q: set(docs) for q, docs in run.items()} for name, run in found.runs.items()}
+    base, pairs = found.runs[baseline], {}
+    for target, name in found.cells:
+        if documents[name] != documents[baseline]:
+            own, run = found.runs[target], found.runs[name]
+            both = compare_runs(own, _within(run, base), ks), compare_runs(own, _within(base, run), ks)
+            pairs[target, name] = both
+    return pairs
+
+
+def _within(run: AnyRun, other: AnyRun) -> AnyRun:
+    """A run with those documents alone that another one has scored too."""
+    known = {query: _finite(other.get(query, {})) for query in run}
+    return {query: {d: s for d, s in docs.items() if d in known[query]} for query, docs in run.items()}
+
+
+def effectiveness(
+    found: Compared, baseline: str | None, measure: str = MEASURE, correction: str = "holm", seed: int = 0
+) -> list[Effectiveness]:
+    """How well every ranker ranks the candidates by the judgements; nothing where there are none."""
+    if not found.collection.qrels:
+        return []
+    return evaluate(found.collection, found.runs, [measure], baseline, correction, seed)

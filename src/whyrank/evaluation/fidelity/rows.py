@@ -1,23 +1,23 @@
 """Fidelity over queries and collections: means with intervals, and paired differences between surrogates.
 
-Intervals are over queries; collections are taken as given. The average over
-collections is the mean of their means, so that each counts alike.
+Intervals are over queries; collections are taken as given. The average over collections is the mean of their means,
+so that each counts alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from whyrank.core import Floats, Interval, adjust, paired_t_p, sign_flip_p, stratified_interval
-from whyrank.evaluation.fidelity.agreement import PerQuery
+from whyrank.core import Floats, paired_t_p, sign_flip_p, stratified_interval
+from whyrank.evaluation.effectiveness import with_adjusted_p
+from whyrank.evaluation.fidelity.agreement import Cell, PerQuery
 from whyrank.studies import or_none
 
 AVERAGE = "average"
 FLIPS = 100_000  # a p-value is never below one over it, and a large table multiplies it by hundreds
-Cell = tuple[str, str]  # target, surrogate
 Cells = Mapping[Cell, PerQuery]
 Pair = tuple[PerQuery, PerQuery]  # of a surrogate and of the baseline
 
@@ -67,20 +67,22 @@ class FidelityDifference:
 
 def summarise(found: Mapping[str, Cells], measures: Sequence[str]) -> list[FidelityRow]:
     """A row for each collection, target, surrogate and measure; then, for several collections, their averages."""
-    rows = [
-        _row(name, cell, measure, [per_query.values[measure]])
-        for name, cells in found.items()
-        for cell, per_query in cells.items()
+    parts = {name: [cells] for name, cells in found.items()}
+    if len(found) > 1:
+        parts[AVERAGE] = list(found.values())
+    return [
+        _row(name, cell, measure, [cells[cell].values[measure] for cells in some])
+        for name, some in parts.items()
+        for cell in some[0]
         for measure in measures
     ]
-    if len(found) < 2:
-        return rows
-    parts = list(found.values())
-    return rows + [
-        _row(AVERAGE, cell, measure, [cells[cell].values[measure] for cells in parts])
-        for cell in parts[0]
-        for measure in measures
-    ]
+
+
+def _row(name: str, cell: Cell, measure: str, parts: Sequence[Floats]) -> FidelityRow:
+    kept = _defined(parts)
+    queries, all_queries = sum(map(len, kept)), sum(map(len, parts))
+    low, high = map(or_none, stratified_interval(kept))
+    return FidelityRow(name, *cell, measure, _mean(kept), low, high, queries, all_queries - queries, len(kept))
 
 
 def differences(
@@ -89,59 +91,41 @@ def differences(
 ) -> list[FidelityDifference]:  # fmt: skip
     """Every surrogate against the baseline for the same target; p-values are corrected over all of them.
 
-    `common` has, by collection, what takes the place of cells over different documents (see `compare_common`).
+    `common` has, by collection, what takes the place of cells over different documents (see `common_pairs`).
     """
-    pairs = {name: _pairs(cells, baseline, (common or {}).get(name, {})) for name, cells in found.items()}
-    whole = {AVERAGE: list(pairs.values())} if len(found) > 1 else {}
+    parts: dict[str, list[dict[Cell, Pair]]] = {}
+    for name, cells in found.items():
+        own = (common or {}).get(name, {})
+        others = (cell for cell in cells if cell[1] != baseline)
+        parts[name] = [{cell: own.get(cell) or (cells[cell], cells[cell[0], baseline]) for cell in others}]
+    if len(found) > 1:
+        parts[AVERAGE] = [pairs for [pairs] in parts.values()]
     rows = [
-        _difference(name, cell, baseline, measure, [part[cell] for part in parts], seed)
-        for name, parts in {**{name: [each] for name, each in pairs.items()}, **whole}.items()
-        for cell in parts[0]
+        _difference(name, cell, baseline, measure, [pairs[cell] for pairs in some], seed)
+        for name, some in parts.items()
+        for cell in some[0]
         for measure in measures
     ]
-    raw = np.array([np.nan if row.p_value is None else row.p_value for row in rows])
-    return [replace(row, p_adjusted=or_none(p)) for row, p in zip(rows, adjust(raw, correction), strict=True)]
-
-
-def _pairs(cells: Cells, baseline: str, common: Mapping[Cell, Pair]) -> dict[Cell, Pair]:
-    """Every surrogate beside the baseline of the same target."""
-    others = (cell for cell in cells if cell[1] != baseline)
-    return {cell: common.get(cell) or (cells[cell], cells[cell[0], baseline]) for cell in others}
-
-
-def _row(name: str, cell: Cell, measure: str, parts: Sequence[Floats]) -> FidelityRow:
-    kept = _defined(parts)
-    queries, asked = sum(map(len, kept)), sum(map(len, parts))
-    ends = _ends(stratified_interval(kept))
-    return FidelityRow(name, *cell, measure, or_none(_mean(kept)), *ends, queries, asked - queries, len(kept))
+    return with_adjusted_p(rows, correction)
 
 
 def _difference(
     name: str, cell: Cell, baseline: str, measure: str, parts: Sequence[Pair], seed: int
 ) -> FidelityDifference:
-    target, surrogate = cell
     kept = _defined([_paired(*pair, measure) for pair in parts])
     shares = np.concatenate([np.zeros(0), *(part / len(part) for part in kept)])
-    return FidelityDifference(
-        name,
-        target,
-        surrogate,
-        baseline,
-        measure,
-        or_none(_mean(kept)),
-        *_ends(stratified_interval(kept)),
-        or_none(sign_flip_p(shares, FLIPS, seed)),
-        or_none(paired_t_p(kept[0])) if len(parts) == 1 and kept else None,
-        sum(map(len, kept)),
-    )
+    p_value = or_none(sign_flip_p(shares, FLIPS, seed))
+    p_t = or_none(paired_t_p(kept[0])) if len(parts) == 1 and kept else None
+    low, high = map(or_none, stratified_interval(kept))
+    queries = sum(map(len, kept))
+    return FidelityDifference(name, *cell, baseline, measure, _mean(kept), low, high, p_value, p_t, queries)
 
 
 def _paired(one: PerQuery, other: PerQuery, measure: str) -> Floats:
     """Differences by query; both have the queries of the target, but perhaps not in one order."""
-    place = {q: i for i, q in enumerate(other.queries)}
-    rows = [(i, place[q]) for i, q in enumerate(one.queries) if q in place]
-    mine, theirs = (np.array([row[side] for row in rows], np.int64) for side in (0, 1))
-    found: Floats = one.values[measure][mine] - other.values[measure][theirs]
+    row = {q: i for i, q in enumerate(other.queries)}
+    rows = np.array([(i, row[q]) for i, q in enumerate(one.queries) if q in row], np.int64).reshape(-1, 2)
+    found: Floats = one.values[measure][rows[:, 0]] - other.values[measure][rows[:, 1]]
     return found
 
 
@@ -150,9 +134,5 @@ def _defined(parts: Sequence[Floats]) -> list[Floats]:
     return [kept for part in parts if len(kept := part[~np.isnan(part)])]
 
 
-def _mean(parts: Sequence[Floats]) -> float:
-    return float(np.mean([part.mean() for part in parts])) if parts else np.nan
-
-
-def _ends(interval: Interval) -> tuple[float | None, float | None]:
-    return or_none(interval.low), or_none(interval.high)
+def _mean(parts: Sequence[Floats]) -> float | None:
+    return float(np.mean([part.mean() for part in parts])) if parts else None

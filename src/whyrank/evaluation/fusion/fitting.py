@@ -1,22 +1,22 @@
-"""Fusion with ranges in its parts: weights are fitted for every setting of the parts, and the best one is kept."""
+"""The weights of a `fuse` from the judged queries of a training split.
+
+With ranges in its parts, weights are fitted for every setting of the parts, and the best one is kept.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
 from whyrank.core import WhyrankError, parse_call, track
-from whyrank.data import Collection
 from whyrank.evaluation.effectiveness import evaluate, measure_of
 from whyrank.evaluation.fusion.ascent import RESTARTS, TOLERANCE, Fitted, fit
-from whyrank.evaluation.fusion.objectives import objective_of, ties_ascend
-from whyrank.evaluation.fusion.pool import Pool, pool_of
-from whyrank.evaluation.tuning import MOST, Runner, Split, without_ranges
-from whyrank.rankers import Fuse, FusedRanker, contents_of, rankers, write_weights
-
-# Fusion: the weights of a `fuse` from the judged queries of a training split.
+from whyrank.evaluation.fusion.objectives import objective_of, pool_of, ties_ascend
+from whyrank.evaluation.tuning import MOST, Runner, Split, combinations, without_ranges
+from whyrank.rankers import Fuse, contents_of, rankers, write_weights
 
 DEPTH = 20  # candidates per training query, as Boytsov and Kolter, ECIR 2021, have it
 FITTED, EQUAL = "fitted", "equal weights"
@@ -60,15 +60,26 @@ def fit_fusion(
     """Fit the weights of a `fuse` to the candidates of the development queries; weights that it has are not used."""
     config, parsed = config_of(spec), measure_of(measure)
     fused = config.bind(runner.setting)
-    dev = _pool(fused, split.dev, runner, parsed)
-    found = fit(dev.matrix, objective_of(parsed, split.dev, dev), restarts, seed, tolerance)
-    held_out = (split.test, _pool(fused, split.test, runner, parsed)) if split.test else None
-    choices = {**_alone(config.parts), EQUAL: (1.0 / len(config.parts),) * len(config.parts), FITTED: found.weights}
-    rows = [_weighing(name, chosen, (split.dev, dev), held_out, measure) for name, chosen in choices.items()]
-    facts = {"measure": measure, "dev": rows[-1].dev, "equal": rows[-2].dev, "held_out": rows[-1].test,
-             "collection": split.dev.name, "queries": len(split.dev.queries), "depth": runner.depth,
-             "restarts": restarts, "seed": seed, "tolerance": tolerance}  # fmt: skip
-    facts |= {"contents": contents_of(fused.parts), "ascents": [ascent._asdict() for ascent in found.ascents]}
+    collections = [split.dev, *([split.test] if split.test else [])]
+    pools = [
+        pool_of(fused, each, runner.candidates(each), runner.engine, runner.depth, ties_ascend(parsed))
+        for each in collections
+    ]
+    found = fit(pools[0].matrix, objective_of(parsed, split.dev, pools[0]), restarts, seed, tolerance)
+    size = len(config.parts)
+    choices = {part: tuple(float(i == j) for j in range(size)) for i, part in enumerate(config.parts)}
+    choices |= {EQUAL: (1.0 / size,) * size, FITTED: found.weights}
+    rows = []
+    for name, weights in choices.items():
+        runs = zip(collections, pools, strict=True)
+        dev, *test = (evaluate(each, {name: pool.run(weights)}, [measure])[0].mean for each, pool in runs)
+        rows.append(Weighing(name, weights, dev, test[0] if test else None))
+    facts = {
+        "measure": measure, "dev": rows[-1].dev, "equal": rows[-2].dev, "held_out": rows[-1].test,
+        "collection": split.dev.name, "queries": len(split.dev.queries), "depth": runner.depth,
+        "restarts": restarts, "seed": seed, "tolerance": tolerance,
+        "contents": contents_of(fused.parts), "ascents": [ascent._asdict() for ascent in found.ascents],
+    }  # fmt: skip
     return Fusion(config, found, rows, facts)
 
 
@@ -78,26 +89,6 @@ def config_of(spec: str) -> Fuse:
     if not isinstance(config, Fuse):
         raise WhyrankError(f"weights are fitted for a fuse of rankers, such as fuse(of=['bm25','ql']), not {spec!r}")
     return replace(config, weights=None)
-
-
-def _pool(fused: FusedRanker, collection: Collection, runner: Runner, measure: Any) -> Pool:
-    candidates = runner.candidates(collection)
-    return pool_of(fused, collection, candidates, runner.engine, runner.depth, ties_ascend(measure))
-
-
-def _alone(parts: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    return {part: tuple(float(i == j) for j in range(len(parts))) for i, part in enumerate(parts)}
-
-
-def _weighing(
-    name: str, weights: tuple[float, ...], dev: tuple[Collection, Pool], held_out: tuple[Collection, Pool] | None,
-    measure: str,
-) -> Weighing:  # fmt: skip
-    values = [
-        evaluate(collection, {name: pool.run(weights)}, [measure])[0].mean
-        for collection, pool in (dev, *([held_out] if held_out else []))
-    ]
-    return Weighing(name, weights, values[0], values[1] if held_out else None)
 
 
 def fit_best(spec: str, split: Split, measure: str, runner: Runner, **chosen: Any) -> tuple[Fusion, int]:
@@ -117,13 +108,10 @@ def fit_best(spec: str, split: Split, measure: str, runner: Runner, **chosen: An
 def _settings(config: Fuse) -> Iterator[Fuse]:
     """The fuse with each combination of values of its parts' ranges; itself where there is none."""
     parts = [without_ranges(parse_call(part)) for part in config.of]
-    grids = [[dict(zip(grid, values, strict=True)) for values in product(*grid.values())] for _, grid in parts]
-    total = 1
-    for grid in grids:
-        total *= len(grid)
+    calls, grids = [call for call, _ in parts], [list(combinations(grid)) for _, grid in parts]
+    total = math.prod(map(len, grids))
     if total > MOST:
         raise WhyrankError(f"the ranges of the parts have {total:,} settings together; at most {MOST:,} are tried")
-    calls = [call for call, _ in parts]
     for values in product(*grids):
         made = [str(c._replace(arguments={**c.arguments, **v})) for c, v in zip(calls, values, strict=True)]
         yield replace(config, of=made)

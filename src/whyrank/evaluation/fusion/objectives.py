@@ -1,22 +1,116 @@
-"""Measures of ir-measures as something to climb: exactly along a line where ranks say all, else at sampled points."""
+"""Measures of ir-measures as something to climb: exactly along a line where ranks say all, else at sampled points.
+
+A measure is a function of the scores of a pool: the candidates of all training queries, with the normalised scores of
+every part of a `fuse` as one matrix.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Floats, Ints
-from whyrank.data import Collection
-from whyrank.evaluation.effectiveness import evaluate
+from whyrank.core import Floats, Ints, WhyrankError
+from whyrank.data import Collection, ranking
+from whyrank.evaluation.effectiveness import AnyRun, evaluate
 from whyrank.evaluation.fusion import kernels
-from whyrank.evaluation.fusion.ascent import Objective, Pieces, middles, scale_of
-from whyrank.evaluation.fusion.kernels import crossings
-from whyrank.evaluation.fusion.pool import Pool
+from whyrank.evaluation.fusion.ascent import Objective, Pieces, combined, middles, scale_of
+from whyrank.rankers import FusedRanker
+from whyrank.scoring import Engine, rerank
 
-# Measures that add up gains by rank (nDCG, P, R) or look at the first hit (RR, Success), exact along a line.
+EXACT = ("nDCG", "RR", "P", "R", "Success")
+MOST_POINTS = 64  # of a line where a measure is evaluated that is not exact along it
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Candidates by query; a row of `matrix` is a candidate, a column what one part says of it."""
+
+    query_ids: Sequence[str]
+    doc_ids: Sequence[Sequence[str]]
+    matrix: Floats
+
+    @property
+    def offsets(self) -> Ints:
+        """Where the rows of each query start, and the number of rows."""
+        return np.concatenate([[0], np.cumsum([len(ids) for ids in self.doc_ids], dtype=np.int64)])
+
+    def grades(self, collection: Collection, unjudged: int) -> Ints:
+        """The grade of each row; `unjudged` where it is not judged."""
+        rows = zip(self.query_ids, self.doc_ids, strict=True)
+        return np.array([collection.qrels.get(q, {}).get(d, unjudged) for q, ids in rows for d in ids], np.int64)
+
+    def run(self, weights: Sequence[float]) -> AnyRun:
+        """The run that the weighted sum gives."""
+        return self.run_of(combined(np.ascontiguousarray(self.matrix.T), np.array(weights, dtype=np.float64)))
+
+    def run_of(self, scores: Floats) -> AnyRun:
+        """The run with one score for each row."""
+        parts = np.split(scores, self.offsets[1:-1])
+        rows = zip(self.query_ids, self.doc_ids, parts, strict=True)
+        return {q: dict(zip(ids, part.tolist(), strict=True)) for q, ids, part in rows}
+
+
+def pool_of(
+    fused: FusedRanker,
+    collection: Collection,
+    candidates: AnyRun,
+    engine: Engine,
+    depth: int,
+    ascending: bool = False,
+) -> Pool:
+    """Ask every part about the `depth` best candidates of each query.
+
+    A candidate that some part has no finite score for is left out, as in the run of the sum. The candidates of a
+    query are in descending order of their ids, or ascending: of equal scores, the first one is the better one.
+    """
+    best = {q: {d: run[d] for d in ranking(run)[:depth]} for q, run in candidates.items() if q in collection.queries}
+    runs = [rerank(engine, part, collection, best)[0] for part in fused.parts]
+    ids, rows, matrix = list[str](), list[list[str]](), list[Floats]()
+    for query_id in sorted(best):
+        curves = fused.footing.curves(fused.parts, collection.queries[query_id])
+        if isinstance(curves, str):  # why the query cannot be normalised
+            continue
+        common = sorted(set.intersection(*(set(run[query_id]) for run in runs)), reverse=not ascending)
+        columns = [
+            curve(np.array([run[query_id][d] for d in common])) for curve, run in zip(curves, runs, strict=True)
+        ]
+        scores = np.stack(columns, axis=1)
+        finite = np.flatnonzero(np.isfinite(scores).all(axis=1))
+        if len(finite):
+            ids.append(query_id)
+            rows.append([common[i] for i in finite.tolist()])
+            matrix.append(scores[finite])
+    if not ids:
+        raise WhyrankError(f"{fused.name}: no candidate of {collection.name} has a score of every part")
+    return Pool(ids, rows, np.concatenate(matrix))
+
+
+def objective_of(measure: Any, collection: Collection, pool: Pool) -> Objective:
+    """How good a ranking of the pool is, as the mean over all judged queries."""
+    if not is_exact(measure):
+        return ByMeasure(measure, collection, pool)
+    cutoff = measure.params.get("cutoff")
+    formula = _formula(measure.NAME, measure.params.get("rel", 1), cutoff)
+    gains = formula.gains(pool.grades(collection, 0).astype(np.float64))
+    judged = [np.array(list(collection.qrels.get(q, {}).values()), dtype=np.float64) for q in pool.query_ids]
+    norms = np.array([formula.norm(grades) or 1.0 for grades in judged])
+    ranks = np.arange(1, 2 + max(map(len, pool.doc_ids)), dtype=np.float64)
+    discounts = cut(formula.discounts(ranks), cutoff)
+    return RankedGains(pool.offsets, gains, discounts, norms, len(collection.qrels), formula.first)
+
+
+def is_exact(measure: Any) -> bool:
+    """Whether a measure is known for all weights at once: nDCG, RR, P, R and Success without further options."""
+    params = set(measure.params) - ({"dcg"} if measure.params.get("dcg") == "log2" else set())
+    return measure.NAME in EXACT and params <= {"cutoff", "rel"}
+
+
+def ties_ascend(measure: Any) -> bool:
+    """Whether the program behind the measure takes of equal scores the smaller id first; trec_eval does not."""
+    return bool(measure.NAME == "RR" and "cutoff" in measure.params)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,33 +154,6 @@ def cut(discounts: Floats, cutoff: int | None) -> Floats:
     return discounts if cutoff is None else np.where(np.arange(len(discounts)) < cutoff, discounts, 0.0)
 
 
-MOST_POINTS = 64  # of a line where a measure is evaluated that is not exact along it
-
-
-def objective_of(measure: Any, collection: Collection, pool: Pool) -> Objective:
-    """How good a ranking of the pool is, as the mean over all judged queries."""
-    if not is_exact(measure):
-        return ByMeasure(measure, collection, pool)
-    formula = _FORMULAS[measure.NAME](measure.params.get("rel", 1), measure.params.get("cutoff"))
-    rows = [[collection.qrels.get(q, {}).get(d, 0) for d in ids] for q, ids in _by_query(pool)]
-    gains = formula.gains(np.array([grade for row in rows for grade in row], dtype=np.float64))
-    judged = [np.array(list(collection.qrels.get(q, {}).values()), dtype=np.float64) for q in pool.query_ids]
-    norms = np.array([formula.norm(grades) or 1.0 for grades in judged])
-    discounts = cut(formula.discounts(np.arange(1, 2 + max(map(len, rows)), dtype=np.float64)), formula.cutoff)
-    return RankedGains(pool.offsets, gains, discounts, norms, len(collection.qrels), formula.first)
-
-
-def is_exact(measure: Any) -> bool:
-    """Whether a measure is known for all weights at once: nDCG, RR, P, R and Success without further options."""
-    params = set(measure.params) - ({"dcg"} if measure.params.get("dcg") == "log2" else set())
-    return measure.NAME in _FORMULAS and params <= {"cutoff", "rel"}
-
-
-def ties_ascend(measure: Any) -> bool:
-    """Whether the program behind the measure takes of equal scores the smaller id first; trec_eval does not."""
-    return bool(measure.NAME == "RR" and "cutoff" in measure.params)
-
-
 @dataclass(frozen=True, eq=False)
 class ByMeasure:
     """Any measure, evaluated by ir-measures: along a line at up to `MOST_POINTS` of the stretches between crossings.
@@ -104,68 +171,39 @@ class ByMeasure:
 
     def pieces(self, base: Floats, slope: Floats) -> Pieces:
         """Some of the stretches between crossings of texts with different grades."""
-        edges = np.unique(crossings(base, slope, self.pool.offsets, self._labels()))
+        lowest = min((g for grades in self.collection.qrels.values() for g in grades.values()), default=0)
+        labels = self.pool.grades(self.collection, lowest - 1)
+        edges = np.unique(kernels.crossings(base, slope, self.pool.offsets, labels))
         low, high = np.concatenate([[-np.inf], edges]), np.concatenate([edges, [np.inf]])
         taken = np.unique(np.linspace(0, len(edges), min(MOST_POINTS, len(low))).round().astype(np.int64))
         some = Pieces(low[taken], high[taken], np.zeros(len(taken)))
         points = middles(some, scale_of(some))
         return some._replace(values=np.array([self.value(base + point * slope) for point in points]))
 
-    def _labels(self) -> Ints:
-        """A number for each row: its grade, or one below all grades where it is not judged."""
-        judged = self.collection.qrels
-        lowest = min((g for grades in judged.values() for g in grades.values()), default=0) - 1
-        return np.array(
-            [judged.get(q, {}).get(d, lowest) for q, ids in _by_query(self.pool) for d in ids], dtype=np.int64
-        )
-
 
 class _Formula(NamedTuple):
-    """What a measure gives for grades and ranks (from 1), and what it divides by."""
+    """What a measure gives for grades and for ranks (from 1), and what it divides by."""
 
     gains: Callable[[Floats], Floats]
     discounts: Callable[[Floats], Floats]
     norm: Callable[[Floats], float]
-    cutoff: int | None
     first: bool = False
 
 
-def _by_query(pool: Pool) -> Any:
-    return zip(pool.query_ids, pool.doc_ids, strict=True)
+def _formula(name: str, rel: int, cutoff: int | None) -> _Formula:
+    """The formula of a measure that adds up gains by rank (nDCG, P, R) or looks at the first hit (RR, Success)."""
 
+    def hits(grades: Floats) -> Floats:
+        return (grades >= rel).astype(np.float64)
 
-def _ndcg(rel: int, cutoff: int | None) -> _Formula:
     def ideal(grades: Floats) -> float:
         best = -np.sort(-np.maximum(grades, 0.0))[:cutoff]
         return float((best / np.log2(np.arange(len(best)) + 2.0)).sum())
 
-    return _Formula(lambda grades: np.maximum(grades, 0.0), lambda ranks: 1.0 / np.log2(ranks + 1.0), ideal, cutoff)
-
-
-def _hits(rel: int) -> Callable[[Floats], Floats]:
-    return lambda grades: (grades >= rel).astype(np.float64)
-
-
-def _rr(rel: int, cutoff: int | None) -> _Formula:
-    return _Formula(_hits(rel), lambda ranks: 1.0 / ranks, lambda grades: 1.0, cutoff, first=True)
-
-
-def _success(rel: int, cutoff: int | None) -> _Formula:
-    return _Formula(_hits(rel), np.ones_like, lambda grades: 1.0, cutoff, first=True)
-
-
-def _precision(rel: int, cutoff: int | None) -> _Formula:
-    return _Formula(_hits(rel), np.ones_like, lambda grades: float(cutoff or 1), cutoff)
-
-
-def _recall(rel: int, cutoff: int | None) -> _Formula:
-    return _Formula(_hits(rel), np.ones_like, lambda grades: float((grades >= rel).sum()), cutoff)
-
-
-_FORMULAS: Mapping[str, Callable[[int, int | None], _Formula]] = {
-    "nDCG": _ndcg,
-    "RR": _rr,
-    "P": _precision,
-    "R": _recall,
-    "Success": _success,
-}
+    return {
+        "nDCG": _Formula(lambda grades: np.maximum(grades, 0.0), lambda ranks: 1.0 / np.log2(ranks + 1.0), ideal),
+        "RR": _Formula(hits, lambda ranks: 1.0 / ranks, lambda grades: 1.0, first=True),
+        "P": _Formula(hits, np.ones_like, lambda grades: float(cutoff or 1)),
+        "R": _Formula(hits, np.ones_like, lambda grades: float(hits(grades).sum())),
+        "Success": _Formula(hits, np.ones_like, lambda grades: 1.0, first=True),
+    }[name]

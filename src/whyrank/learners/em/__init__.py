@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.learners.em.bitext import Bitext, Growing, make_bitext
-    from whyrank.learners.em.learner import learn_em, memory_limit
+    from whyrank.learners.em.bitext import Bitext, bitext_of
+    from whyrank.learners.em.growing import Growing
+    from whyrank.learners.em.learner import EM, learn_em, make_bitext
 
 front_door(__name__)

@@ -1,9 +1,5 @@
 """Bitext: chunks of relevant texts beside the queries that they answer.
 
-    from whyrank.data import open_collection
-    pass  # INNER
-    bitext = make_bitext(open_collection("sample"), "lucene")
-
 A text is cut into chunks of comparable length, each beside the whole query (Boytsov and Kolter, "Exploring Classic
 and Neural Lexical Translation Models for Information Retrieval", ECIR 2021). The source is the document side, the
 target the query side. Token ids go to memory-mapped files once they are many, so that texts may exceed memory.
@@ -11,268 +7,22 @@ target the query side. Token ids go to memory-mapped files once they are many, s
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from whyrank.core import (
-    Codes,
-    Flags,
-    Ints,
-    Progress,
-    WhyrankError,
-    check_flag,
-    check_number,
-    check_whole,
-    generator,
-    temporary_room,
-    track,
-)
+from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, generator, track
 from whyrank.data import Collection, texts_of
+from whyrank.learners.em.growing import Growing
 from whyrank.text import Analyzer, Tokens, analyzers
 
-# Arrays that grow piece by piece; a large one moves to a file without a name, which the system takes away itself.
-
-HELD = 1 << 28  # bytes of one array that stay in memory
-
-
-class Growing:
-    """One array of numbers in the making; `finish` gives it, in memory or mapped from its file."""
-
-    def __init__(self, kind: type[np.generic], held: int = HELD) -> None:
-        """Start empty; beyond `held` bytes everything goes to a file in the system's folder for temporary files."""
-        self._kind, self._held, self._size = np.dtype(kind), held, 0
-        self._pieces: list[npt.NDArray[Any]] = []
-        self._file: IO[bytes] | None = None
-
-    def __len__(self) -> int:
-        """How many numbers there are so far."""
-        return self._size
-
-    def add(self, piece: npt.NDArray[Any]) -> None:
-        """Append numbers."""
-        self._size += len(piece)
-        self._pieces.append(np.ascontiguousarray(piece, self._kind))
-        if self._size * self._kind.itemsize > self._held:
-            with temporary_room():
-                self._write()
-
-    def _write(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="whyrank-")  # noqa: SIM115  (it lives as long as the array)
-        while self._pieces:
-            self._file.write(self._pieces.pop(0).view(np.uint8).data)
-
-    def finish(self) -> npt.NDArray[Any]:
-        """The whole array, which can be written to."""
-        if self._file is None:
-            whole = np.concatenate(self._pieces) if self._pieces else np.empty(0, self._kind)
-            self._pieces = []
-            return whole
-        with temporary_room():
-            self._file.flush()
-        whole = np.memmap(self._file, self._kind, "r+", shape=(self._size,))
-        self._file.close()  # the mapping stays, and with it what is in the file
-        return np.asarray(whole)
-
-
-# Terms numbered by how often they occur, over arrays of ids that may lie on disk.
-
-_NUMBERING_AT_ONCE = 1 << 24  # ids looked at in one go
-
-
-def counted(ids: Codes, size: int) -> Ints:
-    """How often each of `size` ids occurs."""
-    found = np.zeros(size, np.int64)
-    for part in _parts(ids):
-        found += np.bincount(part, minlength=size)
-    return found
-
-
-def by_frequency(counts: Ints, terms: Sequence[str]) -> Ints:
-    """The ids that occur, the most frequent first; ties go by spelling, whatever number a term had before."""
-    used = np.flatnonzero(counts)
-    spelled = sorted(used.tolist(), key=terms.__getitem__)
-    return np.array(spelled, np.int64)[np.argsort(-counts[spelled], kind="stable")] if spelled else used
-
-
-def renumber(ids: Codes, order: Ints, size: int) -> None:
-    """Replace, in place, each id by its position in `order`."""
-    places = np.full(size, -1, np.int32)
-    places[order] = np.arange(len(order), dtype=np.int32)
-    for part in _parts(ids):
-        part[:] = places[part]
-
-
-def _parts(ids: Codes) -> Iterator[Codes]:
-    return (ids[start : start + _NUMBERING_AT_ONCE] for start in range(0, len(ids), _NUMBERING_AT_ONCE))
-
-
-# Texts cut into chunks about as long as the query they answer.
-
-
-class Chunks(NamedTuple):
-    """Chunk `i` belongs to judged pair `pair[i]` and has the tokens `starts[i]` up to `starts[i] + sizes[i]`."""
-
-    pair: Ints
-    starts: Ints
-    sizes: Ints
-
-    def kept(self, keep: Flags) -> Chunks:
-        """The chunks that are marked."""
-        return Chunks(self.pair[keep], self.starts[keep], self.sizes[keep])
-
-
-def chunk_sizes(query_sizes: Ints, ratio: float) -> Ints:
-    """How many tokens a full chunk has: the smallest n with n / len(query) >= ratio, for queries of these lengths.
-
-    It is where a walk over the tokens ends a chunk that asks before each token whether the chunk is long enough.
-    """
-    lengths = np.maximum(query_sizes, 1)
-    sizes = np.maximum(np.ceil(ratio * lengths).astype(np.int64), 1)
-    sizes -= (sizes > 1) & ((sizes - 1) / lengths >= ratio)  # the product may be rounded to the other side
-    return sizes + (sizes / lengths < ratio)
-
-
-def cut(query_sizes: Ints, text_starts: Ints, text_sizes: Ints, ratio: float) -> Chunks:
-    """Cut the text of each judged pair from front to back; the last chunk may be short.
-
-    A query without tokens gets no chunk.
-    """
-    sizes = chunk_sizes(query_sizes, ratio)
-    counts = np.where(query_sizes > 0, -(-text_sizes // sizes), 0)
-    pair = np.repeat(np.arange(len(counts)), counts)
-    before = (np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)) * sizes[pair]
-    return Chunks(pair, text_starts[pair] + before, np.minimum(sizes[pair], text_sizes[pair] - before))
-
-
-def comparable(one: Ints, other: Ints, fertility: float) -> Flags:
-    """Whether both sides have tokens and neither has more than `fertility` times as many as the other."""
-    less, more = np.minimum(one, other), np.maximum(one, other)
-    found: Flags = (less > 0) & (more <= fertility * np.maximum(less, 1))
-    return found
-
-
-def ranges(starts: Ints, sizes: Ints) -> Ints:
-    """The positions of all these runs, one run after the other."""
-    ends = np.cumsum(sizes)
-    return np.repeat(starts - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
-
-
-def only(tokens: Tokens, known: Flags) -> Tokens:
-    """The tokens that are in the vocabulary; the others are skipped."""
-    keep = known[tokens.ids]
-    before = np.concatenate([[0], np.cumsum(keep)])
-    return Tokens(tokens.ids[keep], before[tokens.offsets])
-
-
-# From analysed queries and texts to pairs: cut, filtered, drawn, and turned round.
-
-
-class Making(NamedTuple):
-    """How a bitext is made; see `make_bitext`."""
-
-    ratio: float
-    fertility: float
-    symmetrise: bool
-    sample: float
-    seed: int
-
-    def checked(self) -> Making:
-        """The same; an error in one line where a value makes no sense."""
-        check_number("ratio", self.ratio, 0, strict=True)
-        check_number("fertility", self.fertility, 1)
-        check_flag("symmetrise", self.symmetrise)
-        check_number("sample", self.sample, 0, 1)
-        return self
-
-
-class Sides(NamedTuple):
-    """The token ids of both sides of all pairs, where each pair begins, and the group that each belongs to."""
-
-    source: Codes
-    source_offsets: Ints
-    target: Codes
-    target_offsets: Ints
-    group: Codes
-
-
-class PairWriter:
-    """Cuts, filters, draws and turns round; collects token ids and lengths."""
-
-    def __init__(self, how: Making, held: int) -> None:
-        self._how, self._draw = how, generator(how.seed, "bitext").random
-        self._ids = {side: Growing(np.int32, held) for side in ("source", "target")}
-        self._sizes = {side: Growing(np.int32, held) for side in ("source", "target")}
-        self._group = Growing(np.int32, held)
-
-    def add(self, queries: Tokens, docs: Tokens, group: Sequence[int]) -> None:
-        """Add the pairs of one block: query `i` beside the chunks of document `i`."""
-        lengths = np.diff(queries.offsets)
-        chunks = self._chunks(lengths, docs)
-        keep = comparable(chunks.sizes, lengths[chunks.pair], self._how.fertility)
-        if self._how.sample < 1:
-            keep[keep] = self._draw(int(keep.sum())) < self._how.sample
-        chunks = chunks.kept(keep)
-        texts = Runs(docs.ids, chunks.starts, chunks.sizes)
-        asked = Runs(queries.ids, queries.offsets[:-1][chunks.pair], lengths[chunks.pair])
-        self._write(texts, asked, np.asarray(group, np.int32)[chunks.pair])
-
-    def _chunks(self, lengths: Ints, docs: Tokens) -> Chunks:
-        starts, sizes = docs.offsets[:-1], np.diff(docs.offsets)
-        if self._how.ratio == np.inf:
-            return Chunks(np.arange(len(sizes)), starts, sizes)
-        return cut(lengths, starts, sizes, self._how.ratio)
-
-    def _write(self, texts: Runs, asked: Runs, group: Codes) -> None:
-        turned = self._how.symmetrise
-        for side, runs in (("source", texts.beside(asked, turned)), ("target", asked.beside(texts, turned))):
-            self._ids[side].add(runs.tokens())
-            self._sizes[side].add(runs.sizes)
-        self._group.add(np.repeat(group, 2 if turned else 1))
-
-    def finish(self) -> Sides:
-        """All that was added."""
-        (source, sources), (target, targets) = (
-            (self._ids[side].finish(), _offsets(self._sizes[side].finish())) for side in ("source", "target")
-        )
-        return Sides(source, sources, target, targets, self._group.finish())
-
-
-class Runs(NamedTuple):
-    """Runs of tokens somewhere in an array."""
-
-    ids: Codes
-    starts: Ints
-    sizes: Ints
-
-    def beside(self, other: Runs, turned: bool) -> Runs:
-        """These runs, each followed by the run of the other side where pairs are turned round too."""
-        if not turned:
-            return self
-        both = np.concatenate([self.ids, other.ids])
-        starts = np.stack([self.starts, other.starts + len(self.ids)], axis=1).ravel()
-        return Runs(both, starts, np.stack([self.sizes, other.sizes], axis=1).ravel())
-
-    def tokens(self) -> Codes:
-        """All tokens of all runs."""
-        found: Codes = self.ids[ranges(self.starts, self.sizes)]
-        return found
-
-
-def _offsets(sizes: Codes) -> Ints:
-    found = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=found[1:])
-    return found
-
-
-_AT_ONCE = 4096  # judged pairs whose texts are in memory
+_TEXTS = 4096  # judged pairs whose texts are in memory
+_IDS = 1 << 24  # token ids that are renumbered in one go
+_EMPTY = "no query shares a judgement with a text that has words; look at the analyzer, the fertility and the sample"
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,67 +64,51 @@ class Bitext:
         return f"Bitext({len(self):,} pairs, {self.links:,} links)"
 
 
-def make_bitext(
-    collection: Collection,
-    analyzer: Analyzer | str,
-    ratio: float = 1.5,
-    fertility: float = 9,
-    symmetrise: bool = True,
-    sample: float = 1.0,
-    seed: int = 0,
-    relevant: int | None = None,
-    most: int | None = None,
-    held: int = HELD,
-) -> Bitext:
-    """The bitext of a collection: each query beside the chunks of the texts that are relevant to it.
+class Making(NamedTuple):
+    """How pairs are made of a query and a text; the fields are those of `EM`."""
 
-    Args:
-        collection: with judgements.
-        analyzer: makes the tokens; what it drops is out of vocabulary and skipped.
-        ratio: a chunk ends as soon as it has this many times the tokens of the query; the last one may be shorter.
-        fertility: a pair goes when one side has more than this many times the tokens of the other.
-        symmetrise: whether each pair is followed by the same pair the other way round.
-        sample: the share of the pairs that are drawn, each on its own.
-        seed: of the sample.
-        relevant: the lowest grade that counts; the collection's own by default.
-        most: only so many terms, the most frequent of the judged texts, are in the vocabulary; all by default.
-        held: bytes of one array that stay in memory; beyond them it is mapped from a file.
-    """
-    how = Making(ratio, fertility, symmetrise, sample, seed).checked()
-    made = analyzers.create(analyzer) if isinstance(analyzer, str) else analyzer
+    ratio: float
+    fertility: float
+    symmetrise: bool
+    sample: float
+    seed: int
+
+
+def judged_bitext(
+    collection: Collection, analyzer: str, how: Making, relevant: int | None, most: int | None
+) -> Bitext:
+    """The bitext of a collection: each query beside the chunks of the texts that are relevant to it."""
+    made = analyzers.create(analyzer)
     judged, notes = _judged(collection, made, collection.grades.relevant if relevant is None else relevant)
-    known = _most_frequent(collection, judged, made, most) if most is not None else None
-    writer = PairWriter(how, held)
+    known = None if most is None else _most_frequent(collection, judged, made, most)
+    writer = PairWriter(how)
     with Progress("bitext, judged pairs", len(judged)) as progress:
         for block in _blocks(judged):
-            writer.add(*_analysed(collection, made, block, known), [judged_pair.query for judged_pair in block])
+            queries = made.queries([collection.queries[each.query_id] for each in block])
+            docs = made.docs(texts_of(collection.docs, [each.doc_id for each in block]))
+            if known is not None:
+                queries, docs = _only(queries, known), _only(docs, known)
+            writer.add(queries, docs, [each.query for each in block])
             progress.step(len(block))
     facts = {"collection": collection.name, **made.facts, **how._asdict(), "most": most, **notes}
-    return _finished(
-        writer.finish(), made.vocabulary.terms, facts, f"the bitext of {collection.name} is empty; {_EMPTY}"
-    )
+    return writer.finish(made.vocabulary.terms, facts, f"the bitext of {collection.name} is empty; {_EMPTY}")
 
 
-def bitext_of(
-    pairs: Iterable[tuple[str, str]], analyzer: Analyzer | str, symmetrise: bool = False, held: int = HELD
-) -> Bitext:
+def bitext_of(pairs: Iterable[tuple[str, str]], analyzer: str, symmetrise: bool = False) -> Bitext:
     """The bitext of pairs (document text, query text) as they are: no chunks, no filter; empty sides are left out."""
-    made = analyzers.create(analyzer) if isinstance(analyzer, str) else analyzer
-    writer, rest, number = PairWriter(Making(np.inf, np.inf, symmetrise, 1.0, 0), held), iter(pairs), 0
-    while block := list(islice(rest, _AT_ONCE)):
-        queries = made.queries([query for _, query in block])
-        writer.add(
-            queries, made.docs([text for text, _ in block]), list(range(number, number := number + len(block)))
-        )
+    made = analyzers.create(analyzer)
+    writer, rest, number = PairWriter(Making(np.inf, np.inf, symmetrise, 1.0, 0)), iter(pairs), 0
+    while block := list(islice(rest, _TEXTS)):
+        queries, docs = made.queries([query for _, query in block]), made.docs([text for text, _ in block])
+        writer.add(queries, docs, range(number, number + len(block)))
+        number += len(block)
     facts = {**made.facts, "symmetrise": symmetrise}
-    empty = "the bitext is empty; give pairs with words on both sides"
-    return _finished(writer.finish(), made.vocabulary.terms, facts, empty)
-
-
-_EMPTY = "no query shares a judgement with a text that has words; look at the analyzer, the fertility and the sample"
+    return writer.finish(made.vocabulary.terms, facts, "the bitext is empty; give pairs with words on both sides")
 
 
 class _Judged(NamedTuple):
+    """A query, by its number in the collection and its id, and a relevant document."""
+
     query: int
     query_id: str
     doc_id: str
@@ -397,60 +131,144 @@ def _judged(collection: Collection, analyzer: Analyzer, relevant: int) -> tuple[
         if grade >= relevant
     ]
     kept = [each for each in found if each.doc_id in collection.docs]
-    wordless = int((lengths == 0).sum())
     if not kept:
         raise WhyrankError(f"{collection.name} has no text of grade {relevant} or more, so the bitext would be empty")
-    return kept, {"queries_without_words": wordless, "texts_missing": len(found) - len(kept), "relevant": relevant}
+    without_words, missing = int((lengths == 0).sum()), len(found) - len(kept)
+    return kept, {"queries_without_words": without_words, "texts_missing": missing, "relevant": relevant}
 
 
 def _blocks(judged: Sequence[_Judged]) -> Iterator[Sequence[_Judged]]:
-    return (judged[start : start + _AT_ONCE] for start in range(0, len(judged), _AT_ONCE))
-
-
-def _texts(collection: Collection, block: Sequence[_Judged]) -> list[str]:
-    return texts_of(collection.docs, [judged.doc_id for judged in block])
-
-
-def _analysed(
-    collection: Collection, analyzer: Analyzer, block: Sequence[_Judged], known: Flags | None
-) -> tuple[Tokens, Tokens]:
-    queries = analyzer.queries([collection.queries[judged.query_id] for judged in block])
-    docs = analyzer.docs(_texts(collection, block))
-    if known is None:
-        return queries, docs
-    wide = np.zeros(len(analyzer.vocabulary), np.bool_)
-    wide[: len(known)] = known
-    return only(queries, wide), only(docs, wide)
+    return (judged[start : start + _TEXTS] for start in range(0, len(judged), _TEXTS))
 
 
 def _most_frequent(collection: Collection, judged: Sequence[_Judged], analyzer: Analyzer, most: int) -> Flags:
     """Which terms are among the most frequent ones of the judged texts; ties go by spelling."""
-    check_whole("most", most, 1)
     texts = list({each.doc_id: each for each in judged}.values())
     counts = np.zeros(0, np.int64)
     for block in track(list(_blocks(texts)), "counting terms, blocks of texts"):
-        found = np.bincount(analyzer.docs(_texts(collection, block)).ids, minlength=len(counts))
+        docs = analyzer.docs(texts_of(collection.docs, [each.doc_id for each in block]))
+        found = np.bincount(docs.ids, minlength=len(counts))
         found[: len(counts)] += counts
         counts = found
     known = np.zeros(len(counts), np.bool_)
-    known[by_frequency(counts, analyzer.vocabulary.terms)[:most]] = True
+    known[_by_frequency(counts, analyzer.vocabulary.terms)[:most]] = True
     return known
 
 
-def _finished(sides: Sides, terms: Sequence[str], facts: Mapping[str, Any], empty: str) -> Bitext:
-    """Number the terms by frequency on each side; an error when there is no pair."""
-    if not len(sides.group):
-        raise WhyrankError(empty)
-    source_terms, source_counts = _numbered(sides.source, terms)
-    target_terms, target_counts = _numbered(sides.target, terms)
-    return Bitext(
-        sides.source, sides.source_offsets, sides.target, sides.target_offsets, source_terms, target_terms,
-        source_counts, target_counts, sides.group, dict(facts),
-    )  # fmt: skip
+def _only(tokens: Tokens, known: Flags) -> Tokens:
+    """The tokens of known terms; terms that were numbered later are unknown too."""
+    keep = np.append(known, False)[np.minimum(tokens.ids, len(known))]
+    before = np.concatenate([[0], np.cumsum(keep)])
+    return Tokens(tokens.ids[keep], before[tokens.offsets])
 
 
-def _numbered(ids: Codes, terms: Sequence[str]) -> tuple[list[str], Ints]:
-    counts = counted(ids, len(terms))
-    order = by_frequency(counts, terms)
-    renumber(ids, order, len(terms))
+def _by_frequency(counts: Ints, terms: Sequence[str]) -> Ints:
+    """The ids that occur, the most frequent first; ties go by spelling, whatever number a term had before."""
+    spelled = np.array(sorted(np.flatnonzero(counts).tolist(), key=terms.__getitem__), np.int64)
+    return spelled[np.argsort(-counts[spelled], kind="stable")]
+
+
+class Chunks(NamedTuple):
+    """Chunk `i` belongs to judged pair `pair[i]` and has the tokens `starts[i]` up to `starts[i] + sizes[i]`."""
+
+    pair: Ints
+    starts: Ints
+    sizes: Ints
+
+
+def cut(query_sizes: Ints, text_starts: Ints, text_sizes: Ints, ratio: float) -> Chunks:
+    """Cut the text of each judged pair from front to back; the last chunk may be short.
+
+    A full chunk has n tokens, the smallest n with n / len(query) >= ratio. It is where a walk over the tokens ends a
+    chunk that asks before each token whether the chunk is long enough. A query without tokens gets no chunk.
+    """
+    lengths = np.maximum(query_sizes, 1)
+    full = np.maximum(np.ceil(ratio * lengths).astype(np.int64), 1)
+    full -= (full > 1) & ((full - 1) / lengths >= ratio)  # the product may be rounded to the other side
+    full += full / lengths < ratio
+    counts = np.where(query_sizes > 0, -(-text_sizes // full), 0)
+    pair = np.repeat(np.arange(len(counts)), counts)
+    before = (np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)) * full[pair]
+    return Chunks(pair, text_starts[pair] + before, np.minimum(full[pair], text_sizes[pair] - before))
+
+
+class Runs(NamedTuple):
+    """Runs of tokens somewhere in an array of token ids."""
+
+    ids: Codes
+    starts: Ints
+    sizes: Ints
+
+    def beside(self, other: Runs) -> Runs:
+        """These runs, each followed by the run of the other side."""
+        both = np.concatenate([self.ids, other.ids])
+        starts = np.stack([self.starts, other.starts + len(self.ids)], axis=1).ravel()
+        return Runs(both, starts, np.stack([self.sizes, other.sizes], axis=1).ravel())
+
+    def tokens(self) -> Codes:
+        """The token ids of all runs, one run after the other."""
+        ends = np.cumsum(self.sizes)
+        positions = np.repeat(self.starts - (ends - self.sizes), self.sizes) + np.arange(self.sizes.sum())
+        found: Codes = self.ids[positions]
+        return found
+
+
+class PairWriter:
+    """Cuts texts into chunks, filters and samples pairs, turns them round; collects token ids and lengths."""
+
+    def __init__(self, how: Making) -> None:
+        self._how, self._draw = how, generator(how.seed, "bitext").random
+        self._ids, self._sizes = ((Growing(np.int32), Growing(np.int32)) for _ in range(2))  # source and target
+        self._group = Growing(np.int32)
+
+    def add(self, queries: Tokens, docs: Tokens, group: Sequence[int]) -> None:
+        """Add the pairs of one block: query `i` beside the chunks of document `i`."""
+        how, lengths = self._how, np.diff(queries.offsets)
+        starts, sizes = docs.offsets[:-1], np.diff(docs.offsets)
+        whole = Chunks(np.arange(len(sizes)), starts, sizes)
+        chunks = whole if how.ratio == np.inf else cut(lengths, starts, sizes, how.ratio)
+        one, other = chunks.sizes, lengths[chunks.pair]
+        shorter, longer = np.minimum(one, other), np.maximum(one, other)
+        keep = (shorter > 0) & (longer <= how.fertility * np.maximum(shorter, 1))
+        if how.sample < 1:
+            keep[keep] = self._draw(int(keep.sum())) < how.sample
+        chunks = Chunks(*(column[keep] for column in chunks))
+        source = Runs(docs.ids, chunks.starts, chunks.sizes)
+        target = Runs(queries.ids, queries.offsets[:-1][chunks.pair], lengths[chunks.pair])
+        if how.symmetrise:
+            source, target = source.beside(target), target.beside(source)
+        for side, runs in enumerate((source, target)):
+            self._ids[side].add(runs.tokens())
+            self._sizes[side].add(runs.sizes)
+        self._group.add(np.repeat(np.asarray(group, np.int32)[chunks.pair], 2 if how.symmetrise else 1))
+
+    def finish(self, terms: Sequence[str], facts: Mapping[str, Any], empty: str) -> Bitext:
+        """All that was added, terms numbered by frequency on each side; an error, `empty`, when there is no pair."""
+        if not len(self._group):
+            raise WhyrankError(empty)
+        source, target = (ids.finish() for ids in self._ids)
+        starts = []
+        for sizes in self._sizes:
+            starts.append(np.zeros(len(self._group) + 1, np.int64))
+            np.cumsum(sizes.finish(), out=starts[-1][1:])
+        (source_terms, source_counts), (target_terms, target_counts) = (
+            _renumber(ids, terms) for ids in (source, target)
+        )
+        return Bitext(
+            source, starts[0], target, starts[1], source_terms, target_terms, source_counts, target_counts,
+            self._group.finish(), facts,
+        )  # fmt: skip
+
+
+def _renumber(ids: Codes, terms: Sequence[str]) -> tuple[list[str], Ints]:
+    """Number terms by frequency, in place; the ids may lie on disk, so they are read part by part."""
+    parts = [ids[start : start + _IDS] for start in range(0, len(ids), _IDS)]
+    counts = np.zeros(len(terms), np.int64)
+    for part in parts:
+        counts += np.bincount(part, minlength=len(terms))
+    order = _by_frequency(counts, terms)
+    position = np.full(len(terms), -1, np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    for part in parts:
+        part[:] = position[part]
     return [terms[i] for i in order], counts[order]

@@ -1,8 +1,8 @@
 """Links: where a target token meets the source tokens of its pair, grouped by target word.
 
 All that the E step of a target word needs is the row of that word, so links are bucketed by target word: the row is
-small enough for the processor's cache, and no two words touch the same numbers. Each link is the precomputed place of
-its source word in the row. Place 0 of each row is NULL, the empty source word, which needs no links.
+small enough for the processor's cache, and no two words touch the same numbers. Each link is the precomputed position
+of its source word in the row. Position 0 of each row is NULL, the empty source word, which needs no links.
 
 A shard is a run of target words with about as many links as any other. How words are put into shards depends on the
 bitext alone, and so does each sum: the number of threads and the memory change nothing in the result.
@@ -21,105 +21,6 @@ from numba import njit
 
 from whyrank.core import Codes, Flags, Ints, WhyrankError, temporary_room
 from whyrank.learners.em.bitext import Bitext
-
-# Where shards are kept: in memory up to a limit, the rest in one file without a name.
-
-
-class _Place(NamedTuple):
-    """Where an array lies in the file."""
-
-    offset: int
-    size: int
-    kind: str
-
-
-class Shelf:
-    """Shards by number; those that do not fit in memory are read when they are visited and written back after it."""
-
-    def __init__(self, memory: float) -> None:
-        """Start empty; `memory` is how many bytes of shards may stay in memory."""
-        self._memory, self._used, self._end = memory, 0, 0
-        self._held: dict[int, Shard] = {}
-        self._places: dict[int, tuple[int, list[_Place]]] = {}
-        self._file: IO[bytes] | None = None
-
-    def __len__(self) -> int:
-        """How many shards there are."""
-        return len(self._held) + len(self._places)
-
-    @property
-    def on_disk(self) -> int:
-        """How many shards lie in the file."""
-        return len(self._places)
-
-    def add(self, number: int, shard: Shard) -> None:
-        """Keep a shard."""
-        size = sum(array.nbytes for array in _arrays(shard))
-        if self._used + size <= self._memory:
-            self._used += size
-            self._held[number] = shard
-        else:
-            self._places[number] = shard.first, [self._write(array) for array in _arrays(shard)]
-
-    def get(self, number: int) -> Shard:
-        """A shard; its values may be changed in place, `put` keeps them."""
-        if number in self._held:
-            return self._held[number]
-        first, places = self._places[number]
-        return _shard(first, [self._read(place) for place in places])
-
-    def put(self, number: int, shard: Shard) -> None:
-        """Keep the values of a shard that `get` gave."""
-        if number in self._places:
-            place = self._places[number][1][_VALUES]
-            self._at(shard.values, place.offset)
-
-    def _write(self, array: npt.NDArray[Any]) -> _Place:
-        place = _Place(self._end, len(array), array.dtype.str)
-        self._at(array, place.offset)
-        self._end += array.nbytes
-        return place
-
-    def _at(self, array: npt.NDArray[Any], offset: int) -> None:
-        view = _bytes(array)
-        with temporary_room(", or give more memory with --memory"):
-            while view:
-                done = os.pwrite(self._handle(), view, offset)
-                view, offset = view[done:], offset + done
-
-    def _read(self, place: _Place) -> npt.NDArray[Any]:
-        array = np.empty(place.size, place.kind)
-        view, offset = _bytes(array), place.offset
-        while view:
-            done = os.preadv(self._handle(), [view], offset)
-            if not done:
-                raise WhyrankError("a temporary file was cut short; free the disk and start again")
-            view, offset = view[done:], offset + done
-        return array
-
-    def _handle(self) -> int:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="whyrank-", buffering=0)  # noqa: SIM115
-            weakref.finalize(self, self._file.close)
-        return self._file.fileno()
-
-
-_VALUES = 2
-
-
-def _bytes(array: npt.NDArray[Any]) -> memoryview:
-    return array.view(np.uint8).data if array.size else memoryview(b"")
-
-
-def _arrays(shard: Shard) -> list[npt.NDArray[Any]]:
-    trained = shard.training
-    return [shard.indptr, shard.indices, shard.values, trained.starts, trained.sizes, trained.links, *shard.held_out]
-
-
-def _shard(first: int, arrays: list[npt.NDArray[Any]]) -> Shard:
-    indptr, indices, values, starts, sizes, links, *held = arrays
-    return Shard(first, indptr, indices, values, Meetings(starts, sizes, sizes, links), Meetings(*held))
-
 
 SHARDS = 16
 SMALLEST, LARGEST = 1 << 20, 1 << 24  # links of a shard, unless a single word has more
@@ -230,16 +131,10 @@ def _occurrences(
 
 @njit(cache=True, nogil=True)
 def _number(
-    source: Codes,
-    source_offsets: Ints,
-    starts: Ints,
-    pairs: Codes,
-    slots: Ints,
-    links: Codes,
-    indptr: Ints,
+    source: Codes, source_offsets: Ints, starts: Ints, pairs: Codes, slots: Ints, links: Codes, indptr: Ints,
     room: Codes,
-) -> None:
-    """Give each source word its place in the row of a word on first sight; `slots` has word and place of each."""
+) -> None:  # fmt: skip
+    """Give each source word its position in the row of a word on first sight; `slots` has word and position."""
     null, at, row = len(slots), 0, 0
     for word in range(len(starts) - 1):
         room[row] = null
@@ -261,23 +156,16 @@ def _number(
 
 @njit(cache=True, nogil=True)
 def _look_up(
-    source: Codes,
-    source_offsets: Ints,
-    starts: Ints,
-    pairs: Codes,
-    slots: Ints,
-    indptr: Ints,
-    indices: Codes,
-    sizes: Codes,
-    room: Codes,
-) -> int:
-    """The places of source words in rows that are there already; a word without a place has no link."""
+    source: Codes, source_offsets: Ints, starts: Ints, pairs: Codes, slots: Ints, indptr: Ints, indices: Codes,
+    sizes: Codes, room: Codes,
+) -> int:  # fmt: skip
+    """The positions of source words in rows that are there already; a word without a position has no link."""
     at = 0
     for word in range(len(starts) - 1):
         stamp = np.int64(word + 1) << 32
         if starts[word + 1] > starts[word]:
-            for place in range(1, indptr[word + 1] - indptr[word]):
-                slots[indices[indptr[word] + place]] = stamp | place
+            for column in range(1, indptr[word + 1] - indptr[word]):
+                slots[indices[indptr[word] + column]] = stamp | column
         for occurrence in range(starts[word], starts[word + 1]):
             pair = pairs[occurrence]
             for position in range(source_offsets[pair], source_offsets[pair + 1]):
@@ -287,3 +175,92 @@ def _look_up(
                     at += 1
                     sizes[occurrence] += 1
     return at
+
+
+class _Stored(NamedTuple):
+    """Where an array lies in the file."""
+
+    offset: int
+    size: int
+    kind: str
+
+
+class Shelf:
+    """Shards by number: in memory up to a limit, the rest in one file without a name.
+
+    Those in the file are read when they are visited and written back after it.
+    """
+
+    def __init__(self, memory: float) -> None:
+        """Start empty; `memory` is how many bytes of shards may stay in memory."""
+        self._memory, self._used, self._end = memory, 0, 0
+        self._held: dict[int, Shard] = {}
+        self._stored: dict[int, tuple[int, list[_Stored]]] = {}
+        self._file: IO[bytes] | None = None
+
+    def __len__(self) -> int:
+        """How many shards there are."""
+        return len(self._held) + len(self._stored)
+
+    @property
+    def on_disk(self) -> int:
+        """How many shards lie in the file."""
+        return len(self._stored)
+
+    def add(self, number: int, shard: Shard) -> None:
+        """Keep a shard."""
+        trained, stored = shard.training, list[_Stored]()
+        arrays: list[npt.NDArray[Any]] = [
+            shard.indptr, shard.indices, shard.values, trained.starts, trained.sizes, trained.links, *shard.held_out,
+        ]  # fmt: skip
+        size = sum(array.nbytes for array in arrays)
+        if self._used + size <= self._memory:
+            self._used += size
+            self._held[number] = shard
+            return
+        for array in arrays:
+            stored.append(_Stored(self._end, len(array), array.dtype.str))
+            self._write(array, self._end)
+            self._end += array.nbytes
+        self._stored[number] = shard.first, stored
+
+    def get(self, number: int) -> Shard:
+        """A shard; its values may be changed in place, `put` keeps them."""
+        if number in self._held:
+            return self._held[number]
+        first, stored = self._stored[number]
+        indptr, indices, values, starts, sizes, links, *held = map(self._read, stored)
+        return Shard(first, indptr, indices, values, Meetings(starts, sizes, sizes, links), Meetings(*held))
+
+    def put(self, number: int, shard: Shard) -> None:
+        """Keep the values of a shard that `get` gave."""
+        if number in self._stored:
+            _, stored = self._stored[number]
+            self._write(shard.values, stored[2].offset)
+
+    def _write(self, array: npt.NDArray[Any], offset: int) -> None:
+        view = _bytes(array)
+        with temporary_room(", or give more memory with --memory"):
+            while view:
+                done = os.pwrite(self._handle(), view, offset)
+                view, offset = view[done:], offset + done
+
+    def _read(self, stored: _Stored) -> npt.NDArray[Any]:
+        array = np.empty(stored.size, stored.kind)
+        view, offset = _bytes(array), stored.offset
+        while view:
+            done = os.preadv(self._handle(), [view], offset)
+            if not done:
+                raise WhyrankError("a temporary file was cut short; free the disk and start again")
+            view, offset = view[done:], offset + done
+        return array
+
+    def _handle(self) -> int:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="whyrank-", buffering=0)  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
+        return self._file.fileno()
+
+
+def _bytes(array: npt.NDArray[Any]) -> memoryview:
+    return array.view(np.uint8).data if array.size else memoryview(b"")

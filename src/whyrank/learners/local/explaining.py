@@ -4,59 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Floats, Ranker, UnknownName, check_number, check_whole, generator
-from whyrank.learners.local import masks as local_masks
-from whyrank.learners.local.masks import expansion
-from whyrank.rankers.lexical import LexicalRanker
+from whyrank.core import Codes, Flags, Floats, Ranker, generator
+from whyrank.evaluation.fidelity import dense_ranks, greedy
+from whyrank.learners.local.masks import MaskedText, lime_masks, lime_weights, occlusion_masks, occlusion_weights
+from whyrank.rankers.lexical import LexicalRanker, Weights, kernels
 from whyrank.scoring import Engine, Failure
+from whyrank.text import Tokens
 
-METHODS = ("occlusion", "lime", "bm25")
-VARIANTS = ("plain", "min-frequency", "uniform")
+if TYPE_CHECKING:
+    from whyrank.learners.local.learner import LocalToGlobal
+
 CHARACTERS = 50_000_000  # of changed texts that are scored together: those of a long text would fill any memory
-SAMPLES = 100_000  # texts of a document at most
 DIGITS = 6  # weights are compared with so many digits of the largest one; the rest depends on batches
-
-
-@dataclass(frozen=True)
-class LocalSettings:
-    """How lists are explained and what becomes of the words.
-
-    Attributes:
-        method: `occlusion`, `lime` or `bm25`.
-        variant: `plain`, `min-frequency` or `uniform`.
-        depth: documents that BM25 retrieves for each query and the target scores.
-        top: of these the best, which are explained.
-        words: explanation words per query, at most.
-        samples: texts per document (`lime`).
-        pool: terms per query that are tried (`bm25`).
-        threshold: smaller weights are left out of the table.
-        seed: of the choice of queries, and of the random texts.
-    """
-
-    method: str = "occlusion"
-    variant: str = "plain"
-    depth: int = 1000
-    top: int = 10
-    words: int = 10
-    samples: int = 100
-    pool: int = 100
-    threshold: float = 0.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UnknownName("method of local explanation", self.method, METHODS)
-        if self.variant not in VARIANTS:
-            raise UnknownName("variant of local-to-global", self.variant, VARIANTS)
-        for name in ("depth", "top", "words", "pool"):
-            check_whole(name, getattr(self, name), 1)
-        check_whole("samples", self.samples, 2)
-        check_number("samples", self.samples, 2, SAMPLES)
-        check_number("threshold", self.threshold, 0, 1)
+GAIN = 1e-9  # a smaller rise of tau-b is rounding
 
 
 class RankedList(NamedTuple):
@@ -77,19 +41,28 @@ class Explanations(NamedTuple):
 
 
 def explain_lists(
-    lists: Sequence[RankedList], target: Ranker, engine: Engine, bm25: LexicalRanker, settings: LocalSettings
+    lists: Sequence[RankedList], target: Ranker, engine: Engine, bm25: LexicalRanker, how: LocalToGlobal
 ) -> Explanations:
     """Explain ranked lists; the analyzer and the statistics are those of `bm25`."""
-    if settings.method == "bm25":
-        how = settings.top, settings.pool, settings.words
-        return Explanations([expansion(bm25, each.query, each.texts, each.scores, *how) for each in lists], [])
-    parts = list(_parts(lists, bm25, settings))
-    scores, failures = _scored(lists, parts, target, engine)
+    if how.method == "bm25":
+        sizes = how.top, how.pool, how.words
+        return Explanations([expansion(bm25, each.query, each.texts, each.scores, *sizes) for each in lists], [])
+    docs = list(_changed_docs(lists, bm25, how))
+    scores: list[list[float]] = [[] for _ in docs]
+    failures: list[Failure] = []
+    for some in _in_parts((i, text) for i, doc in enumerate(docs) for text in doc.texts()):
+        query: Codes = np.array([docs[i].number for i, _ in some], np.int32)
+        changed: Codes = np.arange(len(some), dtype=np.int32)
+        found = engine.score(target, [each.query for each in lists], [text for _, text in some], query, changed)
+        failures += found.failures
+        for (i, _), score in zip(some, found.values.tolist(), strict=True):
+            scores[i].append(score)
     totals: list[dict[str, float]] = [{} for _ in lists]
-    for part, values in zip(parts, scores, strict=True):
-        for term, weight in zip(part.masked.terms, part.weights(values).tolist(), strict=True):
-            totals[part.number][term] = totals[part.number].get(term, 0.0) + weight
-    return Explanations([best_words(total, settings.words) for total in totals], failures)
+    for doc, values in zip(docs, scores, strict=True):
+        total = totals[doc.number]
+        for term, weight in zip(doc.masked.terms, doc.weights(np.array(values)).tolist(), strict=True):
+            total[term] = total.get(term, 0.0) + weight
+    return Explanations([best_words(total, how.words) for total in totals], failures)
 
 
 def best_words(weights: Mapping[str, float], most: int) -> list[str]:
@@ -98,59 +71,40 @@ def best_words(weights: Mapping[str, float], most: int) -> list[str]:
     if not largest > 0:
         return []
     shares = {term: round(weight / largest, DIGITS) for term, weight in weights.items()}
-    return sorted((term for term, share in shares.items() if share > 0), key=lambda term: (-shares[term], term))[
-        :most
-    ]
+    positive = [term for term, share in shares.items() if share > 0]
+    return sorted(positive, key=lambda term: (-shares[term], term))[:most]
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _ChangedDoc:
     """One document of one list, and the terms to keep in each of its changed texts; None for occlusion."""
 
     number: int
-    masked: local_masks.MaskedText
+    masked: MaskedText
     masks: Flags | None = None
 
     def texts(self) -> Iterator[str]:
-        masks = local_masks.occlusion_masks(len(self.masked.terms)) if self.masks is None else self.masks
+        masks = occlusion_masks(len(self.masked.terms)) if self.masks is None else self.masks
         return (self.masked.text(mask) for mask in masks)
 
     def weights(self, scores: Floats) -> Floats:
-        if self.masks is None:
-            return local_masks.occlusion_weights(scores)
-        return local_masks.lime_weights(self.masks, scores)
+        return occlusion_weights(scores) if self.masks is None else lime_weights(self.masks, scores)
 
 
-def _parts(lists: Sequence[RankedList], bm25: LexicalRanker, settings: LocalSettings) -> Iterator[_Part]:
+def _changed_docs(lists: Sequence[RankedList], bm25: LexicalRanker, how: LocalToGlobal) -> Iterator[_ChangedDoc]:
     for number, each in enumerate(lists):
-        for text in each.texts[: settings.top]:
-            masked = local_masks.MaskedText.of(text, bm25.analyzer, frozenset(each.terms))
+        for text in each.texts[: how.top]:
+            masked = MaskedText.of(text, bm25.analyzer, frozenset(each.terms))
             if not masked.terms:
                 continue
-            if settings.method == "occlusion":
-                yield _Part(number, masked)
+            if how.method == "occlusion":
+                yield _ChangedDoc(number, masked)
             else:
-                random = generator(settings.seed, "lime", each.query, text)
-                yield _Part(number, masked, local_masks.lime_masks(len(masked.terms), settings.samples, random))
+                random = generator(how.seed, "lime", each.query, text)
+                yield _ChangedDoc(number, masked, lime_masks(len(masked.terms), how.samples, random))
 
 
-def _scored(
-    lists: Sequence[RankedList], parts: Sequence[_Part], target: Ranker, engine: Engine
-) -> tuple[list[Floats], list[Failure]]:
-    """The scores of all changed texts, by part."""
-    scores: list[list[float]] = [[] for _ in parts]
-    failures: list[Failure] = []
-    for some in _together((place, text) for place, part in enumerate(parts) for text in part.texts()):
-        query: Codes = np.array([parts[place].number for place, _ in some], np.int32)
-        doc: Codes = np.arange(len(some), dtype=np.int32)
-        found = engine.score(target, [each.query for each in lists], [text for _, text in some], query, doc)
-        failures += found.failures
-        for (place, _), score in zip(some, found.values.tolist(), strict=True):
-            scores[place].append(score)
-    return [np.array(each) for each in scores], failures
-
-
-def _together(texts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+def _in_parts(texts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
     """As many texts at a time as memory holds with ease."""
     some: list[tuple[int, str]] = []
     size = 0
@@ -162,3 +116,50 @@ def _together(texts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]
             some, size = [], 0
     if some:
         yield some
+
+
+def expansion(
+    bm25: LexicalRanker, query: str, texts: Sequence[str], scores: Floats, top: int, pool: int, most: int
+) -> list[str]:
+    """The terms, best first, that must be added to a query so that BM25 orders a list as another ranker does.
+
+    The terms of the best documents are tried, and the one that raises Kendall's tau-b between BM25 and the ranker
+    most is added, again and again, as long as there is one that raises it. Llordes et al., "Explain like I am BM25:
+    Interpreting a Dense Model's Ranked-List with a Sparse Approximation", SIGIR 2023.
+
+    Args:
+        bm25: the ranker whose order is to be brought near.
+        query: the query.
+        texts: the list, best first.
+        scores: what the ranker to be explained gave them.
+        top: terms come from so many of the best texts.
+        pool: so many of them are tried, by what they would add to the BM25 scores of these texts.
+        most: so many are given at most.
+    """
+    if len(texts) < 2 or scores.min() == scores.max():
+        return []
+    tokens, rows, names = bm25.analyzer.docs(texts), np.arange(len(texts), dtype=np.int32), bm25.analyzer.vocabulary
+    best = min(top, len(texts))
+    asked = bm25.analyzer.queries([query]).ids
+    terms = np.setdiff1d(tokens.ids[: tokens.offsets[best]], asked).astype(np.int32)
+    total = _gains(bm25, tokens, rows[:best], terms).sum(axis=0)
+    order = sorted(range(len(terms)), key=lambda i: (-round(float(total[i]), 9), names.terms[terms[i]]))
+    terms = terms[order[:pool]]
+    if not len(terms):
+        return []
+    base = bm25.scorer(tokens).score(query, rows)
+    columns = np.ascontiguousarray(_gains(bm25, tokens, rows, terms).T)
+    chosen = greedy(dense_ranks(scores), base, columns, min(most, len(terms)), GAIN)
+    return [names.terms[terms[i]] for i in chosen]
+
+
+def _gains(bm25: LexicalRanker, tokens: Tokens, rows: Codes, terms: Codes) -> Floats:
+    """What each term adds to the BM25 score of each text."""
+    names = [bm25.analyzer.vocabulary.terms[i] for i in terms]
+    weights: Weights = bm25.formula.weights(bm25.background, names, np.ones(len(terms), np.int64))
+    tf = np.zeros((len(rows), len(terms)), np.int32)
+    slots = np.full(len(bm25.analyzer.vocabulary), -1, np.int32)
+    kernels.scan(tokens.ids, tokens.offsets, rows, terms, slots, tf)
+    norms = weights.a + weights.b * np.diff(tokens.offsets)[rows]
+    found: Floats = weights.weights * (tf / (tf + norms[:, None]))
+    return found

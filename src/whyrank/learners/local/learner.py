@@ -1,35 +1,50 @@
-"""Local-to-global as a learner by name: `local-to-global(target='cross:bundled',method=bm25)`."""
+"""Local-to-global: local explanations of ranked lists, added up to a table.
+
+    learner = LocalToGlobal("cross:bundled", method="bm25")
+    table = learner.learn(open_collection("sample"))
+
+Each explanation word w of a query is aligned with one of its terms, the one that the target holds to match w best:
+argmax over qt of target(qt as the query, w as the document). Then
+
+    weight(qt, w) = number of queries in which w is aligned with qt / occurrences of qt in all queries
+
+`min-frequency` keeps pairs that were seen more than once; `uniform` aligns w with every term of its query. The
+baseline of Kim, Rahimi and Allan, EMNLP 2024.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Progress, Ranker, WhyrankError, call_of, check_text, check_whole, generator
-from whyrank.data import Collection, Run, ranking, texts_of
-from whyrank.learners.local.explaining import LocalSettings, RankedList, explain_lists
-from whyrank.rankers import RunRanker
+from whyrank.core import (
+    Progress,
+    Ranker,
+    UnknownName,
+    WhyrankError,
+    call_of,
+    check_number,
+    check_text,
+    check_whole,
+    generator,
+    write_text,
+)
+from whyrank.data import Collection, Run, open_run, ranking, texts_of
+from whyrank.learners.local.explaining import RankedList, explain_lists
+from whyrank.rankers import RunRanker, Setting, open_ranker
 from whyrank.rankers.lexical import LexicalRanker
 from whyrank.scoring import Engine, Failure, candidates_for, first_ranker, one_line, scored
 from whyrank.tables import TermTable
 
-# From local explanations to a table: how often a word explains the lists of queries with a query term.
-#
-#     from whyrank.learners.local.learner import learn_local
-#     learned = learn_local(collection, target, engine, LocalSettings(method="occlusion"))
-#
-# Each explanation word w of a query is aligned with one of its terms, the one that the target holds to match w best:
-# argmax over qt of target(qt as the query, w as the document). Then
-#
-#     weight(qt, w) = number of queries in which w is aligned with qt / occurrences of qt in all queries
-#
-# `min-frequency` keeps pairs that were seen more than once; `uniform` aligns w with every term of its query. The
-# baseline of Kim, Rahimi and Allan, EMNLP 2024.
-
+METHODS = ("occlusion", "lime", "bm25")
+VARIANTS = ("plain", "min-frequency", "uniform")
+SAMPLES = 100_000  # texts of a document at most
 BLOCK = 8  # queries that are asked together: enough to fill batches, few enough to hold their changed texts
 
 Pair = tuple[str, str]  # query term, explanation word
@@ -51,181 +66,38 @@ class Learned(NamedTuple):
     explained: list[Explained]
     failures: list[Failure]
 
+    def save_explanations(self, path: str) -> None:
+        """Write the explanation words of each query, with the terms that each is aligned with, as JSON lines."""
+        lines = [json.dumps(each._asdict(), ensure_ascii=False) + "\n" for each in self.explained]
+        write_text(path, "".join(lines))
+
 
 def default_analyzer() -> str:
     """`krovetz` where its stemmer is installed, for its terms are words; else `lucene`."""
-    from importlib.util import find_spec
-
     return "krovetz" if find_spec("krovetzstemmer") else "lucene"
-
-
-def learn_local(
-    collection: Collection, target: Ranker, engine: Engine, settings: LocalSettings | None = None,
-    analyzer: str | None = None, queries: int | None = None, candidates: Run | None = None,
-    opened: Mapping[str, Any] | None = None,
-) -> Learned:  # fmt: skip
-    """Explain the lists of a target and add the explanations up.
-
-    Args:
-        collection: queries and documents; judgements are not used.
-        target: any ranker that scores any text.
-        engine: scores; what its store knows is not asked again, so that a broken run goes on where it stopped.
-        settings: how lists are explained.
-        analyzer: what a term is; `default_analyzer` by default.
-        queries: so many, drawn at random; all by default.
-        candidates: a run in the place of what BM25 retrieves.
-        opened: the `candidates`, `stats` and `precision` of the learner's call string, to open them again.
-    """
-    settings = settings or LocalSettings()
-    check_target(target, settings)
-    bm25 = first_ranker(collection, analyzer or default_analyzer())
-    chosen = drawn(collection.queries, queries, settings.seed)
-    found, failures = _explanations(collection, chosen, target, engine, bm25, settings, candidates)
-    explained, more = aligned(found, target, engine, settings.variant)
-    learner = LocalToGlobal(
-        target.name, **asdict(settings), analyzer=bm25.analyzer.id, queries=queries, **opened or {}
-    )
-    facts = _facts(collection, target, bm25, learner, len(chosen), candidates)
-    table = table_of(explained, settings, facts, [*failures, *more])
-    return Learned(table, explained, [*failures, *more])
-
-
-def check_target(target: Ranker, settings: LocalSettings) -> None:
-    """Raise an error for a run file where texts that are in no run must be scored."""
-    if isinstance(target, RunRanker) and (settings.method, settings.variant) != ("bm25", "uniform"):
-        raise WhyrankError(
-            f"ranker {target.name!r} has no scores for changed texts and single words; take a ranker that scores any "
-            "text, or --method bm25 --variant uniform"
-        )
-
-
-def drawn(queries: Mapping[str, str], most: int | None, seed: int) -> dict[str, str]:
-    """So many queries, drawn at random, in the order of the collection."""
-    if most is None or most >= len(queries):
-        return dict(queries)
-    ids = sorted(queries)
-    taken = {ids[i] for i in generator(seed, "local-to-global").permutation(len(ids))[:most].tolist()}
-    return {q: text for q, text in queries.items() if q in taken}
-
-
-def _explanations(
-    collection: Collection, queries: Mapping[str, str], target: Ranker, engine: Engine, bm25: LexicalRanker,
-    settings: LocalSettings, given: Run | None,
-) -> tuple[list[Explained], list[Failure]]:  # fmt: skip
-    """The words of every query, not yet aligned."""
-    candidates = candidates_for(collection, queries, settings.depth, given, bm25.analyzer.id)
-    found: list[Explained] = []
-    failures: list[Failure] = []
-    with Progress("explaining", len(queries), unit="queries") as progress:
-        for block in _blocks(list(queries)):
-            run, failed = scored(engine, target, collection, {q: candidates.get(q, {}) for q in block})
-            lists = [_list(collection, q, run.get(q, {}), bm25) for q in block]
-            words, more = explain_lists(lists, target, engine, bm25, settings)
-            found += [Explained(each.query_id, each.terms, w, {}) for each, w in zip(lists, words, strict=True)]
-            failures += [*failed, *more]
-            progress.step(len(block))
-    return found, failures
-
-
-def _blocks(ids: list[str]) -> Iterator[list[str]]:
-    return (ids[start : start + BLOCK] for start in range(0, len(ids), BLOCK))
-
-
-def _list(collection: Collection, query_id: str, docs: Mapping[str, float], bm25: LexicalRanker) -> RankedList:
-    query, order = collection.queries[query_id], ranking(docs)
-    scores = np.array([docs[d] for d in order], dtype=np.float64)
-    return RankedList(query_id, query, bm25.analyzer.query_terms(query), texts_of(collection.docs, order), scores)
-
-
-def aligned(
-    explained: Sequence[Explained], target: Ranker, engine: Engine, variant: str
-) -> tuple[list[Explained], list[Failure]]:
-    """The explanations with each word aligned: with all terms of its query (`uniform`), or with the best one."""
-    if variant == "uniform":
-        return [each._replace(aligned={w: _distinct(each.terms) for w in each.words}) for each in explained], []
-    scores, failures = _affinities(explained, target, engine)
-    return [each._replace(aligned=_best_terms(each, scores)) for each in explained], failures
-
-
-def _best_terms(each: Explained, scores: Mapping[Pair, float]) -> dict[str, list[str]]:
-    """The term that the target matches best with each word, of equal ones the first; none where nothing is scored."""
-    terms = _distinct(each.terms)
-    found: dict[str, list[str]] = {}
-    for word in each.words:
-        known = [term for term in terms if np.isfinite(scores[term, word])]
-        found[word] = [max(known, key=lambda term: scores[term, word])] if known else []
-    return found
-
-
-def _affinities(
-    explained: Sequence[Explained], target: Ranker, engine: Engine
-) -> tuple[dict[Pair, float], list[Failure]]:
-    """What the target says of every query term as a query and every explanation word as a document."""
-    pairs = list(dict.fromkeys((t, w) for each in explained for w in each.words for t in _distinct(each.terms)))
-    terms, words = (list(dict.fromkeys(pair[side] for pair in pairs)) for side in (0, 1))
-    place = tuple({name: i for i, name in enumerate(names)} for names in (terms, words))
-    query, doc = (np.array([place[side][pair[side]] for pair in pairs], np.int32) for side in (0, 1))
-    scores = engine.score(target, terms, words, query, doc)
-    return dict(zip(pairs, scores.values.tolist(), strict=True)), scores.failures
-
-
-def _distinct(terms: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(terms))
-
-
-def pair_weights(explained: Sequence[Explained], variant: str) -> dict[Pair, float]:
-    """The weight of every pair of a query term and a word."""
-    seen = Counter((t, w) for each in explained for w, terms in each.aligned.items() for t in terms)
-    occurrences = Counter(term for each in explained for term in each.terms)
-    least = 2 if variant == "min-frequency" else 1
-    return {pair: count / occurrences[pair[0]] for pair, count in seen.items() if count >= least}
-
-
-def table_of(
-    explained: Sequence[Explained],
-    settings: LocalSettings,
-    facts: Mapping[str, Any],
-    failures: Sequence[Failure] = (),
-) -> TermTable:
-    """The table of the explanations, without weights below the threshold; failures say why there may be none."""
-    weights = pair_weights(explained, settings.variant)
-    kept = sorted(pair for pair, weight in weights.items() if weight >= settings.threshold)
-    if not kept:
-        raise WhyrankError(
-            f"none of {len(explained):,} queries gave an entry of the table; "
-            + _remedy(len(weights), settings, failures)
-        )
-    terms, words = ([pair[side] for pair in kept] for side in (0, 1))
-    return TermTable.from_triples(terms, words, [weights[pair] for pair in kept], **facts)
-
-
-def _remedy(below: int, settings: LocalSettings, failures: Sequence[Failure]) -> str:
-    """What to do about a table without entries."""
-    if below:
-        return f"all {below:,} pairs weigh less than --threshold {settings.threshold:g}; lower it"
-    if failures:
-        return f"{len(failures):,} pairs have no finite score ({one_line(failures[0].reason)}); mend the target"
-    return "take more queries, a larger --depth, or another --method or --variant"
-
-
-def _facts(
-    collection: Collection, target: Ranker, bm25: LexicalRanker, learner: LocalToGlobal, queries: int,
-    given: Run | None,
-) -> dict[str, Any]:  # fmt: skip
-    source = "bm25" if given is None else repr(RunRanker(learner.candidates or "run", given, collection))
-    return {
-        **asdict(learner.settings), "learner": learner.name, **bm25.analyzer.facts,
-        "collection": collection.name, "ranker": repr(target), "queries": queries, "first_stage": repr(bm25),
-        "candidates": source,
-    }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class LocalToGlobal:
     """Local explanations of a ranker's lists, added up: how often a word explains the lists of a query term.
 
-    The settings are those of `LocalSettings`; `analyzer` and `queries` those of `learn_local`. The target is opened
-    with `stats` and `precision`; `candidates` is a run of the collection, or a run file, in the place of BM25's.
+    Attributes:
+        target: the ranker to be explained, any that scores any text.
+        method: how a list is explained: `occlusion`, `lime` or `bm25`.
+        variant: how explanations are added up: `plain`, `min-frequency` or `uniform`.
+        depth: documents per query that the target scores.
+        top: of these the best, which are explained.
+        words: explanation words per query, at most.
+        samples: texts per document (`lime`).
+        pool: terms per query that are tried (`bm25`).
+        threshold: smaller weights are left out of the table.
+        seed: of the choice of queries, and of the random texts.
+        analyzer: what a term is; by default krovetz if its stemmer is installed, else lucene.
+        queries: so many, drawn at random; all by default.
+        candidates: a run of the collection, or a run file, in the place of what BM25 retrieves.
+        stats: background statistics that the target is opened with, in the place of the collection's.
+        precision: the precision that the target is opened with.
+        explanations: a file for the explanation words of each query, with the terms that each is aligned with.
     """
 
     target: str
@@ -243,36 +115,147 @@ class LocalToGlobal:
     candidates: str | None = None
     stats: str | None = None
     precision: str | None = None
+    explanations: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("target", "analyzer", "candidates", "stats", "precision"):
+        if self.method not in METHODS:
+            raise UnknownName("method of local explanation", self.method, METHODS)
+        if self.variant not in VARIANTS:
+            raise UnknownName("variant of local-to-global", self.variant, VARIANTS)
+        for name in ("target", "analyzer", "candidates", "stats", "precision", "explanations"):
             check_text(f"local-to-global: {name}", getattr(self, name))
-        if self.queries is not None:
-            check_whole("local-to-global: queries", self.queries, 1)
-        _ = self.settings
+        for name in ("depth", "top", "words", "pool", *(["queries"] if self.queries is not None else [])):
+            check_whole(f"local-to-global: {name}", getattr(self, name), 1)
+        check_whole("local-to-global: samples", self.samples, 2)
+        check_number("local-to-global: samples", self.samples, 2, SAMPLES)
+        check_number("local-to-global: threshold", self.threshold, 0, 1)
 
     @property
     def name(self) -> str:
         """Call string."""
         return call_of(self, "local-to-global")
 
-    @property
-    def settings(self) -> LocalSettings:
-        """How lists are explained."""
-        return LocalSettings(**{field.name: getattr(self, field.name) for field in fields(LocalSettings)})
-
-    def learn(self, collection: Collection | None = None) -> TermTable:
-        """The table of a collection; nothing is kept of the scores."""
-        from whyrank.data import open_run
-        from whyrank.rankers import Setting, open_ranker
-        from whyrank.scoring import Engine
-
-        pass  # INNER
-
+    def learn(self, collection: Collection | None = None, engine: Engine | None = None) -> TermTable:
+        """The table of a collection; without an engine nothing is kept of the scores."""
         if collection is None:
             raise WhyrankError("local-to-global learns from the queries and documents of a collection; give one")
-        chosen = self.analyzer or default_analyzer()
-        target = open_ranker(self.target, Setting(collection, chosen, self.stats, self.precision))
+        analyzer = self.analyzer or default_analyzer()
+        target = open_ranker(self.target, Setting(collection, analyzer, self.stats, self.precision))
         given = open_run(collection, self.candidates).run if self.candidates else None
-        opened = {"candidates": self.candidates, "stats": self.stats, "precision": self.precision}
-        return learn_local(collection, target, Engine(), self.settings, chosen, self.queries, given, opened).table
+        learned = self.explain(collection, target, engine or Engine(), given)
+        if self.explanations:
+            learned.save_explanations(self.explanations)
+        return learned.table
+
+    def explain(
+        self, collection: Collection, target: Ranker, engine: Engine, candidates: Run | None = None
+    ) -> Learned:
+        """Explain the lists of an opened target, and add the explanations up.
+
+        What the store of the engine knows is not asked again, so that a broken run goes on where it stopped.
+        """
+        if isinstance(target, RunRanker) and (self.method, self.variant) != ("bm25", "uniform"):
+            raise WhyrankError(
+                f"ranker {target.name!r} has no scores for changed texts and single words; take a ranker that scores "
+                "any text, or --method bm25 --variant uniform"
+            )
+        bm25 = first_ranker(collection, self.analyzer or default_analyzer())
+        chosen = drawn(collection.queries, self.queries, self.seed)
+        words, failures = self._words(collection, chosen, target, engine, bm25, candidates)
+        explained, more = aligned(words, target, engine, self.variant)
+        failures += more
+        learner = replace(self, target=target.name, analyzer=bm25.analyzer.id, explanations=None)
+        source = "bm25" if candidates is None else repr(RunRanker(self.candidates or "run", candidates, collection))
+        settings = ("method", "variant", "depth", "top", "words", "samples", "pool", "threshold", "seed")
+        facts = {
+            **{name: getattr(self, name) for name in settings}, "learner": learner.name, **bm25.analyzer.facts,
+            "collection": collection.name, "ranker": repr(target), "queries": len(chosen),
+            "first_stage": repr(bm25), "candidates": source,
+        }  # fmt: skip
+        return Learned(self._table(explained, facts, failures), explained, failures)
+
+    def _words(
+        self, collection: Collection, queries: Mapping[str, str], target: Ranker, engine: Engine,
+        bm25: LexicalRanker, given: Run | None,
+    ) -> tuple[list[Explained], list[Failure]]:  # fmt: skip
+        """The words of every query, not yet aligned."""
+        candidates = candidates_for(collection, queries, self.depth, given, bm25.analyzer.id)
+        ids, found, failures = list(queries), list[Explained](), list[Failure]()
+        with Progress("explaining", len(ids), unit="queries") as progress:
+            for start in range(0, len(ids), BLOCK):
+                block = ids[start : start + BLOCK]
+                run, failed = scored(engine, target, collection, {q: candidates.get(q, {}) for q in block})
+                lists = [_list(collection, q, run.get(q, {}), bm25) for q in block]
+                words, more = explain_lists(lists, target, engine, bm25, self)
+                found += [Explained(each.query_id, each.terms, w, {}) for each, w in zip(lists, words, strict=True)]
+                failures += [*failed, *more]
+                progress.step(len(block))
+        return found, failures
+
+    def _table(
+        self, explained: Sequence[Explained], facts: Mapping[str, Any], failures: Sequence[Failure]
+    ) -> TermTable:
+        """The table of the explanations, without weights below the threshold; failures say why there may be none."""
+        weights = pair_weights(explained, self.variant)
+        kept = sorted(pair for pair, weight in weights.items() if weight >= self.threshold)
+        if not kept:
+            remedy = "take more queries, a larger --depth, or another --method or --variant"
+            if weights:
+                remedy = f"all {len(weights):,} pairs weigh less than --threshold {self.threshold:g}; lower it"
+            elif failures:
+                reason = one_line(failures[0].reason)
+                remedy = f"{len(failures):,} pairs have no finite score ({reason}); mend the target"
+            raise WhyrankError(f"none of {len(explained):,} queries gave an entry of the table; {remedy}")
+        terms, words = ([pair[side] for pair in kept] for side in (0, 1))
+        return TermTable.from_triples(terms, words, [weights[pair] for pair in kept], **facts)
+
+
+def drawn(queries: Mapping[str, str], most: int | None, seed: int) -> dict[str, str]:
+    """So many queries, drawn at random, in the order of the collection."""
+    if most is None or most >= len(queries):
+        return dict(queries)
+    ids = sorted(queries)
+    taken = {ids[i] for i in generator(seed, "local-to-global").permutation(len(ids))[:most].tolist()}
+    return {q: text for q, text in queries.items() if q in taken}
+
+
+def _list(collection: Collection, query_id: str, docs: Mapping[str, float], bm25: LexicalRanker) -> RankedList:
+    query, order = collection.queries[query_id], ranking(docs)
+    scores = np.array([docs[d] for d in order], dtype=np.float64)
+    return RankedList(query_id, query, bm25.analyzer.query_terms(query), texts_of(collection.docs, order), scores)
+
+
+def aligned(
+    explained: Sequence[Explained], target: Ranker, engine: Engine, variant: str
+) -> tuple[list[Explained], list[Failure]]:
+    """The explanations with each word aligned: with all terms of its query (`uniform`), or with the best one.
+
+    The best term is the one that the target matches best with the word, of equal ones the first; none where nothing
+    is scored.
+    """
+    if variant == "uniform":
+        return [each._replace(aligned={w: _distinct(each.terms) for w in each.words}) for each in explained], []
+    pairs = list(dict.fromkeys((t, w) for each in explained for w in each.words for t in _distinct(each.terms)))
+    terms, words = (list(dict.fromkeys(pair[side] for pair in pairs)) for side in (0, 1))
+    number = [{name: i for i, name in enumerate(names)} for names in (terms, words)]
+    query, doc = (np.array([number[side][pair[side]] for pair in pairs], np.int32) for side in (0, 1))
+    found = engine.score(target, terms, words, query, doc)
+    scores = dict(zip(pairs, found.values.tolist(), strict=True))
+
+    def best(each: Explained, word: str) -> list[str]:
+        known = [term for term in _distinct(each.terms) if np.isfinite(scores[term, word])]
+        return [max(known, key=lambda term: scores[term, word])] if known else []
+
+    return [each._replace(aligned={w: best(each, w) for w in each.words}) for each in explained], found.failures
+
+
+def _distinct(terms: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(terms))
+
+
+def pair_weights(explained: Sequence[Explained], variant: str) -> dict[Pair, float]:
+    """The weight of every pair of a query term and a word."""
+    seen = Counter((t, w) for each in explained for w, terms in each.aligned.items() for t in terms)
+    occurrences = Counter(term for each in explained for term in each.terms)
+    least = 2 if variant == "min-frequency" else 1
+    return {pair: count / occurrences[pair[0]] for pair, count in seen.items() if count >= least}

@@ -1,4 +1,4 @@
-"""Discovery: ranks a term table for surprises, and puts the studies that they call for to a ranker."""
+"""Discovery: ranks a term table for surprises, and asks a ranker the studies that they call for."""
 
 from __future__ import annotations
 
@@ -8,26 +8,15 @@ from typing import NamedTuple
 
 from whyrank.core import Floats, Ranker, WhyrankError, adjust
 from whyrank.data import Collection
+from whyrank.learners.surprises.appended import appended_surprises
 from whyrank.learners.surprises.classes import FEWEST, Words, classes_of, words_of
-from whyrank.learners.surprises.evidence import Postings, evidence_study, evidence_surprises, postings_of
-from whyrank.learners.surprises.tests import (
-    EVIDENCE,
-    NULLS,
-    Compared,
-    Surprise,
-    Tested,
-    Unjudged,
-    against_rest,
-    appended_surprises,
-    corrected,
-    spread_surprises,
-    value_surprises,
-)
+from whyrank.learners.surprises.evidence import evidence_study, evidence_surprises, postings_of
+from whyrank.learners.surprises.surprise import EVIDENCE, NULLS, Surprise, Tested, Unjudged, corrected
+from whyrank.learners.surprises.values import against_rest, spread_surprises, value_surprises
 from whyrank.scoring import Engine
 from whyrank.studies import Answer, Plan, answers
 from whyrank.studies.bias import (
     BiasResult,
-    Clustered,
     Substitution,
     Sums,
     ValueContrasts,
@@ -40,53 +29,23 @@ from whyrank.studies.bias import (
 from whyrank.tables import TermTable
 from whyrank.text.vectors import Vectors
 
-# Where the values of a bias study stand: each against those of its class that do not stand out themselves.
-
 DRAWS = 10_000
-
-
-class Standing(NamedTuple):
-    """How much higher a value scores than the others, the 95% interval, and p corrected (Holm) over the values."""
-
-    effect: float
-    low: float
-    high: float
-    p_adjusted: float
-
-
-def standings(answer: Answer, seed: int = 0) -> dict[str, Standing]:
-    """The values of a bias study, compared as those of a table are; none without two independent templates."""
-    assert isinstance(answer.contrasts, ValueContrasts), "only bias studies are asked"
-    whole = answer.contrasts.grid.by_value(answer.reading.scores)
-    columns = finite_columns(whole)
-    grid, scores = answer.contrasts.grid.of_values(columns), whole[:, columns]
-    usable = finite_rows(scores)
-    sums = cluster_scores(scores[usable], *(way[usable] for way in grid.clusters))
-    if sums.size < 2:
-        return {}
-    compared = against_rest(sums, DRAWS, seed)
-    adjusted = adjust([one.p_value for one in compared], "holm").tolist()
-    found = zip(compared, adjusted, strict=True)
-    return {grid.values[one.value]: Standing(*_figures(sums, one), p) for one, p in found}
-
-
-def _figures(sums: Clustered, one: Compared) -> tuple[float, float, float]:
-    """The mean difference of a value from those that it is compared with, and its interval."""
-
-    def apart(way: Sums) -> Floats:
-        others: Floats = way.effects[:, one.others].mean(axis=1, keepdims=True)
-        return way.effects[:, [one.value]] - others
-
-    low, high = mean_bounds(sums, apart)
-    return float((low[0] + high[0]) / 2), float(low[0]), float(high[0])
-
-
-STUDIES = 50  # contradictions of the corpus that get a study
+STUDIES = 50  # contradictions of the corpus that get a study; to choose terms for all of them would take long
 
 
 @dataclass(frozen=True)
 class Looking:
-    """How a table is searched: with which vectors, spaCy pipeline, own class of values and collection."""
+    """How a table is searched.
+
+    Attributes:
+        vectors: word vectors, whose neighbourhoods are classes.
+        pipeline: a spaCy pipeline, whose entity types are classes.
+        values: a class of values of one's own, as for `bias/substitution`.
+        collection: texts that entries are compared with.
+        correction: of p-values over all that is tested.
+        permutations: random draws of each test.
+        seed: of these draws.
+    """
 
     vectors: Vectors | None = None
     pipeline: str | None = None
@@ -97,26 +56,19 @@ class Looking:
     seed: int = 0
 
 
-class _Asked(NamedTuple):
-    """What a study answered: its result, and where its values stand."""
-
-    result: BiasResult
-    standings: dict[str, Standing]
-
-
 class Discovery(NamedTuple):
-    """All that was tested, the surest surprises first; what cannot be judged, or only with weights missing."""
+    """All that was tested, the most significant first; what cannot be judged, or only with weights missing."""
 
     surprises: list[Surprise]
     unjudged: list[str]
     notes: list[str]
 
     def sure(self, alpha: float = 0.05) -> list[Surprise]:
-        """Those that stay after correction."""
+        """Those that are significant after correction."""
         return [surprise for surprise in self.surprises if surprise.p_adjusted < alpha]
 
     def first(self, most: int) -> list[Surprise]:
-        """The surest of every kind."""
+        """The most significant of every kind."""
         return [s for kind in NULLS for s in [each for each in self.surprises if each.kind == kind][:most]]
 
 
@@ -125,14 +77,18 @@ def surprises(table: TermTable, looking: Looking | None = None) -> Discovery:
     how = looking or Looking()
     texts = how.collection
     words = words_of(texts, table, how.pipeline, how.seed) if texts is not None else Words()
-    postings = postings_of(texts, table) if texts is not None else None
     tested = [*_classes(table, how, words), appended_surprises(table, how.permutations, how.seed)]
-    tested += [evidence_surprises(table, postings)] if postings is not None else []
+    postings = postings_of(texts, table) if texts is not None else None
+    if postings is not None:
+        tested.append(evidence_surprises(table, postings))
     ranked = corrected([surprise for each in tested for surprise in each.found], how.correction)
     if postings is not None:
-        ranked = _with_studies(table, postings, words, ranked)
-    unjudged = _merged([each for test in tested for each in test.unjudged])
-    notes = _merged([each for test in tested for each in test.partly])
+        contradictions = [i for i, surprise in enumerate(ranked) if surprise.kind == EVIDENCE]
+        for rank, i in enumerate(contradictions):
+            study = evidence_study(table, postings, words, ranked[i]) if rank < STUDIES else ranked[i].study
+            ranked[i] = replace(ranked[i], study=study, value=words.of(ranked[i].value))
+    unjudged = _by_reason([each for test in tested for each in test.unjudged])
+    notes = _by_reason([each for test in tested for each in test.partly])
     return Discovery(ranked, [f"cannot be judged: {line}" for line in unjudged], notes)
 
 
@@ -147,20 +103,55 @@ def _classes(table: TermTable, how: Looking, words: Words) -> Iterator[Tested]:
         yield Tested(tested.found + spreads, tested.unjudged, tested.partly)
 
 
-def _with_studies(table: TermTable, postings: Postings, words: Words, found: list[Surprise]) -> list[Surprise]:
-    """The studies of the surest contradictions of the corpus; to choose terms for all of them would take long."""
-    chosen = [id(s) for s in found if s.kind == EVIDENCE][:STUDIES]
-    made = [evidence_study(table, postings, words, s) if id(s) in chosen else s.study for s in found]
-    asked = [words.of(s.value) if s.kind == EVIDENCE else s.value for s in found]
-    return [replace(s, study=study, value=value) for s, study, value in zip(found, made, asked, strict=True)]
-
-
-def _merged(unjudged: Sequence[Unjudged]) -> list[str]:
+def _by_reason(unjudged: Sequence[Unjudged]) -> list[str]:
     """One line per reason."""
     reasons: dict[str, list[str]] = {}
     for what, why in unjudged:
         reasons.setdefault(why, []).append(what)
     return [f"{', '.join(what)}: {why}" for why, what in reasons.items()]
+
+
+class Standing(NamedTuple):
+    """How much higher a value scores than the others, the 95% interval, and p corrected (Holm) over the values."""
+
+    effect: float
+    low: float
+    high: float
+    p_adjusted: float
+
+
+def standings(answer: Answer, seed: int = 0) -> dict[str, Standing]:
+    """Where the values of a bias study stand: each against those of its class that do not stand out themselves.
+
+    They are compared as those of a table are; there are none without two independent templates.
+    """
+    assert isinstance(answer.contrasts, ValueContrasts), "only bias studies are asked"
+    whole = answer.contrasts.grid.by_value(answer.reading.scores)
+    columns = finite_columns(whole)
+    grid, scores = answer.contrasts.grid.of_values(columns), whole[:, columns]
+    usable = finite_rows(scores)
+    sums = cluster_scores(scores[usable], *(way[usable] for way in grid.clusters))
+    if sums.size < 2:
+        return {}
+    compared = against_rest(sums, DRAWS, seed)
+    adjusted = adjust([one.p_value for one in compared], "holm").tolist()
+    found = {}
+    for (value, others, _), p in zip(compared, adjusted, strict=True):
+
+        def apart(way: Sums, value: int = value, others: list[int] = others) -> Floats:
+            mean: Floats = way.effects[:, others].mean(axis=1, keepdims=True)
+            return way.effects[:, [value]] - mean
+
+        low, high = (float(end[0]) for end in mean_bounds(sums, apart))
+        found[grid.values[value]] = Standing((low + high) / 2, low, high, p)
+    return found
+
+
+class _Asked(NamedTuple):
+    """What a study found: its result, and where its values stand."""
+
+    result: BiasResult
+    standings: dict[str, Standing]
 
 
 def confirmed(
@@ -172,25 +163,19 @@ def confirmed(
     As in the table, it is compared with the values of its class that do not stand out themselves.
     `limit` is the most templates of a study. A study that cannot be made has its reason in the outcome.
     """
+    defaults = {"seed": seed} | ({} if limit is None else {"most": limit})
     asked: dict[str, _Asked | str] = {}
     for study in dict.fromkeys(surprise.study for surprise in found):
-        asked[study] = _refused(study)
-        if not asked[study]:
-            made = bias_studies.create(study, **{"seed": seed} | ({} if limit is None else {"most": limit}))
-            plan = Plan(collection, {study: made}, [ranker], engine or Engine(), seed=seed, table=table)
-            [answer] = answers(plan)
-            asked[study] = _Asked(answer.details, standings(answer, seed))
+        try:
+            made = bias_studies.create(study, **defaults)
+            _ = made.value_class if isinstance(made, Substitution) else None
+        except WhyrankError as error:
+            asked[study] = str(error)
+            continue
+        plan = Plan(collection, {study: made}, [ranker], engine or Engine(), seed=seed, table=table)
+        [answer] = answers(plan)
+        asked[study] = _Asked(answer.details, standings(answer, seed))
     return [_judged(surprise, asked[surprise.study], alpha) for surprise in found]
-
-
-def _refused(study: str) -> str:
-    """Why a study, or its class of values, cannot be made; empty where it can."""
-    try:
-        made = bias_studies.create(study)
-        _ = made.value_class if isinstance(made, Substitution) else None
-    except WhyrankError as error:
-        return str(error)
-    return ""
 
 
 def _judged(surprise: Surprise, asked: _Asked | str, alpha: float) -> Surprise:

@@ -97,7 +97,7 @@ class Background:
         """Read saved statistics; they must have been counted with the analyzer that is to use them."""
         table, facts = _read(path)
         if analyzer is not None and facts["analyzer"] != analyzer.identity:
-            remedy = f"use --analyzer {facts['analyzer'].split('#')[0]!r}, or count again with 'whyrank stats'"
+            remedy = f"use --analyzer {facts['analyzer'].split('#')[0]!r}, or count again with 'whyrank data stats'"
             raise BadInput(path, f"counted with analyzer {facts['analyzer']}, not {analyzer.identity}", remedy)
         df, cf = (table[name].to_numpy().astype(np.int64) for name in ("df", "cf"))
         return cls(facts["analyzer"], table["term"].to_pylist(), df, cf, int(facts["n_docs"]), int(facts["n_tokens"]))
@@ -126,7 +126,7 @@ def _padded_sum(a: Ints, b: Ints) -> Ints:
 def _read(path: str | PathLike[str]) -> tuple[Any, dict[str, str]]:
     import pyarrow as pa
 
-    remedy = "make one with 'whyrank stats --out FILE'"
+    remedy = "make one with 'whyrank data stats --out FILE'"
     try:
         table = read_parquet(path, remedy)
     except (OSError, pa.ArrowException) as error:

@@ -117,8 +117,8 @@ class Axiom:
         analyzer: counts words and query terms; any token unit, word pieces included.
         pairs: `judged`, `top:K` of the run `candidates`, or `all` documents that are judged or retrieved.
         candidates: that run.
-        stats: where document and collection frequencies come from: a file of `whyrank stats`, or a collection; by
-            default the collection at hand.
+        stats: where document and collection frequencies come from: a file of `whyrank data stats`, or a collection;
+            by default the collection at hand.
         max_tokens: texts are cut to so many tokens, for counting and for scoring; None leaves them whole.
         compat: `camara-hauff` repeats what the released code of "Diagnosing BERT with Retrieval Heuristics" does.
         conclusion: `strict` or `weak`, in place of the axiom's own.

@@ -139,7 +139,7 @@ class Views(_Memo):
     """The views of all queries of some pools.
 
     Document and collection frequencies are those of the collection `statistics`, or of the source `stats`: a file of
-    `whyrank stats`, or a collection.
+    `whyrank data stats`, or a collection.
     """
 
     pools: Pools

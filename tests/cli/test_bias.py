@@ -1,8 +1,10 @@
-"""Bias studies in `whyrank audit`: what is asked, what is written, and that it is what `whyrank bias` says."""
+"""Bias studies in `whyrank audit`: what is asked, printed and written."""
 
 from __future__ import annotations
 
+import csv
 import json
+from xml.etree import ElementTree
 
 import pytest
 
@@ -21,17 +23,18 @@ def untimed(results):
     return [{name: value for name, value in r.as_dict().items() if name != "seconds"} for r in results]
 
 
-def test_results_are_those_of_the_command_bias(tea, whyrank):
+def test_results_do_not_depend_on_the_other_studies(tea, whyrank):
     (tea / "table.tsv").write_text("drink\tmint\t0.2\ndrink\trose\t0.9\n")
     options = ["-r", ROSE, "-r", "bm25", "--seed", 4, "--correction", "bh", "--limit", 6, "--table", "table.tsv"]
     studies = [TEA, "bias/country", "bias/postfix-letter"]
     first = whyrank("audit", *studies, "TFC1", *options, "--out", "whole")
-    second = whyrank("bias", *studies, *options, "--out", "alone")
+    second = whyrank("audit", *studies, *options, "--out", "alone")
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
     found, alone = read_bias_results("whole"), read_bias_results("alone")
     assert untimed(found) == untimed(alone)
     assert len(found) == 6
     assert [row.weight for row in found[0].values] == [pytest.approx(0.2), pytest.approx(0.9), None]
+    assert any("1 of 3 values have no weight in the table" in note for note in found[0].notes)
     for name in FILES:
         assert (tea / "whole" / "bias" / name).read_bytes() == (tea / "alone" / "bias" / name).read_bytes()
     drawings = {path.name for path in (tea / "alone" / "bias").glob("*.svg")}
@@ -39,6 +42,32 @@ def test_results_are_those_of_the_command_bias(tea, whyrank):
     assert len(drawings) == 3
     assert '<a href="table.html">all entries of table.tsv</a>' in (tea / "whole" / "report.html").read_text()
     assert '"rose"' in (tea / "whole" / "table.html").read_text()
+
+
+def test_values_are_printed_and_written(tea, whyrank):
+    code, out, err = whyrank("audit", TEA, "-r", ROSE, "--out", "res", "--delta", "0.1", "--top", 2, "--seed", 3)
+    assert code == 0, err
+    assert "the 2 largest effects of 3 values" in out
+    assert "report: res/report.html" in err
+    [result] = json.loads((tea / "res" / "bias" / "bias.json").read_text())["results"]
+    effects = {row["value"]: row["effect"] for row in result["values"]}
+    assert effects["rose"] == pytest.approx(0.2, abs=0.04)
+    assert result["values"][1]["deltas"] == pytest.approx(effects["rose"] / 0.1)
+    assert (result["n_templates"], result["seed"]) == (8, 3)
+    rows = list(csv.DictReader((tea / "res" / "bias" / "values.csv").open()))
+    assert [row["value"] for row in rows] == ["mint", "rose", "sage"]
+    assert float(rows[1]["effect"]) == effects["rose"]
+    assert len(list(csv.DictReader((tea / "res" / "bias" / "pairs.csv").open()))) == 3
+    [drawing] = (tea / "res" / "bias").glob("*.svg")
+    assert len(ElementTree.parse(drawing).findall(".//{http://www.w3.org/2000/svg}circle")) == 3
+
+
+def test_a_pattern_leaves_out_what_lacks_its_values(whyrank):
+    code, out, err = whyrank("audit", "bias/*u*", "-r", "bm25", "--delta", "none", "--limit", 4)
+    assert code == 0, err
+    assert "left out, because it needs values=a+b+c: bias/substitution" in err
+    assert "bias/country" in out
+    assert "bias/currency" in out
 
 
 def test_findings_and_results_say_the_same(tea, whyrank):
@@ -84,12 +113,12 @@ def test_markup_in_values_stays_text(tea, whyrank):
 
 
 def test_scores_are_asked_for_once(tea, whyrank):
-    """What an audit has scored is in the store: the same command, and `bias`, ask for a sample of it and no more."""
+    """What an audit has scored is in the store: the same command asks for a sample of it and no more."""
     asked = ["-r", ROSE, "--delta", "0.1", "--store", "scores.sqlite"]
     assert whyrank("audit", TEA, *asked, "--out", "res")[0] == 0
     before = len((tea / "asked.txt").read_text())
     assert before >= 24, "every text of the grid, and those of the overlap split"
-    assert whyrank("bias", TEA, *asked)[0] == 0
+    assert whyrank("audit", TEA, *asked)[0] == 0
     assert whyrank("audit", TEA, *asked, "--out", "res")[0] == 0
     assert len((tea / "asked.txt").read_text()) == before + 2 * 4
 
@@ -144,12 +173,57 @@ def test_the_published_template_by_option(whyrank):
     [
         (["bias/substitution"], "needs its values"),
         (["bias/car-brnd"], "did you mean 'bias/car-brand'"),
+        (["bias/substitution(values=a+b,most=x)"], "whole number"),
         (["TFC1", "--table", "table.tsv"], "--table is for bias studies"),
         (["bias/when-year", "--table", "nofile.tsv"], "nofile.tsv"),
         (["bias/when-year", "--compat", "abnirml"], "is for probes"),
+        (["bias/when-year", "--compat", "abnirm"], "unknown compat mode"),
+        (["bias/when-year", "--correction", "hlm"], "unknown correction"),
+        (["bias/when-year(templates=nofile)"], "is no file"),
     ],
 )
 def test_wrong_requests_end_with_one_line(arguments, message, whyrank, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.tsv").write_text("drink\tmint\t0.2\n")
-    assert message in one_line(whyrank("audit", *arguments, "-r", "bm25"))
+    assert message in one_line(whyrank("audit", *arguments, "-r", "bm25", "--delta", "none"))
+
+
+@pytest.fixture
+def silent(tea):
+    """A module of a ranker with no score for some words: each as its name says."""
+    lines = ["def rose(q, d): return _but(d, 'rose')", "def two(q, d): return _but(d, 'rose', 'mint')"]
+    body = "return [float('nan') if any(w in t for w in words) else float(len(t)) for t in d]"
+    (tea / "silent.py").write_text("\n".join([f"def _but(d, *words): {body}", *lines]) + "\n")
+    return tea
+
+
+def test_a_value_that_a_ranker_does_not_score_is_named_and_left_out(silent, whyrank):
+    asked = ("audit", TEA, "-r", "python:silent.py:rose", "--delta", "none", "--out", "res")
+    code, out, err = whyrank(*asked)
+    assert code == 0, err
+    [result] = read_bias_results("res")
+    assert [row.value for row in result.values] == ["mint", "sage"]
+    assert (result.n_templates, dict(result.unscored)) == (8, {"rose": 8})
+    assert "left out, without a finite score in any template: rose" in out
+
+
+def test_values_because_of_which_nothing_can_be_compared_are_named(silent, whyrank):
+    code, _, err = whyrank("audit", TEA, "-r", "python:silent.py:two", "--delta", "none")
+    assert code == 2
+    told = "has no template with a finite score for every value: it lacks mint, rose; take one that scores any text"
+    assert err.splitlines()[-1] == f"whyrank: ranker 'python:silent.py:two' {told}"
+
+
+def test_bias_studies_and_filters_are_listed(whyrank):
+    code, out, _ = whyrank("list", "bias_studies", "bias_filters", "--json")
+    listed = json.loads(out)
+    assert code == 0
+    assert "bias/car-brand" in listed["bias_studies"]
+    assert "relevant" in listed["bias_filters"]
+
+
+def test_a_given_delta_is_not_calibrated(whyrank, tea):
+    for delta in ("none", "0.1"):
+        whyrank("audit", TEA, "-r", "python:likes.py:rose", "--delta", delta, "--store", "none")
+        assert len((tea / "asked.txt").read_text()) == 24
+        (tea / "asked.txt").unlink()

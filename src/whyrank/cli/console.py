@@ -1,0 +1,110 @@
+"""What people see: tables on standard output, notes on standard error, and what a stop leaves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from whyrank.core import printable
+
+if TYPE_CHECKING:
+    from whyrank.core import Ranker
+    from whyrank.scoring import Failure
+
+SCORES = "scores that were stored are kept"
+TRAINING = "checkpoints of the training are kept"
+BLOCKS = "blocks that are scored are kept"
+_left: list[str] = []
+
+
+def say(text: str) -> None:
+    """Print a line for the person at the terminal; standard output stays free for results."""
+    print(printable(text), file=sys.stderr)
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """A number and what it counts."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def figure(value: float | None, form: str = ".3f") -> str:
+    """A number, or a dash where it is undefined; what is rounded to zero has no minus."""
+    if value is None:
+        return "–"
+    shown = format(value, form)
+    return shown if shown.strip("-0.%") else shown.replace("-", "+")
+
+
+def p_value(value: float | None) -> str:
+    """A p-value that does not pretend to be zero."""
+    return "–" if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
+
+
+def interval(low: float | None, high: float | None, form: str = "+.3f") -> str:
+    """An interval, or a dash where it is undefined."""
+    return "–" if low is None else f"[{figure(low, form)}, {figure(high, form)}]"
+
+
+def star(p: float | None, alpha: float) -> str:
+    """A mark for what is significant, else a blank."""
+    return "*" if p is not None and p < alpha else " "
+
+
+def word(term: str) -> str:
+    """A term for the terminal: one with line breaks or other controls as Python would write it."""
+    return term if term.isprintable() else repr(term)
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> None:
+    """Print a table; the first `left` columns are text, the rest figures. Plain text when not on a terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    head, foot = Text(printable(title), "table.title"), Text(printable(caption), "table.caption")
+    grid = Table(title=head, box=box.SIMPLE, title_justify="left", caption=foot, caption_justify="left")
+    for i, name in enumerate(header):
+        grid.add_column(Text(printable(name)), justify="left" if i < left else "right", overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(printable(cell)) for cell in row))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 400
+    console.print(grid)
+
+
+def tell_failures(failures: Sequence[Failure]) -> None:
+    """Say how many pairs have no finite score, and name the first."""
+    from whyrank.scoring import one_line
+
+    if failures:
+        first = failures[0]
+        text = first.doc if len(first.doc) <= 80 else first.doc[:77] + "..."
+        where = f"{one_line(first.reason)} for query {first.query!r}, text {text!r}"
+        have = "has" if len(failures) == 1 else "have"
+        say(f"note: {plural(len(failures), 'pair')} {have} no finite score; the first: {where}")
+
+
+def tell_computed(rankers: Sequence[Ranker]) -> None:
+    """Say of each ranker, or part of one, that its scores were not computed by torch in fp32."""
+    from whyrank.rankers.neural import lines_of
+
+    for line in (line for ranker in rankers for line in lines_of(ranker)):
+        say(f"note: {line}")
+
+
+def keeps(what: str) -> None:
+    """From now on a stop leaves this, and the same command goes on from there."""
+    _left.append(f"{what}, and the same command goes on from there")
+
+
+def keeps_nothing(remedy: str) -> None:
+    """From now on a stop leaves nothing; `remedy` says how it would."""
+    _left.append(f"nothing is kept; {remedy}")
+
+
+def left() -> str:
+    """What a stop leaves now."""
+    return _left[-1] if _left else "nothing was kept so far"

@@ -1,0 +1,339 @@
+"""`whyrank tables learn`: a command for each learner of the registry, those of plugins included.
+
+The options of a learner are the fields of its dataclass, besides those of `Learn`. Learners that train a network
+first, or that score texts, have a class here with more options.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from whyrank.cli.command import description, parameters, values
+from whyrank.cli.console import BLOCKS, TRAINING, keeps, keeps_nothing, plural, say, tell_failures
+from whyrank.cli.options import Input, Scoring, open_collection, open_rankers
+from whyrank.cli.train import changed, has_torch, require_torch
+from whyrank.core import WhyrankError
+
+if TYPE_CHECKING:
+    from whyrank.tables import TermTable
+    from whyrank.training import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learn(Input):
+    """Where a table is learned from, and where it is written.
+
+    Attributes:
+        out: the table: a .parquet, .arrow, .tsv or .tsv.gz file.
+    """
+
+    out: str
+
+    def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+        """Learn the table of a learner with these settings, and write it."""
+        made = learner(**settings)
+        _save(made.learn(self.open_collection()), self.out)
+
+
+def _save(table: TermTable, out: str, what: str = "") -> None:
+    table.save(out)
+    say(f"{what}{plural(len(table), 'entry', 'entries')}: {out}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnEM(Learn):
+    """EM says which pairs it learns from, and how the perplexity falls."""
+
+    def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+        """Learn from the judged queries of the collection."""
+        from whyrank.core import exclusive
+
+        em = learner(**settings)
+        with exclusive(f"{em.checkpoint}.lock") if em.checkpoint else nullcontext():
+            bitext = em.bitext(self.open_collection())
+            for what, one, many in (
+                ("queries_without_words", "query has no word under", "queries have no word under this analyzer"),
+                ("texts_missing", "judged text is not in", "judged texts are not in the collection"),
+            ):
+                if count := bitext.facts[what]:
+                    said = plural(count, f"{one} {' '.join(many.split()[-2:])}", many)
+                    say(f"note: {said} and {'is' if count == 1 else 'are'} left out")
+            say(f"{plural(len(bitext), 'pair')}, {plural(bitext.links, 'link')}")
+            if em.checkpoint:
+                keeps(f"the last whole iteration is kept in {em.checkpoint}")
+            else:
+                keeps_nothing("--checkpoint FILE keeps each iteration, and then the same command goes on from there")
+            table = em.fit(bitext).table
+            _save(table, self.out, f"{_perplexities(table.facts)}; ")
+
+
+def _perplexities(facts: Mapping[str, Any]) -> str:
+    """The perplexities of all tables from the uniform one on; the held-out ones beside them."""
+    trained, held = facts["perplexities"], facts.get("held_out_perplexities")
+    found = "perplexity " + " ".join(f"{value:.4g}" for value in trained)
+    found += ", held out " + " ".join(f"{value:.4g}" for value in held) if held else ""
+    kept, gap = facts["iterations"], facts.get("float64_difference")
+    found += f"; kept: iteration {kept}, the best held out" if kept < len(trained) - 1 else ""
+    return found + (f", double precision differs by {gap:.1e} at most" if gap is not None else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnLocal(Scoring, Learn):
+    """The target is scored with an engine, and what is stored is not scored again."""
+
+    def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+        """Explain the lists of the target, and add the explanations up."""
+        from whyrank.core import check_place
+        from whyrank.learners.local import default_analyzer
+
+        made = learner(**{"analyzer": default_analyzer(), **settings, "precision": self.precision})
+        if made.explanations is not None:
+            check_place(made.explanations)
+            if Path(made.explanations).resolve() == Path(self.out).resolve():
+                raise WhyrankError("--out and --explanations name one file; give each one of its own")
+        collection = self.open_collection()
+        [target] = open_rankers([made.target], collection, made.analyzer, made.stats, self.precision)
+        run = self.open_run(collection, made.candidates) if made.candidates else None
+        found = made.explain(collection, target, self.engine(), run)
+        tell_failures(found.failures)
+        if made.explanations:
+            found.save_explanations(made.explanations)
+        if bare := sum(not each.words for each in found.explained):
+            say(f"note: {plural(bare, 'query', 'queries')} without an explanation word")
+        words = plural(sum(len(each.words) for each in found.explained), "explanation word")
+        queries = plural(len(found.explained), "query", "queries")
+        _save(found.table, self.out, f"{words} of {queries}, terms by {found.table.facts['analyzer']}; ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnNeural(Learn):
+    """A recipe trains the network first.
+
+    Attributes:
+        network: the folder of a neural-model1; with --recipe, where it is trained.
+        recipe: first train the network: a YAML file or a bundled recipe.
+        set: KEY=VALUE, change the recipe, such as data.collection=PATH; repeatable.
+        seed: instead of the recipe's first seed.
+        device: cpu or cuda; by default cuda where there is one.
+        collection: only tokens of its queries and texts; by default all.
+    """
+
+    network: str
+    recipe: str | None = None
+    set: tuple[str, ...] = ()
+    seed: int | None = None
+    device: str = ""
+    collection: str | None = None  # type: ignore[assignment]
+
+    def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+        """Train the network where that is asked for, and write it as a table."""
+        from whyrank.learners import ARCHITECTURE
+        from whyrank.training import checked_device
+
+        if self.recipe is None and (self.set or self.seed is not None):
+            raise WhyrankError(f"--{'set' if self.set else 'seed'} changes a recipe; name one with --recipe")
+        device = checked_device(self.device)
+        made = learner(resource=self.network, device=device, **settings)
+        if self.recipe is not None:
+            recipe = changed(self.recipe, self.set)
+            if recipe.architecture != ARCHITECTURE:
+                what = f"trains {recipe.architecture}; only {ARCHITECTURE} is a table"
+                raise WhyrankError(f"recipe {self.recipe!r} {what}")
+            self._train(recipe, device)
+        seen = open_collection(self.collection, self.strict) if self.collection else None
+        table = made.learn(seen)
+        tokens = len(table.query_terms)
+        pairs = plural(tokens, "token") if seen else plural(tokens**2, "pair of tokens", "pairs of tokens")
+        _save(table, self.out, f"{pairs}, ")
+        say(f"score with it: --ranker model1:{self.out}")
+
+    def _train(self, recipe: Recipe, device: str) -> None:
+        from whyrank.core import LOCK, exclusive
+        from whyrank.training import prepare, train_seeds
+
+        keeps(TRAINING)
+        with exclusive(Path(self.network) / LOCK):
+            seed = recipe.seeds[0] if self.seed is None else self.seed
+            train_seeds(prepare(recipe), Path(self.network), [seed], device, say)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnParm(Scoring, Learn):
+    """PaRM is trained on the scores of a target first, unless a trained network is named.
+
+    Attributes:
+        target: the ranker to explain: a call string.
+        network: where PaRM is trained; TABLE.parm by default. Without --target, one that is trained.
+        recipe: a YAML file, parm or parm-smoke.
+        set: KEY=VALUE, change the recipe, such as data.collection=PATH; repeatable.
+        seed: instead of the recipe's first seed.
+        collection: learn from it, and take its terms, instead of the recipe's collections; repeatable.
+        doc_words: document terms on top: the words of a file, one a line.
+        audit: keep all weights of a query term in a second table; repeatable.
+        device: cpu or cuda; by default cuda where there is one.
+        precision: of the pair scorer: fp32 or bf16; by default bf16 on a GPU.
+    """
+
+    target: str | None = None
+    network: str | None = None
+    recipe: str = "parm-smoke"
+    set: tuple[str, ...] = ()
+    seed: int | None = None
+    collection: tuple[str, ...] = ()  # type: ignore[assignment]
+    doc_words: str | None = None
+    audit: tuple[str, ...] = ()
+    device: str = ""
+
+    def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
+        """Train PaRM where a target is named, then score all pairs of terms."""
+        from whyrank.core import UnknownName
+        from whyrank.data import read_lines
+        from whyrank.learners.parm import beside, build_table, check_out
+        from whyrank.networks import read_config
+        from whyrank.training import checked_device
+
+        self._check()
+        check_out(self.out, bool(self.audit))
+        if self.precision not in (None, "fp32", "bf16"):
+            raise UnknownName("precision", self.precision, ("fp32", "bf16"))
+        folder, device = (
+            Path(self.network) if self.network else beside(self.out, ".parm"),
+            checked_device(self.device),
+        )
+        words = [line.text.strip() for line in read_lines(Path(self.doc_words))] if self.doc_words else []
+        made = learner(resource=str(folder), doc_words=words, **settings)
+        for name in made.queries_of:
+            open_collection(name)
+        if self.target is not None:
+            recipe = self.recipe_for(self.target, made.analyzer)
+            self._train(recipe, self.target, folder, recipe.seeds[0] if self.seed is None else self.seed, device)
+        keeps(BLOCKS)
+        names = list(self.collection) or read_config(folder).get("collection") or ["sample"]
+        built = build_table(made, names, self.out, device, self.precision or "", list(self.audit), say)
+        if built.audit is not None:
+            audited = ", ".join(built.audit.facts["audited"])
+            say(f"all weights of {audited}: {beside(self.out, '.audit', keep=True)}")
+        facts = built.table.facts
+        if not len(built.table):
+            say(f"note: no pair weighs {facts['threshold']:g} or more; take a smaller --threshold")
+        say(f"{plural(len(built.table), 'entry', 'entries')} of {facts['pairs']:,} pairs: {self.out}")
+        say(f"rank with it: --ranker bm25t:{self.out}")
+
+    def _check(self) -> None:
+        if self.target is not None:
+            return
+        if self.network is None:
+            raise WhyrankError("tables learn parm needs --target RANKER, or --network FOLDER of a trained parm")
+        of_training = ("recipe", "set", "seed", "executor", "batch_size", "store", "fresh", "timeout")
+        for field in (field for field in fields(self) if field.name in of_training):
+            if getattr(self, field.name) != field.default:
+                raise WhyrankError(f"--{field.name.replace('_', '-')} is for training; name a --target")
+
+    def recipe_for(self, target: str, analyzer: str | None) -> Recipe:
+        """The recipe for a target: -c stands for all collections of a recipe, a preset for its phases."""
+        from whyrank.training import read_recipe, recipe_of
+
+        old = read_recipe(self.recipe)
+        given = old.data if self.collection else {}
+        cleared = ["data.cut={}"] if isinstance(given.get("cut"), Mapping) else []
+        cleared += ["data.without=[]"] if given.get("without") else []
+        if old.phases and any(setting.partition("=")[0].strip() == "phases.preset" for setting in self.set):
+            cleared.append("phases={}")
+        made = changed(self.recipe, [*cleared, *self.set])
+        if not made.phases:
+            return made
+        held = given.get("without")
+        if held and not made.data.get("without") and not any(s.startswith("data.without") for s in self.set):
+            listed = held if isinstance(held, str) else ", ".join(held)
+            way = "--set data.without=[NAME] holds texts back"
+            say(f"note: -c: the recipe's data.without ({listed}) goes too; {way}")
+        if made.data.get("target", target) != target:
+            raise WhyrankError(f"--target {target}: the recipe is for {made.data['target']}; change it with --set")
+        data = {**made.data, "target": target} | ({"collection": list(self.collection)} if self.collection else {})
+        data |= {"analyzer": analyzer} if analyzer else {}
+        return recipe_of({**made.as_dict(), "data": data})
+
+    def _train(self, recipe: Recipe, target: str, folder: Path, seed: int, device: str) -> None:
+        """Train a network in a folder, unless it is trained already."""
+        from whyrank.core import LOCK, check_place, exclusive
+        from whyrank.learners.parm import check_parm, is_trained, prepare_parm, train_parm
+
+        check_parm(recipe, target)
+        check_place(folder / "config.json")
+        with exclusive(folder / LOCK):
+            if is_trained(folder, recipe, seed):
+                say(f"{folder}: trained already")
+                return
+            prepared = prepare_parm(recipe, target, self.engine(), say)
+            keeps(TRAINING)
+            train_parm(prepared, folder, seed, device, say)
+
+
+FRONTS = {"em": LearnEM, "local-to-global": LearnLocal, "neural": LearnNeural, "parm": LearnParm}
+NETWORKS = ("neural", "parm")
+
+
+class Learners(typer.core.TyperGroup):
+    """The learners of the registry as commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names."""
+        from whyrank.learners import table_learners
+
+        return table_learners.names()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a learner, none for an unknown name."""
+        from whyrank.learners import table_learners
+
+        if cmd_name not in table_learners.names():
+            return None
+        single = typer.Typer(rich_markup_mode=None, add_completion=False)
+        stub = cmd_name in NETWORKS and not has_torch()  # whatever it is given, it says what is missing
+        settings = {"allow_extra_args": stub, "ignore_unknown_options": stub}
+        single.command(cmd_name, context_settings=settings)(_command(cmd_name))
+        return typer.main.get_command(single)
+
+
+def _command(name: str) -> Callable[..., None]:
+    """A function for typer whose parameters are the options of the front and the fields of the learner."""
+    from whyrank.learners import table_learners
+
+    if name in NETWORKS and not has_torch():
+        return require_torch
+    learner, front = table_learners.factory(name), FRONTS.get(name, Learn)
+    own = {field.name for field in fields(front)}
+    without = [*own, *(["resource"] if "network" in own else [])]
+
+    def called(**given: Any) -> None:
+        from whyrank.core import check_place
+        from whyrank.tables import writer
+
+        made = front(**values(front, {name: value for name, value in given.items() if name in own}))
+        writer(made.out)  # a name or a place that cannot be written is said before anything is learned
+        check_place(made.out)
+        made.learn(learner, values(learner, {name: value for name, value in given.items() if name not in own}))
+
+    called.__doc__ = description(learner)
+    both = [*parameters(front), *parameters(learner, without)]
+    called.__signature__ = inspect.Signature(both)  # type: ignore[attr-defined]
+    return called
+
+
+app = typer.Typer(
+    name="learn", cls=Learners, help="Learn a term table.", rich_markup_mode=None, invoke_without_command=True
+)
+
+
+@app.callback()
+def learn(context: typer.Context) -> None:
+    """Learn a term table; what can be set is shown by `whyrank tables learn LEARNER --help`."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
