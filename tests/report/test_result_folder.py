@@ -13,12 +13,23 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import NASTY, ToyStudy, curve, empty, finding, findings, overlap_rows, toy_answer, toy_contrasts
+from report_samples import (
+    NASTY,
+    ToyStudy,
+    curve,
+    empty,
+    finding,
+    findings,
+    marks,
+    overlap_rows,
+    toy_answer,
+    toy_contrasts,
+)
 
 from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.evaluation.stability import stability
 from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
-from whyrank.report.record import plain
+from whyrank.report.arrow import plain
 from whyrank.scoring import Failure
 from whyrank.studies import Calibration, Contrasts, Pair, Threshold
 from whyrank.tables import TermTable
@@ -54,7 +65,7 @@ def test_a_sweep_is_written_as_figures_and_as_a_picture(tmp_path):
     rows = list(csv.DictReader((folder / "sweep.csv").open()))
     assert list(rows[0]) == ["study", "ranker", "percentile", "delta", "score"]
     assert [rows[i]["score"] for i in (0, 99, 100)] == ["0.5", "0.25", ""]
-    assert (folder / "sweep.svg").read_text(encoding="utf-8").count("<polyline") == 1
+    assert len(marks((folder / "sweep.svg").read_text(encoding="utf-8"), "line")) == 1
 
 
 def test_stability_is_written_where_groups_were_asked_for(tmp_path):
@@ -95,7 +106,7 @@ def test_the_overlap_split_is_written_as_figures_and_as_a_picture(tmp_path):
     assert list(rows[0])[:11] == names
     assert (rows[0]["run"], rows[0]["group"], rows[0]["n"], float(rows[0]["mean"])) == ("bm25", "1", "4", 0.2)
     assert (rows[5]["queries"], rows[5]["mean"]) == ("retrieved", "")
-    assert (folder / "overlap.svg").read_text(encoding="utf-8").count("<polyline") == 4
+    assert len(marks((folder / "overlap.svg").read_text(encoding="utf-8"), "line")) == 4
     assert "Overlap and effectiveness" in (folder / "report.html").read_text(encoding="utf-8")
 
 

@@ -116,6 +116,19 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def plain(value: Any) -> Any:
+    """The value in terms of JSON: mappings, lists, strings, numbers; what is undefined or infinite is None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
 def _with_strings(table: Any, pattern: str, replacement: str) -> Any:
     """The table with something replaced in all columns of strings."""
     for i, column in enumerate(table.columns):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from whyrank.report.grid import rankers_of, significant, standing
+from whyrank.report.views import rankers_of, significant, standing
 from whyrank.report.words import axiom_name, bias_range, instances, share, signed
 from whyrank.studies import Finding
-
-_UNTESTED = "could not be tested"
 
 
 @dataclass(frozen=True)
@@ -69,45 +67,57 @@ def verdicts(
 
     Studies named in `symmetric` have no direction and are left out, but for bias studies.
     """
-    whole, found = [f for f in findings if f.group is None], []
-    for name in rankers_of(findings):
-        own = [f for f in whole if f.ranker == name]
-        directed = [f for f in own if f.study not in set(symmetric) and f.range is None]
-        verdict = _verdict(name, directed, alpha, most)
-        found.append(_with_favours(verdict, [f for f in own if f.range is not None], alpha, most))
-    return found
+    undirected, whole = set(symmetric), [f for f in findings if f.group is None]
+    return [
+        _verdict([f for f in whole if f.ranker == name], name, alpha, undirected, most)
+        for name in rankers_of(findings)
+    ]
 
 
-def _with_favours(verdict: Verdict, biased: Sequence[Finding], alpha: float, most: int) -> Verdict:
-    """The verdict with what the ranker favours most."""
-    tested = [f for f in biased if f.p_adjusted is not None]
-    sure = sorted((f for f in tested if significant(f, alpha)), key=_strength)
-    otherwise = verdict.otherwise
-    if tested and otherwise in (_UNTESTED, _preferring_nothing(alpha)):
-        otherwise = "" if sure else _preferring_nothing(alpha)
-    claims = [Claim(f"{f.favoured} over {f.disfavoured} in {f.study}", f, bias_range(f)) for f in sure[:most]]
-    return replace(verdict, favoured=claims, otherwise=otherwise)
+def _verdict(findings: Sequence[Finding], ranker: str, alpha: float, symmetric: set[str], most: int) -> Verdict:
+    biased = [f for f in findings if f.range is not None]
+    directed = [f for f in findings if f.range is None and f.study not in symmetric]
+    axioms, others = ([f for f in directed if bool(f.conclusion) is kind] for kind in (True, False))
+    obeyed, broken = _obeyed(axioms, alpha)[:most], _broken(axioms, alpha)
+    favoured = sorted((f for f in biased if significant(f, alpha)), key=_strength)
+    nothing = f"shows no significant preference (α = {alpha:g})"
+    if any(f.p_adjusted is not None for f in others):
+        otherwise = nothing
+    elif not others and any(f.satisfied is not None for f in axioms):
+        otherwise = "" if obeyed or broken else "obeys no axiom more often than by chance, and none less often"
+    else:
+        otherwise = "could not be tested"
+    if otherwise in ("could not be tested", nothing) and any(f.p_adjusted is not None for f in biased):
+        otherwise = "" if favoured else nothing
+    return Verdict(
+        ranker,
+        _preferences(others, alpha, most),
+        otherwise,
+        obeyed,
+        broken,
+        [Claim(f"{f.favoured} over {f.disfavoured} in {f.study}", f, bias_range(f)) for f in favoured[:most]],
+    )
+
+
+def _preferences(findings: Sequence[Finding], alpha: float, most: int) -> list[Claim]:
+    """The strongest significant findings, one for each thing preferred, whatever was held equal.
+
+    Where all have the same sign, the last of them gives way to the strongest of the other sign.
+    """
+    claims: dict[str, Claim] = {}
+    sure = [f for f in findings if significant(f, alpha) and f.score]
+    for finding in sorted(sure, key=lambda f: -abs(f.score or 0.0)):
+        text = in_words(finding)
+        claims.setdefault(text.partition(",")[0], Claim(text, finding, signed(finding.score)))
+    kept, rest = list(claims.values())[:most], list(claims.values())[most:]
+    signs = {(claim.finding.score or 0.0) > 0 for claim in kept}
+    other = [claim for claim in rest if ((claim.finding.score or 0.0) > 0) not in signs]
+    return [*kept[:-1], other[0]] if other and most > 1 else kept
 
 
 def _strength(finding: Finding) -> tuple[float, float]:
     """Sorts by the range in deltas, the largest first; then by the range in scores."""
     return -(finding.range_deltas or 0.0), -(finding.range or 0.0)
-
-
-def _verdict(ranker: str, findings: list[Finding], alpha: float, most: int) -> Verdict:
-    axioms, others = ([f for f in findings if bool(f.conclusion) is kind] for kind in (True, False))
-    tested = [f for f in others if f.p_adjusted is not None]
-    otherwise = _preferring_nothing(alpha) if tested else _UNTESTED
-    sure = [f for f in tested if significant(f, alpha) and f.score]
-    claims = _distinct(sorted(sure, key=lambda f: -abs(f.score or 0.0)))
-    obeyed, broken = _obeyed(axioms, alpha)[:most], _broken(axioms, alpha)
-    if not others and any(f.satisfied is not None for f in axioms):
-        otherwise = "" if obeyed or broken else "obeys no axiom more often than by chance, and none less often"
-    return Verdict(ranker, _both_signs(claims, most), otherwise, obeyed, broken)
-
-
-def _preferring_nothing(alpha: float) -> str:
-    return f"shows no significant preference (α = {alpha:g})"
 
 
 def _obeyed(axioms: Sequence[Finding], alpha: float) -> list[Claim]:
@@ -133,23 +143,6 @@ def _obedience(finding: Finding) -> str:
 
 def _chance(finding: Finding) -> str:
     return f"chance {share(finding.chance, 0)}"
-
-
-def _distinct(findings: Iterable[Finding]) -> list[Claim]:
-    """One claim for each thing preferred, whatever was held equal: the first, which is the strongest."""
-    claims: dict[str, Claim] = {}
-    for finding in findings:
-        text = in_words(finding)
-        claims.setdefault(text.partition(",")[0], Claim(text, finding, signed(finding.score)))
-    return list(claims.values())
-
-
-def _both_signs(claims: list[Claim], most: int) -> list[Claim]:
-    """The first claims; the last of them gives way to the first of the other sign where all have the same one."""
-    kept, rest = claims[:most], claims[most:]
-    signs = {(claim.finding.score or 0.0) > 0 for claim in kept}
-    other = [claim for claim in rest if ((claim.finding.score or 0.0) > 0) not in signs]
-    return [*kept[:-1], other[0]] if other and most > 1 else kept
 
 
 def in_words(finding: Finding) -> str:
