@@ -29,7 +29,9 @@ def test_a_study_is_printed_and_written(tea, whyrank):
     assert float(rows[1]["effect"]) == effects["rose"]
     assert len(list(csv.DictReader((tea / "res" / "bias" / "pairs.csv").open()))) == 3
     [drawing] = (tea / "res" / "bias").glob("*.svg")
-    dots = [e for e in ElementTree.parse(drawing).iter() if (e.get("class") or "").startswith("mark-symbol role-mark")]
+    dots = [
+        e for e in ElementTree.parse(drawing).iter() if (e.get("class") or "").startswith("mark-symbol role-mark")
+    ]
     assert sum(map(len, dots)) == 3
     page = (tea / "res" / "report.html").read_text()
     assert "rose" in page

@@ -64,7 +64,9 @@ def forest(rows: Mapping[str, Row], alpha: float) -> Any:
         base.transform_filter("isValid(datum.low)")
         .mark_rule(strokeWidth=5)
         .encode(x=alt.X("low:Q", **axis), x2="high:Q"),
-        base.mark_point(filled=True, size=60).encode(x=alt.X("value:Q", **axis), shape=_shape("ranker", rankers)),
+        base.mark_point(filled=True, size=60).encode(
+            x=alt.X("value:Q", **axis), shape=alt.Shape("ranker:N", scale=alt.Scale(domain=rankers))
+        ),
     ]
     if axioms:
         ticks = base.transform_filter("isValid(datum.chance)").mark_tick(thickness=1.5, color=_colours()["ink"])
@@ -183,10 +185,6 @@ def _colour(field: str, names: Sequence[str]) -> Any:
 
 def _dash(field: str, names: Sequence[str]) -> Any:
     return alt.StrokeDash(f"{field}:N", scale=alt.Scale(domain=list(names), range=_DASHES))
-
-
-def _shape(field: str, names: Sequence[str]) -> Any:
-    return alt.Shape(f"{field}:N", scale=alt.Scale(domain=list(names)))
 
 
 def _panels(layers: Any, columns: int) -> Any:

@@ -56,9 +56,8 @@ from whyrank.report.arrow import (
     findings_table,
     overlap_table,
     plain,
+    rows_table,
     scores_table,
-    stability_table,
-    sweep_table,
     texts_table,
     with_metadata,
 )
@@ -180,11 +179,11 @@ class ResultWriter:
         if "latex" in formats:
             self._write_text("tables/findings.tex", to_latex(findings, alpha, correction=correction))
         if spreads is not None:
-            self._write_text("stability.csv", csv_of(stability_table(spreads)))
+            self._write_text("stability.csv", csv_of(rows_table(spreads, Spread)))
         if sweep or overlap:
             from whyrank.report.charts import overlap_svg, sweep_svg
         if sweep:
-            self._write_text("sweep.csv", csv_of(sweep_table(sweep)))
+            self._write_text("sweep.csv", csv_of(rows_table(sweep, SweepPoint)))
             self._write_text("sweep.svg", sweep_svg(sweep))
         if overlap:
             self._write_text("overlap.csv", csv_of(overlap_table(overlap)))

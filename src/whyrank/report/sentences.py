@@ -78,8 +78,17 @@ def _verdict(findings: Sequence[Finding], ranker: str, alpha: float, symmetric: 
     biased = [f for f in findings if f.range is not None]
     directed = [f for f in findings if f.range is None and f.study not in symmetric]
     axioms, others = ([f for f in directed if bool(f.conclusion) is kind] for kind in (True, False))
-    obeyed, broken = _obeyed(axioms, alpha)[:most], _broken(axioms, alpha)
-    favoured = sorted((f for f in biased if significant(f, alpha)), key=_strength)
+    clear = sorted((f for f in axioms if standing(f, alpha)), key=_clarity)
+    obeyed = [
+        Claim(f"{axiom_name(f.study)} in {_obedience(f)}", f, _chance(f)) for f in clear if standing(f, alpha) > 0
+    ][:most]
+    broken = [
+        Claim(axiom_name(f.study), f, f"obeyed in {_obedience(f)}, {_chance(f)}")
+        for f in clear
+        if standing(f, alpha) < 0
+    ]
+    favoured = [f for f in biased if significant(f, alpha)]
+    favoured.sort(key=lambda f: (-(f.range_deltas or 0.0), -(f.range or 0.0)))
     nothing = f"shows no significant preference (α = {alpha:g})"
     if any(f.p_adjusted is not None for f in others):
         otherwise = nothing
@@ -113,23 +122,6 @@ def _preferences(findings: Sequence[Finding], alpha: float, most: int) -> list[C
     signs = {(claim.finding.score or 0.0) > 0 for claim in kept}
     other = [claim for claim in rest if ((claim.finding.score or 0.0) > 0) not in signs]
     return [*kept[:-1], other[0]] if other and most > 1 else kept
-
-
-def _strength(finding: Finding) -> tuple[float, float]:
-    """Sorts by the range in deltas, the largest first; then by the range in scores."""
-    return -(finding.range_deltas or 0.0), -(finding.range or 0.0)
-
-
-def _obeyed(axioms: Sequence[Finding], alpha: float) -> list[Claim]:
-    """The axioms that are obeyed more often than by chance, the clearest first."""
-    found = sorted((f for f in axioms if standing(f, alpha) > 0), key=_clarity)
-    return [Claim(f"{axiom_name(f.study)} in {_obedience(f)}", f, _chance(f)) for f in found]
-
-
-def _broken(axioms: Sequence[Finding], alpha: float) -> list[Claim]:
-    """The axioms that are obeyed less often than by chance, the clearest first."""
-    found = sorted((f for f in axioms if standing(f, alpha) < 0), key=_clarity)
-    return [Claim(axiom_name(f.study), f, f"obeyed in {_obedience(f)}, {_chance(f)}") for f in found]
 
 
 def _clarity(finding: Finding) -> tuple[float, int]:
