@@ -6,7 +6,6 @@ counterpart, so that one drawing serves both. This module is imported where a ch
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -18,6 +17,7 @@ import vl_convert
 from markupsafe import Markup, escape
 
 from whyrank.evaluation import OverlapRow
+from whyrank.report.arrow import plain
 from whyrank.report.bias import is_sure, ranked
 from whyrank.report.views import (
     OverlapPanel,
@@ -33,8 +33,9 @@ from whyrank.report.words import DASH, one_line
 from whyrank.studies import MEDIAN, Finding, SweepPoint
 from whyrank.studies.bias import BiasResult
 
-_CURVES = 8  # colours for lines
-_DASHES = [[1, 0], [7, 3], [2, 2.5], [9, 3, 2, 3], [14, 4], [4, 5], [9, 3, 2, 3, 2, 3]]  # 7, so that 56 lines differ
+_CURVES = 8  # colours of lines; with 7 patterns of dashes, 56 lines look different
+_DASHES: Any = [[1, 0], [7, 3], [2, 2.5], [9, 3, 2, 3], [14, 4], [4, 5], [9, 3, 2, 3, 2, 3]]
+_HAS_INTERVAL = "isValid(datum.low) && isValid(datum.high)"
 _WIDTH = 320
 
 
@@ -49,7 +50,7 @@ def forest(rows: Mapping[str, Row], alpha: float) -> Any:
     data = [{"study": _label(name), "ranker": _label(f.ranker), **_point(f, alpha)} for name, f in cells]
     rankers = [_label(ranker) for ranker in rankers_of(finding for _, finding in cells)]
     scale = alt.Scale(domain=[0, 1] if axioms else [-1, 1], clamp=True)
-    axis = {
+    axis: dict[str, Any] = {
         "scale": scale,
         "title": "share satisfied; the tick is chance" if axioms else "score",
         "axis": alt.Axis(format="%" if axioms else "+.1f", tickCount=5),
@@ -60,30 +61,25 @@ def forest(rows: Mapping[str, Row], alpha: float) -> Any:
         color=_colour("ranker", rankers),
         opacity=alt.condition("datum.significant", alt.value(1), alt.value(0.4)),
     )
-    layers = [
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=5)
-        .encode(x=alt.X("low:Q", **axis), x2="high:Q"),
-        base.mark_point(filled=True, size=60).encode(
-            x=alt.X("value:Q", **axis), shape=alt.Shape("ranker:N", scale=alt.Scale(domain=rankers))
-        ),
-    ]
+    intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(strokeWidth=5)
+    points = base.mark_point(filled=True, size=60).encode(
+        shape=alt.Shape("ranker:N", scale=alt.Scale(domain=rankers))
+    )
+    layers = [intervals.encode(x=alt.X("low:Q", **axis), x2="high:Q"), points.encode(x=alt.X("value:Q", **axis))]
     if axioms:
-        ticks = base.transform_filter("isValid(datum.chance)").mark_tick(thickness=1.5, color=_colours()["ink"])
+        ticks = base.transform_filter("isValid(datum.chance)").mark_tick(thickness=1.5)
         layers.append(ticks.encode(x=alt.X("chance:Q", **axis), color=alt.value(_colours()["ink"])))
     return _finished(alt.layer(*layers).properties(width=2 * _WIDTH, height=len(rows) * (10 + 12 * len(rankers))))
 
 
 def _point(finding: Finding, alpha: float) -> dict[str, Any]:
+    figures = [finding.score, finding.ci_low, finding.ci_high, None]
+    clear = significant(finding, alpha)
     if finding.conclusion:
-        figures = (finding.satisfied, finding.satisfied_low, finding.satisfied_high, finding.chance)
+        figures = [finding.satisfied, finding.satisfied_low, finding.satisfied_high, finding.chance]
         clear = standing(finding, alpha) != 0
-    else:
-        figures = (finding.score, finding.ci_low, finding.ci_high, None)
-        clear = significant(finding, alpha)
-    shown = [None if x is None or not math.isfinite(x) else x for x in figures]
-    low, high = sorted(shown[1:3]) if None not in shown[1:3] else (None, None)
-    return {"value": shown[0], "low": low, "high": high, "chance": shown[3], "significant": clear}
+    value, low, high, chance = plain(figures)
+    return {"value": value, "low": low, "high": high, "chance": chance, "significant": clear}
 
 
 def sweep_chart(points: Sequence[SweepPoint]) -> Any:
@@ -135,12 +131,13 @@ def _overlap_of_measure(panels: Sequence[OverlapPanel], runs: Sequence[str]) -> 
         xOffset=alt.XOffset("run:N", sort=None),
         color=_colour("run", runs),
     )
-    y = {"title": None, "scale": alt.Scale(zero=True)}
-    known = base.transform_filter("isValid(datum.mean)")
+    y: dict[str, Any] = {"title": None, "scale": alt.Scale(zero=True)}
+    intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(opacity=0.6)
+    known = base.transform_filter("isValid(datum.mean)").encode(y=alt.Y("mean:Q", **y))
     layers = [
-        base.transform_filter("isValid(datum.low)").mark_rule(opacity=0.6).encode(y=alt.Y("low:Q", **y), y2="high:Q"),
-        known.mark_line(strokeWidth=1.8).encode(y=alt.Y("mean:Q", **y), strokeDash=_dash("run", runs)),
-        known.mark_point(filled=True, size=40).encode(y=alt.Y("mean:Q", **y)),
+        intervals.encode(y=alt.Y("low:Q", **y), y2="high:Q"),
+        known.mark_line(strokeWidth=1.8).encode(strokeDash=_dash("run", runs)),
+        known.mark_point(filled=True, size=40),
     ]
     return _panels(alt.layer(*layers, data=alt.Data(values=data)), columns=2)
 
@@ -157,13 +154,13 @@ def _values_of_result(result: BiasResult, alpha: float) -> Any:
         for row in ranked(result)
     ]  # fmt: skip
     colours = _colours()
-    axis = {"title": "difference from the mean of all values", "axis": alt.Axis(tickCount=5)}
+    axis: dict[str, Any] = {"title": "difference from the mean of all values", "axis": alt.Axis(tickCount=5)}
     base = alt.Chart(alt.Data(values=data)).encode(
         y=alt.Y("value:N", sort=None, title=None, axis=alt.Axis(labelLimit=130)),
         color=alt.condition("datum.significant", alt.value(colours["curve-1"]), alt.value(colours["curve-0"])),
     )
     zero = alt.Chart(alt.Data(values=[{"effect": 0}])).mark_rule().encode(x=alt.X("effect:Q", **axis))
-    intervals = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=5, opacity=0.35)
+    intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(strokeWidth=5, opacity=0.35)
     points = base.mark_point(filled=True, size=40, opacity=1).encode(x=alt.X("effect:Q", **axis))
     title = alt.Title(_label(result.ranker), subtitle=f"{_label(result.study)}: {result.n_templates:,} templates")
     layers = alt.layer(zero, intervals.encode(x=alt.X("low:Q", **axis), x2="high:Q"), points)
@@ -231,9 +228,7 @@ def dark_style() -> str:
 
 
 def _drawn(chart: Any) -> str:
-    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    drawn: str = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), vl_version=version)
-    return drawn
+    return vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
 
 
 def picture(chart: Any, label: str) -> Markup:

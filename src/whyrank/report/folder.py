@@ -158,6 +158,8 @@ class ResultWriter:
 
         The report links to a page of `table`, the term table that bias studies were compared with.
         """
+        from whyrank.report.charts import overlap_svg, sweep_svg
+
         failures = {"count": len(self._failed), "first": self._failures}
         record = record_of(self.settings, self._studies, thresholds or {}, failures, notes)
         rows = findings_table(findings)
@@ -180,8 +182,6 @@ class ResultWriter:
             self._write_text("tables/findings.tex", to_latex(findings, alpha, correction=correction))
         if spreads is not None:
             self._write_text("stability.csv", csv_of(rows_table(spreads, Spread)))
-        if sweep or overlap:
-            from whyrank.report.charts import overlap_svg, sweep_svg
         if sweep:
             self._write_text("sweep.csv", csv_of(rows_table(sweep, SweepPoint)))
             self._write_text("sweep.svg", sweep_svg(sweep))
