@@ -61,14 +61,15 @@ def forest(rows: Mapping[str, Row], alpha: float) -> Any:
         color=_colour("ranker", rankers),
         opacity=alt.condition("datum.significant", alt.value(1), alt.value(0.4)),
     )
-    intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(strokeWidth=5)
+    intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(strokeWidth=2.5)
     points = base.mark_point(filled=True, size=60).encode(
         shape=alt.Shape("ranker:N", scale=alt.Scale(domain=rankers))
     )
     layers = [intervals.encode(x=alt.X("low:Q", **axis), x2="high:Q"), points.encode(x=alt.X("value:Q", **axis))]
     if axioms:
         ticks = base.transform_filter("isValid(datum.chance)").mark_tick(thickness=1.5)
-        layers.append(ticks.encode(x=alt.X("chance:Q", **axis), color=alt.value(_colours()["ink"])))
+        ink = alt.value(_colours()["ink"])
+        layers.append(ticks.encode(x=alt.X("chance:Q", **axis), color=ink, opacity=alt.value(1)))
     return _finished(alt.layer(*layers).properties(width=2 * _WIDTH, height=len(rows) * (10 + 12 * len(rankers))))
 
 
