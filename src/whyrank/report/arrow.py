@@ -21,7 +21,7 @@ _TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
 
 def rows_table(rows: Sequence[Any], kind: type) -> Any:
     """A table of records of one kind, a column per field; an undefined figure is null."""
-    values = [row._asdict() if isinstance(row, tuple) else vars(row) for row in rows]
+    values = [row._asdict() if hasattr(row, "_asdict") else vars(row) for row in rows]
     stored = [{name: _storable(value) for name, value in row.items()} for row in values]
     return pa.Table.from_pylist(stored, schema=_schema(kind))
 

@@ -58,7 +58,7 @@ def largest_differences(result: BiasResult, most: int = PAIRS_SHOWN) -> list[Pai
     found = []
     for row in sorted(result.pairs, key=lambda row: -abs(row.difference))[:most]:
         low, high, deltas = (None if x is None else -x for x in (row.high, row.low, row.deltas))
-        turned = {"first": row.second, "second": row.first, "difference": -row.difference}
+        turned: dict[str, Any] = {"first": row.second, "second": row.first, "difference": -row.difference}
         turned |= {"low": low, "high": high, "deltas": deltas}
         found.append(row if row.difference >= 0 else replace(row, **turned))
     return found

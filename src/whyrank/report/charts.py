@@ -55,7 +55,7 @@ def forest(rows: Mapping[str, Row], alpha: float) -> Any:
         "title": "share satisfied; the tick is chance" if axioms else "score",
         "axis": alt.Axis(format="%" if axioms else "+.1f", tickCount=5),
     }
-    base = alt.Chart(alt.Data(values=[point for point in data if point["value"] is not None])).encode(
+    base = alt.Chart(alt.InlineData(values=[point for point in data if point["value"] is not None])).encode(
         y=alt.Y("study:N", sort=None, title=None, axis=alt.Axis(labelLimit=260, grid=True, tickBand="extent")),
         yOffset=alt.YOffset("ranker:N", sort=None),
         color=_colour("ranker", rankers),
@@ -111,7 +111,7 @@ def sweep_chart(points: Sequence[SweepPoint]) -> Any:
     curves = curves.encode(x=x, y=y, color=_colour("ranker", rankers), strokeDash=_dash("ranker", rankers))
     settled = base.transform_filter("datum.kind === 'settled'").encode(x=x, y=y)
     settled = settled.mark_point(shape="triangle-up", filled=True, color=ink)
-    layers = alt.layer(median, curves, settled, data=alt.Data(values=data))
+    layers = alt.layer(median, curves, settled, data=alt.InlineData(values=data))
     return _finished(_panels(layers, columns=3 if len({row["panel"] for row in data}) > 2 else 2))
 
 
@@ -140,7 +140,7 @@ def _overlap_of_measure(panels: Sequence[OverlapPanel], runs: Sequence[str]) -> 
         known.mark_line(strokeWidth=1.8).encode(strokeDash=_dash("run", runs)),
         known.mark_point(filled=True, size=40),
     ]
-    return _panels(alt.layer(*layers, data=alt.Data(values=data)), columns=2)
+    return _panels(alt.layer(*layers, data=alt.InlineData(values=data)), columns=2)
 
 
 def bias_chart(results: Sequence[BiasResult], alpha: float) -> Any:
@@ -156,11 +156,11 @@ def _values_of_result(result: BiasResult, alpha: float) -> Any:
     ]  # fmt: skip
     colours = _colours()
     axis: dict[str, Any] = {"title": "difference from the mean of all values", "axis": alt.Axis(tickCount=5)}
-    base = alt.Chart(alt.Data(values=data)).encode(
+    base = alt.Chart(alt.InlineData(values=data)).encode(
         y=alt.Y("value:N", sort=None, title=None, axis=alt.Axis(labelLimit=130)),
         color=alt.condition("datum.significant", alt.value(colours["curve-1"]), alt.value(colours["curve-0"])),
     )
-    zero = alt.Chart(alt.Data(values=[{"effect": 0}])).mark_rule().encode(x=alt.X("effect:Q", **axis))
+    zero = alt.Chart(alt.InlineData(values=[{"effect": 0}])).mark_rule().encode(x=alt.X("effect:Q", **axis))
     intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(strokeWidth=5, opacity=0.35)
     points = base.mark_point(filled=True, size=40, opacity=1).encode(x=alt.X("effect:Q", **axis))
     title = alt.Title(_label(result.ranker), subtitle=f"{_label(result.study)}: {result.n_templates:,} templates")
