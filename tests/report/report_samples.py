@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 from hypothesis import strategies as st
@@ -103,6 +104,15 @@ def toy_answer(
 def curve(study: str, ranker: str, *levels: float | None) -> list[SweepPoint]:
     """Scores at percentiles 0 to 99: each level holds for an equal share of them."""
     return [SweepPoint(study, ranker, p, p / 10, levels[p * len(levels) // 100]) for p in range(100)]
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def marks(chart: str, kind: str) -> list[ElementTree.Element]:
+    """The marks of one kind (line, rule, symbol, rect) of an SVG chart, without those of axes and legends."""
+    groups = ElementTree.fromstring(chart).iter(f"{SVG}g")
+    return [mark for g in groups if (g.get("class") or "").startswith(f"mark-{kind} role-mark") for mark in g]
 
 
 _words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -10,9 +10,8 @@ from report_samples import axiom, broken_axiom, empty, finding
 
 from whyrank.core import mean_interval, sign_flip_p
 from whyrank.report import verdicts
-from whyrank.report.grid import lean, standing
-from whyrank.report.slugs import slug
-from whyrank.report.verdict import in_words
+from whyrank.report.sentences import in_words
+from whyrank.report.views import lean, standing
 from whyrank.report.words import (
     agreement_words,
     conclusion_words,
@@ -22,6 +21,7 @@ from whyrank.report.words import (
     share,
     share_interval,
     signed,
+    slug,
 )
 from whyrank.studies.reading import obedience
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.report import table_page, write_page
-from whyrank.report.table_classes import classes_of_entries
-from whyrank.report.table_page import render_table
+from whyrank.report.table_page import classes_of_entries, render_table
 from whyrank.tables import TermTable
 
 

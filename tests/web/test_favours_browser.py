@@ -61,18 +61,15 @@ def test_values_are_drawn(browser, folder, scheme, which):
     errors: list[str] = []
     opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     opened.goto(pages_of(folder)[which].as_uri())
-    dots = opened.locator("circle.dot").evaluate_all(
-        "found => found.map(e => [getComputedStyle(e).fill, e.getBoundingClientRect().x, e.closest('.sure') !== null])"
+    dots = opened.locator("g.mark-symbol.role-mark path").evaluate_all(
+        "found => found.map(e => [getComputedStyle(e).fill, e.getBoundingClientRect().x])"
     )
     assert len(dots) == len(TEAS.split())
-    assert dots[0][1] == max(x for _, x, _ in dots)
-    assert dots[0][2]
-    colours = {sure: {fill for fill, _, each in dots if each is sure} for sure in (True, False)}
-    assert all(len(fills) <= 1 for fills in colours.values())
-    assert not colours[True] & colours[False]
-    assert "rgb(0, 0, 0)" not in colours[True] | colours[False]
-    strokes = opened.locator(".bias text").evaluate_all("found => found.map(e => getComputedStyle(e).stroke)")
-    assert set(strokes) == {"none"}, "words are filled, not drawn"
+    assert dots[0][1] == max(x for _, x in dots)
+    colours = {fill for fill, _ in dots}
+    assert len(colours) == 2
+    assert "rgb(0, 0, 0)" not in colours
+    assert ("rgb(31, 95, 168)" in colours) == (scheme == "light"), "dark screens have colours of their own"
     assert errors == []
     context.close()
 
@@ -97,5 +94,5 @@ def test_it_fits_a_phone(browser, folder, which):
     opened = context.new_page()
     opened.goto(pages_of(folder)[which].as_uri())
     assert opened.evaluate("document.documentElement.scrollWidth") <= 380
-    assert opened.locator("svg.bias").first.is_visible()
+    assert opened.locator("figure.chart svg").first.is_visible()
     context.close()

@@ -116,7 +116,7 @@ def test_sweeps_are_drawn(browser, swept, scheme):
     opened = context.new_page()
     for name in ("report.html", "sweep.svg"):
         opened.goto((swept / name).as_uri())
-        lines = opened.locator("polyline").evaluate_all(
+        lines = opened.locator("g.mark-line.role-mark path").evaluate_all(
             "lines => lines.map(line => [getComputedStyle(line).stroke, line.getBoundingClientRect().width > 100])"
         )
         assert len(lines) == 4 * 2
@@ -165,10 +165,10 @@ def test_axioms_are_drawn(browser, obeying, scheme):
     context = browser.new_context(color_scheme=scheme)
     opened = context.new_page()
     opened.goto((obeying / "report.html").as_uri())
-    looks = "found => found.map(e => [getComputedStyle(e).stroke, e.getBoundingClientRect().height > 10])"
-    chances = opened.locator("line.chance").evaluate_all(looks)
+    looks = "found => found.map(e => [getComputedStyle(e).fill, e.getBoundingClientRect().height > 3])"
+    chances = opened.locator("g.mark-rect.role-mark path").evaluate_all(looks)
     assert len(chances) == 3 * 4
-    assert all(tall and stroke not in ("none", "") for stroke, tall in chances)
+    assert all(tall and fill not in ("none", "") for fill, tall in chances)
     verdict = opened.locator("#verdict").inner_text()
     assert "TFC1 in 100% of 489 pairs" in verdict
     assert "breaks DIV" in verdict
@@ -183,13 +183,15 @@ def test_axioms_are_drawn(browser, obeying, scheme):
 def test_the_overlap_split_is_drawn(browser, obeying, name):
     opened = browser.new_page()
     opened.goto((obeying / name).as_uri())
-    lines = opened.locator("polyline").evaluate_all(
+    lines = opened.locator("g.mark-line.role-mark path").evaluate_all(
         "lines => lines.map(line => [getComputedStyle(line).stroke, line.getBoundingClientRect().width > 100])"
     )
     assert len(lines) == 2 * 4
     assert all(wide for _, wide in lines)
     assert len({stroke for stroke, _ in lines}) == 4
-    points = opened.locator("circle.point").evaluate_all("found => found.map(e => getComputedStyle(e).fill)")
+    points = opened.locator("g.mark-symbol.role-mark path").evaluate_all(
+        "found => found.map(e => getComputedStyle(e).fill)"
+    )
     assert len(points) >= 2 * 4 * 3
     assert "rgb(0, 0, 0)" not in points
     opened.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,27 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from whyrank.core import Codes
-from whyrank.evaluation import OverlapRow, Spread
-from whyrank.studies import Categories, Contrasts, Finding, Labels, Reading, SweepPoint, arrow
+from whyrank.evaluation import OverlapRow
+from whyrank.studies import Categories, Contrasts, Finding, Labels, Reading, arrow
 
 _TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
-_OWN = ("query", "docs", "scores", "diff", "effect", "finite")
 
 
-def findings_schema() -> Any:
-    """One column per field of a finding."""
-    return _schema({field.name: str(field.type) for field in fields(Finding)})
+def rows_table(rows: Sequence[Any], kind: type) -> Any:
+    """A table of records of one kind, a column per field; an undefined figure is null."""
+    values = [row._asdict() if hasattr(row, "_asdict") else vars(row) for row in rows]
+    stored = [{name: _storable(value) for name, value in row.items()} for row in values]
+    return pa.Table.from_pylist(stored, schema=_schema(kind))
 
 
 def findings_table(findings: Sequence[Finding]) -> Any:
-    """One row per finding; an undefined figure is null."""
-    rows = [{name: _storable(value) for name, value in f.as_dict().items()} for f in findings]
-    return pa.Table.from_pylist(rows, schema=findings_schema())
+    """One row per finding."""
+    return rows_table(findings, Finding)
+
+
+def overlap_table(rows: Sequence[OverlapRow]) -> Any:
+    """One row per run, measure, kind of queries and group."""
+    return rows_table(rows, OverlapRow)
 
 
 def findings_of(table: Any) -> list[Finding]:
@@ -51,7 +55,7 @@ def csv_of(table: Any) -> str:
 def table_of_csv(text: str) -> Any:
     """The table of findings that `csv_of` wrote: an empty cell is null, a quoted empty one an empty string."""
     convert = csv.ConvertOptions(
-        column_types=findings_schema(),
+        column_types=_schema(Finding),
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
@@ -59,22 +63,6 @@ def table_of_csv(text: str) -> Any:
     parse = csv.ParseOptions(newlines_in_values=True)
     table = csv.read_csv(io.BytesIO(text.encode()), parse_options=parse, convert_options=convert)
     return _with_strings(table, r"^'('*[=+\-@\t\r\n])", r"\1")
-
-
-def sweep_table(points: Sequence[SweepPoint]) -> Any:
-    """One row per study, ranker and percentile of the calibration of delta."""
-    return _named_tuples(points, SweepPoint)
-
-
-def stability_table(spreads: Sequence[Spread]) -> Any:
-    """One row per group of rankers and study, then one per group and family of studies."""
-    return _named_tuples(spreads, Spread)
-
-
-def overlap_table(rows: Sequence[OverlapRow]) -> Any:
-    """One row per run, measure, kind of queries and group."""
-    stored = [{name: _storable(value) for name, value in asdict(row).items()} for row in rows]
-    return pa.Table.from_pylist(stored, schema=_schema({field.name: str(field.type) for field in fields(OverlapRow)}))
 
 
 def texts_table(texts: Sequence[str]) -> Any:
@@ -94,7 +82,7 @@ def scores_table(contrasts: Contrasts, reading: Reading, query: Codes, docs: Cod
         "effect": arrow(reading.effects),
         "finite": arrow(reading.finite),
     }
-    rest = {_free(name): _column(column) for name, column in labels.items()}
+    rest = {f"label_{name}" if name in own else name: _column(column) for name, column in labels.items()}
     return pa.table(first | own | rest)
 
 
@@ -116,6 +104,19 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def plain(value: Any) -> Any:
+    """The value in terms of JSON: mappings, lists, strings, numbers; what is undefined or infinite is None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
 def _with_strings(table: Any, pattern: str, replacement: str) -> Any:
     """The table with something replaced in all columns of strings."""
     for i, column in enumerate(table.columns):
@@ -125,24 +126,15 @@ def _with_strings(table: Any, pattern: str, replacement: str) -> Any:
     return table
 
 
-def _schema(types: Mapping[str, str]) -> Any:
-    return pa.schema([(name, _TYPES[kind.removesuffix(" | None")]) for name, kind in types.items()])
-
-
-def _named_tuples(rows: Sequence[SweepPoint] | Sequence[Spread], kind: type[SweepPoint] | type[Spread]) -> Any:
-    types = {name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in kind.__annotations__.items()}
-    stored = [{name: _storable(value) for name, value in row._asdict().items()} for row in rows]
-    return pa.Table.from_pylist(stored, schema=_schema(types))
+def _schema(kind: type) -> Any:
+    hints = {name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in kind.__annotations__.items()}
+    return pa.schema([(name, _TYPES[hint.removesuffix(" | None")]) for name, hint in hints.items()])
 
 
 def _storable(value: Any) -> Any:
     if isinstance(value, str):
         return encodable(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _free(name: str) -> str:
-    return f"label_{name}" if name in _OWN else name
 
 
 def _column(values: Labels) -> Any:

@@ -36,12 +36,20 @@ from whyrank.evaluation import OverlapRow, Spread
 from whyrank.evaluation.stability import stability
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.neural import lines_of
+from whyrank.report.arrow import plain
 from whyrank.report.bias import FOLDER, JSON, read_bias_results
 from whyrank.report.examples import Example, choose
-from whyrank.report.folder import ResultWriter, read_findings, read_scores, read_settings, read_texts
+from whyrank.report.folder import (
+    ResultWriter,
+    place_for,
+    read_findings,
+    read_scores,
+    read_settings,
+    read_texts,
+    record_of,
+    swapped,
+)
 from whyrank.report.html import render
-from whyrank.report.record import plain, record_of
-from whyrank.report.swap import place_for, swapped
 from whyrank.scoring import Engine, Failure
 from whyrank.studies import (
     DEMO_TOLERANCE,

@@ -11,47 +11,11 @@ from markupsafe import Markup, escape
 
 from whyrank.core import Floats, Ints
 from whyrank.studies import Categories, Contrasts, Reading
+from whyrank.text import LUCENE
 
 SHOWN = 400  # characters of a text that are shown at once
 KEPT = 20_000  # characters of a text that a report holds at most
 _WORD = re.compile(r"\w+")
-_SMALL = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "for",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "such",
-        "that",
-        "the",
-        "their",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "was",
-        "will",
-        "with",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -105,17 +69,17 @@ def marker(query: str) -> Callable[[str], Markup]:
     Function words are marked only in a query that has no others.
     """
     words = {word.casefold() for word in _WORD.findall(query)}
-    wanted = words - _SMALL or words
-    return lambda text: Markup("").join(_marked(text, wanted))
+    wanted = words - LUCENE or words
 
+    def marked(text: str) -> Markup:
+        parts, end = [], 0
+        for found in _WORD.finditer(text):
+            if found[0].casefold() in wanted:
+                parts += [escape(text[end : found.start()]), Markup("<mark>{}</mark>").format(found[0])]
+                end = found.end()
+        return Markup("").join([*parts, escape(text[end:])])
 
-def _marked(text: str, wanted: set[str]) -> list[Markup]:
-    parts, end = [], 0
-    for found in _WORD.finditer(text):
-        if found[0].casefold() in wanted:
-            parts += [escape(text[end : found.start()]), Markup("<mark>{}</mark>").format(found[0])]
-            end = found.end()
-    return [*parts, escape(text[end:])]
+    return marked
 
 
 def _extreme(values: Floats, reading: Reading, most: int) -> Ints:

@@ -15,9 +15,16 @@ overlap.csv, .svg       effectiveness by overlap with the relevant document, whe
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,19 +32,32 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from whyrank.core import BadInput, Codes, Study, UnknownName, WhyrankError, read_sealed_json, suggestion
+import whyrank
+from whyrank.core import (
+    BadInput,
+    Codes,
+    Study,
+    UnknownName,
+    WhyrankError,
+    held,
+    hidden,
+    hidden_prefix,
+    read_sealed_json,
+    sealed_json,
+    suggestion,
+    sweep,
+)
 from whyrank.data import read_parquet, write_parquet
 from whyrank.evaluation import OverlapRow, Spread
-from whyrank.report import record as records
 from whyrank.report.arrow import (
     csv_of,
     encodable,
     findings_of,
     findings_table,
     overlap_table,
+    plain,
+    rows_table,
     scores_table,
-    stability_table,
-    sweep_table,
     texts_table,
     with_metadata,
 )
@@ -45,18 +65,24 @@ from whyrank.report.bias import FOLDER as BIAS
 from whyrank.report.bias import write_figures
 from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
-from whyrank.report.overlap_drawing import overlap_svg
-from whyrank.report.slugs import slug
-from whyrank.report.swap import TABLE_PAGE, is_result_folder, place_for, restored, swapped
-from whyrank.report.sweep_file import sweep_svg
 from whyrank.report.table_page import write_page
 from whyrank.report.tables import to_latex, to_markdown
-from whyrank.studies import Answer, Contrasts, Finding, SweepPoint, Threshold
+from whyrank.report.words import slug
+from whyrank.scoring import one_line
+from whyrank.studies import Answer, Contrasts, Finding, SweepPoint, Threshold, reading_of
 from whyrank.studies.bias import BiasResult
 from whyrank.tables import TermTable
 
+KIND = "whyrank result folder"
+FORMAT = 1
 FORMATS = ("markdown", "latex", "csv")
 FAILURES_KEPT = 100
+TABLE_PAGE = "table.html"
+_FILES = frozenset(
+    ["settings.json", "findings.parquet", "findings.csv", "texts.parquet", "report.html", "scores", "tables",
+     "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg", BIAS, TABLE_PAGE]
+)  # fmt: skip
+_PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "bm25s", "ir-measures")  # whose versions can change a figure
 _REMEDY = "give a folder that `whyrank audit --out` wrote"
 _AGAIN = "run the audit again"
 
@@ -99,14 +125,23 @@ class ResultWriter:
         key = (answer.name, answer.ranker)
         if key in self._examples:
             raise WhyrankError(f"study {key[0]} was put to {key[1]} twice; name it once")
-        table = scores_table(answer.contrasts, answer.reading, *self._index(answer.contrasts))
+        contrasts = answer.contrasts
+        if self._indexed is None or self._indexed[0] is not contrasts:  # rankers share the contrasts of a study
+            self._indexed = (contrasts, self._indices(contrasts.queries), self._indices(contrasts.docs))
+        table = scores_table(contrasts, answer.reading, *self._indexed[1:])
         facts = {"study": answer.name, "call": answer.study.id, "ranker": answer.ranker}
-        facts |= {"fingerprint": answer.contrasts.fingerprint}
+        facts |= {"fingerprint": contrasts.fingerprint}
         write_parquet(with_metadata(table, facts), _scores_file(self._folder, *key))
-        self._examples[key] = choose(answer.contrasts, answer.reading)
+        self._examples[key] = choose(contrasts, answer.reading)
         self._studies.setdefault(answer.name, answer.study)
         self.findings.extend(answer.findings)
-        self._note_failures(answer)
+        for failure in answer.failures:  # each pair is counted once, however many studies ask about it
+            pair = (answer.ranker, failure.query, failure.doc)
+            if pair not in self._failed and len(self._failures) < FAILURES_KEPT:
+                texts = {"query": failure.query, "doc": failure.doc, "reason": failure.reason}
+                shown = {name: one_line(text, 200) for name, text in texts.items()}
+                self._failures.append({"study": answer.name, "ranker": answer.ranker} | shown)
+            self._failed.add(pair)
 
     def finish(
         self,
@@ -123,73 +158,93 @@ class ResultWriter:
 
         The report links to a page of `table`, the term table that bias studies were compared with.
         """
+        from whyrank.report.charts import overlap_svg, sweep_svg
+
         failures = {"count": len(self._failed), "first": self._failures}
-        record = records.record_of(self.settings, self._studies, thresholds or {}, failures, notes)
-        write_parquet(findings_table(findings), self._folder / "findings.parquet")
+        record = record_of(self.settings, self._studies, thresholds or {}, failures, notes)
+        rows = findings_table(findings)
+        write_parquet(rows, self._folder / "findings.parquet")
         write_parquet(texts_table(list(self._texts)), self._folder / "texts.parquet")
-        self._write_text("findings.csv", csv_of(findings_table(findings)))
-        self._write_text("settings.json", records.to_text(record))
+        self._write_text("findings.csv", csv_of(rows))
+        self._write_text("settings.json", sealed_json(record, indent=2, allow_nan=False))
         if table is not None:
             write_page(table, self._folder / TABLE_PAGE, str(self.settings.get("table", "table")))
         linked = None if table is None else TABLE_PAGE
         page = render(findings, record, self._examples, sweep, spreads, overlap or (), details, linked)
         self._write_text("report.html", page)
-        self._write_tables(findings)
-        self._write_extras(sweep, spreads, overlap or ())
-        if details:
-            write_figures(self._folder / BIAS, details, record["settings"], self._alpha)
-        self._finished = True
-
-    def _index(self, contrasts: Contrasts) -> tuple[Codes, Codes]:
-        """Indices of the texts of some contrasts among all texts of the result."""
-        if self._indexed is None or self._indexed[0] is not contrasts:  # rankers share the contrasts of a study
-            self._indexed = (contrasts, self._places(contrasts.queries), self._places(contrasts.docs))
-        return self._indexed[1:]
-
-    def _places(self, texts: Sequence[str]) -> Codes:
-        known = self._texts
-        return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int32)
-
-    def _note_failures(self, answer: Answer) -> None:
-        """Count each pair once, however many studies ask about it; keep the first ones."""
-        for failure in answer.failures:
-            key = (answer.ranker, failure.query, failure.doc)
-            if key in self._failed:
-                continue
-            self._failed.add(key)
-            if len(self._failures) < FAILURES_KEPT:
-                self._failures.append(records.failure_row(answer.name, answer.ranker, failure))
-
-    def _write_tables(self, findings: Sequence[Finding]) -> None:
-        alpha, correction = self._alpha, str(self.settings.get("correction", ""))
+        alpha, correction = float(self.settings.get("alpha", 0.05)), str(self.settings.get("correction", ""))
         formats = self.settings.get("formats") or ()
         if "markdown" in formats:
             self._write_text("tables/findings.md", to_markdown(findings, alpha, correction=correction))
         if "csv" in formats:
-            self._write_text("tables/findings.csv", csv_of(findings_table(findings)))
+            self._write_text("tables/findings.csv", csv_of(rows))
         if "latex" in formats:
             self._write_text("tables/findings.tex", to_latex(findings, alpha, correction=correction))
-
-    def _write_extras(
-        self, sweep: Sequence[SweepPoint], spreads: Sequence[Spread] | None, overlap: Sequence[OverlapRow]
-    ) -> None:
-        if sweep:
-            self._write_text("sweep.csv", csv_of(sweep_table(sweep)))
-            self._write_text("sweep.svg", sweep_svg(sweep))
         if spreads is not None:
-            self._write_text("stability.csv", csv_of(stability_table(spreads)))
+            self._write_text("stability.csv", csv_of(rows_table(spreads, Spread)))
+        if sweep:
+            self._write_text("sweep.csv", csv_of(rows_table(sweep, SweepPoint)))
+            self._write_text("sweep.svg", sweep_svg(sweep))
         if overlap:
             self._write_text("overlap.csv", csv_of(overlap_table(overlap)))
             self._write_text("overlap.svg", overlap_svg(overlap))
+        if details:
+            write_figures(self._folder / BIAS, details, record["settings"], alpha)
+        self._finished = True
 
-    @property
-    def _alpha(self) -> float:
-        return float(self.settings.get("alpha", 0.05))
+    def _indices(self, texts: Sequence[str]) -> Codes:
+        """The numbers of some texts among all texts of the result."""
+        known = self._texts
+        return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int32)
 
     def _write_text(self, name: str, text: str) -> None:
         path = self._folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(encodable(text), encoding="utf-8", newline="\n")
+
+
+def record_of(
+    settings: Mapping[str, Any],
+    studies: Mapping[str, Study],
+    thresholds: Mapping[str, Threshold],
+    failures: Mapping[str, Any],
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """What was asked, with which settings and versions, and what went wrong, as plain values that JSON can hold."""
+    versions = {"whyrank": whyrank.__version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    asked = []
+    for name, study in studies.items():
+        row = {"name": name, "call": study.id, "positive": study.positive, "symmetric": study.symmetric}
+        conclusion = reading_of(study).conclusion
+        asked.append(row | ({"conclusion": conclusion} if conclusion else {}))
+    axioms = any(reading_of(study).exact for study in studies.values())
+    deltas = {}
+    for ranker, threshold in thresholds.items():
+        deltas[ranker] = {"delta": threshold.delta, "source": threshold.source}
+        if (calibration := threshold.calibration) is not None:
+            percentiles = {f"p{p}": calibration.quantile(p / 100) for p in (5, 25, 50, 75, 95)}
+            deltas[ranker] |= {"differences": len(calibration.diffs), "chance": threshold.chance}
+            deltas[ranker] |= {"percentiles": percentiles}
+        deltas[ranker] |= {"axioms": threshold.exact} if axioms else {}
+    record: dict[str, Any] = plain(
+        {
+            "kind": KIND,
+            "format": FORMAT,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "settings": settings,
+            "studies": asked,
+            "thresholds": deltas,
+            "failures": failures,
+            "notes": notes,
+            "versions": versions | {"platform": platform.platform()},
+        }
+    )
+    return record
 
 
 def read_findings(path: str | os.PathLike[str]) -> list[Finding]:
@@ -248,3 +303,100 @@ def _read(path: Path) -> Any:
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise BadInput(path, f"cannot be read ({reason})", _AGAIN) from None
+
+
+# The folder is built beside its place and replaces an older result as a whole.
+
+
+def place_for(path: str | os.PathLike[str]) -> Path:
+    """The real path of a result folder; an error unless it is free or holds an older result."""
+    target = restored(path)
+    here = Path(os.path.realpath("."))
+    if target == here or target in here.parents:
+        raise WhyrankError(
+            f"{path} holds the current folder, which results must not replace; name a folder inside it"
+        )
+    if target.is_dir():
+        foreign = sorted(each.name for each in target.iterdir() if each.name not in _FILES)
+        if foreign and is_result_folder(target):
+            what = f"holds {foreign[0]!r} beside an older result, so it is left alone"
+            raise BadInput(Path(path), what, "move that away, or name another folder")
+        if any(target.iterdir()) and not is_result_folder(target):
+            what = "is not empty and holds no whyrank result, so it is left alone"
+            raise BadInput(Path(path), what, "name a new or an empty folder")
+    elif target.exists():
+        raise BadInput(path, "is a file, not a folder", "name another place for the results")
+    return target
+
+
+def restored(path: str | os.PathLike[str]) -> Path:
+    """The real path of a result folder; an older result that a killed process left hidden is put back first."""
+    target = Path(os.path.realpath(path))
+    if not target.exists() and (left := hidden(target, "old")):
+        with _alone(target.parent), suppress(OSError):
+            old = next((each for each in left if is_result_folder(each)), None)
+            if old is not None and not target.exists():
+                old.rename(target)
+    return target
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process exchanges results in a folder."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def swapped(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give an empty folder beside `path`; it takes the place of `path` only when the block succeeds."""
+    target = place_for(path)
+    sweep(target)
+
+    def folder_beside() -> str:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            return tempfile.mkdtemp(prefix=hidden_prefix(target), suffix=".tmp", dir=target.parent)
+        except OSError as error:
+            raise BadInput(path, f"cannot be written ({error.strerror or error})", "choose another place") from None
+
+    made, handle = held(folder_beside)
+    beside = Path(made)
+    try:
+        yield beside
+        mask = os.umask(0)
+        os.umask(mask)
+        beside.chmod(0o777 & ~mask)  # mkdtemp makes private folders; results are ordinary ones
+        _exchange(beside, place_for(path))
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+        os.close(handle)
+
+
+def is_result_folder(path: Path) -> bool:
+    """Whether a folder holds a settings.json that says it is a result of ours."""
+    try:
+        record = json.loads((path / "settings.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(record, dict) and record.get("kind") == KIND
+
+
+def _exchange(new: Path, target: Path) -> None:
+    with _alone(target.parent):
+        old = new.with_suffix(".old")
+        try:
+            if target.exists():
+                target.rename(old)
+            new.rename(target)
+        except BaseException:
+            if old.exists() and not target.exists():
+                old.rename(target)
+            raise
+        for each in hidden(target, "old"):
+            shutil.rmtree(each, ignore_errors=True)

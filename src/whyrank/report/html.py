@@ -1,44 +1,33 @@
-"""The report: one HTML file that needs nothing but a browser, no network and no other file."""
+"""The report: one HTML file that needs nothing but a browser, no network and no other file.
+
+One script may run, which the security policy of the page names by its hash; nothing of a text can become markup.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
-from jinja2 import Environment
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from whyrank.evaluation import OverlapRow, Spread
 from whyrank.report import bias as biases
-from whyrank.report import overlaps, svg, words
+from whyrank.report import views, words
 from whyrank.report.arrow import encodable
 from whyrank.report.examples import Examples, marker, shorten
-from whyrank.report.grid import (
-    Row,
-    collections_of,
-    lean,
-    rankers_of,
-    rows_of,
-    scales_of,
-    shade,
-    shared_names,
-    significant,
-    standing,
-)
-from whyrank.report.overlap_drawing import overlap_panel, top_of
-from whyrank.report.pages import csp_hash, new_environment, script_json, source_of, style_of
-from whyrank.report.panels import panel, slots_of, swatch
-from whyrank.report.slugs import slug
-from whyrank.report.spreads import published, stability_groups
-from whyrank.report.sweeps import MARKS, StudySweep, sweeps_of
+from whyrank.report.sentences import verdicts
 from whyrank.report.tables import to_json
-from whyrank.report.verdict import verdicts
+from whyrank.report.views import Row, StudySweep, rankers_of, sweeps_of
+from whyrank.report.words import slug
 from whyrank.studies import Finding, SweepPoint
 from whyrank.studies.bias import BiasResult
 
@@ -72,18 +61,19 @@ class Section:
     groups: Sequence[Row]
     examples: Sequence[tuple[str, Examples]]
     symmetric: bool
-    sweep: StudySweep | None = None
-    bias: Sequence[BiasResult] = ()
+    sweep: StudySweep | None
+    bias: Sequence[BiasResult]
 
 
 @dataclass(frozen=True)
 class Family:
-    """The studies of one family."""
+    """The studies of one family, and charts of their scores."""
 
     name: str
     title: str
     summary: str
     sections: Sequence[Section]
+    charts: Sequence[Markup]
 
     @property
     def anchor(self) -> str:
@@ -113,83 +103,123 @@ def render(
         bias: the results of bias studies, which have findings too.
         table_page: where a page of the term table lies that these were compared with.
     """
-    environment = _environment()
-    page = _page(findings, record or {}, examples or {}, sweeps_of(sweep), bias)
-    page |= {"stability": stability_groups(spreads, rankers_of(findings)), "table_page": table_page}
-    page |= {"overlap": overlaps.by_measure(overlap), "lines": slots_of(row.run for row in overlap)}
-    script = Markup(source_of(environment, "report.js").strip())
-    style = style_of(environment, "palette", "report", "sweep", "bias")
-    template = environment.get_template("report.html.j2")
-    return encodable(template.render(page | {"style": style, "script": script, "script_hash": csp_hash(script)}))
+    from whyrank.report import charts
 
-
-@cache
-def _environment() -> Environment:
-    environment = new_environment()
-    environment.filters |= {
-        "count": words.count, "figure": words.figure, "p": words.p_value, "signed": words.signed,
-        "breakable": words.breakable, "sentence": words.sentence, "anchor": slug,
-        "interval": words.interval, "shorten": shorten, "day": _day, "setting": _setting,
-        "dropped": words.dropped_words, "share": words.share,
-        "share_interval": words.share_interval, "bias_range": words.bias_range, "concludes": words.conclusion_words,
-        "agrees": words.agreement_words, "per": words.per, "shares_of": overlaps.shares_of,
-        "mean_of": overlaps.mean_of, "interval_of": overlaps.interval_of,
-    }  # fmt: skip
-    environment.globals |= {
-        "stacked_bar": svg.stacked_bar, "interval_bar": svg.interval_bar, "share_bar": svg.share_bar,
-        "standing": standing, "lean": lean, "shade": shade, "overlap_panel": overlap_panel, "top_of": top_of,
-        "marker": marker, "significant": significant, "panel": panel, "swatch": swatch, "marks": MARKS,
-        "published": published, "bias_panel": biases.bias_panel, "bounds": words.bounds, "is_flat": biases.is_flat,
-        "is_sure": biases.is_sure, "ranked": biases.ranked, "sure_pairs": biases.sure_pairs,
-        "dropped_of": biases.dropped_of, "largest_differences": biases.largest_differences,
-    }  # fmt: skip
-    return environment
-
-
-def _page(
-    findings: Sequence[Finding],
-    record: Mapping[str, Any],
-    examples: Mapping[tuple[str, str], Examples],
-    sweeps: Mapping[str, StudySweep],
-    bias: Sequence[BiasResult],
-) -> dict[str, Any]:
-    settings = record.get("settings", {})
+    record = _EMPTY | dict(record or {})
+    settings, rankers, sweeps = record["settings"], rankers_of(findings), sweeps_of(sweep)
     alpha = float(settings.get("alpha", 0.05))
     symmetric = {study["name"] for study in record.get("studies", ()) if study.get("symmetric")}
-    families = _families(_sections(findings, examples, symmetric, sweeps, biases.by_study(bias)))
-    sections = [section for family in families for section in family.sections]
-    return {
-        "title": _title(rankers_of(findings)),
-        "collections": collections_of(findings),
-        "several": shared_names(findings),
-        "rankers": rankers_of(findings),
+    sections = _sections(findings, examples or {}, symmetric, sweeps, biases.by_study(bias))
+    families = _families(sections, alpha, views.shared_names(findings))
+    page = {
+        "title": _title(rankers),
+        "collections": views.collections_of(findings),
+        "several": views.shared_names(findings),
+        "rankers": rankers,
         "contrasts": sum(section.row.n for section in sections),
-        "sections": sections,
+        "sections": [section for family in families for section in family.sections],
         "families": families,
-        "slots": slots_of(ranker for sweep in sweeps.values() for ranker in sweep.scores),
         "controlled": any(section.row.controlled for section in sections),
         "anchors": {(s.row.study, s.row.collection): s.anchor for s in sections},
         "axioms": any(section.row.conclusion for section in sections),
         "favours": any(section.bias for section in sections),
         "directed": any(not section.row.conclusion and not section.bias for section in sections) or not sections,
         "verdicts": verdicts(findings, alpha, symmetric),
-        "deltas": words.delta_words([f for f in findings if not f.conclusion]),
-        "axiom_deltas": words.delta_words([f for f in findings if f.conclusion]),
-        "scales": {ranker: scale for ranker, scale in scales_of(findings).items() if scale},
+        "deltas": views.delta_words([f for f in findings if not f.conclusion]),
+        "axiom_deltas": views.delta_words([f for f in findings if f.conclusion]),
+        "scales": {ranker: scale for ranker, scale in views.scales_of(findings).items() if scale},
         "alpha": alpha,
         "correction": words.correction_words(str(settings.get("correction", ""))),
         "by": settings.get("by"),
-        "record": _EMPTY | dict(record),
+        "record": record,
         "findings_json": script_json(to_json(findings)),
+        "stability": views.stability_groups(spreads, rankers),
+        "overlap": views.by_measure(overlap),
+        "table_page": table_page,
+        "sweep_chart": None,
+        "overlap_chart": None,
+        "bias_chart": lambda result: charts.picture(
+            charts.bias_chart([result], alpha),
+            f"{result.study}: effect of each value on the scores of {result.ranker}",
+        ),
     }
+    if any(sweep.curves for sweep in sweeps.values()):
+        label = f"Scores of each study by percentile of δ of {', '.join(rankers)}"
+        page["sweep_chart"] = charts.picture(charts.sweep_chart(sweep), label)
+    if overlap:
+        runs = ", ".join(dict.fromkeys(row.run for row in overlap))
+        label = f"{', '.join(page['overlap'])} by overlap of {runs}"
+        page["overlap_chart"] = charts.picture(charts.overlap_chart(overlap), label)
+    return fill("report", ("palette", "report"), page | {"chart_style": Markup(charts.dark_style())})
 
 
-def _families(sections: Sequence[Section]) -> list[Family]:
-    names = dict.fromkeys(section.row.family for section in sections)
-    return [
-        Family(name, *_FAMILIES.get(name, (name.capitalize(), "")), [s for s in sections if s.row.family == name])
-        for name in names
-    ]
+def fill(name: str, styles: Sequence[str], values: Mapping[str, Any]) -> str:
+    """The template `name` with its script and some style sheets inside, filled with values, which are escaped."""
+    environment = _environment()
+    assert environment.loader is not None
+    read = environment.loader.get_source
+    script = read(environment, f"{name}.js")[0].strip()
+    own = {
+        "style": Markup("\n".join(read(environment, f"{style}.css")[0].strip() for style in styles)),
+        "script": Markup(script),
+        "script_hash": base64.b64encode(sha256(script.encode()).digest()).decode(),
+    }
+    return encodable(environment.get_template(f"{name}.html.j2").render({**values, **own}))
+
+
+def script_json(text: str) -> Markup:
+    """JSON that cannot end the script element it stands in, whatever its strings hold."""
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("whyrank.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {
+        "count": words.count, "figure": words.figure, "p": words.p_value, "signed": words.signed,
+        "breakable": words.breakable, "sentence": words.sentence, "interval": words.interval, "shorten": shorten,
+        "day": _day, "setting": _setting, "dropped": words.dropped_words, "share": words.share,
+        "share_interval": words.share_interval, "bias_range": words.bias_range, "concludes": words.conclusion_words,
+        "agrees": words.agreement_words, "per": words.per, "shares_of": views.shares_of, "mean_of": views.mean_of,
+        "interval_of": views.interval_of,
+    }  # fmt: skip
+    environment.globals |= {
+        "standing": views.standing, "lean": views.lean, "shade": views.shade, "significant": views.significant,
+        "published": views.published, "marks": views.MARKS, "marker": marker, "bounds": words.bounds,
+        "is_flat": biases.is_flat, "is_sure": biases.is_sure, "ranked": biases.ranked,
+        "sure_pairs": biases.sure_pairs, "dropped_of": biases.dropped_of,
+        "largest_differences": biases.largest_differences,
+    }  # fmt: skip
+    return environment
+
+
+def _families(sections: Sequence[Section], alpha: float, several: bool) -> list[Family]:
+    """The families in the order of the studies, each with a chart of its scores and one of its axioms."""
+    from whyrank.report.charts import forest, picture
+
+    found = []
+    for name in dict.fromkeys(section.row.family for section in sections):
+        title, summary = _FAMILIES.get(name, (name.capitalize(), ""))
+        own = [section for section in sections if section.row.family == name]
+        drawn = []
+        for what, axioms in (("scores", False), ("shares of satisfied instances", True)):
+            rows = {
+                f"{section.short} ({section.row.collection})" if several else section.short: section.row
+                for section in own
+                if bool(section.row.conclusion) is axioms and section.row.charted
+            }
+            if rows:
+                drawn.append(picture(forest(rows, alpha), f"{title}: {what} of each ranker, with 95% intervals"))
+        found.append(Family(name, title, summary, own, drawn))
+    return found
 
 
 def _sections(
@@ -199,26 +229,29 @@ def _sections(
     sweeps: Mapping[str, StudySweep],
     bias: Mapping[str, Sequence[BiasResult]],
 ) -> list[Section]:
-    rows, several = rows_of(findings), shared_names(findings)
-    shorts = _short_names([row.study for row in rows])
+    rows, several = views.rows_of(findings), views.shared_names(findings)
+    bare = _bare([row.study for row in rows])
     found = []
     for (study, collection), parts in groupby(rows, key=lambda row: (row.study, row.collection)):
-        whole, *groups = _whole_first(list(parts))
-        anchor = f"study-{slug(study, collection) if several else slug(study)}"
+        whole, *groups = parts
+        if whole.group is not None:  # only groups were given
+            whole, groups = Row(study, collection, None, whole.meaning), [whole, *groups]
+        calls = dict.fromkeys(finding.call for finding in whole.cells.values() if finding.call != study)
         shown = [(ranker, examples[study, ranker]) for ranker in whole.cells if (study, ranker) in examples]
-        section = Section(anchor, shorts[study], _call(whole), whole, groups, shown, study in symmetric)
-        found.append(replace(section, sweep=sweeps.get(study), bias=bias.get(study, ())))
+        found.append(
+            Section(
+                anchor=f"study-{slug(study, collection) if several else slug(study)}",
+                short=bare[study].partition("/")[2] or bare[study],
+                call=", ".join(filter(None, calls)),
+                row=whole,
+                groups=groups,
+                examples=shown,
+                symmetric=study in symmetric,
+                sweep=sweeps.get(study),
+                bias=bias.get(study, ()),
+            )
+        )
     return found
-
-
-def _call(row: Row) -> str:
-    calls = dict.fromkeys(finding.call for finding in row.cells.values() if finding.call != row.study)
-    return ", ".join(filter(None, calls))
-
-
-def _short_names(studies: Sequence[str]) -> dict[str, str]:
-    """Studies without family, and without arguments where the rest still tells them apart."""
-    return {study: name.partition("/")[2] or name for study, name in _bare(studies).items()}
 
 
 def _bare(calls: Sequence[str]) -> dict[str, str]:
@@ -226,12 +259,6 @@ def _bare(calls: Sequence[str]) -> dict[str, str]:
     bare = {call: call.partition("(")[0] for call in calls}
     taken = Counter(bare.values())
     return {call: name if taken[name] == 1 else call for call, name in bare.items()}
-
-
-def _whole_first(rows: list[Row]) -> list[Row]:
-    """The rows of one study; where only groups were given, an empty row stands for the whole."""
-    first = rows[0]
-    return rows if first.group is None else [Row(first.study, first.collection, None, first.meaning), *rows]
 
 
 def _title(rankers: Sequence[str]) -> str:

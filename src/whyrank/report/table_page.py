@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 
-from whyrank.core import replacing
-from whyrank.report.arrow import encodable
-from whyrank.report.pages import csp_hash, new_environment, script_json, source_of, style_of
-from whyrank.report.table_classes import classes_of_entries
-from whyrank.tables import TermTable, best_of_each, kept, strongest
+from whyrank.core import Codes, replacing
+from whyrank.learners.surprises import PATTERNS
+from whyrank.report.html import fill, script_json
+from whyrank.studies.bias import LISTS, doc_term
+from whyrank.tables import TermTable, best_of_each, kept, self_entries, strongest
 
 MOST = 500_000
+SAME, LONGER, SHORTER, MIXED, WORDS = "the term itself", "a character more", "a character less", "mixed", "words"
 
 
 class Page(NamedTuple):
@@ -42,13 +42,24 @@ def write_page(
 
 def render_table(table: TermTable, name: str, left_out: int = 0) -> str:
     """The page of a table as HTML."""
-    environment = new_environment()
-    script = Markup(source_of(environment, "table.js").strip())
-    style = style_of(environment, "palette", "report", "table")
-    page = {"name": name, "facts": _facts(table.facts), "left_out": left_out, "entries": len(table)}
-    page |= {"data": script_json(json.dumps(_data(table), ensure_ascii=False, separators=(",", ":")))}
-    page |= {"style": style, "script": script, "script_hash": csp_hash(script)}
-    return encodable(environment.get_template("table.html.j2").render(page))
+    classes = classes_of_entries(table)
+    data = {
+        "query": list(table.query_terms),
+        "doc": list(table.doc_terms),
+        "classes": classes.names,
+        "rows": np.diff(table.indptr).tolist(),
+        "terms": table.indices.tolist(),
+        "kinds": classes.codes.tolist(),
+        "weights": [float(f"{weight:.4g}") for weight in table.weights.tolist()],
+    }
+    facts = [
+        (key.replace("_", " "), str(value))
+        for key, value in table.facts.items()
+        if isinstance(value, (str, int, float)) and value != ""
+    ]
+    page = {"name": name, "facts": facts, "left_out": left_out, "entries": len(table)}
+    page |= {"data": script_json(json.dumps(data, ensure_ascii=False, separators=(",", ":")))}
+    return fill("table", ("palette", "report", "table"), page)
 
 
 def _strongest(table: TermTable) -> TermTable:
@@ -61,20 +72,33 @@ def _strongest(table: TermTable) -> TermTable:
     return kept(table, among)
 
 
-def _data(table: TermTable) -> dict[str, Any]:
-    classes = classes_of_entries(table)
-    return {
-        "query": list(table.query_terms),
-        "doc": list(table.doc_terms),
-        "classes": classes.names,
-        "rows": np.diff(table.indptr).tolist(),
-        "terms": table.indices.tolist(),
-        "kinds": classes.codes.tolist(),
-        "weights": [float(f"{weight:.4g}") for weight in table.weights.tolist()],
-    }
+class Classes(NamedTuple):
+    """The names of classes, and the number of each entry's class."""
+
+    names: list[str]
+    codes: Codes
 
 
-def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is known of the table's making, as words."""
-    plain = {key: value for key, value in facts.items() if isinstance(value, (str, int, float)) and value != ""}
-    return [(key.replace("_", " "), str(value)) for key, value in plain.items()]
+def classes_of_entries(table: TermTable) -> Classes:
+    """One class for each entry: how its two terms are related, or else what its document term is."""
+    lists = {name: values for name, values in LISTS.items() if name != "letters"}
+    listed = {doc_term(table, value): name for name, values in lists.items() for value in values if value}
+    names = [SAME, LONGER, SHORTER, *PATTERNS, *lists, MIXED, WORDS]
+
+    def kind(term: str) -> str:
+        for name, pattern in PATTERNS.items():
+            if re.fullmatch(pattern, term):
+                return name
+        return listed.get(term) or (WORDS if re.fullmatch(r"[^\W\d_]+", term) else MIXED)
+
+    if not len(table):
+        return Classes([], np.zeros(0, np.int32))
+    row_numbers = table.row_numbers()
+    longer = np.array([table.query_numbers.get(term[:-1], -1) for term in table.doc_terms], dtype=np.int64)
+    shorter = np.array([table.doc_numbers.get(term[:-1], -1) for term in table.query_terms], dtype=np.int64)
+    codes = np.array([names.index(kind(term)) for term in table.doc_terms], dtype=np.int32)[table.indices]
+    codes[shorter[row_numbers] == table.indices] = names.index(SHORTER)
+    codes[longer[table.indices] == row_numbers] = names.index(LONGER)
+    codes[self_entries(table)] = names.index(SAME)
+    used = np.unique(codes)
+    return Classes([names[i] for i in used], np.searchsorted(used, codes).astype(np.int32))

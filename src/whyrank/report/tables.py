@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from whyrank.report.grid import Row, collections_of, rankers_of, rows_of, significant, standing
-from whyrank.report.words import DASH, bias_range, correction_words, count, delta_words, share, signed
+from whyrank.report.arrow import csv_of, findings_of, findings_table, plain, table_of_csv
+from whyrank.report.views import Row, collections_of, delta_words, rankers_of, rows_of, significant, standing
+from whyrank.report.words import DASH, bias_range, correction_words, count, one_line, share, signed
 from whyrank.studies import Finding
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~])")
@@ -26,21 +25,16 @@ _STANDING = {1: "†", 0: "", -1: "‡"}
 
 def to_json(findings: Sequence[Finding]) -> str:
     """A list of objects, one per finding; an undefined figure is null."""
-    rows = [{name: _defined(value) for name, value in f.as_dict().items()} for f in findings]
-    return json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps([plain(f.as_dict()) for f in findings], indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def to_csv(findings: Sequence[Finding]) -> str:
     """All fields with a header; strings are quoted, and an undefined figure is an empty cell."""
-    from whyrank.report.arrow import csv_of, findings_table
-
     return csv_of(findings_table(findings))
 
 
 def from_csv(text: str) -> list[Finding]:
     """The findings that `to_csv` wrote."""
-    from whyrank.report.arrow import findings_of, table_of_csv
-
     return findings_of(table_of_csv(text))
 
 
@@ -88,14 +82,20 @@ def to_latex(
 def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label: str, correction: str) -> str:
     rankers, rows = rankers_of(findings), rows_of(findings)
     lead = _Lead.of(rows)
+    safe = re.sub(r"[^A-Za-z0-9:._-]+", "-", label)
     head = ["$n$" if name == "n" else escape_latex(name.capitalize()) for name in lead.names]
     words = " ".join(filter(None, [caption, legend(findings, alpha, correction)]))
     columns = "l" * lead.words + "r" * (len(lead.names) - lead.words + len(rankers))
+    body = []
+    for row in rows:
+        bold = row.strongest()
+        cells = [_latex_cell(row.cells.get(ranker), ranker in bold, alpha) for ranker in rankers]
+        body.append(_ampersands([*map(escape_latex, lead.cells(row)), *cells]))
     lines = [
-        r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(words)}}}", rf"\label{{{_label(label)}}}",
+        r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(words)}}}", rf"\label{{{safe}}}",
         rf"\begin{{tabular}}{{{columns}}}", r"\toprule",
         _ampersands([*head, *map(escape_latex, rankers)]), r"\midrule",
-        *(_latex_row(row, rankers, lead, alpha) for row in rows), r"\bottomrule",
+        *body, r"\bottomrule",
         r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
     return "\n".join([*lines, ""])
@@ -103,38 +103,28 @@ def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label
 
 def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> str:
     """What a table must say beside its figures: scale, marks, correction, delta per ranker."""
-    axioms = any(finding.conclusion for finding in findings)
-    deltas = "; ".join(f"{ranker} {delta}" for ranker, delta in delta_words(findings))
     where = f" ({', '.join(collections_of(findings))})" if findings else ""
-    said = (_axiom_legend if axioms else _score_legend)(where, alpha, correction)
-    return (
-        f"{said} {DASH}: no answer. {_bias_words(findings)}{_control_words(findings)}"
-        + (f"δ per ranker: {deltas}." if deltas else "")
-    ).strip()
-
-
-def _score_legend(where: str, alpha: float, correction: str) -> str:
-    return (
-        f"Score: share of contrasts with a positive effect less share with a negative one, from −1 to +1{where}. "
-        f"† marks p < {alpha:g}, tested by query, after {correction_words(correction)}."
-    )
-
-
-def _bias_words(findings: Sequence[Finding]) -> str:
-    biased = any(finding.range is not None for finding in findings)
-    said = (
-        "Bias studies: highest mean score of a value less the lowest, in δ or, without one, in scores; † where any "
-    )
-    return f"{said}value differs. " if biased else ""
-
-
-def _axiom_legend(where: str, alpha: float, correction: str) -> str:
-    return (
-        f"Share of an axiom's instances that the ranker satisfies{where}: the winner scores higher (strict), or not "
-        f"lower (weak). † marks a share above chance, ‡ one below it: 95% interval by query, and p < {alpha:g} after "
-        f"{correction_words(correction)}. Agreement: among the instances that relevance decides, the share in which "
-        "it sides with the axiom."
-    )
+    if any(finding.conclusion for finding in findings):
+        said = (
+            f"Share of an axiom's instances that the ranker satisfies{where}: the winner scores higher (strict), or "
+            "not lower (weak). † marks a share above chance, ‡ one below it: 95% interval by query, and "
+            f"p < {alpha:g} after {correction_words(correction)}. Agreement: among the instances that relevance "
+            f"decides, the share in which it sides with the axiom. {DASH}: no answer. "
+        )
+    else:
+        said = (
+            f"Score: share of contrasts with a positive effect less share with a negative one, from −1 to +1{where}. "
+            f"† marks p < {alpha:g}, tested by query, after {correction_words(correction)}. {DASH}: no answer. "
+        )
+    if any(finding.range is not None for finding in findings):
+        said += (
+            "Bias studies: highest mean score of a value less the lowest, in δ or, without one, in scores; † where "
+        )
+        said += "any value differs. "
+    if any(finding.control is not None for finding in findings):
+        said += "In brackets: the score of the control, a copy of the text that only joins its tokens by blanks. "
+    deltas = "; ".join(f"{ranker} {delta}" for ranker, delta in delta_words(findings))
+    return (said + (f"δ per ranker: {deltas}." if deltas else "")).strip()
 
 
 def escape_markdown(text: str) -> str:
@@ -145,22 +135,6 @@ def escape_markdown(text: str) -> str:
 def escape_latex(text: str) -> str:
     """A text on one line whose characters mean themselves in LaTeX."""
     return "".join(_LATEX.get(c, c) for c in _HYPHENS.sub("-\0", one_line(text))).replace("\0", "{}")
-
-
-def one_line(text: str) -> str:
-    """A text without line breaks and control characters."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def _defined(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _control_words(findings: Sequence[Finding]) -> str:
-    """What the brackets mean, where there are any."""
-    if all(finding.control is None for finding in findings):
-        return ""
-    return "In brackets: the score of the control, a copy of the text that only joins its tokens by blanks. "
 
 
 def _parts(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -212,17 +186,12 @@ def _plain_cell(row: Row, ranker: str, alpha: float) -> str:
     return shown + ("†" if significant(finding, alpha) else "") + control
 
 
-def _latex_row(row: Row, rankers: Sequence[str], lead: _Lead, alpha: float) -> str:
-    bold = row.strongest()
-    cells = [_latex_cell(row.cells.get(ranker), ranker in bold, alpha) for ranker in rankers]
-    return _ampersands([*map(escape_latex, lead.cells(row)), *cells])
-
-
 def _latex_cell(finding: Finding | None, bold: bool, alpha: float) -> str:
     if finding is None or not finding.n or finding.score is None:
         return "--"
     if finding.conclusion:
-        return _latex_share(finding, bold, alpha)
+        text = escape_latex(share(finding.satisfied) + _STANDING[standing(finding, alpha)])
+        return rf"\textbf{{{text}}}" if bold else text
     number = signed(finding.score, minus="-")
     if finding.range is not None:
         number = bias_range(finding).replace(" δ", r"\,\delta")
@@ -231,18 +200,9 @@ def _latex_cell(finding: Finding | None, bold: bool, alpha: float) -> str:
     return (rf"$\mathbf{{{number}}}{mark}$" if bold else f"${number}{mark}$") + control
 
 
-def _latex_share(finding: Finding, bold: bool, alpha: float) -> str:
-    text = escape_latex(share(finding.satisfied) + _STANDING[standing(finding, alpha)])
-    return rf"\textbf{{{text}}}" if bold else text
-
-
-def _label(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9:._-]+", "-", text)
-
-
-def _pipes(cells: Any) -> str:
+def _pipes(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _ampersands(cells: Sequence[str]) -> str:
+def _ampersands(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"

@@ -1,20 +1,20 @@
-"""Figures in a fixed form, and the words that go with them."""
+"""Figures in a fixed form, the phrases that go with them, and names that are safe in files and pages."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import unicodedata
+from hashlib import sha256
 
 from markupsafe import Markup
 
-from whyrank.report.grid import deltas_of
 from whyrank.studies import Finding
 
 DASH = "–"
 MINUS = "−"
 _REASON = re.compile(r".+ ([0-9][0-9,]*)", re.DOTALL)
-_NO_QUESTIONS = re.compile(r"(?:.+: )?(?:words|documents|queries) ", re.DOTALL)  # what semantic axioms count
+_NO_QUESTION = re.compile(r"(?:.+: )?(?:words|documents|queries) ", re.DOTALL)  # what semantic axioms count
 _THREE_TEXTS = ("TFC2",)
 _CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "bonferroni": "Bonferroni", "none": "no"}
 
@@ -85,19 +85,18 @@ def dropped_words(dropped: str) -> str:
 
     Words, documents and queries that were left out are no questions, and are told apart.
     """
-    parts = dropped.split("; ") if dropped else []
-    questions, others = ([p for p in parts if bool(_NO_QUESTIONS.match(p)) is kind] for kind in (False, True))
-    left_out = [f"Left out: {'; '.join(others)}."] if others else []
-    return " ".join([*([_not_asked(questions)] if questions else []), *left_out])
-
-
-def _not_asked(reasons: Sequence[str]) -> str:
-    found, joined = [_REASON.fullmatch(reason) for reason in reasons], "; ".join(reasons)
-    counts = [int(part[1].replace(",", "")) for part in found if part]
-    if len(counts) < len(found):
-        return f"Questions that could not be asked: {joined}."
-    total = sum(counts)
-    return f"{count(total)} {'question' if total == 1 else 'questions'} could not be asked: {joined}."
+    reasons = dropped.split("; ") if dropped else []
+    questions, others = ([r for r in reasons if bool(_NO_QUESTION.match(r)) is kind] for kind in (False, True))
+    said = []
+    if questions:
+        counts = [int(found[1].replace(",", "")) for found in map(_REASON.fullmatch, questions) if found]
+        total = sum(counts)
+        head = f"{count(total)} {'question' if total == 1 else 'questions'} could not be asked"
+        head = head if len(counts) == len(questions) else "Questions that could not be asked"
+        said.append(f"{head}: {'; '.join(questions)}.")
+    if others:
+        said.append(f"Left out: {'; '.join(others)}.")
+    return " ".join(said)
 
 
 def correction_words(method: str) -> str:
@@ -159,6 +158,17 @@ def per(number: int, others: int) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
-def delta_words(findings: Sequence[Finding]) -> list[tuple[str, str]]:
-    """Each ranker and its delta (or deltas) in figures."""
-    return [(ranker, ", ".join(map(figure, values))) for ranker, values in deltas_of(findings).items()]
+def one_line(text: str) -> str:
+    """A text without line breaks and control characters."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def slug(*parts: str, limit: int = 48) -> str:
+    """A readable name of lower-case letters, digits and dashes that ends in a hash of the full parts.
+
+    It is safe as a file name and as an element id on any system.
+    """
+    digest = sha256("".join(f"{len(part)}:{part}" for part in parts).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    ascii_ = (unicodedata.normalize("NFKD", part).encode("ascii", "ignore").decode().lower() for part in parts)
+    words = [re.sub(r"[^a-z0-9]+", "-", part).strip("-")[:limit].strip("-") for part in ascii_]
+    return "-".join([*filter(None, words), digest])

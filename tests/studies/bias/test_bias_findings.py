@@ -13,7 +13,7 @@ import whyrank
 from toy_bias import BRANDS, PLANTED, TERMS, Toy, ask_bias, toy_collection
 from whyrank.report import csv_of, from_csv, render, to_csv, to_markdown, verdicts
 from whyrank.report.arrow import findings_of, findings_table
-from whyrank.report.grid import significant
+from whyrank.report.views import significant
 from whyrank.scoring import Engine
 from whyrank.studies import Plan, Threshold, answers, every_kind, limit_options, with_adjusted_p
 from whyrank.studies.bias import BiasResult, bias_studies

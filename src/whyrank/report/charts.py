@@ -1,0 +1,259 @@
+"""The charts of an audit, one Altair definition each: SVG inside the report, and SVG files that need no other.
+
+A chart has the light colours of `palette.css`. For dark screens a few rules exchange each of them for its dark
+counterpart, so that one drawing serves both. This module is imported where a chart is drawn: Altair takes a moment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import altair as alt
+import vl_convert
+from markupsafe import Markup, escape
+
+from whyrank.evaluation import OverlapRow
+from whyrank.report.arrow import plain
+from whyrank.report.bias import is_sure, ranked
+from whyrank.report.views import (
+    OverlapPanel,
+    Row,
+    by_measure,
+    rankers_of,
+    shares_of,
+    significant,
+    standing,
+    sweeps_of,
+)
+from whyrank.report.words import DASH, one_line
+from whyrank.studies import MEDIAN, Finding, SweepPoint
+from whyrank.studies.bias import BiasResult
+
+_CURVES = 8  # colours of lines; with 7 patterns of dashes, 56 lines look different
+_DASHES: Any = [[1, 0], [7, 3], [2, 2.5], [9, 3, 2, 3], [14, 4], [4, 5], [9, 3, 2, 3, 2, 3]]
+_HAS_INTERVAL = "isValid(datum.low) && isValid(datum.high)"
+_WIDTH = 320
+
+
+def forest(rows: Mapping[str, Row], alpha: float) -> Any:
+    """Scores and their 95% intervals: a line per study, a point per ranker, pale where it is not significant.
+
+    Of axioms, the share of instances that are satisfied, with a tick where chance lies. `rows` are named by what the
+    axis shows.
+    """
+    cells = [(name, finding) for name, row in rows.items() for finding in row.cells.values()]
+    axioms = any(finding.conclusion for _, finding in cells)
+    data = [{"study": _label(name), "ranker": _label(f.ranker), **_point(f, alpha)} for name, f in cells]
+    rankers = [_label(ranker) for ranker in rankers_of(finding for _, finding in cells)]
+    scale = alt.Scale(domain=[0, 1] if axioms else [-1, 1], clamp=True)
+    axis: dict[str, Any] = {
+        "scale": scale,
+        "title": "share satisfied; the tick is chance" if axioms else "score",
+        "axis": alt.Axis(format="%" if axioms else "+.1f", tickCount=5),
+    }
+    base = alt.Chart(alt.InlineData(values=[point for point in data if point["value"] is not None])).encode(
+        y=alt.Y("study:N", sort=None, title=None, axis=alt.Axis(labelLimit=260, grid=True, tickBand="extent")),
+        yOffset=alt.YOffset("ranker:N", sort=None),
+        color=_colour("ranker", rankers),
+        opacity=alt.condition("datum.significant", alt.value(1), alt.value(0.4)),
+    )
+    intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(strokeWidth=2.5)
+    points = base.mark_point(filled=True, size=60).encode(
+        shape=alt.Shape("ranker:N", scale=alt.Scale(domain=rankers))
+    )
+    layers = [intervals.encode(x=alt.X("low:Q", **axis), x2="high:Q"), points.encode(x=alt.X("value:Q", **axis))]
+    if axioms:
+        ticks = base.transform_filter("isValid(datum.chance)").mark_tick(thickness=1.5)
+        ink = alt.value(_colours()["ink"])
+        layers.append(ticks.encode(x=alt.X("chance:Q", **axis), color=ink, opacity=alt.value(1)))
+    return _finished(alt.layer(*layers).properties(width=2 * _WIDTH, height=len(rows) * (10 + 12 * len(rankers))))
+
+
+def _point(finding: Finding, alpha: float) -> dict[str, Any]:
+    figures = [finding.score, finding.ci_low, finding.ci_high, None]
+    clear = significant(finding, alpha)
+    if finding.conclusion:
+        figures = [finding.satisfied, finding.satisfied_low, finding.satisfied_high, finding.chance]
+        clear = standing(finding, alpha) != 0
+    value, low, high, chance = plain(figures)
+    return {"value": value, "low": low, "high": high, "chance": chance, "significant": clear}
+
+
+def sweep_chart(points: Sequence[SweepPoint]) -> Any:
+    """A panel per study: scores by percentile of the calibration of delta, a line per ranker.
+
+    The dashed line is the median; a triangle marks where the order of the rankers settles.
+    """
+    rankers = [_label(ranker) for ranker in dict.fromkeys(point.ranker for point in points)]
+    data: list[dict[str, Any]] = []
+    for sweep in sweeps_of(points).values():
+        told = "" if sweep.curves else " (no contrasts)"
+        if sweep.compared:
+            told = " (never stable)" if sweep.settled is None else f" (stable from {sweep.settled})"
+        panel = {"panel": _label(sweep.study) + told}
+        data.append(panel | {"kind": "median", "percentile": MEDIAN})
+        if sweep.settled is not None:
+            data.append(panel | {"kind": "settled", "percentile": sweep.settled, "score": -1})
+        for ranker, curve in sweep.curves.items():
+            line = panel | {"kind": "curve", "ranker": _label(ranker)}
+            data += [line | {"percentile": percentile, "score": score} for percentile, score in curve]
+    percentiles = alt.Axis(values=[0, 25, MEDIAN, 75, 99], grid=False)
+    x = alt.X("percentile:Q", title="percentile", scale=alt.Scale(domain=[0, 99], nice=False), axis=percentiles)
+    scores = alt.Axis(values=[-1, -0.5, 0, 0.5, 1], format="+.1f")
+    y = alt.Y("score:Q", title=None, scale=alt.Scale(domain=[-1, 1], clamp=True), axis=scores)
+    base, ink = alt.Chart(), _colours()["ink"]
+    median = base.transform_filter("datum.kind === 'median'").mark_rule(strokeDash=[3, 3]).encode(x=x)
+    curves = base.transform_filter("datum.kind === 'curve'").mark_line(strokeWidth=1.8)
+    curves = curves.encode(x=x, y=y, color=_colour("ranker", rankers), strokeDash=_dash("ranker", rankers))
+    settled = base.transform_filter("datum.kind === 'settled'").encode(x=x, y=y)
+    settled = settled.mark_point(shape="triangle-up", filled=True, color=ink)
+    layers = alt.layer(median, curves, settled, data=alt.InlineData(values=data))
+    return _finished(_panels(layers, columns=3 if len({row["panel"] for row in data}) > 2 else 2))
+
+
+def overlap_chart(rows: Sequence[OverlapRow]) -> Any:
+    """A row of panels per measure: means by overlap with the relevant document, a line per run, and 95% intervals."""
+    runs = [_label(run) for run in dict.fromkeys(row.run for row in rows)]
+    return _finished(alt.vconcat(*(_overlap_of_measure(panels, runs) for panels in by_measure(rows).values())))
+
+
+def _overlap_of_measure(panels: Sequence[OverlapPanel], runs: Sequence[str]) -> Any:
+    data = [
+        {"panel": f"{panel.title}: {_label(panel.measure)}, {panel.n:,} queries", "run": _label(run),
+         "group": f"{row.group}: {shares_of(row)}", "mean": row.mean, "low": row.ci_low, "high": row.ci_high}
+        for panel in panels for run, found in panel.runs.items() for row in found
+    ]  # fmt: skip
+    base = alt.Chart().encode(
+        x=alt.X("group:O", sort=None, title="group: share of query terms", axis=alt.Axis(labelAngle=0)),
+        xOffset=alt.XOffset("run:N", sort=None),
+        color=_colour("run", runs),
+    )
+    y: dict[str, Any] = {"title": None, "scale": alt.Scale(zero=True)}
+    intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(opacity=0.6)
+    known = base.transform_filter("isValid(datum.mean)").encode(y=alt.Y("mean:Q", **y))
+    layers = [
+        intervals.encode(y=alt.Y("low:Q", **y), y2="high:Q"),
+        known.mark_line(strokeWidth=1.8).encode(strokeDash=_dash("run", runs)),
+        known.mark_point(filled=True, size=40),
+    ]
+    return _panels(alt.layer(*layers, data=alt.InlineData(values=data)), columns=2)
+
+
+def bias_chart(results: Sequence[BiasResult], alpha: float) -> Any:
+    """Effects of the values on the scores of each ranker, the highest first, significant ones in another colour."""
+    return _finished(alt.hconcat(*(_values_of_result(result, alpha) for result in results)))
+
+
+def _values_of_result(result: BiasResult, alpha: float) -> Any:
+    data = [
+        {"value": _label(row.value), "effect": row.effect, "low": row.low, "high": row.high,
+         "significant": is_sure(row, alpha)}
+        for row in ranked(result)
+    ]  # fmt: skip
+    colours = _colours()
+    axis: dict[str, Any] = {"title": "difference from the mean of all values", "axis": alt.Axis(tickCount=5)}
+    base = alt.Chart(alt.InlineData(values=data)).encode(
+        y=alt.Y("value:N", sort=None, title=None, axis=alt.Axis(labelLimit=130)),
+        color=alt.condition("datum.significant", alt.value(colours["curve-1"]), alt.value(colours["curve-0"])),
+    )
+    zero = alt.Chart(alt.InlineData(values=[{"effect": 0}])).mark_rule().encode(x=alt.X("effect:Q", **axis))
+    intervals = base.transform_filter(_HAS_INTERVAL).mark_rule(strokeWidth=5, opacity=0.35)
+    points = base.mark_point(filled=True, size=40, opacity=1).encode(x=alt.X("effect:Q", **axis))
+    title = alt.Title(_label(result.ranker), subtitle=f"{_label(result.study)}: {result.n_templates:,} templates")
+    layers = alt.layer(zero, intervals.encode(x=alt.X("low:Q", **axis), x2="high:Q"), points)
+    return layers.properties(width=_WIDTH, height=17 * len(data), title=title)
+
+
+# What the definitions share.
+
+
+def _label(text: str) -> str:
+    return one_line(text) or DASH
+
+
+def _colour(field: str, names: Sequence[str]) -> Any:
+    legend = alt.Legend(orient="top", title=None, labelLimit=400, columns=4, symbolLimit=0)
+    palette = [_colours()[f"curve-{i}"] for i in range(_CURVES)]
+    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(names), range=palette), legend=legend)
+
+
+def _dash(field: str, names: Sequence[str]) -> Any:
+    return alt.StrokeDash(f"{field}:N", scale=alt.Scale(domain=list(names), range=_DASHES))
+
+
+def _panels(layers: Any, columns: int) -> Any:
+    header = alt.Header(title=None, labelLimit=_WIDTH, labelAnchor="start")
+    facet = alt.Facet("panel:N", sort=None, header=header)
+    panel = layers.properties(width=_WIDTH, height=_WIDTH // 2)
+    return panel.facet(facet, columns=columns).resolve_axis(x="independent")
+
+
+def _finished(chart: Any) -> Any:
+    """The chart in the look that all of them have."""
+    colour = _colours()
+    text = {"labelColor": colour["soft"], "titleColor": colour["soft"], "titleFontWeight": "normal"}
+    return chart.configure(
+        aria=False,
+        background=colour["paper"],
+        font="system-ui, sans-serif",
+        view={"stroke": None},
+        rule={"color": colour["soft"]},
+        axis={**text, "gridColor": colour["line"], "domainColor": colour["soft"], "tickColor": colour["line"]},
+        header={**text, "labelColor": colour["ink"], "labelFontSize": 12},
+        legend={**text, "labelColor": colour["ink"], "labelFontSize": 12},
+        title={"color": colour["ink"], "subtitleColor": colour["soft"], "anchor": "start"},
+    )
+
+
+@cache
+def _colours(dark: bool = False) -> dict[str, str]:
+    """The colours of the style sheet by name, those of dark screens on request."""
+    palette = (files("whyrank.report") / "templates" / "palette.css").read_text(encoding="utf-8")
+    block = re.findall(r":root \{(.*?)\}", palette, re.DOTALL)[int(dark)]
+    return dict(re.findall(r"--([\w-]+): (#\w+);", block))
+
+
+def dark_style() -> str:
+    """Rules that give the charts of a page or a file other colours on dark screens."""
+    dark = _colours(dark=True)
+    rules = [
+        f'svg [{part}="{colour}"] {{ {part}: {dark[name]}; }}'
+        for name, colour in _colours().items()
+        for part in ("fill", "stroke")
+    ]
+    return "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n"
+
+
+def _drawn(chart: Any) -> str:
+    return vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
+
+
+def picture(chart: Any, label: str) -> Markup:
+    """A chart as a picture inside a page; the label is for those who do not see it."""
+    said = Markup('<svg role="img" aria-label="{}" ').format(one_line(label))
+    return Markup(_drawn(chart).replace("<svg ", said, 1))
+
+
+def svg_file(chart: Any, title: str) -> str:
+    """A chart as the content of an SVG file."""
+    start, content = _drawn(chart).split(">", 1)
+    return f"{start}>\n<title>{escape(one_line(title))}</title>\n<style>\n{dark_style()}</style>\n{content}\n"
+
+
+def sweep_svg(points: Sequence[SweepPoint]) -> str:
+    """All sweeps of a result as one file."""
+    return svg_file(sweep_chart(points), "Scores by percentile of the calibration of δ")
+
+
+def overlap_svg(rows: Sequence[OverlapRow]) -> str:
+    """The overlap split as a file."""
+    return svg_file(overlap_chart(rows), "Effectiveness by overlap with the relevant document")
+
+
+def bias_svg(results: Sequence[BiasResult], alpha: float = 0.05) -> str:
+    """One bias study as a file, a panel per ranker."""
+    return svg_file(bias_chart(results, alpha), f"{results[0].study}: effect per value")
