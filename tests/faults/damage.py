@@ -259,9 +259,10 @@ def documents(folder: Path):
 
 
 def trees(folder: Path):
+    from whyrank.rankers.ltr.trees import read_trees
+
     from whyrank.data import open_collection
     from whyrank.rankers.ltr.training import Boosting, train_ltr
-    from whyrank.rankers.ltr.trees import read_trees
 
     train_ltr(open_collection("sample"), "bm25", folder / "model.lgb", boosting=Boosting(trees=4))
 

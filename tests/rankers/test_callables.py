@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from whyrank.rankers.importing import _beside
 
 from whyrank.core import WhyrankError
 from whyrank.rankers import open_ranker, rankers, tie_tolerance
-from whyrank.rankers.importing import _beside
 
 SOURCE = """
 def shorter(queries, docs):

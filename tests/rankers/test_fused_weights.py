@@ -11,8 +11,7 @@ import pytest
 
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
-from whyrank.rankers import Setting, contents_of, open_ranker, rankers, write_weights
-from whyrank.rankers.calibration import query_scale
+from whyrank.rankers import Setting, contents_of, open_ranker, query_scale, rankers, write_weights
 from whyrank.rankers.fuse import read_weights
 from whyrank.tables import TermTable
 from whyrank.testing import RankerContract

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from whyrank.rankers.ltr.trees import read_trees, with_facts
 
 from whyrank.core import WhyrankError
-from whyrank.rankers.ltr.trees import read_trees, with_facts
 
 MODEL = """tree
 version=v4

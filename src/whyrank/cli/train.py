@@ -89,7 +89,7 @@ def _value(setting: str, text: str) -> Any:
 
 def _train_trees(recipe: Recipe, out: Path, seeds: Any) -> None:
     from whyrank.core import WhyrankError
-    from whyrank.rankers.ltr.training import train_recipe
+    from whyrank.rankers.ltr import train_recipe
 
     if len(set(seeds)) > 1:
         raise WhyrankError("train: a tree ensemble is one file; give one --seed")

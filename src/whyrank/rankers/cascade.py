@@ -1,4 +1,4 @@
-"""Rankers one after the other: each orders again the best of what the one before it gave."""
+"""Re-ranking in stages: each ranker re-ranks the best of what the one before it gave."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from whyrank.core import Floats, Ranker, WhyrankError, ask, call_of, check_whole
-from whyrank.rankers.opening import Setting, all_cacheable, batch_size_of, opened, specs
+from whyrank.rankers.opening import Setting, all_cacheable, batch_size_of, open_rankers, specs
 
 K = TypeVar("K", bound=Hashable)
 
@@ -33,12 +33,10 @@ class Cascade:
         object.__setattr__(self, "of", specs("cascade", self.of))
         if isinstance(self.depth, list | tuple):
             object.__setattr__(self, "depth", list(self.depth))
-        else:
-            check_whole("cascade: depth", self.depth, 1)
+        for depth in self.depth if isinstance(self.depth, list) else [self.depth]:
+            check_whole("cascade: depth", depth, 1)
         if len(self.depths) != len(self.of) - 1:
             raise WhyrankError(f"cascade: give one depth for each of the {len(self.of) - 1} rankers after the first")
-        for depth in self.depths:
-            check_whole("cascade: depth", depth, 1)
         if list(self.depths) != sorted(self.depths, reverse=True):
             raise WhyrankError(f"cascade: depths must not grow from stage to stage, as {self.depth!r} do")
 
@@ -54,7 +52,7 @@ class Cascade:
 
     def bind(self, setting: Setting) -> CascadeRanker:
         """Open all stages in the setting."""
-        return CascadeRanker(self.name, opened(self.of, setting), self.depths)
+        return CascadeRanker(self.name, open_rankers(self.of, setting), self.depths)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

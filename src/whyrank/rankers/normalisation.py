@@ -1,8 +1,8 @@
-"""Scores on a common footing: fixed shifts and scales, what the query is worth, or the place among fixed candidates.
+"""Normalisation of scores for fusion: fixed shifts and scales, by query, or by the scores of fixed candidates.
 
-A ranker is asked about single pairs, in batches whose composition means nothing. So no normalisation here looks at
-the batch: min-max, z-score and rank compare a score with those of the query's candidates in a run that is chosen
-once. The same pair has the same score whatever is asked beside it, and a text that is no candidate has one too.
+A ranker scores single pairs, in batches whose composition means nothing. So no normalisation here looks at the batch:
+min-max, z-score and rank compare a score with those of the query's candidates in a run that is chosen once. The same
+pair has the same score whatever is scored beside it, and a text that is no candidate has one too.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from whyrank.core import Answered, Floats, Ranker, WhyrankError, ask, name_of
 from whyrank.data import Collection, Run, ranking, texts_of
 from whyrank.rankers.lexical import BM25, QL, VARIANTS, LexicalRanker
 from whyrank.rankers.opening import batch_size_of, tie_tolerance
-
-# What the score of a ranker is divided by for one query, so that long and short queries are on one footing.
 
 
 @runtime_checkable
@@ -45,21 +43,18 @@ def query_scale(ranker: Ranker, query: str) -> float:
     tokens = ranker.analyzer.query_terms(query)
     if isinstance(ranker.formula, QL):
         return float(len(set(tokens) if ranker.formula.variant == "parm" else tokens)) or 1.0
-    return _idfs(ranker, tokens) or 1.0 if isinstance(ranker.formula, BM25) else 1.0
-
-
-def _idfs(ranker: LexicalRanker, tokens: list[str]) -> float:
-    df = ranker.background.frequencies(list(dict.fromkeys(tokens)))[0].astype(np.float64)
-    known = df[df > 0]
-    return float(VARIANTS["lucene"].idf(known, float(ranker.background.n_docs)).sum())
+    if isinstance(ranker.formula, BM25):
+        df = ranker.background.frequencies(list(dict.fromkeys(tokens)))[0].astype(np.float64)
+        return float(VARIANTS["lucene"].idf(df[df > 0], float(ranker.background.n_docs)).sum()) or 1.0
+    return 1.0
 
 
 Curve = Callable[[Floats], Floats]
-_QUERIES = 4  # whose candidates are scored to see how large a tie tolerance becomes
+_QUERIES = 4  # whose candidates are scored to see what a tie tolerance becomes
 
 
 class Footing(Protocol):
-    """Where scores of several rankers become comparable."""
+    """A normalisation: makes the scores of several rankers comparable."""
 
     @property
     def identity(self) -> str:
@@ -151,7 +146,7 @@ class Candidates:
 
 @dataclass(frozen=True, repr=False)
 class PerQuery:
-    """The place of a score among the scores of the query's candidates; each query is worked out once, when asked."""
+    """A score compared with the scores of the query's candidates; what each query needs is computed once."""
 
     kind: str
     candidates: Candidates
@@ -171,11 +166,11 @@ class PerQuery:
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         """One curve per ranker from the scores of the query's candidates."""
         if query not in self._known:
-            self._known[query] = self._worked_out(rankers, query)
+            self._known[query] = self._compute(rankers, query)
         return self._known[query]
 
     def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
-        """Each by the least scale among the first queries; ranks have none, because `_worked_out` respects it."""
+        """Each by the least scale among the first queries; ranks have none, because `_compute` respects it."""
         if self.kind == "rank" or not any(given):
             return [0.0] * len(given)
         unit, largest = np.array([0.0, 1.0]), np.zeros(len(given))
@@ -188,7 +183,7 @@ class PerQuery:
         found: list[float] = (largest * given).tolist()
         return found
 
-    def _worked_out(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
+    def _compute(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         texts, found = self.candidates.texts(query), []
         if not texts:
             return f"{self.kind}: the query has no candidates to compare with"
