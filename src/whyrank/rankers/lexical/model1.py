@@ -15,10 +15,10 @@ from whyrank.rankers.lexical import translation as kernels
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.base import count_terms
 from whyrank.rankers.lexical.explanations import Explanation
-from whyrank.rankers.lexical.table_fit import analyzer_of, check_fit, readable_table
+from whyrank.rankers.lexical.table_fit import analyzer_of, check_fit, readable_table, reopen_table
 from whyrank.rankers.lexical.translation import Translation
 from whyrank.rankers.opening import Setting
-from whyrank.tables import TermTable, open_table
+from whyrank.tables import TermTable
 from whyrank.text import Analyzer
 
 LEAST_PROBABILITY = 1e-8
@@ -204,8 +204,6 @@ class Model1Ranker:
 def reopen_model1(
     name: str, settings: Model1, analyzer: Analyzer, digest: str, background: Background | None
 ) -> Model1Ranker:
-    """The ranker with its table opened again; an error when that has changed."""
-    table = open_table(settings.resource)
-    if table.digest != digest:
-        raise WhyrankError(f"{settings.resource}: the table has changed meanwhile; start again")
+    """The ranker in another process, with its table opened again."""
+    table = reopen_table(settings.resource, digest)
     return Model1Ranker(name, settings, analyzer, table, background)

@@ -34,6 +34,14 @@ def readable_table(path: str) -> TermTable:
     return table
 
 
+def reopen_table(path: str, digest: str) -> TermTable:
+    """The table of a ranker that came from another process; an error when it has changed."""
+    table = open_table(path)
+    if table.digest != digest:
+        raise WhyrankError(f"{path}: the table has changed meanwhile; start again")
+    return table
+
+
 def analyzer_of(table: TermTable, path: str, own: str | None, setting: Setting) -> Analyzer:
     """The analyzer that a ranker names, else that of the table's facts, else that of the setting.
 

@@ -8,17 +8,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError, call_of
+from whyrank.core import Codes, Floats, Ints, UnknownName, call_of
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.base import LexicalRanker, TermCounts, TextScorer, Weights, weighed
 from whyrank.rankers.lexical.bm25 import BM25, K3
 from whyrank.rankers.lexical.index import LexicalIndex
 from whyrank.rankers.lexical.ql import QL
-from whyrank.rankers.lexical.table_fit import analyzer_of, check_few, readable_table
+from whyrank.rankers.lexical.table_fit import analyzer_of, check_few, readable_table, reopen_table
 from whyrank.rankers.lexical.thesaurus import kernels
 from whyrank.rankers.lexical.thesaurus.search import ThesaurusFinder
 from whyrank.rankers.opening import Setting
-from whyrank.tables import TermTable, open_table
+from whyrank.tables import TermTable
 from whyrank.text import Analyzer, Tokens
 
 MATCHES = {"first": kernels.FIRST, "max-tf": kernels.MAX_TF, "sum": kernels.SUM}
@@ -146,10 +146,8 @@ def bind_thesaurus(settings: BM25T | QLT, setting: Setting) -> ThesaurusRanker:
 def reopen_thesaurus(
     settings: BM25T | QLT, analyzer: Analyzer, background: Background, digest: str
 ) -> ThesaurusRanker:
-    """The ranker with its table opened again; an error when that has changed."""
-    table = open_table(settings.resource)
-    if table.digest != digest:
-        raise WhyrankError(f"{settings.resource}: the table has changed meanwhile; start again")
+    """The ranker in another process, with its table opened again."""
+    table = reopen_table(settings.resource, digest)
     return ThesaurusRanker(settings.formula, analyzer, background, settings, table)
 
 
