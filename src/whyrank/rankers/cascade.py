@@ -19,8 +19,8 @@ class Cascade:
     """Re-ranking in stages: the first ranker orders all candidates, the next one the `depth` best of them anew.
 
     The rest follows in its old order. With three rankers or more, `depth` has a number for each after the first. A
-    cascade orders lists, and what a text is worth depends on the others: it makes runs (`whyrank rank`), but a single
-    pair has no score. A study asks about its run: `run:FILE`.
+    cascade orders lists, and the position of a text depends on the others: it makes runs (`whyrank rank`), but a
+    single pair has no score. Study its run instead: `run:FILE`.
 
     Matveeva et al., "High accuracy retrieval with multiple nested ranker", SIGIR 2006; Wang et al., "A cascade
     ranking model for efficient ranked retrieval", SIGIR 2011.

@@ -39,7 +39,7 @@ from whyrank.rankers.grouping import distinct
 class PythonRanker:
     """A function of (queries, docs) that gives one number per pair: `module:callable` or `path/file.py:callable`.
 
-    A class is called once without arguments, and its instance (or its `score` method) is asked. The identity has a
+    A class is called once without arguments, and its instance (or its `score` method) scores. The identity has a
     hash of the module's source, of what it imports from beside it, and of the files that the function or class names
     in its attribute `depends_on`. What depends on anything else (a model, a service) is stateful: its scores
     are reused across runs only with `version=`. Plain functions count as stateless and all else as stateful,

@@ -33,7 +33,7 @@ class QueryScaled(Protocol):
 def query_scale(ranker: Ranker, query: str) -> float:
     """The sum of IDFs for BM25, the number of query tokens that count for query likelihood, else 1; never 0.
 
-    A ranker that has a method of its own is asked: neural Model 1 has the number of distinct query pieces.
+    A ranker may have a method of its own: that of neural Model 1 gives the number of distinct query tokens.
     Each distinct term of the query that the collection has counts once, with the IDF of Lucene, whatever the variant.
     """
     if isinstance(ranker, QueryScaled):
@@ -93,7 +93,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class ByQuery:
-    """Score by what the query alone is worth to a ranker: the sum of its IDFs, the number of its tokens."""
+    """A score divided by the scale of its query: the sum of its IDFs, the number of its tokens."""
 
     @property
     def identity(self) -> str:
@@ -105,7 +105,7 @@ class ByQuery:
         return [line(0.0, query_scale(ranker, query)) for ranker in rankers]
 
     def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
-        """As they are: what has one is worth 1, or the number of its tokens."""
+        """Unchanged: rankers that declare one have the scale 1."""
         return given
 
 
@@ -160,7 +160,7 @@ class PerQuery:
         return f"{kind} k={self.k} candidates={self.candidates.digest}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """A worker finds the curves for itself: functions do not travel."""
+        """A worker finds the curves for itself: functions cannot be pickled."""
         return {**self.__dict__, "_known": {}}
 
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:

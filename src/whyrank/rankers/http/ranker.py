@@ -52,17 +52,17 @@ class HttpRanker:
     requests in a row, a service that never answers at all, a wrong key or address end it with one line.
 
     Scores are reused in a later run only with `version=`, which says what runs behind the URL. A service that
-    compares the texts of a request with each other (a listwise model) is asked fairly only with `batch=1`.
+    compares the texts of a request with each other (a listwise model) gives comparable scores only with `batch=1`.
 
     Args:
-        api: how the service wants to be asked: jina, tei, cohere, or auto to find out.
+        api: the form of the request: jina, tei, cohere, or auto to find out.
         model: name of the model, where the service has several.
         batch: most texts in a request.
         parallel: requests at a time.
         timeout: seconds until the whole answer must be there.
         retries: attempts after the first, on time-outs, broken connections and the statuses 429 and 5xx.
         longest_wait: most seconds between attempts, which grow exponentially or as Retry-After asks.
-        key_env: name of the environment variable that holds the key; a key itself never stands in a call string.
+        key_env: name of the environment variable that holds the key; a key itself is never part of a call string.
         version: names the state of the service.
         options: more fields for the request, such as {'raw_scores': False}.
 

@@ -234,7 +234,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _open_client(ranker: HttpRanker) -> httpx.AsyncClient:
-    """A client that keeps connections open; a proxy is not asked about this machine."""
+    """A client that keeps connections open; requests to this machine go through no proxy."""
     try:
         import httpx
     except ImportError:

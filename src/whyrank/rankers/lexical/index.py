@@ -138,7 +138,7 @@ class LexicalIndex:
         return np.flatnonzero(hit).astype(np.int32)
 
     def _approximate(self, engine: Any, terms: Codes, weights: Floats) -> npt.NDArray[np.float32]:
-        """Scores of all documents in single precision; terms that are asked for more often count more."""
+        """Scores of all documents in single precision; terms that the query repeats count more."""
         total = np.zeros(len(self.doc_ids), np.float32)
         factors = weights / self._unit[terms]
         for factor in np.unique(factors):
@@ -158,7 +158,7 @@ class LexicalIndex:
 
     @cached_property
     def _unit(self) -> Floats:
-        """Weight of each term of the index when asked for once; never zero, so that ratios exist."""
+        """Weight of each term of the index in a query that has it once; never zero, so that ratios exist."""
         names = self.ranker.analyzer.vocabulary.terms[: len(self.lists[0]) - 1]
         weights = self.ranker.formula.weights(self.ranker.background, names, np.ones(len(names), np.int64)).weights
         return np.where(weights == 0, 1e-30, weights)

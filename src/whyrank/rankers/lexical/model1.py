@@ -34,8 +34,8 @@ class Model1:
     P(q|D) = sum over the tokens d of the text of T'(q|d) / |D|, where |D| counts the tokens that the table knows, and
     T'(q|d) = (1 - p_self) T(q|d) + p_self [q = d].
 
-    score = sum over distinct query terms q, asked n(q) times, of n(q) g(q) / number of distinct query terms, where
-    g(q) = ln((1 - lam) P(q|D) + lam C(q)) - ln(lam C(q)), or for lam = 0 g(q) = ln(max(1e-8, P(q|D))).
+    score = sum over distinct query terms q of n(q) g(q) / number of distinct query terms, where n(q) counts q in the
+    query and g(q) = ln((1 - lam) P(q|D) + lam C(q)) - ln(lam C(q)), or for lam = 0 g(q) = ln(max(1e-8, P(q|D))).
 
     C(q) = max(1e-9, share of q among all tokens), counted in what the table was learned from, or in the collection. A
     query term that the table does not know gives 0, or for lam = 0 ln(1e-8).
@@ -109,7 +109,7 @@ class Model1:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Model1Ranker:
-    """Model 1 with its table, analyzer and counts; `background` is None where the table's own counts serve."""
+    """Model 1 with its table, analyzer and counts; `background` is None where the table's own counts are used."""
 
     name: str
     settings: Model1

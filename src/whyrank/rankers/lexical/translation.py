@@ -99,7 +99,7 @@ def likelihoods(
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """T'(q|d) = (1 - p_self) T(q|d) + p_self [q = d], computed for the query terms that are asked for.
+    """T'(q|d) = (1 - p_self) T(q|d) + p_self [q = d], computed for the query terms at hand.
 
     The table itself stays as it is, so that a memory-mapped one is read where it is needed.
 

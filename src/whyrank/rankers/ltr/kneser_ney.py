@@ -29,8 +29,8 @@ class KneserNey:
     P(w | v) = max(c(v w) - D, 0) / c(v .) + D N(v .) / c(v .) P(w); just P(w) where v never stood before anything
     P(w) = max(N(. w) - E, 0) / N(. .) + E W / N(. .) / (W + 1)
     c counts occurrences and N different pairs; W is the number of known terms, and one more stands for all others.
-    The discounts D and E are n1 / (n1 + 2 n2), where n1 and n2 counts were one and two. Before the first term of a
-    text stands its start.
+    The discounts D and E are n1 / (n1 + 2 n2), where n1 and n2 counts were one and two. The first term of a
+    text follows its start.
     Kneser and Ney, "Improved backing-off for m-gram language modeling", ICASSP 1995; Ney, Essen and Kneser, "On
     structuring probabilistic dependences in stochastic language modelling", 1994; Chen and Goodman, "An empirical
     study of smoothing techniques for language modeling", 1999.
