@@ -76,9 +76,7 @@ class Service:
         by_host = (_API_OF_HOST[host],) if host in _API_OF_HOST else APIS[:2]  # an unknown host is tried both ways
         self.apis: tuple[str, ...] = by_host if ranker.api == "auto" else (ranker.api,)
         self._worked, self._failures, self._rejections = False, 0, 0
-        weakref.finalize(
-            self, lambda client: asyncio.run_coroutine_threadsafe(client.aclose(), _loop()), self._client
-        )
+        weakref.finalize(self, _close, self._client)
 
     def answers(self, requests: Sequence[Request]) -> list[Answered]:
         """The answers to all requests, some at a time; the first error ends them all."""
@@ -178,9 +176,8 @@ class Service:
         except TimeoutError:
             raise _Failed(f"no answer within {self._ranker.timeout:g} s") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise WhyrankError(
-                f"{self._ranker.url} is no address of a service ({self._redact(str(error))})"
-            ) from None
+            what = self._redact(str(error))
+            raise WhyrankError(f"{self._ranker.url} is no address of a service ({what})") from None
         except httpx.HTTPError as error:
             raise _Failed(self._redact(f"{type(error).__name__}: {error}")) from None
         if not response.is_success:
@@ -190,8 +187,7 @@ class Service:
     def _error_of(self, response: httpx.Response, content: bytes) -> Exception:
         """What a status other than success means."""
         status, url = response.status_code, self._ranker.url
-        what = f"status {status} {response.reason_phrase}: {_error_message(content)}".strip(": ")
-        what = self._redact(what)
+        what = self._redact(f"status {status} {response.reason_phrase}: {_error_message(content)}".strip(": "))
         if status in (408, 425, 429) or status >= 500:
             return _Failed(what, answered=True, retry_after=retry_after(response.headers.get("retry-after")))
         if status in (401, 402, 407):
