@@ -10,10 +10,10 @@ import re
 import socket
 import threading
 import time
-from _thread import interrupt_main
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from signal import SIGINT, pthread_kill
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -379,7 +379,7 @@ def test_a_service_that_hangs_now_and_then_costs_those_pairs(deed):
 def test_an_interrupted_call_does_not_wait_for_the_service():
     with serving(hang) as server:
         start = time.monotonic()
-        threading.Timer(0.3, interrupt_main).start()
+        threading.Timer(0.3, pthread_kill, (threading.main_thread().ident, SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
             opened(server, timeout=15).score(*pairs())
         assert time.monotonic() - start < 2
