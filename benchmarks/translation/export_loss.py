@@ -22,8 +22,7 @@ from whyrank.evaluation import Hypothesis, evaluate, judge
 from whyrank.evaluation.effectiveness import measure_of
 from whyrank.evaluation.fusion.ascent import fit
 from whyrank.evaluation.fusion.objectives import objective_of
-from whyrank.rankers import open_ranker
-from whyrank.rankers.calibration import query_scale
+from whyrank.rankers import open_ranker, query_scale
 from whyrank.scoring import Engine, rerank
 
 DEPTH = 50

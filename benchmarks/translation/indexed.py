@@ -10,8 +10,7 @@ import numpy as np
 from whyrank.core import parse_call
 from whyrank.data import Collection, ranking
 from whyrank.evaluation.fusion.objectives import Pool
-from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.calibration import query_scale
+from whyrank.rankers import Setting, open_ranker, query_scale
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
 from whyrank.rankers.lexical import translation as kernels
 from whyrank.rankers.lexical.model1 import LEAST_PROBABILITY, Model1Ranker

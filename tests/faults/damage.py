@@ -259,16 +259,14 @@ def documents(folder: Path):
 
 def trees(folder: Path):
     from whyrank.data import open_collection
-    from whyrank.rankers.ltr.training import Boosting, train_ltr
-    from whyrank.rankers.ltr.trees import read_trees
+    from whyrank.rankers.ltr import Boosting, read_model, train_ltr
 
     train_ltr(open_collection("sample"), "bm25", folder / "model.lgb", boosting=Boosting(trees=4))
 
     def read():
-        found = read_trees(folder / "model.lgb")
-        return repr(
-            (found.names, [[part.tolist() for part in tree] for tree in found.trees], sorted(found.facts.items()))
-        )
+        found = read_model(folder / "model.lgb")
+        trees = found.text.partition("\nTree=")[2]
+        return repr((found.names, trees, sorted(found.facts.items())))
 
     return read
 

@@ -15,8 +15,7 @@ from whyrank.core import BadInput, WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import without_ranges
 from whyrank.evaluation.tuning import DEFAULT_GRIDS
-from whyrank.rankers import Background, Setting, open_ranker, rankers
-from whyrank.rankers.calibration import query_scale
+from whyrank.rankers import Background, Setting, open_ranker, query_scale, rankers
 from whyrank.scoring import Engine, executor
 from whyrank.tables import TermTable
 from whyrank.testing import RankerContract

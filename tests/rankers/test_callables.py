@@ -12,7 +12,7 @@ import pytest
 
 from whyrank.core import WhyrankError
 from whyrank.rankers import open_ranker, rankers, tie_tolerance
-from whyrank.rankers.importing import _beside
+from whyrank.rankers.modules import local_sources
 
 SOURCE = """
 def shorter(queries, docs):
@@ -137,7 +137,7 @@ SCORE = "def score(queries, docs):\n    return [WEIGHT for _ in docs]\n"
         "try:\n    from second_one import *\nexcept ImportError:\n    pass\n",
     ],
 )
-def test_identity_has_the_sources_of_what_is_imported_from_beside(beside, resource, source):
+def test_identity_has_the_sources_of_what_is_imported_fromlocal_sources(beside, resource, source):
     before = beside(resource, first_one=source + SCORE, second_one="import third_one\nWEIGHT = 1", third_one="A = 1")
     assert beside(resource, second_one="import third_one\nWEIGHT = 2") != before
     assert beside(resource, second_one="import third_one\nWEIGHT = 1") == before
@@ -167,10 +167,10 @@ def test_a_module_that_changed_after_its_import_is_known_by_what_was_imported(be
 def test_installed_packages_are_not_part_of_the_source():
     import numpy
 
-    assert set(_beside(numpy.linalg, Path(numpy.linalg.__file__))) >= {"numpy.linalg", "numpy"}
+    assert set(local_sources(numpy.linalg, Path(numpy.linalg.__file__))) >= {"numpy.linalg", "numpy"}
     import typing_extensions  # alone in the folder of all that is installed
 
-    assert set(_beside(typing_extensions, Path(typing_extensions.__file__))) == {"typing_extensions"}
+    assert set(local_sources(typing_extensions, Path(typing_extensions.__file__))) == {"typing_extensions"}
 
 
 def test_identity_has_the_files_that_the_ranker_names(module, tmp_path):

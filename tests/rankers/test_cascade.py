@@ -170,7 +170,7 @@ def test_identity_and_travel():
         ("of=['bm25','ql'],depth=0", "depth must be a whole number"),
         ("of=['bm25','ql'],depth='many'", "depth must be a whole number"),
         ("of=['bm25','ql'],depth=2.5", "depth must be a whole number"),
-        ("of=['bm25','ql'],depth=[5,'x']", "one depth for each of the 1"),
+        ("of=['bm25','ql'],depth=[5,'x']", "depth must be a whole number"),
         ("of=['bm25','ql'],depth=['x']", "depth must be a whole number"),
         ("of=['bm25','ql','bm25']", "one depth for each of the 2"),
         ("of=['bm25','ql','bm25'],depth=[5,10]", "must not grow"),

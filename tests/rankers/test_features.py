@@ -15,7 +15,7 @@ from test_kneser_ney import Plain as Model
 from whyrank.core import UnknownName, WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.ltr.features import FEATURES, open_features
+from whyrank.rankers.ltr import FEATURES, open_features
 from whyrank.rankers.ltr.matches import trigrams
 from whyrank.testing.examples import PAIRS, sample
 from whyrank.text import analyzers

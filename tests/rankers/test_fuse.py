@@ -15,7 +15,7 @@ from whyrank.core import WhyrankError
 from whyrank.core.protocols import PartlyScored
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker, rankers, tie_tolerance
-from whyrank.rankers.calibration import KINDS
+from whyrank.rankers.normalisation import KINDS
 from whyrank.scoring import Engine, rerank
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import pickle
@@ -12,6 +13,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from signal import SIGINT, pthread_kill
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -23,9 +25,9 @@ from rerank_server import jina, rows, serving, tei, true_score
 
 from whyrank.core import Call, MissingExtra, UnknownName, WhyrankError
 from whyrank.core.protocols import PartlyScored
-from whyrank.rankers import http as service
 from whyrank.rankers import open_ranker, rankers
-from whyrank.rankers.http import IN_A_ROW, retry_after
+from whyrank.rankers.http import service
+from whyrank.rankers.http.service import BREAKER_LIMIT, retry_after
 from whyrank.scoring import Engine, ScoreStore, executor
 from whyrank.testing import RankerContract
 
@@ -267,15 +269,19 @@ def results(*entries):
         ([{"index": 0, "score": 1}, {"index": 0, "score": 2}], [None] * 3, "two scores for text 0"),
         ([{"index": i, "score": 1} for i in range(4)], [None] * 3, "score for text 3 of 3"),
         ([{"index": -1, "score": 1}], [None] * 3, "score for text -1 of 3"),
-        ([{"score": 1}], [None] * 3, "has no index"),
-        ([{"index": True, "score": 1}], [None] * 3, "has no index"),
-        ([{"index": "0", "score": 1}], [None] * 3, "has no index"),
-        ([1, 2, 3], [None] * 3, "has no index: 1"),
-        ([{"index": 0, "score": "high"}], [None] * 3, "no number: {'index': 0, 'score': 'high'}"),
-        ([{"index": 0, "score": True}], [None] * 3, "no number"),
-        (b'[{"index": 0, "score": 1' + b"0" * 400 + b"}]", [None] * 3, "no number"),
-        ({"error": "unknown model"}, [None] * 3, "no list of results: {'error': 'unknown model'}"),
-        (3, [None] * 3, "no list of results"),
+        ([{"score": 1}], [None] * 3, "0/index: Field required"),
+        ([{"index": True, "score": 1}], [None] * 3, "0/index: "),
+        ([{"index": "0", "score": 1}], [None] * 3, "0/index: "),
+        ([1, 2, 3], [None] * 3, "0: Input should be a valid dictionary"),
+        ([{"index": 0, "score": "high"}], [None] * 3, "0/score: "),
+        ([{"index": 0, "score": True}], [None] * 3, "0/score: "),
+        (b'[{"index": 0, "score": 1' + b"0" * 400 + b"}]", [None] * 3, "0/score: "),
+        (
+            {"error": "unknown model"},
+            [None] * 3,
+            "no list of scores (results: Input should be a valid list): {'error': 'unknown model'}",
+        ),
+        (3, [None] * 3, "no list of scores"),
         (b"<!DOCTYPE html><html><body>Sign in</body></html>", [None] * 3, "no JSON but an HTML page"),
         (b"", [None] * 3, "no JSON but empty"),
         (b"oops", [None] * 3, "no JSON but oops"),
@@ -314,7 +320,7 @@ def test_compressed_answers_are_read_and_broken_ones_are_failures():
 
 
 def test_an_endless_answer_is_cut(monkeypatch):
-    monkeypatch.setattr(service, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(service, "MAX_BYTES", 10_000)
     endless = serving(lambda handler: handler.answer(b" " * 100_000))
     with endless as server, pytest.raises(PartlyScored, match="more than 10,000 bytes"):
         opened(server, retries=0).score(["q"], ["a"])
@@ -370,19 +376,21 @@ def test_a_service_that_hangs_now_and_then_costs_those_pairs(deed):
     assert len(reasons) == 5
 
 
-def test_an_interrupted_call_does_not_wait_for_the_service(monkeypatch):
-    from whyrank.rankers import http as threads
-
-    class Interrupted(threads.SimpleQueue):
-        def get(self, *args):
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(threads, "SimpleQueue", Interrupted)
+def test_an_interrupted_call_does_not_wait_for_the_service():
     with serving(hang) as server:
         start = time.monotonic()
+        threading.Timer(0.3, pthread_kill, (threading.main_thread().ident, SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
             opened(server, timeout=15).score(*pairs())
         assert time.monotonic() - start < 2
+
+
+def test_it_is_called_inside_a_running_event_loop():
+    async def ask(ranker):
+        return ranker.score(["q"], ["a"]).tolist()
+
+    with serving(jina) as server:
+        assert asyncio.run(ask(opened(server))) == [true_score("q", "a")]
 
 
 # Failures that end the run
@@ -406,10 +414,10 @@ def test_a_service_that_goes_away_is_given_up_after_some_requests():
     with serving(jina) as server:
         ranker = opened(server)
         ranker.score(["q"], ["it works"])
-    found, _, reasons = scored(ranker, IN_A_ROW - 1, 2)
+    found, _, reasons = scored(ranker, BREAKER_LIMIT - 1, 2)
     assert np.isnan(found.values).all()
     assert all("ConnectError" in reason for reason in reasons.values())
-    with pytest.raises(WhyrankError, match=f"failed {IN_A_ROW} requests in a row, the last with: ConnectError"):
+    with pytest.raises(WhyrankError, match=f"failed {BREAKER_LIMIT} requests in a row, the last with: ConnectError"):
         ranker.score(["q"], ["a"])
 
 
@@ -419,8 +427,8 @@ def test_failures_with_successes_between_them_do_not_end_a_run():
         jina(handler) if even else handler.answer({}, 500)
 
     with serving(behave) as server:
-        _, _, reasons = scored(opened(server, retries=0, parallel=1), 4 * IN_A_ROW, 1)
-    assert len(reasons) == 2 * IN_A_ROW
+        _, _, reasons = scored(opened(server, retries=0, parallel=1), 4 * BREAKER_LIMIT, 1)
+    assert len(reasons) == 2 * BREAKER_LIMIT
 
 
 @pytest.mark.parametrize("status", [401, 402, 403])
@@ -587,8 +595,8 @@ def test_hidden_values_tell_rankers_apart_but_are_not_reused():
     assert "large" not in first.name + repr(first) + first.url
     assert not first.cacheable
     assert open_ranker(first.name) == first
-    assert first._address() == "http://h/x?tier=large"
-    assert pickle.loads(pickle.dumps(second))._address() == "http://h/x?tier=small"
+    assert first.address == "http://h/x?tier=large"
+    assert pickle.loads(pickle.dumps(second)).address == "http://h/x?tier=small"
     assert open_ranker("http://h/x?api-version=2&model=$M(options={'prompt': 'p', 'x': True},version=1)").cacheable
 
 
@@ -640,8 +648,8 @@ def test_call_strings_parse_back(spec, url):
 
 
 def test_known_hosts_are_asked_their_way():
-    assert open_ranker("https://api.cohere.com/v2/rerank")._luck.apis == ("cohere",)
-    assert open_ranker("https://api.jina.ai/v1/rerank")._luck.apis == ("jina",)
+    assert open_ranker("https://api.cohere.com/v2/rerank")._service.apis == ("cohere",)
+    assert open_ranker("https://api.jina.ai/v1/rerank")._service.apis == ("jina",)
 
 
 def test_identity_and_caching():

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.data import Collection
-from whyrank.rankers.ltr import kneser_ney
+from whyrank.rankers import grouping
 from whyrank.rankers.ltr.kneser_ney import KneserNey, language_model
 from whyrank.text import analyzers
 
@@ -92,7 +92,7 @@ def test_a_case_by_hand():
 def test_parts_do_not_matter(monkeypatch):
     texts = [" ".join("abcde"[(i * j) % 5] for j in range(1, 4 + i % 7)) for i in range(300)]
     whole = model_of(texts)
-    monkeypatch.setattr(kneser_ney, "_CHUNK", 7)
+    monkeypatch.setattr(grouping, "CHUNK", 7)
     parts = model_of(texts)
     assert whole.digest == parts.digest
     assert whole.digest != model_of(texts[:-1]).digest

@@ -13,9 +13,8 @@ from whyrank.core import MissingExtra, UnknownName, WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import evaluate
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.ltr.features import FEATURES
-from whyrank.rankers.ltr.ranker import train_ltr, train_recipe
-from whyrank.rankers.ltr.training import Boosting
+from whyrank.rankers.ltr import FEATURES, Boosting, read_model, train_ltr, train_recipe
+from whyrank.rankers.ltr.ranker import with_facts
 from whyrank.scoring import Engine, executor, rerank, retrieve
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample
@@ -150,7 +149,7 @@ class TestIdentity:
         text = model.path.read_text()
         (tmp_path / "same.txt").write_text(text)
         unsealed = text.replace("whyrank-sha256:", "")
-        (tmp_path / "other.txt").write_text(unsealed.replace("\nleaf_value=-", "\nleaf_value=", 1))
+        (tmp_path / "other.txt").write_text(unsealed.replace("\nleaf_value=-", "\nleaf_value=0", 1))
         ids = [
             repr(open_ranker(f"ltr:{p}", Setting(sample())))
             for p in (model.path, tmp_path / "same.txt", tmp_path / "other.txt")
@@ -179,6 +178,76 @@ class TestIdentity:
         asked = list(sample().queries.values())[:30], list(sample().docs.values())[:30], codes, codes
         apart = Engine(executor=executor("processes(workers=1)"), batch_size=11).score(ranker, *asked).values
         assert np.array_equal(apart, Engine().score(ranker, *asked).values)
+
+
+def trained(seed=1, missing=False, **parameters):
+    """A booster that LightGBM itself trained, and what it was trained on."""
+    random = np.random.default_rng(seed)
+    matrix, grades = random.normal(size=(240, 3)).round(1), random.integers(0, 4, 240)
+    if missing:
+        matrix[random.random(matrix.shape) < 0.3] = np.nan
+    fixed = {"objective": "lambdarank", "verbosity": -1, "num_threads": 1, "min_data_in_leaf": 3}
+    data = lightgbm.Dataset(matrix, grades, group=[24] * 10, feature_name=["bm25", "ql", "length"])
+    return matrix, lightgbm.train(fixed | parameters, data, 12)
+
+
+class TestModels:
+    @pytest.mark.parametrize("missing", [False, True])
+    @pytest.mark.parametrize("parameters", [{}, {"zero_as_missing": True}, {"use_missing": False}])
+    def test_those_of_lightgbm_open(self, tmp_path, parameters, missing):
+        matrix, booster = trained(missing=missing, **parameters)
+        booster.save_model(tmp_path / "m.txt")
+        model = read_model(tmp_path / "m.txt")
+        assert (model.names, model.facts) == (("bm25", "ql", "length"), {})
+        assert np.array_equal(model.predict(matrix), booster.predict(matrix, raw_score=True))
+        assert model.predict(matrix[:0]).tolist() == []
+
+    def test_a_model_that_learned_nothing(self, tmp_path):
+        data = lightgbm.Dataset(np.zeros((20, 1)), np.zeros(20), group=[20], feature_name=["ql"])
+        lightgbm.train({"objective": "lambdarank", "verbosity": -1}, data, 2).save_model(tmp_path / "m.txt")
+        assert read_model(tmp_path / "m.txt").predict(np.ones((2, 1))).tolist() == [0.0, 0.0]
+
+    def test_facts_come_back_and_lightgbm_reads_past_them(self, tmp_path, capfd):
+        matrix, booster = trained(2)
+        facts = {"analyzer": "chain(stop=lucene,stem='x=y')", "n": 3, "text": "line\nbreak ="}
+        (tmp_path / "m.txt").write_text(with_facts(booster.model_to_string(), facts))
+        model = read_model(tmp_path / "m.txt")
+        assert model.facts == facts
+        assert np.array_equal(model.predict(matrix), booster.predict(matrix, raw_score=True))
+        assert capfd.readouterr().out == ""
+
+    @pytest.mark.parametrize(
+        ("old", "new", "what"),
+        [
+            ("tree\n", "", "not LightGBM's text form"),
+            ("end of trees", "", "cut off"),
+            ("\nleaf_value=", "\nleaf_value=1", "cut off"),
+            ("tree_sizes=", "tree_sizes=x", "is no model"),
+            ("num_class=1", "num_class=3", "more than one class"),
+            ("version=v4", "whyrank={", "is no model"),
+        ],
+    )
+    def test_damage_is_one_clear_line(self, tmp_path, old, new, what):
+        text = trained()[1].model_to_string()
+        assert old in text
+        (tmp_path / "m.txt").write_text(text.replace(old, new, 1))
+        with pytest.raises(WhyrankError, match=what) as caught:
+            read_model(tmp_path / "m.txt")
+        assert str(caught.value).startswith(f"{tmp_path / 'm.txt'}: is no model that can be used (")
+        assert "\n" not in str(caught.value)
+
+    def test_a_model_that_is_cut_off_anywhere(self, tmp_path):
+        text = trained()[1].model_to_string()
+        for end in range(0, text.index("end of trees"), 97):
+            (tmp_path / "m.txt").write_text(text[:end])
+            with pytest.raises(WhyrankError, match="is no model that can be used"):
+                read_model(tmp_path / "m.txt")
+
+    def test_no_file_a_folder_and_no_text(self, tmp_path):
+        (tmp_path / "b.txt").write_bytes(b"tree\n\xff\xfe")
+        for path in (tmp_path / "no.txt", tmp_path, tmp_path / "b.txt"):
+            with pytest.raises(WhyrankError, match=r"is no model that can be used|cannot be read \(Is a directory\)"):
+                read_model(path)
 
 
 class TestErrors:
@@ -216,11 +285,12 @@ class TestErrors:
         with pytest.raises(WhyrankError, match=f"ltr: {next(iter(wrong))} must be"):
             Boosting(**wrong)
 
-    def test_training_needs_lightgbm_and_scoring_does_not(self, model, tmp_path, monkeypatch):
+    def test_without_lightgbm_the_extra_is_named(self, model, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "lightgbm", None)
         with pytest.raises(MissingExtra, match=r"pip install 'whyrank\[ltr\]'"):
             train_ltr(sample(), "bm25", tmp_path / "m.txt")
-        assert np.isfinite(open_ranker(f"ltr:{model.path}", Setting(sample())).score(["wall"], ["The wall"])).all()
+        with pytest.raises(MissingExtra, match=r"ranker 'ltr' needs .* pip install 'whyrank\[ltr\]'"):
+            open_ranker(f"ltr:{model.path}", Setting(sample()))
 
 
 class TestContract(RankerContract):

@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
-from whyrank.rankers import open_ranker, rankers
-from whyrank.rankers.calibration import query_scale
+from whyrank.rankers import open_ranker, query_scale, rankers
 from whyrank.rankers.lexical import Explaining
 
 KINDS = {"neural-model1": "pieces", "bert-model1": "network"}

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Event
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from whyrank.core import Answered, WhyrankError, ask
 from whyrank.core.protocols import PartlyScored, checked
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.http import spread
 from whyrank.scoring import Engine, ScoreStore, rerank
 from whyrank.scoring.asking import Task, answer
 from whyrank.testing.examples import sample
@@ -272,30 +270,3 @@ def test_what_is_no_array_is_named(make, says):
     with pytest.raises(WhyrankError, match=says):
         checked(open_ranker("bm25"), make(), 1)
     gc.collect()
-
-
-# Threads
-
-
-@pytest.mark.parametrize("workers", [1, 3, 50])
-def test_threads_give_results_in_order(workers):
-    assert spread(lambda i, _: i * i, range(20), workers) == [i * i for i in range(20)]
-    assert spread(lambda i, _: i, [], workers) == []
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_the_first_error_ends_all_threads(workers):
-    begun, ends = [], []
-
-    def work(i: int, stop: Event) -> int:
-        begun.append(i)
-        if i == 2:
-            raise ValueError("third")
-        ends.append(stop.wait(0 if workers == 1 else 5))
-        return i
-
-    start = time.monotonic()
-    with pytest.raises(ValueError, match="third"):
-        spread(work, range(100), workers)
-    assert time.monotonic() - start < 4
-    assert len(begun) < 20

@@ -114,45 +114,28 @@ class TestContract(RankerContract):
         return [(collection.queries[q], collection.docs[d]) for q, d in ids]
 
 
-class TestErrors:
-    def test_no_collection(self):
-        with pytest.raises(WhyrankError, match=r"'run:x\.txt' needs the collection"):
-            open_ranker("run:x.txt")
-
-    def test_no_file(self):
-        with pytest.raises(WhyrankError, match=r"no\.txt: there is no such run file; runs of toy: mine"):
-            opened(spec="run:no.txt")
-
-    def test_no_name(self):
-        with pytest.raises(WhyrankError, match="run:RESOURCE"):
-            opened(spec="run")
-
-    def test_empty_file(self, tmp_path):
-        (tmp_path / "r.txt").write_text("\n")
-        with pytest.raises(WhyrankError, match="empty"):
-            opened(spec=f"run:{tmp_path / 'r.txt'}")
-
-    def test_a_folder(self, tmp_path):
-        with pytest.raises(WhyrankError, match="cannot be read"):
-            opened(spec=f"run:{tmp_path}")
-
-    def test_another_collection(self, tmp_path):
-        write_run(tmp_path / "r.txt", {"77": {"a": 1.0}})
-        with pytest.raises(WhyrankError, match="has no query of collection toy"):
-            opened(spec=f"run:{tmp_path / 'r.txt'}")
-
-    def test_no_pair_in_common(self):
-        run = {"1": {"x": 1.0, "y": 2.0}, "9": {"a": 1.0}}
-        with pytest.raises(WhyrankError, match=r"odd: none of the 3 scored pairs is one of collection toy"):
-            opened(toy(odd=run), "run:odd")
-
-    def test_no_query_in_common(self):
-        with pytest.raises(WhyrankError, match="odd: has no query of collection toy"):
-            opened(toy(odd={"9": {"a": 1.0, "b": 1, "c": 2}}), "run:odd")
-
-    def test_an_empty_run(self):
-        with pytest.raises(WhyrankError, match="none of the 0 scored pairs"):
-            opened(toy(odd={}), "run:odd")
+@pytest.mark.parametrize(
+    ("spec", "what"),
+    [
+        ("run:no.txt", r"no\.txt: there is no such run file; runs of toy: "),
+        ("run", "run:RESOURCE"),
+        ("run:DIR/empty.txt", "empty"),
+        ("run:DIR", "cannot be read"),
+        ("run:DIR/other.txt", "has no query of collection toy"),
+        ("run:other", "other: has no query of collection toy"),
+        ("run:pairs", "pairs: none of the 3 scored pairs is one of collection toy"),
+        ("run:none", "none of the 0 scored pairs"),
+    ],
+)
+def test_refusals(tmp_path, spec, what):
+    other = {"9": {"a": 1.0, "b": 1, "c": 2}}
+    (tmp_path / "empty.txt").write_text("\n")
+    write_run(tmp_path / "other.txt", other)
+    collection = toy(other=other, pairs={"1": {"x": 1.0, "y": 2.0}, "9": {"a": 1.0}}, none={})
+    with pytest.raises(WhyrankError, match=what):
+        opened(collection, spec.replace("DIR", str(tmp_path)))
+    with pytest.raises(WhyrankError, match=r"needs the collection|run:RESOURCE"):
+        open_ranker(spec)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from whyrank.data import Collection, open_collection
 from whyrank.evaluation import Runner
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex
-from whyrank.rankers.lexical import thesaurus as thesaurus_retrieval
+from whyrank.rankers.lexical.thesaurus import search as thesaurus_retrieval
 from whyrank.scoring import Engine, rescore, retrieve
 from whyrank.tables import TermTable
 from whyrank.text import analyzers

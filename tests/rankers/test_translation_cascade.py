@@ -9,8 +9,7 @@ from tiny_generators import generator
 from whyrank.data import Collection, ranking
 from whyrank.evaluation import Runner, Split
 from whyrank.evaluation.fusion.fitting import fit_fusion
-from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.calibration import query_scale
+from whyrank.rankers import Setting, open_ranker, query_scale
 from whyrank.scoring import Engine, rerank, retrieve
 from whyrank.scoring.ranking import retriever
 

@@ -87,7 +87,7 @@ def _put(old: Any, keys: list[str], value: Any, setting: str) -> Any:
 
 
 def _train_trees(recipe: Recipe, out: Path, seeds: Sequence[int]) -> None:
-    from whyrank.rankers.ltr.training import train_recipe
+    from whyrank.rankers.ltr import train_recipe
 
     if len({*seeds}) > 1:
         raise WhyrankError("train: a tree ensemble is one file; give one --seed")

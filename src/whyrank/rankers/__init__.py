@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from whyrank.rankers.doc2query import ExpandingRanker
     from whyrank.rankers.fuse import Fuse, FusedRanker, contents_of, write_weights
     from whyrank.rankers.http import hide_values
-    from whyrank.rankers.importing import files_digest, module_of
     from whyrank.rankers.lexical.background import Background
+    from whyrank.rankers.modules import files_digest, module_of
+    from whyrank.rankers.normalisation import query_scale
     from whyrank.rankers.opening import Setting, open_ranker, rankers, tie_tolerance
     from whyrank.rankers.run import RunRanker
 

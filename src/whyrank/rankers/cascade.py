@@ -1,4 +1,4 @@
-"""Rankers one after the other: each orders again the best of what the one before it gave."""
+"""Re-ranking in stages: each ranker re-ranks the best of what the one before it gave."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from whyrank.core import Floats, Ranker, WhyrankError, ask, call_of, check_whole
-from whyrank.rankers.opening import Setting, all_cacheable, batch_size_of, opened, specs
+from whyrank.rankers.opening import Setting, all_cacheable, batch_size_of, open_rankers, specs
 
 K = TypeVar("K", bound=Hashable)
 
@@ -19,8 +19,8 @@ class Cascade:
     """Re-ranking in stages: the first ranker orders all candidates, the next one the `depth` best of them anew.
 
     The rest follows in its old order. With three rankers or more, `depth` has a number for each after the first. A
-    cascade orders lists, and what a text is worth depends on the others: it makes runs (`whyrank rank`), but a single
-    pair has no score. A study asks about its run: `run:FILE`.
+    cascade orders lists, and the position of a text depends on the others: it makes runs (`whyrank rank`), but a
+    single pair has no score. Study its run instead: `run:FILE`.
 
     Matveeva et al., "High accuracy retrieval with multiple nested ranker", SIGIR 2006; Wang et al., "A cascade
     ranking model for efficient ranked retrieval", SIGIR 2011.
@@ -33,12 +33,10 @@ class Cascade:
         object.__setattr__(self, "of", specs("cascade", self.of))
         if isinstance(self.depth, list | tuple):
             object.__setattr__(self, "depth", list(self.depth))
-        else:
-            check_whole("cascade: depth", self.depth, 1)
+        for depth in self.depth if isinstance(self.depth, list) else [self.depth]:
+            check_whole("cascade: depth", depth, 1)
         if len(self.depths) != len(self.of) - 1:
             raise WhyrankError(f"cascade: give one depth for each of the {len(self.of) - 1} rankers after the first")
-        for depth in self.depths:
-            check_whole("cascade: depth", depth, 1)
         if list(self.depths) != sorted(self.depths, reverse=True):
             raise WhyrankError(f"cascade: depths must not grow from stage to stage, as {self.depth!r} do")
 
@@ -54,7 +52,7 @@ class Cascade:
 
     def bind(self, setting: Setting) -> CascadeRanker:
         """Open all stages in the setting."""
-        return CascadeRanker(self.name, opened(self.of, setting), self.depths)
+        return CascadeRanker(self.name, open_rankers(self.of, setting), self.depths)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -24,42 +24,16 @@ from whyrank.core import (
     check_whole,
     parse_call,
 )
-from whyrank.rankers.calibration import query_scale
 from whyrank.rankers.grouping import distinct
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.neural import Computing, by_length, check_folder, digest_of, model_folder
+from whyrank.rankers.normalisation import query_scale
 from whyrank.rankers.opening import Setting, all_cacheable, open_ranker, tie_tolerance
 from whyrank.text import MAX_INPUT, MAX_NEW, generate, load
 
-# Queries that a model wrote for texts, on disk: each text costs a model's time once.
-
 _NAMES = Names("makers", "expansions", "maker", "queries", "TEXT")
 _LAYOUT = _NAMES.layout("cache of generated queries", 0x77726E71)
-
-
-class ExpansionStore(TextStore[list[str]]):
-    """All queries that were ever generated, by the identity of their maker and the digest of the text."""
-
-    def __init__(self, path: Path) -> None:
-        """Open the file, and make it where there is none."""
-        super().__init__(path, _LAYOUT, _NAMES)
-
-    def encoded(self, value: list[str]) -> str:
-        """Queries as JSON."""
-        return json.dumps(value)
-
-    def decoded(self, text: str, stored: Any, identity: str) -> list[str]:
-        """Queries from JSON."""
-        try:
-            found = json.loads(stored)
-        except ValueError:
-            found = None
-        if not isinstance(found, list):
-            raise self.layout.damaged(self.path)
-        return [str(query) for query in found]
-
-
-_TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # of a batch, what is read and what is written
+_TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # of a batch, read and written
 
 
 @dataclass(frozen=True)
@@ -183,3 +157,25 @@ class ExpandingRanker:
     @cached_property
     def _store(self) -> ExpansionStore:
         return ExpansionStore(cache_folder() / "expansions.sqlite")
+
+
+class ExpansionStore(TextStore[list[str]]):
+    """All queries that were ever generated, by the identity of their maker and the digest of the text."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, and make it where there is none."""
+        super().__init__(path, _LAYOUT, _NAMES)
+
+    def encoded(self, value: list[str]) -> str:
+        """Queries as JSON."""
+        return json.dumps(value)
+
+    def decoded(self, text: str, stored: Any, identity: str) -> list[str]:
+        """Queries from JSON."""
+        try:
+            found = json.loads(stored)
+        except ValueError:
+            found = None
+        if not isinstance(found, list):
+            raise self.layout.damaged(self.path)
+        return [str(query) for query in found]

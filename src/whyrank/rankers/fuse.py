@@ -1,4 +1,4 @@
-"""Several rankers as one: a weighted sum of their scores."""
+"""Several rankers as one: a weighted sum of their scores, and files with fitted weights."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from whyrank.core import (
     KEY,
@@ -32,92 +33,19 @@ from whyrank.core import (
     write_text,
 )
 from whyrank.data import first_stage, open_run
-from whyrank.rankers.calibration import KINDS, ByQuery, Candidates, Fixed, Footing, PerQuery
 from whyrank.rankers.grouping import distinct, places
-from whyrank.rankers.http import hide_values
-from whyrank.rankers.opening import Setting, all_cacheable, batch_size_of, opened, specs, tie_tolerance
+from whyrank.rankers.normalisation import KINDS, ByQuery, Candidates, Fixed, Footing, PerQuery
+from whyrank.rankers.opening import (
+    Setting,
+    all_cacheable,
+    batch_size_of,
+    is_strings,
+    open_rankers,
+    specs,
+    tie_tolerance,
+)
 
-# Files with fitted weights: a JSON object with the parts of a `fuse`, how they are normalised, and their weights.
-
-KIND = "whyrank fusion weights"
-_CONTENT = re.compile(r"\b(?:table|model)=([0-9a-f]{8,})")  # in what a ranker says of its identity
-_REMEDY = "make one with 'whyrank tune --ranker \"fuse(...)\" --out FILE'"
-
-
-def write_weights(
-    path: str, of: Sequence[str], normalise: str, weights: Sequence[float], facts: Mapping[str, Any]
-) -> None:
-    """Write weights for the given parts, and how they came about."""
-    found = {"kind": KIND, "of": list(of), "normalise": normalise, "weights": list(weights), **facts}
-    write_text(path, sealed_json(found, indent=1))
-
-
-def contents_of(rankers: Sequence[Ranker]) -> list[list[str]]:
-    """Digests of the tables and models behind each ranker, which others may take the place of under the same name."""
-    return [_CONTENT.findall(repr(ranker)) for ranker in rankers]
-
-
-def read_weights(
-    path: str, of: Sequence[str], normalise: str, contents: Sequence[list[str]] | None = None,
-    numbers: Mapping[str, Any] | None = None,
-) -> list[float]:  # fmt: skip
-    """The weights of a file; an error unless they were fitted for these parts with this normalisation.
-
-    `contents` are those of the parts as they are now, `numbers` those behind the normalisation, such as scales; files
-    that say nothing about them are taken as they are.
-    """
-    found = _content(path)
-    if found.get("of") != list(of):
-        raise BadInput(path, f"has weights for {found.get('of')}, not for {list(of)}", "fit them again")
-    if found.get("normalise") != normalise:
-        what = f"was fitted with normalise={found.get('normalise')}, not {normalise}"
-        raise BadInput(path, what, "use the same, or fit again")
-    _check_numbers(path, found.get("numbers"), numbers or {})
-    _check_contents(path, of, found.get("contents"), contents)
-    weights = found.get("weights")
-    if not isinstance(weights, list) or len(weights) != len(of):
-        raise BadInput(path, f"does not have a weight for each of {len(of)} rankers", _REMEDY)
-    return [_number(path, weight) for weight in weights]
-
-
-def _check_numbers(path: str, then: Any, now: Mapping[str, Any]) -> None:
-    for name, number in now.items() if isinstance(then, dict) else ():
-        if then.get(name) != number:
-            what = f"was fitted with {name}={then.get(name)}, not {number}"
-            raise BadInput(path, what, "use the same, or fit again")
-
-
-def _check_contents(path: str, of: Sequence[str], then: Any, now: Sequence[list[str]] | None) -> None:
-    if then is None or now is None or then == list(now):
-        return
-    old = then if isinstance(then, list) else []
-    changed = next((part for part, a, b in zip(of, old, now, strict=False) if a != b), "its parts")
-    raise BadInput(path, f"was fitted with another table or model behind {changed}", "fit the weights again")
-
-
-def _content(path: str) -> dict[str, Any]:
-    try:
-        found = read_sealed_json(
-            Path(path).expanduser(), f"fit the weights again; if you edited it, remove its {KEY!r}"
-        )
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})", _REMEDY) from None
-    except ValueError as error:
-        raise BadInput(path, f"not a file of weights ({error})", _REMEDY) from None
-    if not isinstance(found, dict) or found.get("kind") != KIND:
-        raise BadInput(path, "not a file of weights", _REMEDY)
-    return found
-
-
-def _number(path: str, weight: object) -> float:
-    try:
-        check_number("a weight", weight, float("-inf"))
-    except WhyrankError as error:
-        raise BadInput(path, str(error), _REMEDY) from None
-    return float(weight)  # type: ignore[arg-type]  # it has just been checked
-
-
-_WITHOUT = ("none", "query")  # normalisations that need no candidates
+_WITHOUT_CANDIDATES = ("none", "query")
 
 
 @dataclass(frozen=True)
@@ -130,14 +58,14 @@ class Fuse:
     | minmax | (s - least) / (greatest - least) |
     | zscore | (s - mean) / standard deviation |
     | rank | 1 / (k + 1 + number of candidates with a higher score), k = 60 |
-    | query | s / worth of the query: IDFs for bm25, tokens for ql, pieces for neural-model1 and bert-model1, else 1 |
+    | query | s / scale of the query: IDFs for bm25, tokens for ql, neural-model1 and bert-model1, else 1 |
 
     Least, greatest, mean, deviation and number are those of the query's candidates, which are fixed beforehand: the
     `depth` best documents of the run `candidates` (a run of the collection or a file; without a name the collection's
     first-stage run). No score depends on what else is in a batch. A query without candidates has no score, except
     with `none` and `query`. Where all candidates score the same, the scale is 1.
 
-    With `fields`, a list of analyzers, each ranker of `of` is asked once with each of them. `weights` may be a file
+    With `fields`, a list of analyzers, each ranker of `of` is used once with each of them. `weights` may be a file
     that `whyrank tune --out FILE` wrote.
 
     Fox and Shaw, "Combination of multiple searches", TREC-2 (1994); Lee, "Analyses of multiple evidence combination",
@@ -156,15 +84,19 @@ class Fuse:
     fields: Sequence[str] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fields", _fields(self.fields))
+        if self.fields is not None:
+            if not is_strings(self.fields, 2):
+                what = "a list of two or more analyzers, such as fields=['lemmas','words']"
+                raise WhyrankError(f"fuse: fields must be {what}, not {self.fields!r}")
+            object.__setattr__(self, "fields", list(self.fields))
         object.__setattr__(self, "of", self._rankers())
-        if self.normalise not in (*_WITHOUT, *KINDS):
-            raise UnknownName("normalisation of fuse", self.normalise, (*_WITHOUT, *KINDS))
+        if self.normalise not in (*_WITHOUT_CANDIDATES, *KINDS):
+            raise UnknownName("normalisation of fuse", self.normalise, (*_WITHOUT_CANDIDATES, *KINDS))
         for name in ("weights", "shifts", "scales"):
             self._check_numbers(name)
         if self.normalise != "none" and (self.shifts is not None or self.scales is not None):
             raise WhyrankError(f"fuse: shifts and scales are for normalise=none; {self.normalise} finds its own")
-        if self.normalise in _WITHOUT and self.candidates is not None:
+        if self.normalise in _WITHOUT_CANDIDATES and self.candidates is not None:
             needs = f"{self.normalise} needs no candidates"
             raise WhyrankError(f"fuse: candidates are for normalise=minmax, zscore or rank; {needs}")
         check_text("fuse: candidates", self.candidates)
@@ -195,19 +127,15 @@ class Fuse:
 
     def bind(self, setting: Setting) -> FusedRanker:
         """Open all parts in the setting, read the weights, and fix the candidates."""
-        parts, given = opened(self.parts, setting), self.weights or [1.0] * len(self.parts)
+        parts, given = open_rankers(self.parts, setting), self.weights or [1.0] * len(self.parts)
         if isinstance(given, str):
             given = read_weights(given, self.parts, self.normalise, contents_of(parts), self.numbers)
         return FusedRanker(self.name, parts, tuple(map(float, given)), self._footing(setting))
 
     def _rankers(self) -> list[str]:
         """The call strings of `of`; with fields one is enough."""
-        if self.fields is None:
-            return specs("fuse", self.of)
-        given = [self.of] if isinstance(self.of, str) else self.of
-        if isinstance(given, list | tuple) and len(given) == 1 and isinstance(given[0], str):
-            return [str(parse_call(hide_values(given[0])))]
-        return specs("fuse", given)
+        given = [self.of] if isinstance(self.of, str) and self.fields is not None else self.of
+        return specs("fuse", given, least=1 if self.fields is not None else 2)
 
     def _footing(self, setting: Setting) -> Footing:
         if self.normalise == "query":
@@ -288,12 +216,65 @@ class FusedRanker:
         return given._replace(scores=total)
 
 
-def _fields(given: object) -> list[str] | None:
-    """Two or more analyzers, or none at all."""
-    if given is None:
-        return None
-    if not isinstance(given, list | tuple) or len(given) < 2 or not all(isinstance(each, str) for each in given):
-        raise WhyrankError(
-            f"fuse: fields must be a list of two or more analyzers, such as fields=['lemmas','words'], not {given!r}"
-        )
-    return list(given)
+# Files with fitted weights: a JSON object with the parts of a `fuse`, how they are normalised, and their weights.
+
+KIND = "whyrank fusion weights"
+_CONTENT = re.compile(r"\b(?:table|model)=([0-9a-f]{8,})")  # in what a ranker says of its identity
+_REMEDY = "make one with 'whyrank tune --ranker \"fuse(...)\" --out FILE'"
+
+
+class _WeightsFile(BaseModel, strict=True):
+    """What a file of weights holds; files of earlier versions say nothing about numbers and contents."""
+
+    kind: Literal["whyrank fusion weights"]
+    of: list[str]
+    normalise: str
+    weights: list[FiniteFloat]
+    numbers: dict[str, Any] = {}
+    contents: Any = None
+
+
+def write_weights(
+    path: str, of: Sequence[str], normalise: str, weights: Sequence[float], facts: Mapping[str, Any]
+) -> None:
+    """Write weights for the given parts, and how they came about."""
+    found = {"kind": KIND, "of": list(of), "normalise": normalise, "weights": list(weights), **facts}
+    write_text(path, sealed_json(found, indent=1))
+
+
+def contents_of(rankers: Sequence[Ranker]) -> list[list[str]]:
+    """Digests of the tables and models behind each ranker, which others may take the place of under the same name."""
+    return [_CONTENT.findall(repr(ranker)) for ranker in rankers]
+
+
+def read_weights(
+    path: str, of: Sequence[str], normalise: str, contents: Sequence[list[str]] | None = None,
+    numbers: Mapping[str, Any] | None = None,
+) -> list[float]:  # fmt: skip
+    """The weights of a file; an error unless they were fitted for these parts with this normalisation.
+
+    `contents` are those of the parts as they are now, `numbers` those behind the normalisation, such as scales; files
+    that say nothing about them are taken as they are.
+    """
+    again = f"fit the weights again; if you edited it, remove its {KEY!r}"
+    try:
+        found = _WeightsFile.model_validate(read_sealed_json(Path(path).expanduser(), again))
+    except OSError as error:
+        raise BadInput(path, f"cannot be read ({error.strerror or error})", _REMEDY) from None
+    except ValueError as error:
+        what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise BadInput(path, f"not a file of weights ({what})", _REMEDY) from None
+    if found.of != list(of):
+        raise BadInput(path, f"has weights for {found.of}, not for {list(of)}", "fit them again")
+    if len(found.weights) != len(of):
+        raise BadInput(path, f"does not have a weight for each of {len(of)} rankers", _REMEDY)
+    fitted = {"normalise": found.normalise, **found.numbers}
+    for name, value in {"normalise": normalise, **((numbers or {}) if found.numbers else {})}.items():
+        if fitted.get(name) != value:
+            what = f"was fitted with {name}={fitted.get(name)}, not {value}"
+            raise BadInput(path, what, "use the same, or fit again")
+    if found.contents is not None and contents is not None and found.contents != list(contents):
+        old = found.contents if isinstance(found.contents, list) else []
+        changed = next((part for part, a, b in zip(of, old, contents, strict=False) if a != b), "its parts")
+        raise BadInput(path, f"was fitted with another table or model behind {changed}", "fit the weights again")
+    return found.weights

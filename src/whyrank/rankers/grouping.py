@@ -1,13 +1,16 @@
-"""Pairs by their distinct texts: what a ranker does once per text or per query is done once."""
+"""Pairs by their distinct texts, and texts in chunks: what a ranker does once per text is done once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from whyrank.core import Codes, Ints
+
+CHUNK = 10_000
 
 
 class Distinct(NamedTuple):
@@ -25,8 +28,15 @@ def distinct(texts: Sequence[str]) -> Distinct:
 
 
 def places(codes: Codes, n: int) -> Iterator[Ints]:
-    """For each code from 0 up to `n` the places where it stands, ascending."""
+    """For each code from 0 up to `n` the positions where it occurs, ascending."""
     order = np.argsort(codes, kind="stable")
     edges = np.searchsorted(codes[order], np.arange(n + 1))
     for i in range(n):
         yield order[edges[i] : edges[i + 1]]
+
+
+def chunks(docs: Mapping[str, str]) -> Iterator[list[str]]:
+    """The texts of documents, some thousands at a time."""
+    texts = iter(docs.values())
+    while chunk := list(islice(texts, CHUNK)):
+        yield chunk

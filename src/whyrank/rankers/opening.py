@@ -20,18 +20,18 @@ rankers: Registry[Any] = Registry(
     "ranker",
     {
         "bm25": "whyrank.rankers.lexical.bm25:BM25",
-        "bm25t": "whyrank.rankers.lexical.bm25t:BM25T",
+        "bm25t": "whyrank.rankers.lexical.thesaurus.ranker:BM25T",
         "ql": "whyrank.rankers.lexical.ql:QL",
-        "qlt": "whyrank.rankers.lexical.bm25t:QLT",
+        "qlt": "whyrank.rankers.lexical.thesaurus.ranker:QLT",
         "cascade": "whyrank.rankers.cascade:Cascade",
         "doc2query": "whyrank.rankers.doc2query:Doc2Query",
         "fuse": "whyrank.rankers.fuse:Fuse",
-        "http": "whyrank.rankers.http:HttpRanker",
-        "https": "whyrank.rankers.http:HttpsRanker",
+        "http": "whyrank.rankers.http.ranker:HttpRanker",
+        "https": "whyrank.rankers.http.ranker:HttpsRanker",
         "ltr": "whyrank.rankers.ltr.ranker:LTR",
         "model1": "whyrank.rankers.lexical.model1:Model1",
-        "pyterrier": "whyrank.rankers.pyterrier:PyTerrierRanker",
-        "python": "whyrank.rankers.callables:PythonRanker",
+        "pyterrier": "whyrank.rankers.modules:PyTerrierRanker",
+        "python": "whyrank.rankers.modules:PythonRanker",
         "run": "whyrank.rankers.run:RunFile",
         "wmd": "whyrank.rankers.wmd:WMD",
         "bi": "whyrank.rankers.neural.bi:BiEncoder",
@@ -51,7 +51,7 @@ rankers: Registry[Any] = Registry(
         "parm": "whyrank.rankers.neural.trained:Parm",
     },
 )
-_computed: WeakKeyDictionary[Collection, dict[Analyzer, Background]] = WeakKeyDictionary()
+_backgrounds: WeakKeyDictionary[Collection, dict[Analyzer, Background]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class Setting:
         """Statistics from the ranker's own source, the given source, or the collection at hand."""
         source = str(own or self.stats or "")
         if not source:
-            return _of_collection(self.collection, analyzer) if self.collection else Background.empty(analyzer)
+            return _background_of(self.collection, analyzer) if self.collection else Background.empty(analyzer)
         if source.endswith(".parquet") or Path(source).is_file():
             return Background.load(source, analyzer)
-        return _of_collection(open_collection(source), analyzer)
+        return _background_of(open_collection(source), analyzer)
 
 
 @runtime_checkable
@@ -108,32 +108,39 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     return made.bind(setting) if isinstance(made, Bindable) else cast(Ranker, made)
 
 
-def _of_collection(collection: Collection, analyzer: Analyzer) -> Background:
-    known = _computed.setdefault(collection, {})
+def _background_of(collection: Collection, analyzer: Analyzer) -> Background:
+    """The statistics of a collection, counted once per analyzer."""
+    known = _backgrounds.setdefault(collection, {})
     if analyzer not in known:
         known[analyzer] = Background.of(collection.docs, analyzer)
     return known[analyzer]
 
 
-# Rankers made of other rankers: their parts stand in the call string as call strings.
+# Rankers made of other rankers: their parts are call strings in the call string.
 
-BATCH_SIZE = 32  # of a ranker that does not say what suits it
+BATCH_SIZE = 32  # of a ranker that declares none
 
 
-def specs(what: str, given: object) -> list[str]:
-    """Two or more call strings in their canonical notation."""
-    if not isinstance(given, list | tuple) or len(given) < 2 or not all(isinstance(each, str) for each in given):
-        raise WhyrankError(f"{what}: of must be a list of two or more rankers, such as of=['bm25','ql']")
+def is_strings(given: object, least: int) -> bool:
+    """Whether a value is a list of at least so many strings."""
+    return isinstance(given, list | tuple) and len(given) >= least and all(isinstance(each, str) for each in given)
+
+
+def specs(what: str, given: Any, least: int = 2) -> list[str]:
+    """The call strings of a list in their canonical notation."""
+    if not is_strings(given, least):
+        many = "two or more rankers" if least == 2 else "rankers"
+        raise WhyrankError(f"{what}: of must be a list of {many}, such as of=['bm25','ql']")
     return [str(parse_call(hide_values(each))) for each in given]
 
 
-def opened(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:
+def open_rankers(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:
     """The rankers of some call strings, all in the same setting."""
     return tuple(open_ranker(spec, setting) for spec in given)
 
 
 def batch_size_of(rankers: Sequence[Ranker]) -> int:
-    """A batch that suits all: the smallest wish."""
+    """A batch size that suits all: the smallest one."""
     return min(getattr(ranker, "batch_size", None) or BATCH_SIZE for ranker in rankers)
 
 

@@ -29,16 +29,14 @@ class RunFile:
 
     def bind(self, setting: Setting) -> RunRanker:
         """Read the run and match its ids with the collection."""
-        if setting.collection is None:
+        collection = setting.collection
+        if collection is None:
             raise WhyrankError(f"ranker {self.name!r} needs the collection that the run was made for")
-        return RunRanker(self.name, self._run(setting.collection), setting.collection)
-
-    def _run(self, collection: Collection) -> Run:
         run = open_run(collection, self.resource).run
         if not any(d in collection.docs for q in run.keys() & collection.queries.keys() for d in run[q]):
             what = f"none of the {sum(map(len, run.values())):,} scored pairs is one of collection {collection.name}"
             raise BadInput(self.resource, what, "take a run of its queries and documents")
-        return run
+        return RunRanker(self.name, run, collection)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -66,12 +64,13 @@ class RunRanker:
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Scores of aligned pairs of texts."""
-        ids = ((self._query_ids.get(_key(q), ()), self._doc_ids.get(_key(d), ())) for q, d in _pairs(queries, docs))
-        return np.array([self._best(query_ids, doc_ids) for query_ids, doc_ids in ids], dtype=np.float64)
+        query_ids = (self._query_ids.get(_key(query), ()) for query in queries)
+        doc_ids = (self._doc_ids.get(_key(doc), ()) for doc in docs)
+        return np.array([self._best(q, d) for q, d in zip(query_ids, doc_ids, strict=True)], dtype=np.float64)
 
     def score_ids(self, query_ids: Sequence[str], doc_ids: Sequence[str]) -> Floats:
         """Scores of aligned pairs of ids."""
-        return np.array([self._best((q,), (d,)) for q, d in _pairs(query_ids, doc_ids)], dtype=np.float64)
+        return np.array([self._best((q,), (d,)) for q, d in zip(query_ids, doc_ids, strict=True)], dtype=np.float64)
 
     def is_query(self, query_id: str, text: str) -> bool:
         """Whether the collection's query of this id has this text."""
@@ -108,10 +107,6 @@ class RunRanker:
         for query_id in sorted(self.run):
             found.update(repr((query_id, sorted(self.run[query_id].items()))).encode())
         return found.hexdigest()[:16]
-
-
-def _pairs(first: Sequence[str], second: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return zip(first, second, strict=True)
 
 
 def _by_text(ids: Iterable[str], texts: Iterable[str]) -> dict[bytes, list[str]]:

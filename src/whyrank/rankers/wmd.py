@@ -86,14 +86,14 @@ class WMD:
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Score aligned pairs of texts."""
         query, doc = distinct(queries), distinct(docs)
-        asked, told = self._bags(query.texts), self._bags(doc.texts)
+        query_bags, doc_bags = self._bags(query.texts), self._bags(doc.texts)
         found = np.empty(len(query.codes))
         for i, rows in enumerate(places(query.codes, len(query.texts))):
-            found[rows] = self._scores(asked.take(np.array([i])), told.take(doc.codes[rows]))
+            found[rows] = self._scores(query_bags.take(np.array([i])), doc_bags.take(doc.codes[rows]))
         return found
 
     def _scores(self, query: Bags, texts: Bags) -> Floats:
-        """Scores of texts for one query; how far its words are from theirs is worked out once."""
+        """Scores of texts for one query; the distances of its words to theirs are computed once."""
         columns, place = np.unique(texts.rows, return_inverse=True)
         apart = self._distances(query.rows, columns)
         bags = ((place[i:j], texts.counts[i:j]) for i, j in pairwise(texts.offsets.tolist()))

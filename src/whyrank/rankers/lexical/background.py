@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from itertools import islice
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
 from whyrank.core import BadInput, Ints, Progress, replacing
 from whyrank.data import read_parquet, write_parquet
+from whyrank.rankers.grouping import chunks
 from whyrank.text import Analyzer, Tokens
-
-_CHUNK = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +34,16 @@ class Background:
     @classmethod
     def of(cls, docs: Mapping[str, str], analyzer: Analyzer) -> Background:
         """Count the terms of all documents, a chunk at a time."""
-        df, cf, n_docs = np.zeros(0, np.int64), np.zeros(0, np.int64), 0
+        total = np.zeros((2, 0), np.int64)
         with Progress("counting terms", len(docs)) as progress:
-            for texts in _chunks(docs):
-                tokens = analyzer.docs(texts)
-                more_df, more_cf = count(tokens, len(analyzer.vocabulary))
-                df, cf, n_docs = _padded_sum(df, more_df), _padded_sum(cf, more_cf), n_docs + len(texts)
+            for texts in chunks(docs):
+                more = np.array(count(analyzer.docs(texts), len(analyzer.vocabulary)))
+                more[:, : total.shape[1]] += total  # the vocabulary only grows
+                total = more
                 progress.step(len(texts))
-        return cls._sorted(analyzer, df, cf, n_docs)
-
-    @classmethod
-    def _sorted(cls, analyzer: Analyzer, df: Ints, cf: Ints, n_docs: int) -> Background:
-        names = analyzer.vocabulary.terms
+        (df, cf), names = total, analyzer.vocabulary.terms
         used = sorted(np.flatnonzero(cf).tolist(), key=names.__getitem__)
-        return cls(analyzer.identity, [names[i] for i in used], df[used], cf[used], n_docs, int(cf.sum()))
+        return cls(analyzer.identity, [names[i] for i in used], df[used], cf[used], len(docs), int(cf.sum()))
 
     @classmethod
     def empty(cls, analyzer: Analyzer) -> Background:
@@ -95,7 +88,17 @@ class Background:
     @classmethod
     def load(cls, path: str | PathLike[str], analyzer: Analyzer | None = None) -> Background:
         """Read saved statistics; they must have been counted with the analyzer that is to use them."""
-        table, facts = _read(path)
+        import pyarrow as pa
+
+        remedy = "make one with 'whyrank data stats --out FILE'"
+        try:
+            table = read_parquet(path, remedy)
+        except (OSError, pa.ArrowException) as error:
+            raise BadInput(path, f"not a statistics file ({error})", remedy) from None
+        noted = (table.schema.metadata or {}).get(b"whyrank.statistics")
+        if noted is None:
+            raise BadInput(path, "not a statistics file (another Parquet file)", remedy)
+        facts = json.loads(noted)
         if analyzer is not None and facts["analyzer"] != analyzer.identity:
             remedy = f"use --analyzer {facts['analyzer'].split('#')[0]!r}, or count again with 'whyrank data stats'"
             raise BadInput(path, f"counted with analyzer {facts['analyzer']}, not {analyzer.identity}", remedy)
@@ -108,30 +111,3 @@ def count(tokens: Tokens, size: int) -> tuple[Ints, Ints]:
     docs = np.repeat(np.arange(len(tokens.offsets) - 1, dtype=np.int64), np.diff(tokens.offsets))
     unique = np.unique(docs * size + tokens.ids) % size if len(docs) else docs
     return np.bincount(unique, minlength=size), np.bincount(tokens.ids, minlength=size)
-
-
-def _chunks(docs: Mapping[str, str]) -> Iterator[list[str]]:
-    texts = iter(docs.values())
-    while chunk := list(islice(texts, _CHUNK)):
-        yield chunk
-
-
-def _padded_sum(a: Ints, b: Ints) -> Ints:
-    total = np.zeros(max(len(a), len(b)), np.int64)
-    total[: len(a)] += a
-    total[: len(b)] += b
-    return total
-
-
-def _read(path: str | PathLike[str]) -> tuple[Any, dict[str, str]]:
-    import pyarrow as pa
-
-    remedy = "make one with 'whyrank data stats --out FILE'"
-    try:
-        table = read_parquet(path, remedy)
-    except (OSError, pa.ArrowException) as error:
-        raise BadInput(path, f"not a statistics file ({error})", remedy) from None
-    facts = (table.schema.metadata or {}).get(b"whyrank.statistics")
-    if facts is None:
-        raise BadInput(path, "not a statistics file (another Parquet file)", remedy)
-    return table, json.loads(facts)

@@ -87,7 +87,10 @@ class BM25:
         check_number("bm25: b", self._b, 0, 1)
         check_number("bm25: k3", self.k3, 0)
         check_number("bm25: k2", self._k2, 0)
-        self._check_effect()
+        if self.k2 is not None and self.variant != "parm":
+            raise WhyrankError(f"bm25: k2 is for variant=parm; leave it out for {self.variant}")
+        if self.k3 != K3 and self.variant == "parm":
+            raise WhyrankError("bm25: k3 is for variant=terrier; parm has k2 in its place")
 
     @property
     def id(self) -> str:
@@ -97,8 +100,8 @@ class BM25:
     @property
     def parameters(self) -> str:
         """All parameters, defaults included."""
-        asked = f"k2={float(self._k2)}" if self.variant == "parm" else f"k3={self.k3}"
-        return f"bm25(k1={self._k1},b={self._b},{asked},variant={self.variant})"
+        of_query = f"k2={float(self._k2)}" if self.variant == "parm" else f"k3={self.k3}"
+        return f"bm25(k1={self._k1},b={self._b},{of_query},variant={self.variant})"
 
     def bind(self, setting: Setting) -> LexicalRanker:
         """Take analyzer and statistics from the setting."""
@@ -106,26 +109,16 @@ class BM25:
         return LexicalRanker(self, analyzer, setting.background(analyzer, self.stats))
 
     def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
-        """Weight of each query term: idf, times how often it is asked for."""
+        """Weight of each query term: idf, times how often the query has it."""
         variant = VARIANTS[self.variant]
         idf = variant.idf(background.frequencies(terms)[0].astype(np.float64), float(background.n_docs))
         scale = self._k1 + 1 if variant.scaled else 1.0
         a, b = self._k1 * (1 - self._b), self._k1 * self._b / background.average_length
-        return Weights(SATURATED, idf * self._asked(counts) * scale, np.zeros(len(terms)), a, b)
-
-    def _asked(self, counts: Ints) -> Floats:
-        """How much a term counts that is asked for so often."""
-        if self.variant not in ("terrier", "parm"):
-            return counts.astype(np.float64)
-        k = self.k3 if self.variant == "terrier" else self._k2
-        return np.asarray((k + 1) * counts / (k + counts))
-
-    def _check_effect(self) -> None:
-        """Raise an error for a constant that this variant does not have."""
-        if self.k2 is not None and self.variant != "parm":
-            raise WhyrankError(f"bm25: k2 is for variant=parm; leave it out for {self.variant}")
-        if self.k3 != K3 and self.variant == "parm":
-            raise WhyrankError("bm25: k3 is for variant=terrier; parm has k2 in its place")
+        qtf = counts.astype(np.float64)
+        if self.variant in ("terrier", "parm"):
+            k = self.k3 if self.variant == "terrier" else self._k2
+            qtf = (k + 1) * counts / (k + counts)
+        return Weights(SATURATED, idf * qtf * scale, np.zeros(len(terms)), a, b)
 
     @property
     def _k2(self) -> float:

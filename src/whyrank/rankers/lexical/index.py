@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
-from itertools import islice
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ import numpy.typing as npt
 
 from whyrank.core import Codes, Floats, Ints, Progress, WhyrankError
 from whyrank.data import ranking
+from whyrank.rankers.grouping import chunks
 from whyrank.rankers.lexical import kernels
-from whyrank.rankers.lexical.base import Finder, LexicalRanker, Weights, weighed
+from whyrank.rankers.lexical.base import Finder, LexicalRanker, TextScorer, Weights
 from whyrank.text import Tokens
 
-_CHUNK = 10_000
 _SHARED = ("lists", "highest", "rows", "lengths", "_dense", "_doc_slots")  # what does not depend on the formula
 _FREQUENT = 16  # postings per candidate from which a term's counts are spread out over all documents
 _LARGE = 200_000  # documents from which compiled retrieval pays for its compilation
@@ -34,12 +33,14 @@ class LexicalIndex:
     @classmethod
     def of(cls, ranker: LexicalRanker, docs: Mapping[str, str]) -> LexicalIndex:
         """Analyse all documents, a chunk at a time."""
-        parts, texts = [], iter(docs.values())
+        ids, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
         with Progress("indexing", len(docs)) as progress:
-            while chunk := list(islice(texts, _CHUNK)):
-                parts.append(ranker.analyzer.docs(chunk))
-                progress.step(len(chunk))
-        return cls(ranker, list(docs), _joined(parts))
+            for texts in chunks(docs):
+                tokens = ranker.analyzer.docs(texts)
+                ids.append(tokens.ids)
+                lengths.append(np.diff(tokens.offsets))
+                progress.step(len(texts))
+        return cls(ranker, list(docs), Tokens(np.concatenate(ids), np.cumsum(np.concatenate(lengths))))
 
     def using(self, ranker: LexicalRanker) -> LexicalIndex:
         """The same documents under another formula with the same analyzer; nothing is analysed again."""
@@ -65,14 +66,12 @@ class LexicalIndex:
         return self.rescore_terms(terms, weights, rows)
 
     def rescore_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
-        """The same for an analysed query, by whichever way of counting reads least."""
+        """The same for an analysed query, by whichever way of counting reads least postings and tokens."""
         if self._finder is not None:
             return self._finder.rescore(terms, weights, rows)
         if weights.kind == kernels.SATURATED:
             return self._added(terms, weights, rows)
-        tf = np.zeros((len(rows), len(terms)), np.int32)
-        kernels.scan(self.tokens.ids, self.tokens.offsets, rows, terms, self._term_slots, tf)
-        return weighed(weights, tf, self.lengths[rows])
+        return self._scorer.score_terms(terms, weights, rows)
 
     def _added(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """Add up term by term in query order: rare terms by their inverted lists, frequent ones spread out."""
@@ -113,25 +112,22 @@ class LexicalIndex:
 
     def search(self, queries: Mapping[str, str], k: int) -> dict[str, dict[str, float]]:
         """The k best documents of each query that match it: found by bm25s, or by the ranker, then scored exactly."""
-        find = partial(self._by_bm25s, self._bm25s()) if self._finder is None else self._finder.find
+        engine = self._bm25s() if self._finder is None else None
         found: dict[str, dict[str, float]] = {}
         with Progress("retrieving", len(queries)) as progress:
             for query_id, text in queries.items():
-                found[query_id] = self._best(find, text, k)
+                terms, weights = self.ranker.query(text)
+                if self._finder is not None:
+                    rows = self._finder.find(terms, weights, k)
+                else:
+                    known, values = self._known(terms, weights.weights)
+                    rows = self._matching(known)
+                    rows = rows[_top(self._approximate(engine, known, values)[rows], k)]
+                exact = self.rescore_terms(terms, weights, rows).tolist()
+                scores = {self.doc_ids[row]: score for row, score in zip(rows, exact, strict=True)}
+                found[query_id] = {doc_id: scores[doc_id] for doc_id in ranking(scores)[:k]}
                 progress.step()
         return found
-
-    def _best(self, find: Callable[[Codes, Weights, int], Codes], text: str, k: int) -> dict[str, float]:
-        terms, weights = self.ranker.query(text)
-        rows = find(terms, weights, k)
-        exact = self.rescore_terms(terms, weights, rows)
-        scores = {self.doc_ids[row]: float(score) for row, score in zip(rows, exact, strict=True)}
-        return {doc_id: scores[doc_id] for doc_id in ranking(scores)[:k]}
-
-    def _by_bm25s(self, engine: Any, terms: Codes, weights: Weights, k: int) -> Codes:
-        known, values = self._known(terms, weights.weights)
-        rows = self._matching(known)
-        return rows[_top(self._approximate(engine, known, values)[rows], k)]
 
     def _matching(self, terms: Codes) -> Codes:
         """Documents with at least one of the terms."""
@@ -142,7 +138,7 @@ class LexicalIndex:
         return np.flatnonzero(hit).astype(np.int32)
 
     def _approximate(self, engine: Any, terms: Codes, weights: Floats) -> npt.NDArray[np.float32]:
-        """Scores of all documents in single precision; terms that are asked for more often count more."""
+        """Scores of all documents in single precision; terms that the query repeats count more."""
         total = np.zeros(len(self.doc_ids), np.float32)
         factors = weights / self._unit[terms]
         for factor in np.unique(factors):
@@ -162,7 +158,7 @@ class LexicalIndex:
 
     @cached_property
     def _unit(self) -> Floats:
-        """Weight of each term of the index when asked for once; never zero, so that ratios exist."""
+        """Weight of each term of the index in a query that has it once; never zero, so that ratios exist."""
         names = self.ranker.analyzer.vocabulary.terms[: len(self.lists[0]) - 1]
         weights = self.ranker.formula.weights(self.ranker.background, names, np.ones(len(names), np.int64)).weights
         return np.where(weights == 0, 1e-30, weights)
@@ -184,6 +180,10 @@ class LexicalIndex:
         return found
 
     @cached_property
+    def _scorer(self) -> TextScorer:
+        return self.ranker.scorer(self.tokens)
+
+    @cached_property
     def _finder(self) -> Finder | None:
         return self.ranker.finder(self)
 
@@ -199,10 +199,6 @@ class LexicalIndex:
     def _doc_slots(self) -> Codes:
         return np.full(len(self.doc_ids), -1, np.int32)
 
-    @property
-    def _term_slots(self) -> Codes:
-        return np.full(len(self.ranker.analyzer.vocabulary), -1, np.int32)
-
 
 @cache
 def _retriever(compiled: bool) -> Any:
@@ -214,12 +210,6 @@ def _retriever(compiled: bool) -> Any:
     if compiled:
         engine.activate_numba_scorer()
     return engine
-
-
-def _joined(parts: Sequence[Tokens]) -> Tokens:
-    offsets = np.zeros(1 + sum(len(part.offsets) - 1 for part in parts), np.int64)
-    np.cumsum(np.concatenate([np.zeros(0, np.int64), *(np.diff(part.offsets) for part in parts)]), out=offsets[1:])
-    return Tokens(np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)]), offsets)
 
 
 def _top(scores: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.intp]:

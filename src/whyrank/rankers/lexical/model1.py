@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError, call_of, check_flag, check_number, check_text
+from whyrank.core import Floats, UnknownName, WhyrankError, call_of, check_flag, check_number, check_text
 from whyrank.rankers.grouping import distinct, places
 from whyrank.rankers.lexical import translation as kernels
 from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.lexical.base import counted
+from whyrank.rankers.lexical.base import count_terms
 from whyrank.rankers.lexical.explanations import Explanation
-from whyrank.rankers.lexical.table_fit import analyzer_of, check_fit, readable_table
+from whyrank.rankers.lexical.table_fit import analyzer_of, check_fit, readable_table, reopen_table
 from whyrank.rankers.lexical.translation import Translation
 from whyrank.rankers.opening import Setting
-from whyrank.tables import TermTable, open_table
-from whyrank.text import Analyzer, Tokens
+from whyrank.tables import TermTable
+from whyrank.text import Analyzer
 
 LEAST_PROBABILITY = 1e-8
 LEAST_PRIOR = 1e-9
@@ -34,8 +34,8 @@ class Model1:
     P(q|D) = sum over the tokens d of the text of T'(q|d) / |D|, where |D| counts the tokens that the table knows, and
     T'(q|d) = (1 - p_self) T(q|d) + p_self [q = d].
 
-    score = sum over distinct query terms q, asked n(q) times, of n(q) g(q) / number of distinct query terms, where
-    g(q) = ln((1 - lam) P(q|D) + lam C(q)) - ln(lam C(q)), or for lam = 0 g(q) = ln(max(1e-8, P(q|D))).
+    score = sum over distinct query terms q of n(q) g(q) / number of distinct query terms, where n(q) counts q in the
+    query and g(q) = ln((1 - lam) P(q|D) + lam C(q)) - ln(lam C(q)), or for lam = 0 g(q) = ln(max(1e-8, P(q|D))).
 
     C(q) = max(1e-9, share of q among all tokens), counted in what the table was learned from, or in the collection. A
     query term that the table does not know gives 0, or for lam = 0 ln(1e-8).
@@ -88,22 +88,16 @@ class Model1:
         table = readable_table(self.resource)
         analyzer = analyzer_of(table, self.resource, self.analyzer, setting)
         check_fit("model1", table, self.resource, analyzer, setting)
-        settings = self._completed(table)
-        counts = self._counts(table, settings, analyzer, setting)
-        return Model1Ranker(call_of(self, "model1"), settings, analyzer, table, counts)
-
-    def _completed(self, table: TermTable) -> Model1:
-        """With what the call string leaves to the table."""
         lam = table.facts.get("lam", 0.1) if self.lam is None else self.lam
-        usual = 0.0 if "p_self" in table.facts else 0.05
-        return replace(self, lam=lam, p_self=usual if self.p_self is None else self.p_self)
+        p_self = (0.0 if "p_self" in table.facts else 0.05) if self.p_self is None else self.p_self
+        background = self._background(table, analyzer, setting) if lam else None
+        completed = replace(self, lam=lam, p_self=p_self)
+        return Model1Ranker(call_of(self, "model1"), completed, analyzer, table, background)
 
-    def _counts(self, table: TermTable, settings: Model1, analyzer: Analyzer, setting: Setting) -> Background | None:
-        """The collection's counts, or None where those of the table serve, or none at all."""
-        if not settings.lam:
-            return None
-        by_itself = "table" if table.counts is not None and not self.stats else "collection"
-        if (self.background or by_itself) == "table":
+    def _background(self, table: TermTable, analyzer: Analyzer, setting: Setting) -> Background | None:
+        """The collection's counts, or None where those of the table are used."""
+        default = "table" if table.counts is not None and not self.stats else "collection"
+        if (self.background or default) == "table":
             if table.counts is None:
                 raise WhyrankError(f"model1: {self.resource} has no counts of terms; leave out background=table")
             return None
@@ -115,7 +109,7 @@ class Model1:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Model1Ranker:
-    """Model 1 with its table, analyzer and counts; `background` is None where the table's own counts serve."""
+    """Model 1 with its table, analyzer and counts; `background` is None where the table's own counts are used."""
 
     name: str
     settings: Model1
@@ -143,7 +137,7 @@ class Model1Ranker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to other processes without the table, which is opened again there."""
-        return reopened, (self.name, self.settings, self.analyzer, self.table.digest, self.background)
+        return reopen_model1, (self.name, self.settings, self.analyzer, self.table.digest, self.background)
 
     @property
     def lam(self) -> float:
@@ -154,37 +148,28 @@ class Model1Ranker:
     def translation(self) -> Translation:
         """The table with thresholds and self-translation."""
         how = self.settings
-        return Translation(
-            self.table,
-            float(how.p_self or 0.0),
-            how.keep == "replace",
-            float(how.threshold),
-            how.threshold_on == "rescaled",
-            how.renormalize,
-        )
+        on_sum, replaced = how.threshold_on == "rescaled", how.keep == "replace"
+        p_self, threshold = float(how.p_self or 0.0), float(how.threshold)
+        return Translation(self.table, p_self, replaced, threshold, on_sum, how.renormalize)
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Score aligned pairs of texts."""
         query, doc = distinct(queries), distinct(docs)
         texts = self.translation.numbered(self.analyzer, self.analyzer.docs(doc.texts))
-        found, dense = np.empty(len(query.codes)), self.translation.dense()
-        for i, rows in enumerate(places(query.codes, len(query.texts))):
-            found[rows] = self._scores(query.texts[i], texts, doc.codes[rows], dense)
+        lengths, dense = np.diff(texts.offsets), self.translation.dense()
+        found = np.empty(len(query.codes))
+        for text, rows in zip(query.texts, places(query.codes, len(query.texts)), strict=True):
+            (terms, weights), docs_of_query, out = self.query(text), doc.codes[rows], np.zeros(len(rows))
+            sums, priors = self.translation.sums(terms, texts, docs_of_query, dense), self.priors(terms)
+            kernels.likelihoods(sums, lengths, docs_of_query, weights, priors, self.lam, LEAST_PROBABILITY, out)
+            found[rows] = out
         return found
-
-    def _scores(self, query: str, texts: Tokens, rows: Codes, dense: kernels.Singles) -> Floats:
-        terms, weights = self.query(query)
-        sums, out = self.translation.sums(terms, texts, rows, dense), np.zeros(len(rows))
-        lengths = np.diff(texts.offsets)
-        kernels.likelihoods(sums, lengths, rows, weights, self.priors(terms), self.lam, LEAST_PROBABILITY, out)
-        return out
 
     def query(self, text: str) -> tuple[list[str], Floats]:
         """The distinct terms of a query in order of appearance, and how much each counts."""
-        asked = counted(self.analyzer.queries([text]).ids)
-        terms = [self.analyzer.vocabulary.terms[i] for i in asked.ids.tolist()]
-        whole = len(terms) if self.settings.normalise == "unique" else int(asked.counts.sum())
-        return terms, asked.counts / max(whole, 1)
+        ids, counts = count_terms(self.analyzer.queries([text]).ids)
+        whole = len(ids) if self.settings.normalise == "unique" else int(counts.sum())
+        return [self.analyzer.vocabulary.terms[i] for i in ids.tolist()], counts / max(whole, 1)
 
     def priors(self, terms: Sequence[str]) -> Floats:
         """C(q) of each term."""
@@ -193,42 +178,32 @@ class Model1Ranker:
         if self.background is not None:
             counts, whole = self.background.frequencies(terms)[1], self.background.n_tokens
         else:
-            counts, whole = self._own_counts(terms), self._counted
+            known, numbers, whole = self.table.counts, self.table.doc_numbers, self._table_tokens
+            assert known is not None
+            counts = np.array([int(known[numbers[term]]) if term in numbers else 0 for term in terms], np.int64)
         return np.maximum(LEAST_PRIOR, counts / max(whole, 1))
 
     def explain(self, query: str, text: str) -> Explanation:
         """The matrix behind the score of one text: parts of the probability of each query term."""
         terms, weights = self.query(query)
-        told = counted(self.translation.numbered(self.analyzer, self.analyzer.docs([text])).ids)
-        share = (1 - self.lam) * told.counts / max(int(told.counts.sum()), 1)
-        cells, background = self.translation.cells(terms, told.ids) * share, self.lam * self.priors(terms)
-        score, words = float(self.score([query], [text])[0]), self.translation.terms(told.ids)
-        found = Explanation.log(terms, words, cells, score, background, weights, notes=self._notes(terms, text))
-        if self.lam:
-            return replace(found, baseline=np.log(background))
-        return replace(found, floor=LEAST_PROBABILITY)
-
-    def _notes(self, terms: Sequence[str], text: str) -> list[str]:
-        """Which terms the table does not know."""
+        ids, counts = count_terms(self.translation.numbered(self.analyzer, self.analyzer.docs([text])).ids)
+        share = (1 - self.lam) * counts / max(int(counts.sum()), 1)
+        cells, background = self.translation.cells(terms, ids) * share, self.lam * self.priors(terms)
         sides = {"query": terms, "text": list(dict.fromkeys(self.analyzer.terms(text)))}
         unknown = {side: [t for t in given if t not in self.translation.numbers] for side, given in sides.items()}
-        return [f"not in the table, of the {side}: {' '.join(words)}" for side, words in unknown.items() if words]
-
-    def _own_counts(self, terms: Sequence[str]) -> Ints:
-        counts, numbers = self.table.counts, self.table.doc_numbers
-        assert counts is not None
-        return np.array([int(counts[numbers[term]]) if term in numbers else 0 for term in terms], np.int64)
+        notes = [f"not in the table, of the {side}: {' '.join(words)}" for side, words in unknown.items() if words]
+        score, words = float(self.score([query], [text])[0]), self.translation.terms(ids)
+        baseline, floor = (np.log(background), 0.0) if self.lam else (None, LEAST_PROBABILITY)
+        return Explanation.log(terms, words, cells, score, background, weights, baseline, floor, notes)
 
     @cached_property
-    def _counted(self) -> int:
+    def _table_tokens(self) -> int:
         return 0 if self.table.counts is None else int(self.table.counts.sum())
 
 
-def reopened(
+def reopen_model1(
     name: str, settings: Model1, analyzer: Analyzer, digest: str, background: Background | None
 ) -> Model1Ranker:
-    """The ranker with its table opened again; an error when that has changed."""
-    table = open_table(settings.resource)
-    if table.digest != digest:
-        raise WhyrankError(f"{settings.resource}: the table has changed meanwhile; start again")
+    """The ranker in another process, with its table opened again."""
+    table = reopen_table(settings.resource, digest)
     return Model1Ranker(name, settings, analyzer, table, background)

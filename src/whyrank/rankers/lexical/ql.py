@@ -65,7 +65,7 @@ class QL:
         return LexicalRanker(self, analyzer, setting.background(analyzer, self.stats))
 
     def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
-        """How often each term is asked for, and its probability in the collection."""
+        """How often the query has each term, and its probability in the collection."""
         cf, tokens = background.frequencies(terms)[1], max(background.n_tokens, 1)
         strength = self.mu if self.smoothing == "dirichlet" else self.lam
         if self.variant == "parm":

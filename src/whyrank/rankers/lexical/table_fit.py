@@ -34,6 +34,14 @@ def readable_table(path: str) -> TermTable:
     return table
 
 
+def reopen_table(path: str, digest: str) -> TermTable:
+    """The table of a ranker that came from another process; an error when it has changed."""
+    table = open_table(path)
+    if table.digest != digest:
+        raise WhyrankError(f"{path}: the table has changed meanwhile; start again")
+    return table
+
+
 def analyzer_of(table: TermTable, path: str, own: str | None, setting: Setting) -> Analyzer:
     """The analyzer that a ranker names, else that of the table's facts, else that of the setting.
 
@@ -79,12 +87,11 @@ def check_fit(ranker: str, table: TermTable, path: str, analyzer: Analyzer, sett
     """Raise an error where a table cannot know the words that are looked up in it; warn where that is likely.
 
     An error is a table that was learned with another analyzer and knows less than four tenths of the words of a
-    collection, or one that does not say its analyzer and knows less than a tenth. Another analyzer alone, and four
+    collection, or one that does not name its analyzer and knows less than a tenth. Another analyzer alone, and four
     tenths alone, are worth a warning.
     """
-    share, where = _least_known(table, analyzer, setting.read)
-    told = f"it knows {share:.0%} of the words of the {where}"
-    _judge(ranker, table, path, analyzer, share, share < TOO_FEW, told)
+    share, known = _known_words(table, analyzer, setting.read)
+    _report(ranker, table, path, analyzer, share, share < TOO_FEW, known)
 
 
 def check_few(
@@ -94,52 +101,49 @@ def check_few(
 
     What counts is the share of known words, or the share of the table's words that the statistics know, whichever is
     more. An error is a table that was learned with another analyzer and has less than four tenths of either, or one
-    that does not say its analyzer and has no word in common with them.
+    that does not name its analyzer and has no word in common with them.
     """
     if not len(table):
         return
-    known, where = _least_known(table, analyzer, setting.read)
-    words = list({*table.query_terms, *table.doc_terms})
-    counted = background.n_docs and not setting.typed
-    used = float(np.mean(background.frequencies(words)[0] > 0)) if counted else 1.0
-    share = max(used, known if setting.read else 0.0)
-    told = f"it knows {known:.0%} of the words of the {where}; " if setting.read else ""
-    told += f"the statistics know {used:.0%} of its words"
-    _judge(ranker, table, path, analyzer, share, not share, told)
+    used = 1.0
+    if background.n_docs and not setting.typed:
+        used = float(np.mean(background.frequencies(list({*table.query_terms, *table.doc_terms}))[0] > 0))
+    share, detail = used, f"the statistics know {used:.0%} of its words"
+    if setting.read:
+        known_share, known = _known_words(table, analyzer, setting.read)
+        share, detail = max(used, known_share), f"{known}; {detail}"
+    _report(ranker, table, path, analyzer, share, not share, detail)
 
 
-def _judge(
-    ranker: str, table: TermTable, path: str, analyzer: Analyzer, share: float, wrong: bool, told: str
+def _report(
+    ranker: str, table: TermTable, path: str, analyzer: Analyzer, share: float, too_few: bool, detail: str
 ) -> None:
-    """A warning where the share of known words is small; an error where the analyzer may be the reason.
+    """Warn where the share of known words is small; raise an error where the analyzer may be the reason.
 
-    `wrong` says that the share is too small for a table that does not tell its analyzer.
+    `too_few` says that the share is too small for a table that does not name its analyzer.
     """
     learned = table.facts.get("analyzer")
     if isinstance(learned, str) and analyzer.id in _specs(learned, path):
         if share < FEW:
-            log.warning("note: %s: %s: %s", ranker, path, told)
+            log.warning("note: %s: %s: %s", ranker, path, detail)
         return
     line = f"{ranker}: {path} was learned with {learned} and" if learned else f"{ranker}: {path}"
-    line += f" is looked up with {analyzer.id}"
-    line += f"; {told}" if share < FEW else ""
-    if wrong or (share < FEW and learned):
+    line += f" is looked up with {analyzer.id}" + (f"; {detail}" if share < FEW else "")
+    if too_few or (share < FEW and learned):
         raise WhyrankError(f"{line}; name the analyzer that it was learned with, or learn another table")
     if share < FEW or learned:
         log.warning("note: %s", line)
 
 
-def _least_known(table: TermTable, analyzer: Analyzer, collection: Collection | None) -> tuple[float, str]:
-    """The share of known words in the first queries or texts of a collection, whichever is less, and which it is."""
+def _known_words(table: TermTable, analyzer: Analyzer, collection: Collection | None) -> tuple[float, str]:
+    """The share of words that the table has, among the first queries or texts, whichever is less; also in words."""
     if collection is None:
         return 1.0, ""
-    queries = [w for t in islice(collection.queries.values(), _QUERIES) for w in analyzer.query_terms(t)]
-    texts = [w for t in islice(collection.docs.values(), _TEXTS) for w in analyzer.terms(t)]
-    name = collection.name
-    return min((_share(table, queries), f"queries of {name}"), (_share(table, texts), f"texts of {name}"))
-
-
-def _share(table: TermTable, words: list[str]) -> float:
-    """The share of words that either side of the table has; all, where there is no word."""
-    known = sum(word in table.doc_numbers or word in table.query_numbers for word in words)
-    return known / len(words) if words else 1.0
+    queries = [word for text in islice(collection.queries.values(), _QUERIES) for word in analyzer.query_terms(text)]
+    texts = [word for text in islice(collection.docs.values(), _TEXTS) for word in analyzer.terms(text)]
+    shares = []
+    for what, words in (("queries", queries), ("texts", texts)):
+        known = sum(word in table.doc_numbers or word in table.query_numbers for word in words)
+        shares.append((known / len(words) if words else 1.0, what))
+    share, what = min(shares)
+    return share, f"it knows {share:.0%} of the words of the {what} of {collection.name}"

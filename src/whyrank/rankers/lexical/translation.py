@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -99,7 +99,7 @@ def likelihoods(
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """T'(q|d) = (1 - p_self) T(q|d) + p_self [q = d], computed for the query terms that are asked for.
+    """T'(q|d) = (1 - p_self) T(q|d) + p_self [q = d], computed for the query terms at hand.
 
     The table itself stays as it is, so that a memory-mapped one is read where it is needed.
 
@@ -140,41 +140,33 @@ class Translation:
     def sums(self, terms: Sequence[str], texts: Tokens, rows: Codes, dense: Singles) -> Floats:
         """The sum of T'(q|d) over the tokens d of each of the texts `rows`, a column for each query term."""
         found = np.empty((len(rows), len(terms)))
-        for start in range(0, len(terms), WIDTH):
-            some = terms[start : start + WIDTH]
+        for start, width in self._spread_in(terms, dense):
             added = np.zeros((len(rows), WIDTH))
-            self._spread(some, dense)
             add_up(texts.ids, texts.offsets, rows, dense, added)
-            self._clear(some, dense)
-            found[:, start : start + len(some)] = added[:, : len(some)]
+            found[:, start : start + width] = added[:, :width]
         return found
 
     def cells(self, terms: Sequence[str], numbers: Codes | Ints) -> Floats:
         """T'(q|d) of each query term and each document term."""
         found, dense = np.empty((len(terms), len(numbers))), self.dense()
-        for start in range(0, len(terms), WIDTH):
-            some = terms[start : start + WIDTH]
-            self._spread(some, dense)
-            found[start : start + len(some)] = dense[numbers, : len(some)].T
-            self._clear(some, dense)
+        for start, width in self._spread_in(terms, dense):
+            found[start : start + width] = dense[numbers, :width].T
         return found
 
     def dense(self) -> Singles:
         """Room for a few query terms, all zero."""
         return np.zeros((len(self.numbers), WIDTH), np.float32)
 
-    def _spread(self, terms: Sequence[str], dense: Singles) -> None:
-        entries, (rows, own) = self.table.by_query, self._places(terms)
-        limits = self.threshold, self.threshold if self.rescaled else 0.0
-        spread(*entries, self._whole, rows, own, self.p_self, self.replace, *limits, dense)
-
-    def _clear(self, terms: Sequence[str], dense: Singles) -> None:
-        clear(self.table.indptr, self.table.indices, *self._places(terms), dense)
-
-    def _places(self, terms: Sequence[str]) -> tuple[Ints, Ints]:
-        """The row of each query term in the table and its number as a document term; -1 for none."""
-        rows = np.array([self.table.query_numbers.get(term, -1) for term in terms], np.int64)
-        return rows, np.array([self.numbers.get(term, -1) for term in terms], np.int64)
+    def _spread_in(self, terms: Sequence[str], dense: Singles) -> Iterator[tuple[int, int]]:
+        """Write T'(q|d) of a few query terms at a time into `dense`; where they start, and how many they are."""
+        for start in range(0, len(terms), WIDTH):
+            some = terms[start : start + WIDTH]
+            rows = np.array([self.table.query_numbers.get(term, -1) for term in some], np.int64)
+            own = np.array([self.numbers.get(term, -1) for term in some], np.int64)
+            limits = self.threshold, self.threshold if self.rescaled else 0.0
+            spread(*self.table.by_query, self._whole, rows, own, self.p_self, self.replace, *limits, dense)
+            yield start, len(some)
+            clear(self.table.indptr, self.table.indices, rows, own, dense)
 
     @cached_property
     def _whole(self) -> Floats:

@@ -1,13 +1,12 @@
-"""A language model of a collection: how usual a text is in it, word by word."""
+"""A bigram language model of a collection: how probable the tokens of a text are in it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from itertools import islice
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -15,11 +14,11 @@ import numpy as np
 
 from whyrank.core import Codes, Floats, Ints, Progress
 from whyrank.data import Collection
+from whyrank.rankers.grouping import chunks
 from whyrank.text import Analyzer, Tokens
 
-_CHUNK = 10_000
 _WIDTH = 1 << 32  # pairs of term ids are counted as left * _WIDTH + right, and the start of a text is left of term 0
-_USUAL = 0.75  # the discount where the counts are too few to tell
+_DEFAULT_DISCOUNT = 0.75  # where the counts are too few to estimate one
 _computed: WeakKeyDictionary[Collection, dict[Analyzer, KneserNey]] = WeakKeyDictionary()
 
 
@@ -30,15 +29,15 @@ class KneserNey:
     P(w | v) = max(c(v w) - D, 0) / c(v .) + D N(v .) / c(v .) P(w); just P(w) where v never stood before anything
     P(w) = max(N(. w) - E, 0) / N(. .) + E W / N(. .) / (W + 1)
     c counts occurrences and N different pairs; W is the number of known terms, and one more stands for all others.
-    The discounts D and E are n1 / (n1 + 2 n2), where n1 and n2 counts were one and two. Before the first term of a
-    text stands its start.
+    The discounts D and E are n1 / (n1 + 2 n2), where n1 and n2 counts were one and two. The first term of a
+    text follows its start.
     Kneser and Ney, "Improved backing-off for m-gram language modeling", ICASSP 1995; Ney, Essen and Kneser, "On
     structuring probabilistic dependences in stochastic language modelling", 1994; Chen and Goodman, "An empirical
     study of smoothing techniques for language modeling", 1999.
 
     Attributes:
         analyzer: identity of the analyzer whose terms these are.
-        terms: known terms, sorted; their places are their numbers.
+        terms: known terms, sorted; a term's number is its position.
         left: the first term of each pair that occurs, ascending, or `start`.
         right: the second term of each pair, ascending for each `left`.
         counts: how often each pair occurs.
@@ -55,16 +54,13 @@ class KneserNey:
         """Count the pairs of neighbouring terms in all documents, a chunk at a time."""
         parts: list[Counted] = []
         with Progress("counting pairs of terms", len(docs)) as progress:
-            for texts in _chunks(docs):
+            for texts in chunks(docs):
                 parts.append(_count(analyzer.docs(texts)))
                 while len(parts) > 1 and len(parts[-2].keys) <= 2 * len(parts[-1].keys):
                     parts.append(_merged([parts.pop(), parts.pop()]))
                 progress.step(len(texts))
-        return cls._sorted(analyzer, _merged(parts))
-
-    @classmethod
-    def _sorted(cls, analyzer: Analyzer, counted: Counted) -> KneserNey:
-        """Terms and pairs in an order that does not depend on what the process met before."""
+        counted = _merged(parts)
+        # the order of terms and pairs must not depend on what the process met before
         left, right = counted.keys // _WIDTH - 1, counted.keys % _WIDTH
         names = analyzer.vocabulary.terms
         used = sorted(np.unique(right).tolist(), key=names.__getitem__)
@@ -80,7 +76,11 @@ class KneserNey:
 
     def probability(self, left: Ints, right: Ints) -> Floats:
         """P(right | left) for aligned numbers of terms; the left side may be `start`."""
-        counts, totals = self._count_of(left, right), self._totals[left]
+        counts, totals = np.zeros_like(left), self._totals[left]
+        if len(self._keys):
+            wanted = left * (self.start + 1) + right
+            row = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+            counts = np.where(self._keys[row] == wanted, self.counts[row], 0)
         some = np.maximum(totals, 1)
         kept = np.maximum(counts - self._discount, 0) / some
         spread = np.where(totals > 0, self._discount * self._followers[left] / some, 1.0)
@@ -88,8 +88,8 @@ class KneserNey:
 
     def per_token(self, tokens: Tokens, terms: Sequence[str]) -> Floats:
         """Mean log probability of the tokens of each text, whose ids `terms` spells; 0 for a text without any."""
-        seen, place = np.unique(tokens.ids, return_inverse=True)
-        right = self.numbers([terms[i] for i in seen])[place] if len(seen) else np.zeros(0, np.int64)
+        seen, row = np.unique(tokens.ids, return_inverse=True)
+        right = self.numbers([terms[i] for i in seen])[row] if len(seen) else np.zeros(0, np.int64)
         left = np.concatenate([[self.start], right])[:-1]
         lengths, found = np.diff(tokens.offsets), np.zeros(len(tokens.offsets) - 1)
         starts = tokens.offsets[:-1][lengths > 0]
@@ -110,13 +110,6 @@ class KneserNey:
         for numbers in (self.left, self.right, self.counts):
             found.update(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
         return found.hexdigest()[:16]
-
-    def _count_of(self, left: Ints, right: Ints) -> Ints:
-        asked = left * (self.start + 1) + right
-        place = np.minimum(np.searchsorted(self._keys, asked), max(len(self._keys) - 1, 0))
-        return (
-            np.where(self._keys[place] == asked, self.counts[place], 0) if len(self._keys) else np.zeros_like(asked)
-        )
 
     @cached_property
     def _keys(self) -> Ints:
@@ -178,16 +171,10 @@ def _count(tokens: Tokens) -> Counted:
 def _merged(parts: Sequence[Counted]) -> Counted:
     keys = np.concatenate([np.zeros(0, np.int64), *(part.keys for part in parts)])
     counts = np.concatenate([np.zeros(0, np.int64), *(part.counts for part in parts)])
-    distinct, place = np.unique(keys, return_inverse=True)
-    return Counted(distinct, np.bincount(place, counts, len(distinct)).astype(np.int64))
+    distinct, row = np.unique(keys, return_inverse=True)
+    return Counted(distinct, np.bincount(row, counts, len(distinct)).astype(np.int64))
 
 
 def _discount(counts: Ints | Codes) -> float:
     ones, twos = int((counts == 1).sum()), int((counts == 2).sum())
-    return ones / (ones + 2 * twos) if ones and twos else _USUAL
-
-
-def _chunks(docs: Mapping[str, str]) -> Iterator[list[str]]:
-    texts = iter(docs.values())
-    while chunk := list(islice(texts, _CHUNK)):
-        yield chunk
+    return ones / (ones + 2 * twos) if ones and twos else _DEFAULT_DISCOUNT

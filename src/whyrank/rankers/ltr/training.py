@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import (
-    BadInput,
-    Floats,
-    Ints,
-    MissingExtra,
-    UnknownName,
-    WhyrankError,
-    check_number,
-    check_whole,
-    write_text,
-)
+from whyrank.core import BadInput, Floats, Ints, UnknownName, WhyrankError, check_number, check_whole, write_text
 from whyrank.data import Collection, Run, first_stage, open_collection, open_run, texts_of
 from whyrank.rankers.ltr.features import FEATURES, Features, open_features
-from whyrank.rankers.ltr.trees import read_trees, with_facts
+from whyrank.rankers.ltr.ranker import import_lightgbm, read_model, with_facts
 from whyrank.rankers.opening import Setting
 
 TRAIN, DEV, MEASURE = "training", "dev", "ndcg@10"
-_BOOSTING = ("trees", "leaves", "rate", "min_docs", "patience")
-_OTHERS = ("analyzer", "stats", "features")
-_HIGHEST = 30  # grade that LightGBM has a gain for
+_MAX_GRADE = 30  # the highest grade that LightGBM has a gain for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,22 +102,24 @@ def train_ltr(
         boosting: how trees are grown.
         replace: whether a file of that name that holds something else may be written over.
     """
-    lightgbm, grown = _lightgbm(), boosting or Boosting()
-    chosen = tuple(FEATURES if features is None else features)
-    facts = {"analyzer": analyzer, "collection": collection.name, "boosting": asdict(grown)}
-    _check_own(out, replace or _told(out) == (chosen, facts))
-    training, *others = [
-        _examples(each, candidates, open_features(chosen, Setting(each, analyzer, stats)))
-        for each, candidates in [(collection, run), *([dev] if dev else [])]
-    ]
-    booster, reached = _grow(lightgbm, training, others, chosen, grown)
-    made = with_facts(booster.model_to_string(), facts)
-    _check_own(out, replace or not Path(out).exists() or Path(out).read_text(encoding="utf-8") == made)
-    write_text(out, made)
-    gains = dict(zip(chosen, booster.feature_importance("gain").tolist(), strict=True))
-    best = {name: float(values[MEASURE][booster.num_trees() - 1]) for name, values in reached.items()}
-    sizes = len(training.groups), len(training.grades), booster.num_trees()
-    return TrainedLTR(Path(out), *sizes, best[TRAIN], best.get(DEV), gains)
+    lightgbm = import_lightgbm("training a ranker 'ltr'")
+    boosting = boosting or Boosting()
+    names = tuple(FEATURES if features is None else features)
+    facts = {"analyzer": analyzer, "collection": collection.name, "boosting": asdict(boosting)}
+    if not replace:
+        _check_same_training(out, names, facts)
+    sources = [(collection, run), *([dev] if dev else [])]
+    examples = [_examples(each, pool, open_features(names, Setting(each, analyzer, stats))) for each, pool in sources]
+    booster, history = _fit(lightgbm, examples, names, boosting)
+    model = with_facts(booster.model_to_string(), facts)
+    if not replace and Path(out).exists() and Path(out).read_text(encoding="utf-8") != model:
+        raise _other_content(out)
+    write_text(out, model)
+    trees, training = booster.num_trees(), examples[0]
+    ndcg = {name: float(values[MEASURE][trees - 1]) for name, values in history.items()}
+    gains = dict(zip(names, booster.feature_importance("gain").tolist(), strict=True))
+    sizes = len(training.groups), len(training.grades), trees
+    return TrainedLTR(Path(out), *sizes, ndcg[TRAIN], ndcg.get(DEV), gains)
 
 
 def train_recipe(
@@ -141,81 +131,75 @@ def train_recipe(
     its only one; `judged` takes all judged documents. `settings` are those of `Boosting`, and `analyzer`, `stats` and
     `features`.
     """
-    unknown = [key for key in settings if key not in (*_BOOSTING, *_OTHERS)]
-    if unknown:
-        raise UnknownName("setting of 'ltr'", str(unknown[0]), [*_BOOSTING, *_OTHERS])
+    of_boosting = {each.name for each in fields(Boosting)} - {"seed"}
+    known = sorted(of_boosting | {"analyzer", "stats", "features"})
+    for key in settings:
+        if key not in known:
+            raise UnknownName("setting of 'ltr'", str(key), known)
     if not isinstance(data.get("collection"), str):
         raise WhyrankError("data: name one collection that 'ltr' is to learn from")
-    collection = open_collection(data["collection"])
-    boosting = Boosting(**{key: value for key, value in settings.items() if key in _BOOSTING}, seed=seed)
-    others = {key: value for key, value in settings.items() if key in _OTHERS} | {"replace": replace}
-    return train_ltr(collection, _candidates(collection, data.get("negatives")), out, boosting=boosting, **others)
-
-
-def _told(path: str | PathLike[str]) -> tuple[Any, Any] | None:
-    """The features and facts of the model in a file; None where it holds something else."""
-    try:
-        found = read_trees(path)
-    except BadInput:
-        return None
-    return found.names, dict(found.facts)
-
-
-def _check_own(path: str | PathLike[str], same: bool) -> None:
-    if not same and Path(path).exists():
-        raise BadInput(path, "holds something else than this recipe gives", "name another file, or remove it")
-
-
-def _candidates(collection: Collection, source: object) -> str | Run:
+    collection, source = open_collection(data["collection"]), data.get("negatives")
+    run: str | Run
     if source == "judged":
-        return {q: {d: float(grade) for d, grade in judged.items()} for q, judged in collection.qrels.items()}
-    name = source or first_stage(collection)
-    if name is None:
-        known = ", ".join(collection.runs) or "it has none"
-        raise WhyrankError(f"data: name a run of {collection.name} as negatives: {known}; or 'judged'")
-    return str(name)
+        run = {q: {d: float(grade) for d, grade in judged.items()} for q, judged in collection.qrels.items()}
+    elif name := source or first_stage(collection):
+        run = str(name)
+    else:
+        runs = ", ".join(collection.runs) or "it has none"
+        raise WhyrankError(f"data: name a run of {collection.name} as negatives: {runs}; or 'judged'")
+    boosting = Boosting(**{key: value for key, value in settings.items() if key in of_boosting}, seed=seed)
+    others = {key: value for key, value in settings.items() if key not in of_boosting}
+    return train_ltr(collection, run, out, boosting=boosting, replace=replace, **others)
 
 
-def _grow(
-    lightgbm: Any, training: Examples, others: Sequence[Examples], names: Sequence[str], grown: Boosting
+def _check_same_training(out: str | PathLike[str], names: tuple[str, ...], facts: Mapping[str, Any]) -> None:
+    """Raise an error where a file exists that is not a model of the same features and facts."""
+    if not Path(out).exists():
+        return
+    try:
+        before = read_model(out)
+    except BadInput:
+        raise _other_content(out) from None
+    if (before.names, dict(before.facts)) != (names, facts):
+        raise _other_content(out)
+
+
+def _other_content(path: str | PathLike[str]) -> BadInput:
+    return BadInput(path, "holds something else than this recipe gives", "name another file, or remove it")
+
+
+def _fit(
+    lightgbm: Any, examples: Sequence[Examples], names: Sequence[str], boosting: Boosting
 ) -> tuple[Any, Mapping[str, Any]]:
-    """A booster, cut by LightGBM where it ranked the others best, and the course of the measures."""
-    reached: dict[str, Any] = {}
+    """A booster, and nDCG after each tree; with dev examples it is cut where it ranks them best."""
+    training, *others = examples
     first = lightgbm.Dataset(training.matrix, training.grades, group=training.groups, feature_name=list(names))
-    sets = [first, *(first.create_valid(e.matrix, e.grades, group=e.groups) for e in others)]
-    callbacks = [lightgbm.record_evaluation(reached)]
+    sets = [first, *(first.create_valid(each.matrix, each.grades, group=each.groups) for each in others)]
+    history: dict[str, Any] = {}
+    callbacks = [lightgbm.record_evaluation(history)]
     if others:
-        callbacks.append(lightgbm.early_stopping(grown.patience, verbose=False))
+        callbacks.append(lightgbm.early_stopping(boosting.patience, verbose=False))
     options = {"valid_sets": sets, "valid_names": [TRAIN, DEV][: len(sets)], "callbacks": callbacks}
     try:
-        return lightgbm.train(grown.parameters, first, grown.trees, **options), reached
+        return lightgbm.train(boosting.parameters, first, boosting.trees, **options), history
     except lightgbm.basic.LightGBMError as error:
         raise WhyrankError(f"LightGBM cannot train: {error}") from None
 
 
 def _examples(collection: Collection, run: str | Run, features: Features) -> Examples:
+    """The candidates of all queries that have candidates of more than one grade, with features and grades."""
     candidates = open_run(collection, run).run if isinstance(run, str) else run
-    pools = {q: _pool(collection, q, candidates.get(q, {})) for q in collection.queries}
-    graded = {q: pool for q, pool in pools.items() if len(set(pool.values())) > 1}
-    if not graded:
+    pools: dict[str, dict[str, int]] = {}
+    for query_id in collection.queries:
+        judged = collection.qrels.get(query_id, {})
+        known = sorted(doc_id for doc_id in candidates.get(query_id, {}) if doc_id in collection.docs)
+        pool = {doc_id: min(max(judged.get(doc_id, 0), 0), _MAX_GRADE) for doc_id in known}
+        if len(set(pool.values())) > 1:
+            pools[query_id] = pool
+    if not pools:
         what = f"no query of collection {collection.name} has candidates of more than one grade in the run"
         raise WhyrankError(f"{what}, so there is nothing to learn from; take a run of its judged queries")
-    ids = [doc_id for pool in graded.values() for doc_id in pool]
-    queries = [collection.queries[q] for q, pool in graded.items() for _ in pool]
-    grades = np.array([grade for pool in graded.values() for grade in pool.values()], dtype=np.int64)
-    return Examples(features.matrix(queries, texts_of(collection.docs, ids)), grades, [*map(len, graded.values())])
-
-
-def _pool(collection: Collection, query_id: str, candidates: Mapping[str, float]) -> dict[str, int]:
-    """The grade of each candidate that has a text, by id, so that the order tells nothing."""
-    judged = collection.qrels.get(query_id, {})
-    known = sorted(doc_id for doc_id in candidates if doc_id in collection.docs)
-    return {doc_id: min(max(judged.get(doc_id, 0), 0), _HIGHEST) for doc_id in known}
-
-
-def _lightgbm() -> Any:
-    try:
-        import lightgbm
-    except ImportError:
-        raise MissingExtra("training a ranker 'ltr'", "ltr") from None
-    return lightgbm
+    ids = [doc_id for pool in pools.values() for doc_id in pool]
+    queries = [collection.queries[query_id] for query_id, pool in pools.items() for _ in pool]
+    grades = np.array([grade for pool in pools.values() for grade in pool.values()], dtype=np.int64)
+    return Examples(features.matrix(queries, texts_of(collection.docs, ids)), grades, [*map(len, pools.values())])

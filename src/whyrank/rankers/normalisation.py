@@ -1,8 +1,8 @@
-"""Scores on a common footing: fixed shifts and scales, what the query is worth, or the place among fixed candidates.
+"""Normalisation of scores for fusion: fixed shifts and scales, by query, or by the scores of fixed candidates.
 
-A ranker is asked about single pairs, in batches whose composition means nothing. So no normalisation here looks at
-the batch: min-max, z-score and rank compare a score with those of the query's candidates in a run that is chosen
-once. The same pair has the same score whatever is asked beside it, and a text that is no candidate has one too.
+A ranker scores single pairs, in batches whose composition means nothing. So no normalisation here looks at the batch:
+min-max, z-score and rank compare a score with those of the query's candidates in a run that is chosen once. The same
+pair has the same score whatever is scored beside it, and a text that is no candidate has one too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from whyrank.data import Collection, Run, ranking, texts_of
 from whyrank.rankers.lexical import BM25, QL, VARIANTS, LexicalRanker
 from whyrank.rankers.opening import batch_size_of, tie_tolerance
 
-# What the score of a ranker is divided by for one query, so that long and short queries are on one footing.
-
 
 @runtime_checkable
 class QueryScaled(Protocol):
@@ -35,7 +33,7 @@ class QueryScaled(Protocol):
 def query_scale(ranker: Ranker, query: str) -> float:
     """The sum of IDFs for BM25, the number of query tokens that count for query likelihood, else 1; never 0.
 
-    A ranker that has a method of its own is asked: neural Model 1 has the number of distinct query pieces.
+    A ranker may have a method of its own: that of neural Model 1 gives the number of distinct query tokens.
     Each distinct term of the query that the collection has counts once, with the IDF of Lucene, whatever the variant.
     """
     if isinstance(ranker, QueryScaled):
@@ -45,21 +43,18 @@ def query_scale(ranker: Ranker, query: str) -> float:
     tokens = ranker.analyzer.query_terms(query)
     if isinstance(ranker.formula, QL):
         return float(len(set(tokens) if ranker.formula.variant == "parm" else tokens)) or 1.0
-    return _idfs(ranker, tokens) or 1.0 if isinstance(ranker.formula, BM25) else 1.0
-
-
-def _idfs(ranker: LexicalRanker, tokens: list[str]) -> float:
-    df = ranker.background.frequencies(list(dict.fromkeys(tokens)))[0].astype(np.float64)
-    known = df[df > 0]
-    return float(VARIANTS["lucene"].idf(known, float(ranker.background.n_docs)).sum())
+    if isinstance(ranker.formula, BM25):
+        df = ranker.background.frequencies(list(dict.fromkeys(tokens)))[0].astype(np.float64)
+        return float(VARIANTS["lucene"].idf(df[df > 0], float(ranker.background.n_docs)).sum()) or 1.0
+    return 1.0
 
 
 Curve = Callable[[Floats], Floats]
-_QUERIES = 4  # whose candidates are scored to see how large a tie tolerance becomes
+_QUERIES = 4  # whose candidates are scored to see what a tie tolerance becomes
 
 
 class Footing(Protocol):
-    """Where scores of several rankers become comparable."""
+    """A normalisation: makes the scores of several rankers comparable."""
 
     @property
     def identity(self) -> str:
@@ -98,7 +93,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class ByQuery:
-    """Score by what the query alone is worth to a ranker: the sum of its IDFs, the number of its tokens."""
+    """A score divided by the scale of its query: the sum of its IDFs, the number of its tokens."""
 
     @property
     def identity(self) -> str:
@@ -110,7 +105,7 @@ class ByQuery:
         return [line(0.0, query_scale(ranker, query)) for ranker in rankers]
 
     def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
-        """As they are: what has one is worth 1, or the number of its tokens."""
+        """Unchanged: rankers that declare one have the scale 1."""
         return given
 
 
@@ -151,7 +146,7 @@ class Candidates:
 
 @dataclass(frozen=True, repr=False)
 class PerQuery:
-    """The place of a score among the scores of the query's candidates; each query is worked out once, when asked."""
+    """A score compared with the scores of the query's candidates; what each query needs is computed once."""
 
     kind: str
     candidates: Candidates
@@ -165,17 +160,17 @@ class PerQuery:
         return f"{kind} k={self.k} candidates={self.candidates.digest}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """A worker finds the curves for itself: functions do not travel."""
+        """A worker finds the curves for itself: functions cannot be pickled."""
         return {**self.__dict__, "_known": {}}
 
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         """One curve per ranker from the scores of the query's candidates."""
         if query not in self._known:
-            self._known[query] = self._worked_out(rankers, query)
+            self._known[query] = self._compute(rankers, query)
         return self._known[query]
 
     def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
-        """Each by the least scale among the first queries; ranks have none, because `_worked_out` respects it."""
+        """Each by the least scale among the first queries; ranks have none, because `_compute` respects it."""
         if self.kind == "rank" or not any(given):
             return [0.0] * len(given)
         unit, largest = np.array([0.0, 1.0]), np.zeros(len(given))
@@ -188,7 +183,7 @@ class PerQuery:
         found: list[float] = (largest * given).tolist()
         return found
 
-    def _worked_out(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
+    def _compute(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         texts, found = self.candidates.texts(query), []
         if not texts:
             return f"{self.kind}: the query has no candidates to compare with"

@@ -1,8 +1,8 @@
 """Compiled loops of BM25T and QLT: how often a text has each query term, partners in a term table included.
 
-The document terms that speak for a few query terms get a line each, with a column for each of `WIDTH` query terms;
-the first lines are those of the query terms themselves. A token of a text costs one look-up, and nothing more where
-it has no line. Retrieval walks the inverted lists of the same document terms instead.
+The partners of a query term are the document terms that count for it. Query terms and partners get a line each, with
+a column for each of `WIDTH` query terms; the first lines are those of the query terms themselves. A token of a text
+costs one look-up, and nothing more where it has no line. Retrieval walks the inverted lists of the same terms.
 """
 
 from __future__ import annotations

@@ -1,0 +1,288 @@
+"""BM25T and QLT: lexical formulas over frequencies to which the related terms of a term table add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from whyrank.core import Codes, Floats, Ints, UnknownName, call_of
+from whyrank.rankers.lexical.background import Background
+from whyrank.rankers.lexical.base import LexicalRanker, TermCounts, TextScorer, Weights, weighed
+from whyrank.rankers.lexical.bm25 import BM25, K3
+from whyrank.rankers.lexical.index import LexicalIndex
+from whyrank.rankers.lexical.ql import QL
+from whyrank.rankers.lexical.table_fit import analyzer_of, check_few, readable_table, reopen_table
+from whyrank.rankers.lexical.thesaurus import kernels
+from whyrank.rankers.lexical.thesaurus.search import ThesaurusFinder
+from whyrank.rankers.opening import Setting
+from whyrank.tables import TermTable
+from whyrank.text import Analyzer, Tokens
+
+MATCHES = {"first": kernels.FIRST, "max-tf": kernels.MAX_TF, "sum": kernels.SUM}
+_COUNTERS = {kernels.FIRST: kernels.first, kernels.MAX_TF: kernels.max_tf, kernels.SUM: kernels.add_up}
+
+
+@dataclass(frozen=True)
+class BM25T:
+    """BM25 over a thesaurus, a term table of weights s(t, d): `bm25t:TABLE`.
+
+    score = sum over distinct query terms t of idf(t) * qtf(t) * (k1 + 1) * f / (f + K), as `bm25` of the same variant
+    has it, but for the frequency f of t in the text:
+
+    | match | f |
+    | --- | --- |
+    | first | tf(t) where it is above 0, else the highest s(t, d) of a term d of the text, however often it occurs |
+    | max-tf | the highest of tf(t) and all s(t, d) tf(d) |
+    | sum | tf(t) plus the sum of all s(t, d) tf(d) |
+
+    Entries of a term for itself are left out: its own count stands for them. A weight above 1 counts like as many
+    occurrences. With an empty table the score is that of `bm25` to the bit.
+    Kim, Rahimi and Allan, "Discovering biases in information retrieval models using relevance thesaurus as global
+    explanation", EMNLP 2024.
+
+    Attributes:
+        resource: a file with a term table.
+        match: how related terms count.
+        k1: as in `bm25`, and so are b, k2, k3 and variant, which is parm by default.
+        analyzer: without it the one that the table was learned with.
+        stats: a collection, or a file of statistics.
+    """
+
+    resource: str
+    match: str = "first"
+    k1: float | None = None
+    b: float | None = None
+    k2: float | None = None
+    k3: float = K3
+    variant: str = "parm"
+    analyzer: str | None = None
+    stats: str | None = None
+
+    explains: ClassVar[bool] = True
+    registered: ClassVar[str] = "bm25t"
+
+    def __post_init__(self) -> None:
+        if self.match not in MATCHES:
+            raise UnknownName("value of bm25t: match", str(self.match), MATCHES)
+        _ = self.formula  # checks the arguments of BM25
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, self.registered)
+
+    @property
+    def formula(self) -> BM25:
+        """BM25 of the same form."""
+        return BM25(self.k1, self.b, self.k3, self.variant, k2=self.k2)
+
+    def bind(self, setting: Setting) -> ThesaurusRanker:
+        """Open the table; take analyzer and statistics from it or from the setting."""
+        return bind_thesaurus(self, setting)
+
+
+@dataclass(frozen=True)
+class QLT:
+    """Query likelihood over a thesaurus, a term table of weights s(t, d): `qlt:TABLE`.
+
+    score = sum over distinct query terms t of ln((f + mu P(t|C)) / (length + mu)), where f = tf(t) plus the sum of
+    s(t, d) tf(d) over the terms d of the text. P(t|C) = cf / tokens in the collection, 1e-8 for an unseen term. With
+    smoothing="jm" it is ln((1 - lam) f / length + lam P(t|C)), with variant="plain" as in `ql`.
+
+    Entries of a term for itself are left out: its own count would count twice. With an empty table the score is that
+    of `ql` of the same variant to the bit.
+    Kim, Rahimi and Allan, "Discovering biases in information retrieval models using relevance thesaurus as global
+    explanation", EMNLP 2024.
+
+    Attributes:
+        resource: a file with a term table.
+        mu: as in `ql`, and so are lam, smoothing and variant, which is parm by default.
+        analyzer: without it the one that the table was learned with.
+        stats: a collection, or a file of statistics.
+    """
+
+    resource: str
+    mu: float = 1000.0
+    lam: float = 0.1
+    smoothing: str = "dirichlet"
+    variant: str = "parm"
+    analyzer: str | None = None
+    stats: str | None = None
+
+    explains: ClassVar[bool] = True
+    registered: ClassVar[str] = "qlt"
+    match: ClassVar[str] = "sum"
+
+    def __post_init__(self) -> None:
+        _ = self.formula  # checks the arguments of query likelihood
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, self.registered)
+
+    @property
+    def formula(self) -> QL:
+        """Query likelihood of the same form."""
+        return QL(self.mu, self.lam, self.smoothing, variant=self.variant)
+
+    def bind(self, setting: Setting) -> ThesaurusRanker:
+        """Open the table; take analyzer and statistics from it or from the setting."""
+        return bind_thesaurus(self, setting)
+
+
+def bind_thesaurus(settings: BM25T | QLT, setting: Setting) -> ThesaurusRanker:
+    """Open the table; take analyzer and statistics from the configuration, the table or the setting."""
+    table = readable_table(settings.resource)
+    analyzer = analyzer_of(table, settings.resource, settings.analyzer, setting)
+    background = setting.background(analyzer, settings.stats)
+    check_few(settings.registered, table, settings.resource, analyzer, setting, background)
+    return ThesaurusRanker(settings.formula, analyzer, background, settings, table)
+
+
+def reopen_thesaurus(
+    settings: BM25T | QLT, analyzer: Analyzer, background: Background, digest: str
+) -> ThesaurusRanker:
+    """The ranker in another process, with its table opened again."""
+    table = reopen_table(settings.resource, digest)
+    return ThesaurusRanker(settings.formula, analyzer, background, settings, table)
+
+
+class Partners(NamedTuple):
+    """Document terms that count for a query term, as ids of the analyzer, and their weights."""
+
+    ids: Codes
+    weights: kernels.Singles
+
+
+@dataclass(frozen=True, eq=False)
+class Thesaurus:
+    """A term table in the term ids of an analyzer; weights of 0, and those of a term for itself, are left out."""
+
+    table: TermTable
+    analyzer: Analyzer
+
+    def partners(self, term: int) -> Partners:
+        """The document terms that count for a query term, as far as any text had them."""
+        return Partners(*self.joined(np.array([term], np.int32))[1:])
+
+    def joined(self, terms: Codes) -> tuple[Ints, Codes, kernels.Singles]:
+        """The partners of several query terms behind one another: where those of each begin, ids, and weights."""
+        names, numbers = self.analyzer.vocabulary.terms, self.table.query_numbers
+        rows = np.array([numbers.get(names[term], -1) for term in terms.tolist()], np.int64)
+        return kernels.partners(*self.table.by_query, rows, terms, self._ids())
+
+    def weights(self, query_ids: Codes, doc_ids: Codes) -> Floats:
+        """The weight of each query term and document term."""
+        found = np.zeros((len(query_ids), len(doc_ids)))
+        for row, term in zip(found, query_ids.tolist(), strict=True):
+            known = dict(zip(*(part.tolist() for part in self.partners(term)), strict=True))
+            row[:] = [known.get(word, 0.0) for word in doc_ids.tolist()]
+        return found
+
+    def notes(self, query_ids: Codes) -> list[str]:
+        """Which query terms have no entry, and which have one for themselves."""
+        terms = [self.analyzer.vocabulary.terms[i] for i in query_ids.tolist()]
+        alone = [term for term in terms if not self.table.answers(term, 1)]
+        itself = [term for term in terms if self.table.weight(term, term) > 0]
+        found = {"without an entry in the table": alone, "entries of a term for itself are left out": itself}
+        return [f"{what}: {' '.join(words)}" for what, words in found.items() if words]
+
+    def _ids(self) -> Codes:
+        """The id of each document term of the table, -1 for those that the analyzer has not met so far."""
+        names, numbers = self.analyzer.vocabulary.terms, self.table.doc_numbers
+        (ids, met), whole = self._met, len(names)  # the vocabulary may grow meanwhile
+        for i in range(int(met[0]), whole):
+            if (number := numbers.get(names[i])) is not None:
+                ids[number] = i
+        met[0] = whole
+        return ids
+
+    @cached_property
+    def _met(self) -> tuple[Codes, Ints]:
+        return np.full(len(self.table.doc_terms), -1, np.int32), np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ThesaurusRanker(LexicalRanker):
+    """A lexical formula over frequencies to which related terms add."""
+
+    settings: BM25T | QLT
+    table: TermTable
+
+    @property
+    def name(self) -> str:
+        """Call string of the ranker."""
+        return self.settings.id
+
+    @property
+    def retrieves(self) -> bool:
+        """Whether an index can be searched by it: always, see `finder`."""
+        return True
+
+    def __repr__(self) -> str:
+        how = f"{self.settings.registered}(match={self.settings.match}) {self.formula.parameters}"
+        known = f"analyzer={self.analyzer.identity} statistics={self.background.digest}"
+        return f"{how} table={self.table.digest} {known}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes without the table, which is opened again there."""
+        return reopen_thesaurus, (self.settings, self.analyzer, self.background, self.table.digest)
+
+    @cached_property
+    def thesaurus(self) -> Thesaurus:
+        """The table in the term ids of the analyzer."""
+        return Thesaurus(self.table, self.analyzer)
+
+    @property
+    def match(self) -> int:
+        """How partners count, as the kernels name it."""
+        return MATCHES[self.settings.match]
+
+    def scorer(self, tokens: Tokens) -> TextScorer:
+        """What scores analysed texts."""
+        return ThesaurusScorer(self, tokens)
+
+    def finder(self, index: LexicalIndex) -> ThesaurusFinder:
+        """What finds the documents of an index."""
+        return ThesaurusFinder(self.thesaurus, self.match, self.scorer(index.tokens), index)
+
+    def frequencies(self, query_ids: Codes, doc: TermCounts) -> Floats:
+        """What each document term adds to the frequency of each query term."""
+        same = query_ids[:, None] == doc.ids
+        times = 1 if self.match == kernels.FIRST else doc.counts
+        each = np.where(same, doc.counts, self.thesaurus.weights(query_ids, doc.ids) * times)
+        if self.match == kernels.SUM or not len(doc.ids):
+            return each
+        ordered = np.where(same, np.inf, each) if self.match == kernels.FIRST else each
+        best = ordered.max(axis=1, keepdims=True)
+        chosen = np.where((same & (each == best)).any(axis=1), same.argmax(axis=1), ordered.argmax(axis=1))
+        return np.where(np.arange(len(doc.ids)) == chosen[:, None], each, 0.0)
+
+    def notes(self, query_ids: Codes) -> list[str]:
+        """What the table lacks, and what of it is left out."""
+        return self.thesaurus.notes(query_ids)
+
+
+class ThesaurusScorer(TextScorer):
+    """Scores analysed texts against one query after another, related terms included."""
+
+    def __init__(self, ranker: ThesaurusRanker, tokens: Tokens) -> None:
+        super().__init__(ranker, tokens)
+        self._thesaurus, self._match = ranker.thesaurus, ranker.match
+
+    def score_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
+        """Scores of the texts `rows` for an analysed query; a few query terms are counted at a time."""
+        found, own = np.zeros((len(rows), len(terms))), 0.0 if self._match == kernels.FIRST else 1.0
+        for start in range(0, len(terms), kernels.WIDTH):
+            some = terms[start : start + kernels.WIDTH]
+            tf, (starts, ids, related) = np.zeros((len(rows), len(some))), self._thesaurus.joined(some)
+            slot = self._slots()
+            table = kernels.spread(some, starts, ids, related, own, slot)
+            _COUNTERS[self._match](self._tokens.ids, self._tokens.offsets, rows, slot, table, len(some), tf)
+            kernels.clear(some, ids, slot)
+            found[:, start : start + len(some)] = tf
+        return weighed(weights, found, self._lengths[rows])
