@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT    ?= demo-report
 
-.PHONY: demo test test-slow faults lint bench docs browser clean
+.PHONY: demo test test-slow faults lint bench golden golden-record docs browser clean
 
 demo: $(VENV)/.base ## Audit the bundled rankers on the bundled sample
 	$(BIN)/whyrank audit --precision fast --out $(OUT)
@@ -38,6 +38,12 @@ bench: $(VENV)/.dev ## Time the hot paths beside their peers (set WHYRANK_DATA f
 	$(BIN)/python benchmarks/bm25t.py
 	$(BIN)/python benchmarks/fidelity.py
 
+golden: $(VENV)/.dev ## Compare what the program answers with what was recorded (set WHYRANK_DATA for the real collection)
+	$(BIN)/python benchmarks/golden.py compare
+
+golden-record: $(VENV)/.dev ## Record what the program answers
+	$(BIN)/python benchmarks/golden.py record
+
 docs: $(VENV)/.base ## Write the pages that are made from docstrings
 	$(BIN)/python -m whyrank.studies.axioms.statements > docs/axioms-reference.md.new
 	mv docs/axioms-reference.md.new docs/axioms-reference.md
@@ -57,7 +63,7 @@ $(VENV)/.base: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP) install --constraint constraints.txt torch
-	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,fast,wmd,ltr,http]"
+	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,fast,wmd,ltr,http,pandas]"
 	@touch $@
 
 clean:

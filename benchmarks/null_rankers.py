@@ -54,7 +54,7 @@ def main() -> None:
     collection = open_collection(asked.collection)
     for of_query in (False, True):
         rankers = [Hash(seed, of_query) for seed in range(asked.seeds)]
-        findings = whyrank.ask(asked.studies, rankers, collection, correction="none")
+        findings = whyrank.audit(rankers, collection, asked.studies, correction="none").findings
         report("query and text" if of_query else "text", findings)
 
 

@@ -1,10 +1,9 @@
 """A PaRM with random weights and another network's tokenizer, to measure how fast a table is built with its size.
 
     python benchmarks/random_parm.py TOKENIZER OUT --size base
-    whyrank tables build OUT --prepare there --query-terms 1115 --threshold 0.9 --top 1000 -c ...
-    python -m whyrank.learners.parm.pairs.main there
+    whyrank tables learn parm --network OUT --out t.arrow --query-terms 1115 --threshold 0.9 --top 1000 -c ...
 
-Random weights put half of all pairs above the default threshold: a high one keeps what comes back small.
+Random weights put half of all pairs above the default threshold: a high one keeps the table small.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import resource, sys, time
 from pathlib import Path
 import numpy, pyarrow.parquet, pyarrow.csv
 from whyrank.tables import open_table
-import whyrank.tables.files, whyrank.tables.files, whyrank.tables.files, whyrank.tables.tsv
+import whyrank.tables.files, whyrank.tables.tsv
 def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
 before, start = resident(), time.perf_counter()
 table = open_table(sys.argv[1])

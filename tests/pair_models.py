@@ -8,9 +8,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from whyrank.learners.parm.pairs import distinct
-from whyrank.learners.parm.pairs.scorer import PairScorer
-from whyrank.learners.parm.pairs.terms import side_of
+from whyrank.learners.parm.pairs import PairScorer, distinct, group_terms
 from whyrank.networks import Network, Pieces, make, new_encoder, save
 
 LETTERS = "abcdefghij"
@@ -48,7 +46,7 @@ def saved(folder: Path, **settings) -> Path:
 def scorer(network: Network, queries=QUERIES, docs=DOCS, **settings):
     """A scorer and the sequences of each term."""
     sides = distinct(network.query_ids(queries)), distinct(network.doc_ids(docs))
-    return PairScorer(network, *(side_of(side.sequences) for side in sides), **settings), sides
+    return PairScorer(network, *(group_terms(side.sequences) for side in sides), **settings), sides
 
 
 def by_the_network(network: Network, queries=QUERIES, docs=DOCS) -> np.ndarray:

@@ -8,7 +8,12 @@ from hashlib import blake2b
 
 import numpy as np
 
-from whyrank.data import Collection
+from whyrank.data import Collection, open_collection
+from whyrank.rankers import Setting, open_ranker
+from whyrank.report import run_plan
+from whyrank.scoring import Engine
+from whyrank.studies import Plan, Threshold
+from whyrank.studies.bias import BiasResult, bias_studies
 from whyrank.tables import TermTable
 
 _BRANDS = "honda ford toyota volvo audi mazda fiat jeep renault nissan lexus peugeot"
@@ -68,3 +73,15 @@ def toy_table(ranker: Toy, letters: str = "abcdeq") -> TermTable:
     pairs = [(q, d) for q in TERMS for d in (*BRANDS, *YEARS, *(q + letter for letter in letters))]
     weights = ranker.score([q for q, _ in pairs], [d for _, d in pairs])
     return TermTable.from_triples([q for q, _ in pairs], [d for _, d in pairs], np.clip(weights - 0.4, 0.001, None))
+
+
+def ask_bias(studies, ranker, collection="sample", *, resamples=None, delta=None, seed=0, **plan) -> list[BiasResult]:
+    """The details of bias studies that one ranker was asked, with so many draws in every test."""
+    opened = open_collection(collection) if isinstance(collection, str) else collection
+    asked = open_ranker(ranker, Setting(opened)) if isinstance(ranker, str) else ranker
+    listed = studies if isinstance(studies, list) else [studies]
+    made = [bias_studies.create(each, seed=seed) if isinstance(each, str) else each for each in listed]
+    used = Threshold(known=False) if delta is None else Threshold(delta)
+    named = {each if isinstance(each, str) else each.id: study for each, study in zip(listed, made, strict=True)}
+    plan = {"engine": Engine(), "draws": resamples} | plan
+    return run_plan(Plan(opened, named, [asked], thresholds={asked.name: used}, seed=seed, **plan), {}).details

@@ -1,7 +1,7 @@
 """whyrank shows what a ranking model really rewards.
 
 import whyrank
-findings = whyrank.ask("matched/*", ["bm25", "ql"], "sample", tolerance="10%")
+audit = whyrank.audit(["bm25", "ql"], "sample", "matched/*", tolerance="10%")
 """
 
 from typing import TYPE_CHECKING
@@ -11,8 +11,9 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.data import Collection, open_collection
     from whyrank.rankers import open_ranker
+    from whyrank.report.audit import Audit, audit, open_audit
     from whyrank.scoring import Engine, ScoreStore
-    from whyrank.studies import Contrasts, Finding, Pair, ask
+    from whyrank.studies import Contrasts, Finding, Pair
 
 __version__ = "0.1.0"
 front_door(__name__)

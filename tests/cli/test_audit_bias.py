@@ -7,11 +7,10 @@ import json
 import pytest
 
 from refusals import one_line
-from whyrank.cli.audit import DEMO_BIAS, _usual
 from whyrank.core import BadInput
 from whyrank.report import read_findings, read_settings
-from whyrank.report.bias_folder import read_bias_results
-from whyrank.studies import every_kind, everything
+from whyrank.report.bias import read_bias_results
+from whyrank.studies import DEMO_BIAS, every_kind, everything, usual_studies
 
 TEA = "bias/substitution(values=mint+rose+sage,templates=tea.tsv,head=drink)"
 ROSE = "python:likes.py:rose(version=1)"
@@ -34,8 +33,8 @@ def test_results_are_those_of_the_command_bias(tea, whyrank):
     assert len(found) == 6
     assert [row.weight for row in found[0].values] == [pytest.approx(0.2), pytest.approx(0.9), None]
     for name in FILES:
-        assert (tea / "whole" / "bias" / name).read_bytes() == (tea / "alone" / name).read_bytes()
-    drawings = {path.name for path in (tea / "alone").glob("*.svg")}
+        assert (tea / "whole" / "bias" / name).read_bytes() == (tea / "alone" / "bias" / name).read_bytes()
+    drawings = {path.name for path in (tea / "alone" / "bias").glob("*.svg")}
     assert {path.name for path in (tea / "whole" / "bias").glob("*.svg")} == drawings
     assert len(drawings) == 3
     assert '<a href="table.html">all entries of table.tsv</a>' in (tea / "whole" / "report.html").read_text()
@@ -105,9 +104,9 @@ def test_an_older_result_is_replaced(tea, whyrank):
 
 def test_without_names_all_probes_and_axioms_and_on_the_sample_a_bias_study():
     for collection, more in (("sample", ["bias/car-brand"]), ("elsewhere", [])):
-        found = {name for pattern in _usual(collection) for name in every_kind().match(pattern)}
+        found = {name for pattern in usual_studies(collection) for name in every_kind().match(pattern)}
         assert found == {*everything().names(), *more}
-        assert not found & set(_usual(collection)) - set(more), (
+        assert not found & set(usual_studies(collection)) - set(more), (
             "what is found and cannot run is left out, not an error"
         )
 

@@ -19,16 +19,16 @@ def test_a_study_is_printed_and_written(tea, whyrank):
     assert "rose" in out
     assert "the 2 largest effects of 3 values" in out
     assert "report: res/report.html" in err
-    record = json.loads((tea / "res" / "bias.json").read_text())
+    record = json.loads((tea / "res" / "bias" / "bias.json").read_text())
     [result] = record["results"]
     effects = {row["value"]: row["effect"] for row in result["values"]}
     assert effects["rose"] == pytest.approx(0.2, abs=0.04)
     assert result["values"][1]["deltas"] == pytest.approx(effects["rose"] / 0.1)
-    rows = list(csv.DictReader((tea / "res" / "values.csv").open()))
+    rows = list(csv.DictReader((tea / "res" / "bias" / "values.csv").open()))
     assert [row["value"] for row in rows] == ["mint", "rose", "sage"]
     assert float(rows[1]["effect"]) == effects["rose"]
-    assert len(list(csv.DictReader((tea / "res" / "pairs.csv").open()))) == 3
-    [drawing] = (tea / "res").glob("*.svg")
+    assert len(list(csv.DictReader((tea / "res" / "bias" / "pairs.csv").open()))) == 3
+    [drawing] = (tea / "res" / "bias").glob("*.svg")
     dots = ElementTree.parse(drawing).findall(".//{http://www.w3.org/2000/svg}circle")
     assert len(dots) == 3
     page = (tea / "res" / "report.html").read_text()

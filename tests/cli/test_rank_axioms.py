@@ -119,7 +119,7 @@ class TestPreferences:
         assert "3 pairs by 2 axioms" in err
         table = pq.read_table(out)
         assert table.column_names[3:5] == ["TFC1", "M-AND & -DIV"]
-        assert json.loads(table.schema.metadata[b"whyrank.studies.axioms"]) == {
+        assert json.loads(table.schema.metadata[b"whyrank.axioms"]) == {
             "TFC1": "axiom/TFC1(analyzer=whitespace)",
             "M-AND & -DIV": "axiom/and(analyzer=whitespace,of=('M-AND', \"not(of=('DIV',))\"))",
         }

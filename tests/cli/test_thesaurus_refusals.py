@@ -11,7 +11,7 @@ import torch
 
 from refusals import one_line
 from toy_bias import PLANTED, toy_table
-from whyrank.tables import TermTable, open_table
+from whyrank.tables import TermTable
 
 sys.path.append(str(Path(__file__).parents[1] / "networks"))
 from pair_models import saved
@@ -67,43 +67,6 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["parm", "--out", "t.tsv", "--recall", "0.9"], "--recall is for --cascade alone"),
-        (["parm", "--out", "t.tsv", "--bits", "16"], "--bits is for --prepare alone"),
-        (["parm", "--out", "t.tsv", "--without-network"], "--without-network is for --prepare alone"),
-        (["parm", "--prepare", "p", "--device", "cpu"], "--device is for scoring"),
-        (
-            ["--collect", "p", "--out", "t.tsv", "--threshold", "0.5"],
-            "--threshold changes nothing of what was scored",
-        ),
-        (["--collect", "p", "--out", "t.tsv", "-c", "sample"], "--collection changes nothing of what was scored"),
-        (["parm", "--out", "t.tsv", "--device", "meta"], "is not to be had here"),
-        (["parm", "--prepare", "odd.py"], "odd.py: is a file, not a folder; name another place"),
-    ],
-)
-def test_options_that_would_change_nothing_are_errors(whyrank, place, options, expected):
-    assert expected in one_line(whyrank("tables", "build", *options))
-    assert not Path("t.tsv.blocks").exists()
-
-
-def test_where_no_table_can_be_written_nothing_is_scored(whyrank, place):
-    for name in ("t.parquet", "u.audit.parquet"):
-        (place / name).mkdir()
-    for out in ("t.parquet", "u.parquet"):
-        said = one_line(whyrank("tables", "build", "parm", "--out", out, *SMALL, "--audit", "cab"))
-        assert "is no ordinary file" in said
-        assert not Path(f"{out}.blocks").exists()
-
-
-def test_a_table_without_entries_is_told(whyrank, place):
-    code, _, err = whyrank("tables", "build", "parm", "--out", "t.tsv", *SMALL, "--threshold", "1", "--device", "cpu")
-    assert code == 0
-    assert "note: no pair weighs 1 or more; take a smaller --threshold" in err
-    assert len(open_table("t.tsv")) == 0
-
-
 def test_a_ranker_without_scores_ends_fidelity_with_an_error(whyrank, place):
     for side in (("-t", "python:odd.py:nans", "-s", "bm25"), ("-t", "bm25", "-s", "python:odd.py:nans")):
         code, out, err = whyrank("fidelity", *side, "--depth", "5", "--store", "none", "--json", "--out", "f.json")
@@ -148,7 +111,7 @@ def test_a_ranker_without_scores_ends_a_bias_study_with_an_error(whyrank, place)
     assert odd["delta"] is None
     assert odd["notes"] == ["no template has a finite score for every value, so nothing can be said"]
     assert "note: effects of python:odd.py:nans are in scores alone: ranker 'python:odd.py:nans' gave no two" in err
-    assert (place / "found" / "bias.json").exists()
+    assert (place / "found" / "bias" / "bias.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -198,20 +161,6 @@ def test_surprises_that_no_ranker_answers(whyrank, place):
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--target", "bm25", "--network", "tiny.yaml"], "cannot be written (Not a directory)"),
-        (["--target", "bm25", "--network", "net", "--bits", "8"], "--bits is for --prepare alone"),
-        (["--target", "bm25", "--network", "net", "--beside", "p"], "--beside is for --prepare alone"),
-        (["--target", "run:bm25", "--network", "net"], "a run has no scores for other texts"),
-    ],
-)
-def test_wrong_requests_to_learn_are_one_line(whyrank, place, options, expected):
-    assert expected in one_line(whyrank("tables", "learn", "parm", "--recipe", "tiny.yaml", *options))
-    assert not Path("net").exists()
-
-
-@pytest.mark.parametrize(
     ("ranker", "expected"),
     [
         ("nans", "'python:odd.py:nans' has no finite score for 8 of 8 pairs (score is nan); mend it"),
@@ -220,18 +169,19 @@ def test_wrong_requests_to_learn_are_one_line(whyrank, place, options, expected)
 )
 def test_targets_that_say_nothing_are_not_learned_from(whyrank, place, ranker, expected):
     learn = ("tables", "learn", "parm", "--recipe", "tiny.yaml", "--store", "none", "--device", "cpu")
-    code, _, err = whyrank(*learn, "--target", f"python:odd.py:{ranker}", "--network", "net")
+    code, _, err = whyrank(*learn, "--target", f"python:odd.py:{ranker}", "--out", "t.tsv")
     assert code == 2
     assert err.splitlines()[-1].endswith(expected)
-    assert not Path("net").exists()
+    assert not Path("t.parm").exists()
 
 
 def test_texts_and_queries_without_words_are_learned_from(whyrank, place):
     learn = ("tables", "learn", "parm", "--recipe", "tiny.yaml", "--store", "none", "--device", "cpu")
-    code, _, err = whyrank(*learn, "--target", "python:odd.py:lengths", "--network", "net")
+    code, _, err = whyrank(*learn, "--target", "python:odd.py:lengths", "--out", "t.tsv")
     assert code == 0, err
     assert "aligned by occlusion" in err
-    assert Path("net/model.safetensors").exists()
+    assert Path("t.parm/model.safetensors").exists()
+    assert Path("t.tsv").exists()
 
 
 def test_texts_that_a_tables_analyzer_is_not_there_for(whyrank, place):

@@ -1,28 +1,34 @@
-"""Progress: a line on a terminal for long work, and no trace of it anywhere else."""
+"""Progress: a line on a terminal for long work, which is gone at the end, and a line now and then in a log."""
 
 from __future__ import annotations
 
 import io
 import re
+import subprocess
 import sys
 
 import pytest
 
-from whyrank.core import Progress, progress, track
+from whyrank.core import Progress, printable, progress, track
+
+CONTROL = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]|\r")
+QUARTER = "reading:  25% 1,000/4,000 (400/s, 0:08 left)"
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal; `screen` is what its last line shows in the end."""
+    """A stream that says it is a terminal; `drawn` is all that was drawn, without control sequences."""
 
     def isatty(self) -> bool:
         return True
 
     @property
-    def screen(self) -> str:
-        shown: list[str] = []
-        for part in self.getvalue().split("\r"):
-            shown[: len(part)] = part
-        return "".join(shown).rstrip()
+    def drawn(self) -> list[str]:
+        return [line for line in CONTROL.sub("\n", self.getvalue()).split("\n") if line.strip()]
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the last thing that was done was to erase the line."""
+        return self.getvalue().rstrip("\r").endswith("\x1b[2K")
 
 
 class Clock:
@@ -38,6 +44,8 @@ class Clock:
 def clock(monkeypatch):
     found = Clock()
     monkeypatch.setattr(progress, "time", found)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
     return found
 
 
@@ -56,22 +64,12 @@ def test_after_two_seconds_there_is_a_line_and_at_the_end_there_is_none(clock):
     with Progress("reading", 4000, terminal) as shown:
         clock.now += 2.5
         shown.step(1000)
-        assert terminal.screen == "reading:  25% 1,000/4,000 (400/s, 0:08 left)"
+        assert terminal.drawn[-1] == QUARTER
         clock.now += 2.5
         shown.step(3000)
-        assert terminal.screen == "reading: 100% 4,000/4,000 (800/s, 0:00 left)"
-    assert terminal.screen == ""
-
-
-def test_a_shorter_line_covers_the_one_before(clock):
-    terminal = Terminal()
-    shown = Progress("reading", None, terminal)
-    clock.now += 3
-    shown.step(1_000_000)
-    assert terminal.screen == "reading: 1,000,000 (333,333/s)"
-    clock.now += 100_000
-    shown.step()
-    assert terminal.screen == "reading: 1,000,001 (10/s)"
+        assert terminal.drawn[-1] == "reading: 100% 4,000/4,000 (800/s, 0:00 left)"
+        assert not terminal.is_clear
+    assert terminal.is_clear
 
 
 def test_an_error_clears_the_line_too(clock):
@@ -79,27 +77,34 @@ def test_an_error_clears_the_line_too(clock):
     with pytest.raises(ValueError, match="stop"), Progress("reading", 2, terminal) as shown:  # noqa: PT012
         clock.now += 3
         shown.step()
-        assert terminal.screen
         raise ValueError("stop")
-    assert terminal.screen == ""
+    assert terminal.drawn
+    assert terminal.is_clear
 
 
-def test_ten_lines_a_second_at_most(clock):
+def test_ten_drawings_a_second_at_most_and_none_wider_than_the_terminal(clock, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
     terminal = Terminal()
-    shown = Progress("reading", 1000, terminal)
-    clock.now += 2.05
-    for _ in range(1000):
-        clock.now += 0.001
-        shown.step()
-    assert 8 <= terminal.getvalue().count("\r") <= 11
+    with Progress("reading [bold]\x1b[31m" + "x" * 50, 1000, terminal) as shown:
+        clock.now += 2.05
+        for _ in range(1000):
+            clock.now += 0.001
+            shown.step()
+    assert 8 <= len(terminal.drawn) <= 11
+    assert all(len(line) == 40 and line.startswith(r"reading [bold]\u001b[31mx") for line in terminal.drawn)
 
 
-def test_silent_when_not_a_terminal(clock):
-    stream = io.StringIO()
-    with Progress("reading", 2, stream) as shown:
-        clock.now += 100
-        shown.step()
-    assert stream.getvalue() == ""
+@pytest.mark.parametrize(("stream", "term"), [(io.StringIO, "xterm"), (Terminal, "dumb")])
+def test_elsewhere_there_is_a_line_every_thirty_seconds(clock, monkeypatch, stream, term):
+    monkeypatch.setenv("TERM", term)
+    log = stream()
+    with Progress("reading", 1000, log) as shown:
+        for _ in range(1000):
+            clock.now += 0.1
+            shown.step()
+    lines = log.getvalue().splitlines()
+    assert [line.split()[1] for line in lines] == ["30%", "60%", "90%"]
+    assert lines[0] == "reading:  30% 301/1,000 (10/s, 1:10 left)"
 
 
 def test_silent_when_there_is_no_stream_at_all(clock, monkeypatch):
@@ -110,26 +115,21 @@ def test_silent_when_there_is_no_stream_at_all(clock, monkeypatch):
     assert shown.done == 1
 
 
-def test_what_is_counted_may_have_a_name():
-    shown = Progress("scoring", 10, io.StringIO(), unit="pairs")
-    shown.step(4)
-    assert shown.line(2.0) == "scoring:  40% 4/10 (2 pairs/s, 0:03 left)"
-
-
 @pytest.mark.parametrize(
-    ("total", "done", "seconds", "line"),
+    ("total", "done", "seconds", "unit", "line"),
     [
-        (None, 5000, 2.0, "x: 5,000 (2,500/s)"),
-        (0, 0, 2.0, "x: 0 (0/s)"),
-        (10, 0, 0.0, "x:   0% 0/10 (0/s, 0:00 left)"),
-        (10, 1, 10.0, "x:  10% 1/10 (0/s, 1:30 left)"),
-        (7201, 1, 1.0, "x:   0% 1/7,201 (1/s, 2:00:00 left)"),
-        (10, 20, 10.0, "x: 200% 20/10 (2/s, 0:00 left)"),
+        (None, 5000, 2.0, "", "x: 5,000 (2,500/s)"),
+        (0, 0, 2.0, "", "x: 0 (0/s)"),
+        (10, 0, 0.0, "", "x:   0% 0/10 (0/s, 0:00 left)"),
+        (10, 1, 10.0, "", "x:  10% 1/10 (0/s, 1:30 left)"),
+        (10, 4, 2.0, "pairs", "x:  40% 4/10 (2 pairs/s, 0:03 left)"),
+        (7201, 1, 1.0, "", "x:   0% 1/7,201 (1/s, 2:00:00 left)"),
+        (10, 20, 10.0, "", "x: 200% 20/10 (2/s, 0:00 left)"),
     ],
 )
-def test_the_line(total, done, seconds, line):
-    shown = Progress("x", total, io.StringIO())
-    shown.done = done
+def test_the_line(total, done, seconds, unit, line):
+    shown = Progress("x", total, io.StringIO(), unit=unit)
+    shown.step(done)
     assert shown.line(seconds) == line
 
 
@@ -141,5 +141,15 @@ def test_track_gives_every_item_and_shows_on_standard_error(clock, monkeypatch):
         clock.now += 1.5
         found.append(item)
     assert found == ["a", "b", "c"]
-    assert re.search(r"letters: +67% 2/3", terminal.getvalue())
-    assert terminal.screen == ""
+    assert "letters:  67% 2/3" in terminal.drawn[0]
+    assert terminal.is_clear
+
+
+def test_control_characters_are_spelled_out():
+    assert printable("a\x1b[2J\u202eb\n\tc\x85") == "a\\u001b[2J\\u202eb\n\tc\\u0085"
+
+
+def test_rich_is_imported_when_there_is_something_to_draw():
+    code = "import sys; from whyrank.core import Progress; Progress('x', 1).step(); print('rich' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

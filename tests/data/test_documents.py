@@ -7,8 +7,7 @@ import json
 import pytest
 
 from whyrank.core import BadInput
-from whyrank.data.documents import full_text, read_corpus, read_documents, read_json_queries, read_queries
-from whyrank.data.lines import TextTallies
+from whyrank.data.documents import full_text, read_corpus, read_json_queries, read_queries
 
 
 def jsonl(path, *rows):
@@ -103,14 +102,6 @@ def test_a_line_of_two_megabytes(tmp_path):
     corpus = read_corpus(jsonl(tmp_path / "c", {"id": "a", "text": text}, {"id": "b", "text": "short"}))
     assert corpus.docs["a"] == text
     assert corpus.docs["b"] == "short"
-
-
-def test_reading_is_streaming(tmp_path):
-    (tmp_path / "c").write_text('{"id": "a", "text": "x"}\nbroken\n', encoding="utf-8")
-    stream = read_documents(tmp_path / "c", TextTallies("documents"))
-    assert next(stream).id == "a"
-    with pytest.raises(BadInput):
-        next(stream)
 
 
 def test_queries_are_tab_separated_and_further_columns_ignored(tmp_path):

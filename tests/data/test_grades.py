@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from whyrank.core import BadInput, WhyrankError
-from whyrank.data import Grades
-from whyrank.data.folder import read_declaration
+from whyrank.data import Grades, open_collection
 from whyrank.data.grades import ANTIQUE, LIVEQA, TREC_DL, grades_for, known_grades
 
 
@@ -105,14 +104,19 @@ def test_grades_that_do_not_fit_the_scale_are_noted():
 
 
 def declare(tmp_path, text):
-    (tmp_path / "collection.yaml").write_text(text, encoding="utf-8")
-    return read_declaration(tmp_path / "collection.yaml")
+    """The name and the grades of a collection of one document that declares them."""
+    (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "x"}')
+    (tmp_path / "queries.tsv").write_text("1\tx")
+    (tmp_path / "collection.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    found = open_collection(str(tmp_path))
+    return found.name, found.grades
 
 
 def test_a_declaration_is_read(tmp_path):
     text = "name: mine\ngrades:\n  names: {0: bad, 1: so so, 2: good}\n  relevant: 2\n  nonrelevant: 0\n"
     assert declare(tmp_path, text) == ("mine", Grades({0: "bad", 1: "so so", 2: "good"}, 2, 0))
-    assert declare(tmp_path, "name: only\n") == ("only", None)
+    assert declare(tmp_path, "name: only\n") == ("only", Grades())
+    assert declare(tmp_path, "grades: {relevant: 2}\n") == (tmp_path.name, Grades({0: "0", 2: "2"}, 2))
 
 
 @pytest.mark.parametrize(
@@ -127,6 +131,8 @@ def test_a_declaration_is_read(tmp_path):
         ("grades: {relevant: 0}\n", r"collection\.yaml: the non-relevant grade must lie below .*; mend 'relevant'"),
         ("name: x\ngrades: [1\n", r"collection\.yaml:3: malformed YAML"),
         ("name: 2020-13-45\n", r"collection\.yaml: "),
+        (b"name: \xff\xff\n", r"collection\.yaml: cannot be read"),
+        ("corpus: none.jsonl\nnmae: x\n", r"collection\.yaml: nmae"),
     ],
 )
 def test_a_bad_declaration_is_named(tmp_path, text, what):
@@ -160,9 +166,3 @@ def test_aliases_are_read(tmp_path):
         "mine",
         Grades({0: "mine", 1: "mine"}),
     )
-
-
-def test_a_declaration_that_is_not_text(tmp_path):
-    (tmp_path / "collection.yaml").write_bytes(b"name: \xff\xff\n")
-    with pytest.raises(BadInput, match=r"collection\.yaml: "):
-        read_declaration(tmp_path / "collection.yaml")

@@ -88,21 +88,6 @@ def test_the_rank_column_and_further_columns_are_not_trusted(tmp_path):
     assert ranking(read_run(tmp_path / "r")["q"]) == ["b", "a"]
 
 
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        ("q Q0 b 2 0.5", r"r:2: expected 6 columns \(query_id Q0 doc_id rank score tag\), found 5"),
-        ("q Q0 b 2 high t", r"r:2: score 'high' is not a number; the score is column 5"),
-        ("q Q0 b 2 nan t", r"r:2: the score is NaN; leave such documents out"),
-        ("q Q0 a 2 0.5 t", r"r:2: document 'a' occurs twice for query 'q'; keep one line of each"),
-    ],
-)
-def test_a_bad_run_line_is_named(tmp_path, line, what):
-    (tmp_path / "r").write_text(f"q Q0 a 1 1.0 t\n{line}\n")
-    with pytest.raises(BadInput, match=what):
-        read_run(tmp_path / "r")
-
-
 @pytest.mark.parametrize("bad", ["", "a b", "a\tb", "\ufeffa", "a\u00a0b"])
 def test_ids_that_could_not_be_read_back_are_refused(tmp_path, bad):
     with pytest.raises(WhyrankError, match="cannot be written to a TREC file; use ids without blanks"):
@@ -138,19 +123,21 @@ def test_repeated_judgements_are_counted_and_contradicting_ones_refused(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("read", "text", "what"),
     [
-        ("q 0 a\n", r"j:1: expected 4 columns \(query_id 0 doc_id grade\), found 3"),
-        ("1 0 184\n", r"j:1: expected 4 columns"),
-        ("1\t0\t184\n", r"j:1: expected 4 columns"),
-        ("q 0 a 1\nq 0 b 0.5\n", r"j:2: grade '0\.5' is not an integer; write grades as 0, 1, 2"),
-        ("q 0 a 1\nq 0 b x\n", r"j:2: grade 'x' is not an integer"),
-        ("q 0 a " + "9" * 5000 + "\n", r"j:1: grade '9+' is not an integer"),
-        ("query-id\tcorpus-id\tscore\nq\ta\n", r"j:2: expected 3 columns separated by tabs .* found 2"),
-        ("query-id\tcorpus-id\tscore\nq\ta\tb\n", r"j:2: grade 'b' is not an integer"),
+        (read_run, "q Q0 a 1 1.0 t\nq Q0 b 2 0.5\n", r"f:2: expected 6 columns .*, found 5"),
+        (read_run, "q Q0 a 1 1.0 t\nq Q0 b 2 high t\n", r"f:2: score 'high' is not a number"),
+        (read_run, "q Q0 a 1 1.0 t\nq Q0 b 2 nan t\n", r"f:2: the score is NaN"),
+        (read_run, "q Q0 a 1 1.0 t\nq Q0 a 2 0.5 t\n", r"f:2: document 'a' occurs twice for query 'q'"),
+        (read_qrels, "q 0 a\n", r"f:1: expected 4 columns \(query_id 0 doc_id grade\), found 3"),
+        (read_qrels, "1\t0\t184\n", r"f:1: expected 4 columns"),
+        (read_qrels, "q 0 a 1\nq 0 b 0.5\n", r"f:2: grade '0\.5' is not an integer"),
+        (read_qrels, "q 0 a " + "9" * 5000 + "\n", r"f:1: grade '9+' is not an integer"),
+        (read_qrels, "query-id\tcorpus-id\tscore\nq\ta\n", r"f:2: expected 3 columns separated by tabs .* found 2"),
+        (read_qrels, "query-id\tcorpus-id\tscore\nq\ta\tb\n", r"f:2: grade 'b' is not an integer"),
     ],
 )
-def test_a_bad_judgement_line_is_named(tmp_path, text, what):
-    (tmp_path / "j").write_text(text)
+def test_a_bad_line_is_named(tmp_path, read, text, what):
+    (tmp_path / "f").write_text(text)
     with pytest.raises(BadInput, match=what):
-        read_qrels(tmp_path / "j")
+        read(tmp_path / "f")

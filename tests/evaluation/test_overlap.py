@@ -18,7 +18,7 @@ from whyrank.evaluation.overlap import GROUPS, Share, shares, split
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore
 from whyrank.studies import Plan, candidates_for_delta
-from whyrank.studies.thresholds import thresholds
+from whyrank.studies.delta import thresholds
 
 WORDS = ["red", "blue", "green", "fox", "dog", "cat"]
 

@@ -98,13 +98,16 @@ COMMANDS = {
     "em": Command("tables learn em -c toy --iterations 40 --checkpoint c --out t.arrow", table),
     "neural": Command("tables learn neural --network nm1 --threshold 0.01 --out t.arrow", table),
     "parm": Command(
-        f"tables learn parm -c toy --recipe parm.yaml --target {MINE} --network out --device cpu --store s", network
+        f"tables learn parm -c toy --recipe parm.yaml --target {MINE} --network out --out t.arrow --query-terms 5"
+        " --doc-terms 20 --device cpu --store s", network,
     ),
     "local-to-global": Command(
         f"tables learn local-to-global -c toy --target {MINE} --depth 10 --top 2 --samples 9 --out t.arrow --store s",
         table,
     ),
-    "build": Command("tables build parm --out t.arrow -c toy --query-terms 60 --doc-terms 200 --device cpu", table),
+    "build": Command(
+        "tables learn parm --network parm --out t.arrow -c toy --query-terms 60 --doc-terms 200 --device cpu", table
+    ),
     "fidelity": Command(f"fidelity -c toy -t {MINE} -s bm25 --candidates bm25 --out out.json --store s", file("out.json")),
 }  # fmt: skip
 

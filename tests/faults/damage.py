@@ -99,7 +99,7 @@ def result(folder: Path):
 
 
 def bias(folder: Path):
-    from whyrank.report.bias_folder import read_bias_results, write_figures
+    from whyrank.report.bias import read_bias_results, write_figures
     from whyrank.studies.bias import BiasResult
 
     made = BiasResult("bias/x", "bias/x", "bm25", "toy", 9, 8, 0, {}, 0.5, 1.5, 3, "holm", False, (), (), ())
@@ -189,8 +189,8 @@ def checkpoint(folder: Path):
 
 def blocks(folder: Path):
     from pair_models import saved
-    from whyrank.learners.parm import Build, collect_build, prepare_build
-    from whyrank.learners.parm.pairs import How, Settings, score_folder
+    from whyrank.learners.parm import Parm, build_table
+    from whyrank.learners.parm.pairs import Blocks
 
     os.chdir(folder.parent)
     one = folder.parent / "one"
@@ -201,15 +201,24 @@ def blocks(folder: Path):
     )
     (one / "queries.tsv").write_text("q1\tjig of cab\n")
     saved(folder.parent)
-    build = Build(
-        str(folder.parent / "parm"), [str(one)], "whitespace", audit=["cab"], settings=Settings(threshold=0.2)
-    )
-    prepare_build(build, folder)
-    score_folder(folder, folder / "results", folder / "network", How(), QUIET)
+    parm = Parm(str(folder.parent / "parm"), analyzer="whitespace", threshold=0.2)
+    real, folder_of = Blocks.entries, folder.parent / "t.arrow.blocks"
+
+    def stopped(self):
+        raise KeyboardInterrupt
+
+    Blocks.entries = stopped
+    try:
+        build_table(parm, [str(one)], folder.parent / "t.arrow", audit=["cab"], say=QUIET)
+    except KeyboardInterrupt:
+        shutil.copytree(folder_of, folder, dirs_exist_ok=True)
+    finally:
+        Blocks.entries = real
 
     def read():
-        score_folder(folder, folder / "results", folder / "network", How(), QUIET)
-        made = collect_build(folder)
+        shutil.rmtree(folder_of, ignore_errors=True)
+        shutil.copytree(folder, folder_of)
+        made = build_table(parm, [str(one)], folder.parent / "t.arrow", audit=["cab"], say=QUIET)
         told = [
             {name: fact for name, fact in each.facts.items() if name != "scored"} for each in made
         ]  # when, how fast
@@ -218,21 +227,8 @@ def blocks(folder: Path):
     return read
 
 
-def prepared(folder: Path):
-    from training_models import toy_run
-    from whyrank.training import load_prepared, save_prepared
-
-    save_prepared(folder / "p", toy_run(corpus=("one text", "another one")))
-
-    def read():
-        found = load_prepared(folder / "p")
-        return found.identity(0), repr(found.validation), list(found.corpus)
-
-    return read
-
-
 def vectors(folder: Path):
-    from whyrank.text.vectors.vectors import read_matrix, write_matrix
+    from whyrank.text.vectors.files import read_matrix, write_matrix
 
     write_matrix(
         folder / "v.npy", [f"word{i}" for i in range(20)], np.random.default_rng(0).random((20, 5), np.float32)
@@ -289,7 +285,7 @@ def weights(folder: Path):
 KINDS = {
     "arrow": term_table(".arrow"), "parquet": term_table(".parquet"), "tsv.gz": term_table(".tsv.gz"),
     "contrasts": contrasts, "result": result, "bias": bias, "statistics": statistics, "em": em, "network": network,
-    "checkpoint": checkpoint, "blocks": blocks, "prepared": prepared, "vectors": vectors, "documents": documents,
+    "checkpoint": checkpoint, "blocks": blocks, "vectors": vectors, "documents": documents,
     "trees": trees, "weights": weights,
 }  # fmt: skip
 

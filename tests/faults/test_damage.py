@@ -14,7 +14,7 @@ import pytest
 TRIALS = int(os.environ.get("WHYRANK_FAULTS", "10"))
 KINDS = (
     "arrow", "parquet", "tsv.gz", "contrasts", "result", "bias", "statistics", "em", "network", "checkpoint", "blocks",
-    "prepared", "vectors", "documents", "trees", "weights",
+    "vectors", "documents", "trees", "weights",
 )  # fmt: skip
 
 

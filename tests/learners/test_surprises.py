@@ -14,13 +14,13 @@ from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_tab
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.learners.surprises import Looking, confirmed, surprises
-from whyrank.learners.surprises.classes import TermClass, classes_of
+from whyrank.learners.surprises.classes import TermClass, classes_of, words_of
 from whyrank.learners.surprises.discovery import standings
 from whyrank.learners.surprises.evidence import evidence_surprises, postings_of
 from whyrank.learners.surprises.tests import appended_surprises, most_unseen, spread_surprises, value_surprises
-from whyrank.learners.surprises.words import words_of
 from whyrank.scoring import Engine
-from whyrank.studies.bias import BiasPlan, bias_answers, bias_studies
+from whyrank.studies import Plan, answers
+from whyrank.studies.bias import bias_studies
 from whyrank.studies.probes.edited import missing
 from whyrank.tables import TermTable
 from whyrank.text.vectors import Vectors
@@ -457,10 +457,9 @@ def test_one_value_that_a_ranker_likes_does_not_confirm_that_it_dislikes_all_oth
 def test_where_values_stand_without_outliers_is_what_the_study_says():
     """No value stands out, so each is compared with all others: k / (k - 1) times its effect, and as the study tests."""
     study = bias_studies.create(f"bias/substitution(values={'+'.join(BRANDS[:5])})")
-    plan = BiasPlan(toy_collection(), {"own": study}, [Toy(3)], Engine())
-    [answer] = bias_answers(plan)
+    [answer] = answers(Plan(toy_collection(), {"own": study}, [Toy(3)], Engine()))
     found = standings(answer)
-    for row in answer.result.values:
+    for row in answer.details.values:
         assert found[row.value].effect == pytest.approx(row.effect * 5 / 4)
         assert found[row.value].low == pytest.approx(row.low * 5 / 4)
         assert found[row.value].high == pytest.approx(row.high * 5 / 4)

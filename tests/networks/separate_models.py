@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from whyrank.networks import Network, Pieces, make, networks, new_encoder, tensors
+from whyrank.networks import Network, Pieces, joined, make, networks, new_encoder, tensors
 from whyrank.training import Trainer, TrainingSet
 from whyrank.training.data import Judged
 from whyrank.training.losses import CrossEntropy
@@ -60,6 +60,17 @@ def states(network: Network, side: str, text: str) -> np.ndarray:
     arrays = (network.query_arrays if side == "query" else network.doc_arrays)(ids)
     with torch.inference_mode():
         return network.encoder.last(tensors(arrays))[0].double().numpy()
+
+
+def encoded(network: Network, side: str, texts) -> dict[str, torch.Tensor]:
+    """What a network makes of texts, of which two are read at a time."""
+    made = []
+    for some in (texts[start : start + 2] for start in range(0, len(texts), 2)):
+        if side == "query":
+            made.append(network.encode_queries(tensors(network.query_arrays(network.query_ids(some)))))
+        else:
+            made.append(network.encode_docs(tensors(network.doc_arrays(network.doc_ids(some)))))
+    return joined(made)
 
 
 def scores(network: Network, queries, docs) -> np.ndarray:

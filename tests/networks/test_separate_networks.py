@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from separate_models import ALL, DOCS, QUERIES, puzzle, reciprocal_rank_of, scores, small, trainer
+from separate_models import ALL, DOCS, QUERIES, encoded, puzzle, reciprocal_rank_of, scores, small, trainer
 
-from whyrank.networks import digest, distinct, encode, load, save, start, take, tensors
-from whyrank.networks.separate import joined
+from whyrank.networks import digest, joined, load, save, start, take, tensors
 from whyrank.training.schedule import Schedule
 
 torch.set_num_threads(1)
@@ -39,8 +38,7 @@ def test_neither_padding_nor_the_rest_of_a_batch_changes_a_score(network):
 
 def test_texts_that_are_encoded_once_give_the_scores_of_pairs(network):
     with torch.inference_mode():
-        queries = encode(network, "query", network.query_ids(QUERIES), batch=2)
-        docs = encode(network, "doc", network.doc_ids(DOCS), batch=2)
+        queries, docs = encoded(network, "query", QUERIES), encoded(network, "doc", DOCS)
         rows = torch.tensor([(q, d) for q in range(len(QUERIES)) for d in range(len(DOCS))])
         found = network.interact(take(queries, rows[:, 0]), take(docs, rows[:, 1])).numpy()
     np.testing.assert_allclose(found, all_scores(network), atol=1e-5, rtol=1e-5)
@@ -52,12 +50,6 @@ def test_a_batch_holds_each_distinct_text_once(network):
     assert len(arrays["doc.ids"]) == 1
     assert arrays["query"].tolist() == [0, 1, 0]
     assert arrays["doc"].tolist() == [0, 0, 0]
-
-
-def test_nothing_is_encoded_as_nothing(network):
-    with torch.inference_mode():
-        found = encode(network, "doc", [])
-    assert all(len(tensor) == 0 for tensor in found.values())
 
 
 def test_a_network_that_was_saved_scores_the_same(network, tmp_path):
@@ -116,13 +108,6 @@ def test_encodings_of_different_lengths_are_joined_with_zeros():
     assert found["v"].shape == (3, 4, 3)
     assert found["mask"].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
     assert found["v"][0, 2:].abs().sum() == 0
-
-
-def test_distinct_rows_in_order_of_appearance():
-    rows = [np.array(r, np.int32) for r in ([2, 1], [1], [2, 1], [], [1])]
-    some, which = distinct(rows)
-    assert [row.tolist() for row in some] == [[2, 1], [1], []]
-    assert which.tolist() == [0, 1, 0, 2, 1]
 
 
 @pytest.mark.slow

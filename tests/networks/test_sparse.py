@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from separate_models import DOCS, QUERIES, puzzle, scores, small, states, tokenizer_file, trainer
+from separate_models import DOCS, QUERIES, encoded, puzzle, scores, small, states, tokenizer_file, trainer
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -17,7 +17,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from whyrank.networks import Pieces, encode, load, save, start, tensors
+from whyrank.networks import Pieces, load, save, start, tensors
 from whyrank.networks.vocabulary import flops
 from whyrank.training.schedule import Schedule
 
@@ -50,8 +50,8 @@ def vector(network, side, text):
 def nonzeros(network, queries, docs):
     network.eval()
     with torch.inference_mode():
-        found = encode(network, "query", network.query_ids(queries))["weights"]
-        others = encode(network, "doc", network.doc_ids(docs))["weights"]
+        found = encoded(network, "query", queries)["weights"]
+        others = encoded(network, "doc", docs)["weights"]
     return float((found > 0).sum(dim=1).float().mean()), float((others > 0).sum(dim=1).float().mean())
 
 
@@ -74,7 +74,7 @@ def test_the_head_of_a_masked_language_model_is_taken_over(kind, tmp_path):
     model.save_pretrained(tmp_path)
     network = start("sparse", tmp_path).eval()
     assert network.settings["transform"]
-    found = encode(network, "doc", network.doc_ids(DOCS))["weights"]
+    found = encoded(network, "doc", DOCS)["weights"]
     for row, doc in zip(found, DOCS, strict=True):
         batch = tensors(network.doc_arrays(pieces.ids([doc], 60)))
         logits = model(input_ids=batch["ids"], attention_mask=batch["mask"]).logits[0]

@@ -18,8 +18,9 @@ from whyrank.core import MissingExtra, WhyrankError
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural import Computing
 from whyrank.rankers.neural import computing as computing_module
-from whyrank.rankers.neural.backends import Compiled
+from whyrank.rankers.neural.backends import COMPILERS, Compiled
 from whyrank.rankers.neural.computing import has_bfloat16, installed
+from whyrank.rankers.neural.cross import TokenisedPairs
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.scoring import Engine, ScoreStore
 from whyrank.testing import RankerContract
@@ -256,9 +257,7 @@ def refuse(*_):
 def test_torch_computes_what_a_back_end_cannot(
     models, monkeypatch, caplog, openvino, compile_model, reason, precision, kind
 ):
-    from whyrank.rankers.neural import by_openvino
-
-    monkeypatch.setattr(by_openvino, "compile_model", compile_model)
+    monkeypatch.setitem(COMPILERS, "openvino", compile_model)
     spec = with_arguments(spec_of(models, kind), precision=precision, device="cpu")
     expected = open_ranker(spec[:-1] + ",backend=torch)")
     ranker = open_ranker(spec[:-1] + ",backend=openvino)")
@@ -274,10 +273,10 @@ def test_torch_computes_what_a_back_end_cannot(
 
 def test_a_model_that_a_tracer_misreads_is_found_out(models, monkeypatch, caplog, openvino):
     """What depends on the number of pairs in a batch is a constant for a tracer."""
-    from whyrank.rankers.neural.cross import ClassifierReader
-
-    read = ClassifierReader.__call__
-    monkeypatch.setattr(ClassifierReader, "__call__", lambda self, batch: read(self, batch) * len(batch["ids"]))
+    read = TokenisedPairs.__call__
+    monkeypatch.setattr(
+        TokenisedPairs, "__call__", lambda self, batch, side="pair": read(self, batch) * len(batch["input_ids"])
+    )
     spec = spec_of(models, "cross")
     ranker = open_ranker(with_arguments(spec, backend="openvino"))
     assert "backend" not in repr(ranker)

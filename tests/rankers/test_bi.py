@@ -8,10 +8,10 @@ import shutil
 import numpy as np
 import pytest
 
-from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput
 from whyrank.rankers import open_ranker
-from whyrank.rankers.neural.computing import Kept
-from whyrank.rankers.neural.embedding import SIMILARITIES
+from whyrank.rankers.neural.bi import SIMILARITIES
+from whyrank.rankers.neural.scorer import Kept
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
 
@@ -86,9 +86,9 @@ def test_the_last_pieces_are_read_when_asked_for(models):
 
 def test_each_text_is_embedded_once(models):
     ranker = open_ranker(f"bi:{models.folder('bi')}")
-    vectors, made = ranker._scorer.vectors, []
-    take = vectors.take
-    vectors.take = lambda outputs: made.append(len(outputs["sentence_embedding"])) or take(outputs)
+    reader, made = ranker._scorer.reader, []
+    rows = reader.rows
+    reader.rows = lambda output: made.append(len(output)) or rows(output)
     ranker.score(["wall", "wall", "who"], ["a", "b", "a"])
     assert sum(made) == 4
     ranker.score(["who", "gray"], ["b", "c"])
@@ -146,19 +146,6 @@ def test_no_more_than_the_model_has_places_for(models):
     assert np.isfinite(open_ranker(f"bi:{folder}(max_length=64)").score(["who"], long)).all()
     with pytest.raises(BadInput, match="reads 64 tokens at most, and max_length is 65; give max_length=64 or less"):
         open_ranker(f"bi:{folder}(max_length=65)").score(["who"], ["wall"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("similarity=cos", "unknown value of similarity for ranker 'bi' 'cos'; did you mean 'cosine'"),
-        ("query_prefix=3", "bi: query_prefix must be text, not 3"),
-        ("max_length=1", "bi: max_length must be a whole number, 3 or more"),
-    ],
-)
-def test_arguments_that_cannot_be_meant(arguments, message):
-    with pytest.raises((WhyrankError, UnknownName), match=message):
-        open_ranker(f"bi:nowhere({arguments})")
 
 
 @pytest.mark.slow

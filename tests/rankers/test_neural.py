@@ -7,6 +7,8 @@ import logging
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 import threading
 from random import Random
 
@@ -15,16 +17,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core import BadInput, UnknownName, WhyrankError
+import whyrank
+from whyrank.core import BadInput, WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural import Computing, by_length, digest_of, model_folder
 from whyrank.rankers.neural import weights as weights_module
-from whyrank.rankers.neural.computing import ahead, has_bfloat16
-from whyrank.rankers.neural.joint import JointScorer
+from whyrank.rankers.neural.computing import has_bfloat16
 from whyrank.rankers.neural.passages import Passages, TextPairs, windows
+from whyrank.rankers.neural.readers import PairReader
+from whyrank.rankers.neural.scorer import Scorer, ahead
 from whyrank.scoring import Engine, ProcessExecutor, ScoreStore
-from whyrank.studies import ask
 from whyrank.testing.examples import PAIRS
 
 WORDS = ["the", "a", "of", "is", "was", "who", "what", "berlin", "wall", "fell", "robert", "gray", "explorer"]
@@ -130,6 +133,16 @@ def test_an_empty_folder(tmp_path):
         open_ranker(f"late:{tmp_path}").score(["q"], ["d"])
 
 
+def test_neural_rankers_are_imported_without_the_packages_of_other_rooms():
+    """They run wherever numpy, torch, transformers and sentence-transformers are."""
+    code = (
+        "import sys, whyrank.rankers.neural.cross, whyrank.rankers.neural.t5, whyrank.rankers.neural.trained\n"
+        "print(*({'scipy', 'numba', 'pyarrow', 'pydantic', 'nltk', 'bm25s', 'torch'} & sys.modules.keys()))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
+
+
 # Identity
 
 
@@ -215,7 +228,7 @@ def test_the_size_of_inner_batches_does_not_matter(models, monkeypatch, kind, to
 def test_each_distinct_text_is_tokenised_once(monkeypatch):
     seen, chunks = {"query": [], "doc": []}, []
 
-    class Counting:
+    class Counting(PairReader):
         def query_ids(self, texts):
             seen["query"] += texts
             return [np.arange(len(text), dtype=np.int32) for text in texts]
@@ -229,13 +242,13 @@ def test_each_distinct_text_is_tokenised_once(monkeypatch):
             sizes = [100 * len(q) + len(d) for q, d in zip(queries, docs, strict=True)]
             return {"sizes": np.array(sizes, np.float32)}
 
-        def __call__(self, batch):
+        def __call__(self, batch, side):
             return batch["sizes"]
 
-    monkeypatch.setattr("whyrank.rankers.neural.joint.CHUNK", 7)
+    monkeypatch.setattr("whyrank.rankers.neural.scorer.CHUNK", 7)
     random = np.random.default_rng(0)
     queries, docs = (["x" * n for n in random.integers(0, 9, 100)] for _ in range(2))
-    found = JointScorer(Counting(), Computing("cpu"))(TextPairs.of(queries, docs))
+    found = Scorer(Counting(), Computing("cpu"))(TextPairs.of(queries, docs))
     assert found.tolist() == [100 * len(q) + len(d) for q, d in zip(queries, docs, strict=True)]
     assert all(len(texts) == len(set(texts)) for texts in seen.values())
     assert len(chunks) >= 100 // 7
@@ -344,25 +357,41 @@ def test_devices_that_are_not_there(models, device):
         open_ranker(f"cross:{models.folder('cross')}(device='{device}')").score(["q"], ["d"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+REFUSED = {
+    "bi": [
         ("precision=half", "unknown value of precision for ranker 'bi' 'half'; known: exact, fast"),
-        ("backend=tensorrt", "unknown value of backend for ranker 'bi' 'tensorrt'"),
+        ("backend=tensorrt", "unknown value of backend"),
         ("truncate=middle", "unknown value of truncate"),
-        ("passages=best", "unknown value of passages for ranker 'bi' 'best'"),
+        ("passages=best", "unknown value of passages"),
+        ("similarity=cos", "unknown value of similarity for ranker 'bi' 'cos'; did you mean 'cosine'"),
+        ("prefix=x", "unknown argument of ranker 'bi' 'prefix'; did you mean"),
         ("window=0", "bi: window must be a whole number, 1 or more, not 0"),
         ("stride=1.5", "bi: stride must be a whole number"),
         ("window=10,stride=11", "bi: a stride of 11 words skips words between windows"),
-        ("device=0", "bi: device must be text, not 0; write it in quotes"),
         ("threads=-1", "bi: threads must be a whole number"),
         ("threads=0", "bi: threads must be a whole number, 1 or more, not 0"),
-        ("prefix=x", "unknown argument of ranker 'bi' 'prefix'; did you mean"),
+        ("max_length=1", "bi: max_length must be a whole number, 3 or more"),
+        ("device=0", "bi: device must be text, not 0; write it in quotes"),
+        ("query_prefix=3", "bi: query_prefix must be text, not 3"),
     ],
+    "cross": [
+        ("activation=tanh", "unknown value of activation for ranker 'cross' 'tanh'"),
+        ("output=-1", "cross: output must be a whole number"),
+        ("output=False", "cross: output must be a whole number"),
+        ("max_length=2", "cross: max_length must be a whole number, 8 or more"),
+        ("max_length=0", "cross: max_length must be a whole number, 8 or more"),
+    ],
+    "t5": [("max_length=3", "t5: max_length must be a whole number, 16 or more, not 3")],
+    "vanilla": [("truncate=last", "unknown value of truncate for ranker 'vanilla' 'last'")],
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"), [(f"{kind}:nowhere({a})", says) for kind, rows in REFUSED.items() for a, says in rows]
 )
-def test_arguments_that_cannot_be_meant(arguments, message):
-    with pytest.raises((WhyrankError, UnknownName), match=message):
-        open_ranker(f"bi:nowhere({arguments})")
+def test_arguments_that_cannot_be_meant(spec, message):
+    with pytest.raises(WhyrankError, match=message):
+        open_ranker(spec)
 
 
 # With the engine
@@ -491,6 +520,6 @@ def test_findings_do_not_depend_on_the_batch_size(models, size):
     judged = {"q": dict.fromkeys(docs, 0), "p": dict.fromkeys(docs, 1)}
     collection = Collection.of(docs, {"q": "who is gray", "p": "berlin wall"}, judged)
     ranker = open_ranker(f"cross:{models.folder('cross')}")
-    [finding] = ask("axiom/LNC2", ranker, collection, engine=Engine(batch_size=size), analyzer="whitespace")
+    [finding] = whyrank.audit(ranker, collection, "axiom/LNC2", engine=Engine(batch_size=size), analyzer="whitespace")
     assert (finding.n, finding.neutral, finding.satisfied) == (60, 60, 1.0)
     assert finding.delta == ranker.tie_tolerance

@@ -18,9 +18,9 @@ from whyrank.data import Collection, open_collection, read_run, write_run
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore, executor, rerank
 from whyrank.studies import Contrasts, Pair, Plan, Threshold, answers, candidates_for_delta
+from whyrank.studies.delta import thresholds
 from whyrank.studies.probes import probes
 from whyrank.studies.runner import scores_by_ids
-from whyrank.studies.thresholds import thresholds
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whyrank.core import BadInput, UnknownName
+from whyrank.core import BadInput
 from whyrank.networks import network, networks
 from whyrank.rankers import open_ranker, rankers
 from whyrank.rankers.neural.weights import NETWORK
@@ -148,15 +148,10 @@ def test_untrained_models_are_refused(models):
         open_ranker(f"vanilla:{models.folder('cross')}").score(["q"], ["d"])
 
 
-def test_networks_read_the_first_pieces():
-    with pytest.raises(UnknownName, match="unknown value of truncate for ranker 'vanilla' 'last'"):
-        open_ranker("vanilla:nowhere(truncate=last)")
-
-
 @pytest.mark.parametrize("name", ["late", "knrm"])
 def test_each_distinct_text_is_encoded_once(models, name):
     ranker = open_ranker(f"{name}:{folder_of(models, name)}")
-    made, seen = ranker._scorer.network, []
+    made, seen = ranker._scorer.reader.network, []
     doc_ids = made.doc_ids
     made.doc_ids = lambda texts: seen.extend(texts) or doc_ids(texts)
     found = ranker.score(["wall", "who", "wall"], ["a wall", "a wall", "the gray wall"])

@@ -179,7 +179,7 @@ def test_the_published_column(data_folder):
     named = {f"matched/{variable}|{control}": value for (variable, control), value in PRINTED.items()}
     analyzer = f"terrier(stopwords={data_folder / 'stopwords' / 'terrier.txt'})"
     options = {"engine": Engine(), "analyzer": analyzer, "compat": "abnirml"}
-    found = whyrank.ask(list(named), f"wmd:{given}", str(data_folder / "msmarco_dl19"), **options)
+    found = whyrank.audit(f"wmd:{given}", str(data_folder / "msmarco_dl19"), list(named), **options)
     gaps = [abs(finding.score - named[finding.study]) for finding in found]
     assert len(gaps) == 12
     assert np.mean(gaps) <= 0.02
@@ -194,5 +194,5 @@ def test_a_text_and_its_copies_tie(vectors):
     docs = {f"d{i}": " ".join(random.choice(VOCABULARY[:-1], random.integers(3, 40))) for i in range(200)}
     queries = {str(i): " ".join(random.choice(VOCABULARY[:-1], 6)) for i in range(5)}
     collection = whyrank.data.Collection.of(docs, queries, {query: dict.fromkeys(docs, 0) for query in queries})
-    [finding] = whyrank.ask("axiom/LNC2", f"wmd:{vectors}", collection, analyzer="whitespace")
+    [finding] = whyrank.audit(f"wmd:{vectors}", collection, "axiom/LNC2", analyzer="whitespace")
     assert (finding.neutral, finding.satisfied, finding.delta) == (1000, 1.0, 1e-9)

@@ -112,6 +112,68 @@ def roberta(folder: Path) -> Path:
     return save(RobertaForSequenceClassification(config), tokenizer, folder)
 
 
+def xlmr(folder: Path) -> Path:
+    """XLM-R, saved by sentence-transformers with a sigmoid, which is not part of a score here."""
+    from sentence_transformers import CrossEncoder
+    from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
+
+    torch.manual_seed(10)
+    tokenizer = roberta_like()
+    config = XLMRobertaConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=PLACES + 2, type_vocab_size=1, num_labels=1, **SHAPE
+    )
+    save(XLMRobertaForSequenceClassification(config), tokenizer, folder / "plain")
+    CrossEncoder(str(folder / "plain"), device="cpu", activation_fn=torch.nn.Sigmoid()).save(str(folder / "cross"))
+    return folder / "cross"
+
+
+def modernbert(folder: Path, pooling: str = "mean") -> Path:
+    """ModernBERT: rotary positions, layers of its own, no types; its head reads all positions or the first."""
+    from transformers import ModernBertConfig, ModernBertForSequenceClassification
+
+    torch.manual_seed(11)
+    tokenizer = roberta_like()
+    config = ModernBertConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=PLACES, num_labels=1, classifier_pooling=pooling,
+        local_attention=16, pad_token_id=tokenizer.pad_token_id, **{**SHAPE, "num_hidden_layers": 4},
+    )  # fmt: skip
+    return save(ModernBertForSequenceClassification(config), tokenizer, folder)
+
+
+CHAT = (
+    "{% for m in messages if m.role == 'system' %}<|im_start|>system\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "<|im_start|>user\n{% for role in ['query', 'document'] %}<{{ role }}>: "
+    "{{ messages | selectattr('role', 'eq', role) | map(attribute='content') | first }}\n{% endfor %}<|im_end|>\n"
+    "<|im_start|>assistant\n"
+)
+
+
+def qwen3(folder: Path, prompt: str | None = None, template: bool = True) -> Path:
+    """A causal language model that answers yes or no to a question made by its chat template."""
+    from sentence_transformers import CrossEncoder
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    torch.manual_seed(12)
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<unk>", "yes", "no", "system", "user", "assistant"]
+    vocab = vocabulary([*special, "query", "document", "<", ">", ":"])
+    made = Tokenizer(models.WordPiece(vocab, unk_token="<unk>", max_input_chars_per_word=100))
+    made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<|endoftext|>", eos_token="<|im_end|>", unk_token="<unk>",
+        additional_special_tokens=["<|im_start|>"], model_max_length=2 * PLACES,
+    )  # fmt: skip
+    if template:
+        tokenizer.chat_template = CHAT
+    config = Qwen3Config(
+        vocab_size=len(tokenizer), num_key_value_heads=2, head_dim=16, max_position_embeddings=2 * PLACES,
+        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id, **SHAPE,
+    )  # fmt: skip
+    save(Qwen3ForCausalLM(config), tokenizer, folder / "plain")
+    prompts = {} if prompt is None else {"prompts": {"own": prompt}, "default_prompt_name": "own"}
+    CrossEncoder(str(folder / "plain"), device="cpu", **prompts).save(str(folder / "cross"))
+    return folder / "cross"
+
+
 def plain(folder: Path) -> Path:
     torch.manual_seed(3)
     tokenizer = wordpiece()

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from whyrank.evaluation import OverlapRow
 from whyrank.scoring import Failure
-from whyrank.studies import Answer, Contrasts, Finding, Pair, Reading, SweepPoint, read_out
-from whyrank.studies.reading import Setting
+from whyrank.studies import Answer, Context, Contrasts, Finding, Pair, Reading, SweepPoint, reading_of
 
 NASTY = """<script>alert(1)</script> & "quotes" 'single' </script><!-- --> <img src=x onerror=alert(2)>"""
 
@@ -96,8 +95,8 @@ def toy_answer(
     if scores is None:
         scores = np.arange(2.0 * len(contrasts)).reshape(-1, 2)[:, ::-1]
     reading = Reading.of(contrasts, np.asarray(scores, dtype=np.float64), 0.5, study.symmetric)
-    setting = Setting(ranker, "toy", 0.5, flips=100, study=study.id)
-    rows = read_out(study, contrasts, reading, setting)
+    context = Context(ranker, "toy", 0.5, draws=100, study=study.id)
+    rows = reading_of(study).read(study, contrasts, reading, context).findings
     return Answer(study.id, study, ranker, contrasts, reading, rows, list(failures))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -15,9 +13,9 @@ from report_samples import NASTY, axiom, finding
 from test_report_html import Page, spaced
 
 from whyrank.core import BadInput
-from whyrank.report import favours, render, to_latex, to_markdown, verdicts, write_bias
-from whyrank.report.bias_drawing import bias_panel, bias_svg
-from whyrank.report.bias_folder import read_bias_results, write_figures
+from whyrank.report import bias as favours
+from whyrank.report import render, to_latex, to_markdown, verdicts
+from whyrank.report.bias import bias_panel, bias_svg, read_bias_results, write_figures
 from whyrank.studies import Finding
 from whyrank.studies.bias import BiasResult, Correlation, PairRow, ValueRow
 
@@ -256,13 +254,3 @@ class TestFolder:
         (tmp_path / "bias.json").write_text(text)
         with pytest.raises(BadInput, match="does not hold results"):
             read_bias_results(tmp_path)
-
-    def test_the_page_of_bias_alone_has_the_same_parts(self, tmp_path):
-        write_bias(str(tmp_path / "b"), [TEAS, FLAT], {}, 0.05)
-        alone = (tmp_path / "b" / "report.html").read_text()
-        parts = re.compile(r'<table class="figures biases">.*?</table>|<svg class="bias".*?</svg>', re.DOTALL)
-        rows = [row(r) for r in (TEAS, FLAT)]
-        assert parts.findall(alone) == parts.findall(render(rows, bias=[TEAS, FLAT]))
-        assert len(parts.findall(alone)) == 5
-        assert not Page(alone).all("script")
-        assert json.loads((tmp_path / "b" / "bias.json").read_text())["results"][0]["study"] == STUDY

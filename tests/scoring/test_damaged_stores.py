@@ -14,8 +14,7 @@ from whyrank.core import WhyrankError
 from whyrank.rankers.doc2query import ExpansionStore
 from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.scoring.store import SCORES
-from whyrank.text.annotation.annotations import Annotation, Span
-from whyrank.text.annotation.store import AnnotationStore
+from whyrank.text.annotation.annotations import Annotation, AnnotationStore, Span
 
 TRIALS, LOG_TRIALS = 200, 50
 TEXTS = [f"text number {i}" for i in range(60)]
@@ -54,10 +53,14 @@ class Annotations:
         return store
 
     def look(self, path):
+        """Whether rows were given up, which are made again."""
         store = AnnotationStore(path)
         try:
-            assert all(found == annotation(text) for text, found in store.find("pipeline", TEXTS).items())
+            known = store.find("pipeline", TEXTS)
+            assert all(found == annotation(text) for text, found in known.items())
             store.add("pipeline", map(annotation, TEXTS))
+            assert len(store.find("pipeline", TEXTS)) == len(TEXTS)
+            return len(known) < len(TEXTS)
         finally:
             store.close()
 
@@ -106,6 +109,7 @@ def test_a_flip_or_a_cut_never_changes_what_is_read(tmp_path, kind, checkpointed
     shutil.copy(log, tmp_path / "copy-wal")
     store.close()
     told: list[str] = []
+    given_up = 0
     for seed in range(TRIALS if checkpointed else LOG_TRIALS):
         rng = random.Random(seed)
         shutil.copy(tmp_path / "copy", path)
@@ -113,11 +117,11 @@ def test_a_flip_or_a_cut_never_changes_what_is_read(tmp_path, kind, checkpointed
         (tmp_path / "damaged.sqlite-shm").unlink(missing_ok=True)
         damage(path if checkpointed else tmp_path / "damaged.sqlite-wal", rng)
         try:
-            kind().look(path)
+            given_up += bool(kind().look(path))
         except WhyrankError as error:
             told.append(str(error))
     assert all(str(path) in line and "\n" not in line for line in told)
-    assert len(told) > TRIALS // 4 or not checkpointed
+    assert len(told) + given_up > TRIALS // 4 or not checkpointed
 
 
 def test_a_store_of_the_version_before_is_taken_over(tmp_path):

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from whyrank.core import WhyrankError, mean_interval
 from whyrank.data import Grades
 from whyrank.data.grades import ANTIQUE, TREC_DL
-from whyrank.studies import Contrasts, Finding, Pair, Reading, read_out
-from whyrank.studies.reading import Setting, agreement, obedience, obeys
+from whyrank.studies import Context, Contrasts, Finding, Pair, Reading, reading_of
+from whyrank.studies.reading import agreement, obedience, obeys
 
 NONE = (None, None, None)
 SCORE = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, math.nan, math.inf])
@@ -45,8 +45,8 @@ def found_for(rows, texts=2, study=None, delta=0.0, by=None, **setting):
     ]  # fmt: skip
     contrasts = Contrasts.from_pairs(pairs, size=texts)
     scores = np.array([row[1 : 1 + texts] for row in rows], dtype=float).reshape(-1, texts)
-    used = Setting("r", "c", delta, flips=50, **{"grades": TREC_DL} | setting)
-    return read_out(study or Toy(), contrasts, Reading.of(contrasts, scores, delta, False), used, by)
+    used, study = Context("r", "c", delta, draws=50, by=by, **{"grades": TREC_DL} | setting), study or Toy()
+    return reading_of(study).read(study, contrasts, Reading.of(contrasts, scores, delta, False), used).findings
 
 
 def difference(values):
@@ -190,7 +190,8 @@ class TestReadout:
         for labels in ({}, {"relevance": "2"}):
             contrasts = Contrasts.from_pairs([Pair("q", ("x", "y"), labels)])
             reading = Reading.of(contrasts, np.array([[1.0, 0.0]]), 0.0, False)
-            [found] = read_out(Toy(), contrasts, reading, Setting("r", "c", 0.0, grades=TREC_DL))
+            context = Context("r", "c", 0.0, grades=TREC_DL)
+            [found] = reading_of(Toy()).read(Toy(), contrasts, reading, context).findings
             assert (found.with_relevant, found.decided, found.agreement) == NONE
 
     def test_a_study_without_a_conclusion_has_none_of_it(self):

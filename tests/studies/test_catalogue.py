@@ -85,33 +85,38 @@ class TestWithoutJudgements:
     def test_no_run_to_choose(self):
         several = Collection.of(DOCS, {"q": "cat"}, runs={"a": {"q": {"d1": 1.0}}, "b": {"q": {"d1": 1.0}}})
         with pytest.raises(WhyrankError, match="--candidates"):
-            whyrank.ask("axiom/TFC1", Longer(), several)
+            whyrank.audit(Longer(), several, "axiom/TFC1")
 
-    def test_ask(self):
+    def test_audit(self):
         runs = {"r": {"q": dict.fromkeys(DOCS, 1.0)}}
-        [found] = whyrank.ask(
-            "axiom/TFC1", Longer(), Collection.of(DOCS, {"q": "cat"}, runs=runs), analyzer="whitespace"
+        [found] = whyrank.audit(
+            Longer(), Collection.of(DOCS, {"q": "cat"}, runs=runs), "axiom/TFC1", analyzer="whitespace"
         )
         assert (found.n, found.with_relevant) == (1, None)
         assert "pairs=top:100" in found.call
-        [asked] = whyrank.ask("axiom/TFC1", Longer(), Collection.of(DOCS, {"q": "cat"}, runs=runs), pairs="judged")
+        [asked] = whyrank.audit(Longer(), Collection.of(DOCS, {"q": "cat"}, runs=runs), "axiom/TFC1", pairs="judged")
         assert asked.n == 0
 
 
 class TestAsk:
     def test_axioms_and_probes_together(self):
-        found = whyrank.ask(["axiom/TFC1", "matched/length|tf", axioms.create("axiom/AND")], "bm25", limit=30)
+        found = whyrank.audit(
+            "bm25", studies=["axiom/TFC1", "matched/length|tf", axioms.create("axiom/AND")], limit=30
+        ).findings
         assert [f.study for f in found] == ["axiom/TFC1", "matched/length|tf", "axiom/AND"]
         assert [f.conclusion for f in found] == ["strict", "", "strict"]
         assert (found[0].delta, found[2].delta) == (0, 0) < (found[1].delta, found[1].delta)
         assert all(f.scale == "sum of term weights" and f.n == 30 for f in found)
 
     def test_a_pattern(self):
-        found = whyrank.ask("axiom/TFC[13]", "bm25", max_tokens=None)
+        found = whyrank.audit("bm25", studies="axiom/TFC[13]", max_tokens=None).findings
         assert [f.call for f in found] == ["axiom/TFC1(max_tokens=None)", "axiom/TFC3(max_tokens=None)"]
 
     def test_the_conclusion_can_be_changed(self):
-        strict, weak = (whyrank.ask("axiom/TFC1", Constant(), conclusion=word)[0] for word in ("strict", "weak"))
+        strict, weak = (
+            whyrank.audit(Constant(), studies="axiom/TFC1", conclusion=word).findings[0]
+            for word in ("strict", "weak")
+        )
         assert (strict.satisfied, strict.chance, weak.satisfied, weak.chance) == (0, 0, 1, 1)
         assert strict.neutral == strict.n
 
@@ -119,13 +124,13 @@ class TestAsk:
     def test_axioms_alone_need_no_calibration(self, delta, more):
         """Nothing is scored but the texts of the contrasts, each once for its query."""
         ranker = Longer()
-        [found] = whyrank.ask("axiom/TFC1", ranker, delta=delta, limit=5)
+        [found] = whyrank.audit(ranker, studies="axiom/TFC1", delta=delta, limit=5)
         assert (ranker.asked > 10) is more
         assert (found.delta == 0) is (delta is None)
 
     def test_compat_of_the_other_kind(self):
         with pytest.raises(WhyrankError, match="is for axioms"):
-            whyrank.ask("matched/length|tf", compat="camara-hauff")
+            whyrank.audit("bm25", studies="matched/length|tf", compat="camara-hauff")
 
 
 class Constant:

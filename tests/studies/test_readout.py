@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from whyrank.core import WhyrankError
 from whyrank.data.grades import TREC_DL
 from whyrank.scoring import Engine
-from whyrank.studies import Calibration, Contrasts, Pair, Reading, calibrate, read_out
+from whyrank.studies import Calibration, Context, Contrasts, Pair, Reading, calibrate, reading_of
 from whyrank.studies.delta import delta_of, texts_of_run
 from whyrank.studies.findings import differences, effects
-from whyrank.studies.reading import Setting
 
 SCORES = st.lists(
     st.tuples(st.sampled_from("abc"), *[st.floats(-4, 4) | st.just(math.nan) | st.just(math.inf)] * 2), max_size=30
@@ -37,11 +36,16 @@ def contrasts_of(rows):
     return Contrasts.from_pairs([Pair(q, (f"{i}a", f"{i}b"), {"query_id": q}) for i, (q, *_) in enumerate(rows)])
 
 
+def read(contrasts, reading, study=None, delta=0.0, **context):
+    study = study or Any_()
+    return reading_of(study).read(study, contrasts, reading, Context("r", "c", delta, **context)).findings
+
+
 def finding_of(rows, delta=0.5, symmetric=False, chance=math.nan):
     made = contrasts_of(rows)
     scores = np.array([row[1:] for row in rows], dtype=float).reshape(-1, 2)
     reading = Reading.of(made, scores, delta, symmetric)
-    return read_out(Any_(symmetric=symmetric), made, reading, Setting("r", "c", delta, chance=chance, flips=500))[0]
+    return read(made, reading, Any_(symmetric=symmetric), delta=delta, chance=chance, draws=500)[0]
 
 
 @given(SCORES, st.sampled_from([0.0, 0.5, 1.0]), st.booleans())
@@ -81,8 +85,7 @@ def test_order_does_not_matter(rows, random):
     random.shuffle(mixed)
     made = Contrasts.from_pairs([Pair(q, (f"{i}a", f"{i}b"), {"query_id": q}) for i, (q, *_) in mixed])
     scores = np.array([row[1:] for _, row in mixed], dtype=float).reshape(-1, 2)
-    setting = Setting("r", "c", 0.5, flips=500)
-    found = read_out(Any_(), made, Reading.of(made, scores, 0.5, False), setting)[0]
+    found = read(made, Reading.of(made, scores, 0.5, False), delta=0.5, draws=500)[0]
     assert found == finding_of(rows)
 
 
@@ -118,7 +121,7 @@ def test_groups_split_by_label():
     made = Contrasts.from_pairs(pairs)
     reading = Reading.of(made, np.array([[1.0, 0.0]] * 5), 0.0, False)
     for by, names in (("kind", ["x", "y"]), ("grades", ["0/0", "1/0"])):
-        found = read_out(Any_(), made, reading, Setting("r", "c", 0.0), by)
+        found = read(made, reading, by=by)
         assert [f.group for f in found] == [None, *names]
         assert [f.n for f in found] == [5, 3, 2]
 
@@ -128,28 +131,17 @@ def test_what_nobody_judged_is_one_group():
     grades = [(0.0, math.nan), (0.0, math.nan), (math.nan, math.nan), (2.0, 0.0), (math.nan, math.nan), (2.0, 0.0)]
     made = Contrasts.from_pairs([Pair("q", (f"{i}a", f"{i}b"), {"relevance": g}) for i, g in enumerate(grades)])
     reading = Reading.of(made, np.array([[1.0, 0.0]] * 6), 0.0, False)
-    found = read_out(Any_(), made, reading, Setting("r", "c", 0.0), "relevance")
+    found = read(made, reading, by="relevance")
     assert {f.group: f.n for f in found} == {None: 6, "0/unjudged": 2, "2/0": 2, "unjudged/unjudged": 2}
     assert len(found) == 4
-    named = read_out(Any_(), made, reading, Setting("r", "c", 0.0, grades=TREC_DL), "relevance")
+    named = read(made, reading, by="relevance", grades=TREC_DL)
     assert [f.group for f in named[1:]] == [
         "0 (irrelevant)/unjudged",
         "2 (highly relevant)/0 (irrelevant)",
         "unjudged/unjudged",
     ]
     nothing = made.take(np.zeros(6, bool))
-    assert (
-        len(
-            read_out(
-                Any_(),
-                nothing,
-                Reading.of(nothing, np.zeros((0, 2)), 0.0, False),
-                Setting("r", "c", 0.0),
-                "relevance",
-            )
-        )
-        == 1
-    )
+    assert len(read(nothing, Reading.of(nothing, np.zeros((0, 2)), 0.0, False), by="relevance")) == 1
 
 
 class TestDelta:

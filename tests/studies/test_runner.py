@@ -10,16 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import whyrank
 from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore, executor
-from whyrank.studies import Plan, Threshold, answers, ask, candidates_for_delta, needs_calibration, uncalibrated
+from whyrank.studies import (
+    Plan,
+    Threshold,
+    answers,
+    candidates_for_delta,
+    needs_calibration,
+    thresholds,
+    uncalibrated,
+    with_adjusted_p,
+)
 from whyrank.studies.axioms import axioms
 from whyrank.studies.probes import probes
-from whyrank.studies.runner import with_adjusted_p
 from whyrank.studies.sweep import sweep
-from whyrank.studies.thresholds import thresholds
 
 STUDIES = ["matched/relevance|length", "matched/length|tf", "matched/overlap|relevance", "matched/tf|sum-tf"]
 
@@ -184,7 +192,7 @@ class TestTieTolerance:
     COLLECTION = Collection.of(DOCS, {"q": "x"}, {"q": {"a": 2, "b": 1, "c": 0}})
 
     def counts(self, delta):
-        [finding] = ask("axiom/ORACLE", Rounded(), self.COLLECTION, delta=delta)
+        [finding] = whyrank.audit(Rounded(), self.COLLECTION, "axiom/ORACLE", delta=delta)
         return finding.delta, finding.positive, finding.neutral, finding.negative
 
     def test_no_delta_is_below_it(self):
@@ -277,7 +285,9 @@ class TestCandidatesForDelta:
         docs = {"a": "x", "b": "x x", "c": "x y y y", "d": "x y"}
         runs = {"bm25": {"q": {"a": 2.0, "b": 1.0}}, "other": {"q": {"c": 2.0, "d": 1.0}}}
         made = Collection.of(docs, {"q": "x"}, {"q": {"a": 1, "c": 0}}, runs=runs, name="c")
-        by_run = {run: ask("matched/relevance|tf", candidates=run, collection=made)[0].delta for run in runs}
+        by_run = {
+            run: whyrank.audit("bm25", made, "matched/relevance|tf", candidates=run).findings[0].delta for run in runs
+        }
         ranker = open_ranker("bm25", Setting(made))
         for run, delta in by_run.items():
             assert delta == thresholds("p50", [ranker], candidates_for_delta(made, run), Engine())[ranker.name].delta

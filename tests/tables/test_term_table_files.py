@@ -164,10 +164,10 @@ def test_foreign_text(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("a\tb\t1\na b 2\n", (":2: the line has 1 field instead of 3", "tabs between")), ("a\tb\t1\tc\n", (":1: the line has 4 fields",)),
-     ("# x\n\na\tb\tmuch\n", (":3: the weight 'much' is no number",)), ("a\tb\t1\nc\td\tnan\n", (":2: the weight nan is no finite number",)),
-     ("a\tb\tinf\n", (":1: the weight inf",)), ("a\tb\t1e39\n", (":1: the weight 1e39 is no finite number",)), ("a\tb\t-0.5\n", (":1: the weight -0.5",)),
-     ("a\tb\t1\n\tc\t1\n", (":2: a term is empty",)), ("a\tb\t1\nc\td\t1\na\tb\t2\n", ("the pair 'a', 'b' comes twice",)), ("# only this\n", ("empty",)), ("\n\n", ("empty",))],
+    [("a\tb\t1\na b 2\n", (":2: ", "3 columns, got 1", "tabs between")), ("a\tb\t1\tc\n", (":1: ", "3 columns, got 4")),
+     ("# x\n\na\tb\tmuch\n", (":3: ", "'much'")), ("a\tb\t1\n\nc\td\tnan\n", (":3: the weight nan",)),
+     ("a\tb\tinf\n", (":1: the weight inf",)), ("a\tb\t1e39\n", (":1: the weight inf is no finite number",)), ("a\tb\t-0.5\n", (":1: the weight -0.5",)),
+     ("a\tb\t1\n\tc\t1\n", ("a query term is empty",)), ("a\tb\t1\nc\td\t1\na\tb\t2\n", ("the pair 'a', 'b' comes twice",)), ("# only this\n", ("empty",)), ("\n\n", ("empty",))],
 )  # fmt: skip
 def test_text_that_is_wrong(tmp_path, text, words):
     (tmp_path / "t.tsv").write_text(text)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.text import analyzers
-from whyrank.text.chain import chain
+from whyrank.text.presets import chain
 
 OPTIONS = st.fixed_dictionaries(
     {},

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError, generator
 from whyrank.text import Tokens, analyzers
-from whyrank.text.vectors import GloVe, collection_vectors, trained
-from whyrank.text.vectors.glove import Cells, State, Visits, cooccurrences, visit
+from whyrank.text.vectors import GloVe, collection_vectors, glove
+from whyrank.text.vectors.glove import Cells, Parameters, Visits, cooccurrences, visit
 
 TOPICS = [["pot", "pan", "oven", "dough", "bake", "salt"], ["sail", "mast", "deck", "anchor", "harbour", "tide"]]
 
@@ -84,7 +84,7 @@ def test_steps_are_those_of_a_plain_implementation(dims, x_max):
     tokens, words = tokens_of(topical(8))
     cells = cooccurrences(tokens, len(words), 5)
     rng = np.random.default_rng(0)
-    state = State.of(len(words), dims, rng)
+    state = Parameters.of(len(words), dims, rng)
     double = [np.array(values, np.float64) for values in state]
     visits = Visits.of(cells, x_max, 0.75, rng)
     counts = {(i, j): x for i, j, x in zip(*cells, strict=True)}
@@ -104,7 +104,7 @@ def test_vectors_are_the_sums_of_words_and_contexts():
     found = model.train(tokens, words).vectors
     named = Tokens(found.rows(words)[tokens.ids], tokens.offsets)
     rng = generator(9, "glove")
-    state = [np.array(values, np.float64) for values in State.of(len(words), 5, rng)]
+    state = [np.array(values, np.float64) for values in Parameters.of(len(words), 5, rng)]
     cells = cooccurrences(named, len(words), model.window)
     visits = Visits.of(cells, model.x_max, model.alpha, rng)
     counts = {(i, j): x for i, j, x in zip(*cells, strict=True)}
@@ -132,7 +132,7 @@ def test_a_step_goes_down_the_slope_of_the_loss():
             slopes.append((loss(*up) - loss(*down)) / 2e-6)
     made = [values.astype(np.float32).reshape(1, -1) for values in start[:2]]
     made += [values.astype(np.float32) for values in start[2:]]
-    state = State(*made, *(np.ones_like(values) for values in made))
+    state = Parameters(*made, *(np.ones_like(values) for values in made))
     one = Cells(np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([x]))
     visit(*Visits.of(one, 100.0, 0.75, rng), *state, np.float32(1.0))
     steps = np.concatenate([before - after.ravel() for before, after in zip(start, state, strict=False)])
@@ -242,14 +242,14 @@ def test_vectors_of_a_collection_are_kept(docs, trainings):
 
 
 def test_vectors_of_few_documents_are_not_kept(docs, trainings):
-    few = dict(list(docs.items())[: trained.KEPT_FROM - 1])
+    few = dict(list(docs.items())[: glove.KEPT_FROM - 1])
     for _ in range(2):
         collection_vectors(few, SPLIT, GloVe(epochs=1))
     assert len(trainings) == 2
 
 
 def test_documents_are_drawn_by_seed_whatever_their_order(docs, trainings, monkeypatch):
-    monkeypatch.setattr(trained, "_CHUNK", 7)
+    monkeypatch.setattr(glove, "_CHUNK", 7)
     drawn = []
     for seed in (0, 0, 1):
         backwards = dict(reversed(docs.items())) if drawn else docs

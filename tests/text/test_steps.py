@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.core import BadInput, MissingExtra
-from whyrank.text import LUCENE, steps
-from whyrank.text.chain import read_stopwords
+from whyrank.text import steps
+from whyrank.text.steps import LUCENE, read_stopwords
 
 
 @settings(deadline=None)

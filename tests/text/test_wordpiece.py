@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from whyrank.core import BadInput, MissingExtra, WhyrankError
 from whyrank.text import analyzers
-from whyrank.text.wordpiece import _tokenizer
+from whyrank.text.presets import _tokenizer
 
 PIECES = ["[UNK]", "[CLS]", "[SEP]", "play", "##ing", "##ed", "the", ".", "a", "##a", "é"]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.training import Examples, Texts
-from whyrank.training.data import Fixed, Judged, Mixed
+from whyrank.training.data import Fixed, Judged
 
 
 def numbers(rows):
@@ -75,13 +75,6 @@ def test_fixed_examples_come_in_a_new_order_each_epoch():
         np.testing.assert_array_equal(found.doc, found.query[:, None] + [1, 2])
     assert not same(orders[0], orders[1])
     assert same(orders[1], sampler.epoch(0, 1))
-
-
-def test_mixed_samplers_give_the_examples_of_all():
-    parts = [Judged(numbers([[0]] * 5), numbers([[1]] * 5), 1), Judged(numbers([[2]] * 3), numbers([[3]] * 3), 1)]
-    found = Mixed(parts).epoch(0, 0)
-    assert sorted(map(tuple, found.doc.tolist())) == [(0, 1)] * 5 + [(2, 3)] * 3
-    assert same(found, Mixed(parts).epoch(0, 0))
 
 
 def test_texts_have_one_number_each():

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.training.lexical import lexical_top
+from whyrank.training.distilling import lexical_top
 
 TOKENS = st.lists(st.integers(0, 11), max_size=8).map(lambda row: np.array(row, np.int32))
 

@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional
 
 from training_models import ENCODER, toy_sources, toy_texts
-from whyrank.training import embed, new_network
-from whyrank.training.mining import Mined, joined, mined_top
+from whyrank.training import new_network
+from whyrank.training.distilling import Mined, embed, joined, mined_top
 
 
 def teacher(n, seed, width=6):

@@ -147,10 +147,11 @@ class Terminal(io.StringIO):
 def test_a_terminal_shows_pairs_per_second(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(Bar.__init__, "__defaults__", (None, None, 0.0, ""))
     monkeypatch.setattr(
         "whyrank.training.trainer.Bar.step",
-        lambda self, n: (setattr(self, "_shown", 0.0), Bar.__base__.step(self, n)),
+        lambda self, n: (setattr(self, "_next", 0.0), Bar.__base__.step(self, n)),
     )
     trained(
         toy_network(), Schedule(epochs=2, batch=5), validate=lambda network: 0.5, say=lambda t: print(t, file=screen)
@@ -158,9 +159,9 @@ def test_a_terminal_shows_pairs_per_second(monkeypatch):
     shown = screen.getvalue()
     assert "training: pairs:  12% 10/80 (" in shown
     assert "/s, 0:0" in shown
-    line = shown[: shown.index("step 4:")].rsplit("\r", 1)[1]
-    assert line == "", "the progress line is cleared before a line is said"
-    assert shown.endswith("\r")
+    before = shown[: shown.index("step 4:")]
+    assert before.rstrip("\r").endswith("\x1b[2K"), "the progress line is cleared before a line is said"
+    assert "\x1b[2K" in shown[shown.rindex("training: pairs:") :], "the last progress line is cleared"
 
 
 def test_without_a_terminal_nothing_is_shown(capsys):

@@ -64,7 +64,7 @@ def assert_same(history, out, whole):
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, whole):
-    folder = str(Path(__file__).parent)
+    folder = str(Path(__file__).parents[1])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
     killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL

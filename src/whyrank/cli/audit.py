@@ -11,9 +11,6 @@ from whyrank.cli.bias import TableOption
 from whyrank.cli.request import Request, with_request
 from whyrank.cli.setup import audited_rankers, say
 
-DEMO_TOLERANCE = "10%"
-DEMO_BIAS = ("bias/car-brand",)  # elsewhere on request: its search for texts with a value reads every text
-_LOOSE = f"the sample is small, so texts count as matched within {DEMO_TOLERANCE} (--tolerance 0: exactly)"
 Patterns = Annotated[
     list[str] | None,
     typer.Argument(
@@ -34,22 +31,16 @@ def audit(request: Request, patterns: Patterns = None, table: TableOption = None
     from whyrank.cli.axioms import spelled
     from whyrank.cli.running import run
     from whyrank.cli.show_axioms import both_tables
-    from whyrank.studies import every_kind
+    from whyrank.studies import DEMO_TOLERANCE, every_kind, usual_studies
 
     rankers, notes = (request.ranker, []) if request.ranker else audited_rankers()
     loose = request.collection == "sample" and request.tolerance is None
     asked = replace(request, ranker=rankers, tolerance=DEMO_TOLERANCE if loose else request.tolerance)
     catalogue = every_kind()
-    named = [spelled(pattern, catalogue) for pattern in patterns or ()] or _usual(request.collection)
+    named = [spelled(pattern, catalogue) for pattern in patterns or ()] or usual_studies(request.collection)
     run(asked, named, catalogue, "audit", both_tables, table)
-    for note in [*notes, _LOOSE] if loose else notes:
+    if loose:
+        small = f"the sample is small, so texts count as matched within {DEMO_TOLERANCE} (--tolerance 0: exactly)"
+        notes = [*notes, small]
+    for note in notes:
         say(f"note: {note}")
-
-
-def _usual(collection: str) -> list[str]:
-    """What is asked where nothing is named: every family of probes and axioms, and on the sample a bias study."""
-    from whyrank.studies import everything
-
-    heads = [name.partition("/") for name in everything().names()]
-    families = dict.fromkeys(f"{head}{slash}*" for head, slash, _ in heads)
-    return [*families, *(DEMO_BIAS if collection == "sample" else ())]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whyrank.cli import setup
 from whyrank.cli.request import Request, with_request
 
 if TYPE_CHECKING:
-    from whyrank.core import Ranker
-    from whyrank.data import Collection
-    from whyrank.scoring import Engine
-    from whyrank.studies.bias import BiasPlan, BiasResult
+    from whyrank.studies.bias import BiasResult
 
 Patterns = Annotated[
     list[str] | None,
@@ -36,49 +31,22 @@ _WITHOUT = ("pairs", "max_tokens", "tolerance", "by", "format", "sweep", "group"
 def bias(request: Request, patterns: Patterns = None, table: TableOption = None, top: Top = 10) -> None:
     """Which values of a class (brands, years, names, ...) does a ranker favour in otherwise equal texts?"""
     from whyrank.cli import show_bias
-    from whyrank.report import write_bias
+    from whyrank.cli.running import run
+    from whyrank.cli.show import findings_table
+    from whyrank.studies import Catalogue
+    from whyrank.studies.bias import bias_studies
 
-    start = time.perf_counter()
-    plan = make_plan(request, patterns or ["bias/*"], table)
-    results = answered(plan, request.correction)
-    if request.out:
-        facts = {"command": "bias", **request.settings(), "table": table, "rankers": [repr(r) for r in plan.rankers]}
-        write_bias(request.out, results, facts, request.alpha)
-    if request.json:
-        print(json.dumps([result.as_dict() for result in results], indent=1))
-    else:
-        show_bias.show(results, top, request.alpha, request.correction)
-    conclude(request.out, plan, time.perf_counter() - start)
-    _check_answered(results)
-
-
-def make_plan(request: Request, patterns: Sequence[str], table: str | None) -> BiasPlan:
-    """Open everything that the request names; whatever is wrong shows before anything is scored."""
-    from whyrank.core import adjust
-    from whyrank.studies import Catalogue, most_templates
-    from whyrank.studies.bias import BiasPlan, bias_studies
-    from whyrank.tables import open_table
-
-    adjust([], request.correction)
-    made = setup.make_studies(patterns, Catalogue(bias_studies), request, most_templates(request.limit))
-    for note in made.notes:
-        setup.say(f"note: {note}")
-    opened = open_table(table, check=True) if table is not None else None
-    collection = setup.open_collection(request.collection, request.strict)
-    rankers = setup.open_rankers(request.ranker, collection, request.analyzer, request.stats, request.precision)
-    engine = setup.make_engine(request.executor, request.batch_size, request.store, request.fresh, request.timeout)
-    deltas = deltas_of(request, collection, rankers, engine)
-    return BiasPlan(collection, made.studies, rankers, engine, opened, deltas, request.correction, request.seed)
-
-
-def answered(plan: BiasPlan, correction: str) -> list[BiasResult]:
-    """The results of all studies and rankers; pairs without a score are told."""
-    from whyrank.core import track
-    from whyrank.studies.bias import bias_answers, with_adjusted_omnibus
-
-    found = list(track(bias_answers(plan), "bias studies", len(plan.studies) * len(plan.rankers)))
-    setup.report_failures([failure for answer in found for failure in answer.failures])
-    return with_adjusted_omnibus([answer.result for answer in found], correction)
+    found = run(
+        request,
+        patterns or ["bias/*"],
+        Catalogue(bias_studies),
+        "bias",
+        findings_table,
+        table,
+        lambda results, alpha, correction: show_bias.show(results, top, alpha, correction),
+        lambda audit: json.dumps([result.as_dict() for result in audit.details], indent=1),
+    )
+    _check_answered(found.details)
 
 
 def _check_answered(results: Sequence[BiasResult]) -> None:
@@ -100,35 +68,3 @@ def _lacking(results: Sequence[BiasResult]) -> str:
     most = sorted(lacking, key=lambda value: -lacking[value])
     more = f" and {len(most) - _NAMED:,} more" if len(most) > _NAMED else ""
     return f"has no template with a finite score for every value: it lacks {', '.join(most[:_NAMED])}{more}"
-
-
-def deltas_of(
-    request: Request, collection: Collection, rankers: Sequence[Ranker], engine: Engine
-) -> dict[str, float]:
-    """A delta per ranker, for effects in its units; none with `--delta none` or nothing to calibrate on."""
-    from whyrank.core import WhyrankError
-    from whyrank.studies import needs_calibration, uncalibrated
-    from whyrank.studies.thresholds import thresholds
-
-    if request.delta == "none":
-        return {}
-    if request.delta is not None and not needs_calibration(request.delta, ()):
-        return {name: threshold.delta for name, threshold in uncalibrated(request.delta, rankers).items()}
-    found: dict[str, float] = {}
-    try:
-        candidates = setup.delta_candidates(collection, request.delta_from, request.candidates, request.strict)
-        for ranker in rankers:
-            found[ranker.name] = thresholds(request.delta, [ranker], candidates, engine)[ranker.name].delta
-    except WhyrankError as error:
-        if request.delta or request.delta_from or request.candidates:
-            raise
-        lacking = ", ".join(ranker.name for ranker in rankers if ranker.name not in found)
-        setup.say(f"note: effects of {lacking} are in scores alone: {error}")
-    return found
-
-
-def conclude(out: str | None, plan: BiasPlan, seconds: float) -> None:
-    """The last line: what was asked, where, how long it took."""
-    studies, rankers = setup.plural(len(plan.studies), "study", "studies"), setup.plural(len(plan.rankers), "ranker")
-    where = f"; report: {out}/report.html" if out else ""
-    setup.say(f"{studies}, {rankers}, on {plan.collection.name} in {seconds:.1f} s{where}")

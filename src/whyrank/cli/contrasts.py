@@ -56,20 +56,21 @@ def _answered(request: Request, study: str) -> tuple[Contrasts, dict[str, Labels
     """Contrasts with a column of scores, differences and effects per ranker; and notes."""
     from whyrank.cli.running import make_plan
     from whyrank.cli.setup import computed
-    from whyrank.studies import answers, every_kind
+    from whyrank.studies import every_kind, read_scores
 
     plan: Plan = make_plan(request, [study], every_kind())
-    _one(plan.studies)
+    asked = _one(plan.studies)
+    found: Contrasts = asked.contrasts(plan.collection)
+    found = found.sample(request.limit, request.seed) if request.limit else found
     columns: dict[str, Labels] = {}
-    for answer in answers(plan):
-        prefix = f"{answer.ranker} " if len(plan.rankers) > 1 else ""
-        reading = answer.reading
+    for ranker in plan.rankers:
+        prefix = f"{ranker.name} " if len(plan.rankers) > 1 else ""
+        reading, _ = read_scores(plan, asked, ranker, found)
         columns |= {
             prefix + "scores": reading.scores,
             prefix + "diff": reading.diffs,
             prefix + "effect": reading.effects,
         }
-        found = answer.contrasts
     return found, columns, [*plan.notes, *computed(plan.rankers)]
 
 

@@ -32,7 +32,7 @@ def delta(
     strict: o.StrictOption = False,
 ) -> None:
     """Calibrate delta: the median difference of neighbours in the top ten of a ranker's own rankings."""
-    from whyrank.studies.thresholds import thresholds
+    from whyrank.studies import thresholds
 
     opened = setup.open_collection(collection, strict)
     rankers = setup.open_rankers(ranker, opened, analyzer, stats, precision)

@@ -25,22 +25,27 @@ def show(results: Sequence[BiasResult], top: int, alpha: float, correction: str)
     """Print a summary, the values of the largest effects, correlations and notes."""
     from whyrank.report import is_flat
 
-    summary(results, alpha, correction)
+    _summarise(results, alpha, correction)
     for result in results:
         if not is_flat(result):
             _values(result, top, alpha, correction)
     _correlations(results)
-    print_lines(results)
+    _print_lines(results)
 
 
-def print_lines(results: Sequence[BiasResult]) -> None:
-    """Print what was left out, and notes."""
+def show_briefly(results: Sequence[BiasResult], alpha: float, correction: str) -> None:
+    """Print a summary, what was left out, and notes."""
+    _summarise(results, alpha, correction)
+    _print_lines(results)
+
+
+def _print_lines(results: Sequence[BiasResult]) -> None:
     for result in results:
         for line in _lines(result):
             print(printable(line))
 
 
-def summary(results: Sequence[BiasResult], alpha: float, correction: str) -> None:
+def _summarise(results: Sequence[BiasResult], alpha: float, correction: str) -> None:
     """Print a line per study and ranker."""
     header = ["study", "ranker", "templates", "independent", "range", "deltas", "W", "p", "p adj.", "values", "pairs",
               "highest", "lowest"]  # fmt: skip

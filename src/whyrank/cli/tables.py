@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whyrank.cli import options as o
-from whyrank.cli import tables_build, tables_learn, tables_surprises
+from whyrank.cli import tables_learn, tables_surprises
 from whyrank.cli.setup import plural, say
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ Replace = Annotated[bool, typer.Option("--replace", help="Synonyms without the t
 app = typer.Typer(name="tables", help="Look into term tables, compare and export them.", rich_markup_mode=None)
 app.add_typer(tables_learn.app, name="learn")
 app.command("surprises")(tables_surprises.surprises)
-app.command("build")(tables_build.build)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,8 +1,8 @@
-"""`whyrank tables learn parm`: train the network behind a relevance thesaurus of any ranker."""
+"""`whyrank tables learn parm`: the relevance thesaurus of any ranker: train PaRM, then score the vocabulary."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,125 +10,180 @@ import typer
 
 from whyrank.cli import options as o
 from whyrank.cli import stopping
-from whyrank.cli.setup import make_engine, say
-from whyrank.cli.train import Device, Seeds, Sets, changed, require_torch
+from whyrank.cli.setup import make_engine, plural, say
+from whyrank.cli.train import Device, Sets, changed, require_torch
 
 if TYPE_CHECKING:
-    from whyrank.learners.parm import ParmPrepared
+    from whyrank.learners.parm import Built
     from whyrank.training import Recipe
 
-RecipeName = Annotated[str, typer.Option("--recipe", metavar="RECIPE", help="A YAML file, parm or parm-smoke.")]
-TargetName = Annotated[
+Out = Annotated[
     str,
+    typer.Option(
+        "--out", "-o", metavar="TABLE", help="A .parquet, .arrow, .tsv or .tsv.gz file.", show_default=False
+    ),
+]
+TargetName = Annotated[
+    str | None,
     typer.Option(
         "--target", "-t", metavar="RANKER", help="The ranker to explain: a call string.", callback=o.hide_secrets
     ),
 ]
+Network = Annotated[
+    Path | None,
+    typer.Option(
+        "--network",
+        metavar="FOLDER",
+        help="Where PaRM is trained; TABLE.parm by default. Without --target, one that is trained.",
+    ),
+]
+RecipeName = Annotated[str, typer.Option("--recipe", metavar="RECIPE", help="A YAML file, parm or parm-smoke.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Instead of the recipe's first seed.")]
 Collections = Annotated[
     list[str] | None,
-    typer.Option("--collection", "-c", metavar="SPEC", help="Learn from it, instead of the recipe's; repeatable."),
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="SPEC",
+        help="Learn from it, and take its terms, instead of the recipe's collections; repeatable.",
+    ),
 ]
-Network = Annotated[
-    Path | None, typer.Option("--network", metavar="FOLDER", help="Where the network is written; one below per seed.")
+Analyzer = Annotated[
+    str | None, typer.Option("--analyzer", metavar="SPEC", help="Makes the terms; the recipe's, or the network's.")
 ]
-Prepare = Annotated[
+QueryTerms = Annotated[
+    int, typer.Option("--query-terms", metavar="N", help="The N most frequent terms as query terms.", min=1)
+]
+DocTerms = Annotated[
+    int, typer.Option("--doc-terms", metavar="N", help="The N most frequent terms as document terms.", min=1)
+]
+FromQueries = Annotated[
+    bool, typer.Option("--from-queries", help="Query terms are those of the collections' queries only.")
+]
+QueriesOf = Annotated[
+    list[str] | None,
+    typer.Option("--queries-of", metavar="SPEC", help="Add all terms of this collection's queries; repeatable."),
+]
+DocWords = Annotated[
     Path | None,
-    typer.Option("--prepare", metavar="FOLDER", help="Train nothing; write what `python -m whyrank.learners` needs."),
+    typer.Option("--doc-words", metavar="FILE", help="Document terms on top: the words of a file, one a line."),
 ]
-Bits = Annotated[int, typer.Option("--bits", metavar="8|16|32", help="Of models' weights in a prepared folder.")]
-Beside = Annotated[
-    Path | None,
-    typer.Option("--beside", metavar="FOLDER", help="Prepare for the texts and encoder of another prepared folder."),
+FrameName = Annotated[
+    str | None,
+    typer.Option("--frame", metavar="NAME", help="What stands around terms: bare, or masks, or runs of a phase 1."),
 ]
+Threshold = Annotated[float, typer.Option("--threshold", help="Pairs with a smaller weight are left out.")]
+Top = Annotated[
+    int | None, typer.Option("--top", metavar="N", help="The best N document terms of each query term.", min=1)
+]
+Audit = Annotated[
+    list[str] | None,
+    typer.Option("--audit", metavar="WORD", help="Keep all weights of a query term in a second table; repeatable."),
+]
+Precision = Annotated[
+    str, typer.Option("--precision", help="Of the pair scorer: fp32 or bf16; by default bf16 on a GPU.")
+]
+_TRAINING = ("recipe", "set_", "seed", "executor", "batch_size", "store", "fresh", "timeout")
 
 
 def parm(
-    target: TargetName, recipe: RecipeName = "parm-smoke", collection: Collections = None, network: Network = None,
-    prepare: Prepare = None, bits: Bits = 32, beside: Beside = None, set_: Sets = None, seed: Seeds = None,
-    device: Device = "",
-    executor: o.ExecutorOption = "serial", batch_size: o.BatchOption = None, store: o.StoreOption = None,
-    fresh: o.FreshOption = False, timeout: o.TimeoutOption = None,
+    context: typer.Context, out: Out, target: TargetName = None, network: Network = None,
+    recipe: RecipeName = "parm-smoke", collection: Collections = None, analyzer: Analyzer = None, set_: Sets = None,
+    seed: Seed = None, query_terms: QueryTerms = 10_000, doc_terms: DocTerms = 100_000,
+    from_queries: FromQueries = False, queries_of: QueriesOf = None, doc_words: DocWords = None,
+    threshold: Threshold = 0.1, top: Top = None, audit: Audit = None, frame: FrameName = None, device: Device = "",
+    precision: Precision = "", executor: o.ExecutorOption = "serial", batch_size: o.BatchOption = None,
+    store: o.StoreOption = None, fresh: o.FreshOption = False, timeout: o.TimeoutOption = None,
 ) -> None:  # fmt: skip
-    """Train PaRM, which explains a ranker by pairs of terms; `tables build` makes a table of it."""
-    from whyrank.core import LOCK, WhyrankError, exclusive
+    """Learn the relevance thesaurus of a ranker: train PaRM on its scores, then score all pairs of terms."""
+    from whyrank.core import UnknownName, WhyrankError
+    from whyrank.data import open_collection, read_lines
 
-    o.check_filled(recipe=recipe, target=target)
-    if (network is None) == (prepare is None):
-        raise WhyrankError("tables learn parm needs --network FOLDER (or --prepare FOLDER to train elsewhere)")
-    _check_places(network, prepare, bits, beside)
+    o.check_filled(out=out, recipe=recipe, target=target, analyzer=analyzer)
+    if target is None and network is None:
+        raise WhyrankError("tables learn parm needs --target RANKER, or --network FOLDER of a trained parm")
+    for name in _TRAINING if target is None else ():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise WhyrankError(f"--{name.strip('_').replace('_', '-')} is for training; name a --target")
     require_torch()
-    made = _recipe(recipe, target, collection, set_ or [])
-    from whyrank.learners.parm import check_parm, check_place, prepare_parm
+    from whyrank.learners.parm import Parm, beside, build_table, check_out
+    from whyrank.networks import read_config
     from whyrank.training import checked_device
 
-    check_parm(made, target)
-    if prepare is not None:
-        check_place(prepare, bits)
-    chosen = checked_device(device)
-    engine = make_engine(executor, batch_size, store, fresh, timeout)
-    if prepare is not None:
-        _save(prepare, prepare_parm(made, target, engine, travels=True, say=say), bits, beside)
-    elif network is not None:
-        with exclusive(network / LOCK):
-            _train(prepare_parm(made, target, engine, travels=False, say=say), network, seed or [], chosen)
+    check_out(out, bool(audit))
+    if precision not in ("", "fp32", "bf16"):
+        raise UnknownName("precision", precision, ("fp32", "bf16"))
+    folder, chosen = network or beside(out, ".parm"), checked_device(device)
+    words = [] if doc_words is None else [line.text.strip() for line in read_lines(doc_words)]
+    wanted = Parm(
+        str(folder), query_terms, doc_terms, threshold, top, from_queries, analyzer, queries_of or [], words, frame
+    )  # fmt: skip
+    for name in queries_of or []:
+        open_collection(name)
+    if target is not None:
+        made = _recipe(recipe, target, collection, analyzer, set_ or [])
+        engine = executor, batch_size, store, fresh, timeout
+        _train(made, target, folder, made.seeds[0] if seed is None else seed, chosen, engine)
+    stopping.keeps(stopping.BLOCKS)
+    names = collection or read_config(folder).get("collection") or ["sample"]
+    _tell(build_table(wanted, names, out, chosen, precision, audit or [], say), out)
 
 
-def _check_places(network: Path | None, prepare: Path | None, bits: int, beside: Path | None) -> None:
-    """What cannot be written, or would change nothing, is said before the target is asked."""
-    from whyrank.core import WhyrankError, check_place
+def _train(
+    recipe: Recipe, target: str, folder: Path, seed: int, device: str,
+    engine: tuple[str, int | None, str | None, bool, float | None],
+) -> None:  # fmt: skip
+    """Train a network in a folder, unless it is trained already."""
+    from whyrank.core import LOCK, check_place, exclusive
+    from whyrank.learners.parm import check_parm, is_trained, prepare_parm, train_parm
 
-    if network is not None:
-        check_place(network / "config.json")
-    if prepare is None and (bits != 32 or beside is not None):
-        raise WhyrankError(f"--{'bits' if bits != 32 else 'beside'} is for --prepare alone")
+    check_parm(recipe, target)
+    check_place(folder / "config.json")
+    with exclusive(folder / LOCK):
+        if is_trained(folder, recipe, seed):
+            say(f"{folder}: trained already")
+            return
+        prepared = prepare_parm(recipe, target, make_engine(*engine), say)
+        stopping.keeps(stopping.TRAINING)
+        train_parm(prepared, folder, seed, device, say)
 
 
-def _recipe(name: str, target: str, collections: list[str] | None, settings: list[str]) -> Recipe:
+def _recipe(
+    name: str, target: str, collections: list[str] | None, analyzer: str | None, settings: list[str]
+) -> Recipe:
+    """The recipe for a target: -c stands for all collections of a recipe, a preset for its phases."""
     from whyrank.core import WhyrankError
     from whyrank.training import read_recipe, recipe_of
 
     old = read_recipe(name)
-    made = changed(name, [*_cleared(old, collections, settings), *settings])
+    given = old.data if collections else {}
+    cleared = ["data.cut={}"] if isinstance(given.get("cut"), Mapping) else []
+    cleared += ["data.without=[]"] if given.get("without") else []
+    if old.phases and any(setting.partition("=")[0].strip() == "phases.preset" for setting in settings):
+        cleared.append("phases={}")
+    made = changed(name, [*cleared, *settings])
     if not made.phases:
         return made
-    if collections and not made.data.get("without") and not any(s.startswith("data.without") for s in settings):
-        _say_free(old.data.get("without"))
+    held = given.get("without")
+    if held and not made.data.get("without") and not any(s.startswith("data.without") for s in settings):
+        listed = held if isinstance(held, str) else ", ".join(held)
+        say(f"note: -c: the recipe's data.without ({listed}) goes too; --set data.without=[NAME] holds texts back")
     if made.data.get("target", target) != target:
         raise WhyrankError(f"--target {target}: the recipe is for {made.data['target']}; change it with --set")
     data = {**made.data, "target": target} | ({"collection": list(collections)} if collections else {})
+    data |= {"analyzer": analyzer} if analyzer else {}
     return recipe_of({**made.as_dict(), "data": data})
 
 
-def _cleared(old: Recipe, collections: list[str] | None, settings: list[str]) -> list[str]:
-    """Settings that go before the given ones: -c stands for all collections of a recipe, a preset for its phases."""
-    given = old.data if collections else {}
-    found = ["data.cut={}"] if isinstance(given.get("cut"), Mapping) else []
-    found += ["data.without=[]"] if given.get("without") else []
-    preset = any(setting.partition("=")[0].strip() == "phases.preset" for setting in settings)
-    return [*found, "phases={}"] if preset and old.phases else found
+def _tell(made: Built, out: str) -> None:
+    """What was written, in a line for each file."""
+    from whyrank.learners.parm import beside
 
-
-def _say_free(names: str | Sequence[str] | None) -> None:
-    """A note on the collections that a recipe holds back, where that went with its own collections."""
-    if names:
-        listed = names if isinstance(names, str) else ", ".join(names)
-        say(f"note: -c: the recipe's data.without ({listed}) goes too; --set data.without=[NAME] holds texts back")
-
-
-def _save(folder: Path, prepared: ParmPrepared, bits: int, beside: Path | None) -> None:
-    from whyrank.learners.parm import save_parm
-
-    save_parm(folder, prepared, bits, beside)
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    say(f"prepared: {folder} ({size / 2**20:,.1f} MiB)")
-    say(f"train there with `python -m whyrank.learners {folder} --out OUT`")
-
-
-def _train(prepared: ParmPrepared, network: Path, seeds: list[int], device: str) -> None:
-    from whyrank.learners.parm import train_parm
-
-    stopping.keeps(stopping.TRAINING)
-    folders = train_parm(prepared, network, seeds, device, say)
-    named = " ".join(f"-c {name}" for name in prepared.facts["collection"])
-    words = f"--analyzer '{prepared.facts['analyzer']}' {named}"
-    say(f"build its table: whyrank tables build {folders[0]} --out TABLE.parquet {words}")
+    if made.audit is not None:
+        words = ", ".join(made.audit.facts["audited"])
+        say(f"all weights of {words}: {beside(out, '.audit', keep=True)}")
+    if not len(made.table):
+        say(f"note: no pair weighs {made.table.facts['threshold']:g} or more; take a smaller --threshold")
+    say(f"{plural(len(made.table), 'entry', 'entries')} of {made.table.facts['pairs']:,} pairs: {out}")
+    say(f"rank with it: --ranker bm25t:{out}")

@@ -11,42 +11,39 @@ from whyrank.cli import stopping
 from whyrank.cli.setup import plural, say
 
 if TYPE_CHECKING:
-    from whyrank.training import Prepared, Recipe
+    from whyrank.training import Recipe
 
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A YAML file, or the name of a bundled recipe.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for the network; one below it per seed if several.")]
+Out = Annotated[
+    Path, typer.Option("--out", help="Folder for the network; one below it per seed if several.", show_default=False)
+]
 Seeds = Annotated[list[int] | None, typer.Option("--seed", help="Instead of the recipe's seeds; may be repeated.")]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda; by default cuda where there is one.")]
-Prepare = Annotated[
-    Path | None,
-    typer.Option("--prepare", help="Train nothing; write a folder for `python -m whyrank.learners` elsewhere."),
-]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change the recipe, such as data.collection=PATH; repeatable."),
 ]
 
 
-def train(
-    recipe: RecipeName, out: Out = None, seed: Seeds = None, device: Device = "", prepare: Prepare = None,
-    set_: Sets = None,
-) -> None:  # fmt: skip
+def train(recipe: RecipeName, out: Out, seed: Seeds = None, device: Device = "", set_: Sets = None) -> None:
     """Train a network (or a tree ensemble) from a recipe; started again after a stop, it goes on."""
-    from whyrank.core import LOCK, WhyrankError, exclusive
+    from whyrank.core import LOCK, exclusive
     from whyrank.training import TREES
 
-    if (out is None) == (prepare is None):
-        raise WhyrankError("train needs --out FOLDER (or --prepare FOLDER to train elsewhere)")
     made = changed(recipe, set_ or [])
     if made.architecture == TREES:
         _train_trees(made, out, seed or made.seeds)
         return
     require_torch()
-    if prepare is not None:
-        _save(prepare, _prepared(made))
-    elif out is not None:
-        with exclusive(out / LOCK):
-            _train(_prepared(made), out, seed or [], device)
+    from whyrank.training import prepare, train_seeds
+
+    with exclusive(out / LOCK):
+        prepared = prepare(made)
+        counts = plural(len(prepared.data.queries), "query", "queries"), plural(len(prepared.data.docs), "text")
+        say(f"{made.architecture}: {', '.join(counts)}")
+        stopping.keeps(stopping.TRAINING)
+        folders = train_seeds(prepared, out, seed or [], device, say)
+        say(f"score with it: --ranker {made.architecture}:{folders[0]}")
 
 
 def changed(name: str, settings: list[str]) -> Recipe:
@@ -90,36 +87,10 @@ def _value(setting: str, text: str) -> Any:
         raise WhyrankError(f"--set {setting}: {text!r} is no value in YAML; put it in quotes") from None
 
 
-def _prepared(recipe: Recipe) -> Prepared:
-    from whyrank.training import prepare
-
-    made = prepare(recipe)
-    counts = plural(len(made.data.queries), "query", "queries"), plural(len(made.data.docs), "text")
-    say(f"{recipe.architecture}: {', '.join(counts)}")
-    return made
-
-
-def _save(folder: Path, prepared: Prepared) -> None:
-    from whyrank.training import save_prepared
-
-    save_prepared(folder, prepared)
-    say(f"prepared: {folder}; train there with `python -m whyrank.learners {folder} --out OUT`")
-
-
-def _train(prepared: Prepared, out: Path, seeds: list[int], device: str) -> None:
-    from whyrank.training import train_seeds
-
-    stopping.keeps(stopping.TRAINING)
-    folders = train_seeds(prepared, out, seeds, device, say)
-    say(f"score with it: --ranker {prepared.recipe.architecture}:{folders[0]}")
-
-
-def _train_trees(recipe: Recipe, out: Path | None, seeds: Any) -> None:
+def _train_trees(recipe: Recipe, out: Path, seeds: Any) -> None:
     from whyrank.core import WhyrankError
     from whyrank.rankers.ltr.training import train_recipe
 
-    if out is None:
-        raise WhyrankError("train: a tree ensemble trains in seconds; give --out FILE.txt instead of --prepare")
     if len(set(seeds)) > 1:
         raise WhyrankError("train: a tree ensemble is one file; give one --seed")
     found = train_recipe(recipe.data, recipe.settings, out, seeds[0], replace=False)

@@ -10,7 +10,7 @@ import ast
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,15 +55,13 @@ def format_value(value: Any) -> str:
 
 def arguments_of(obj: Any) -> dict[str, Any]:
     """Fields of a dataclass instance that differ from their defaults, as keyword arguments."""
-    return {
-        f.name: value for f in dataclasses.fields(obj) if f.init and (value := getattr(obj, f.name)) != _default(f)
-    }
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
+    found = {}
+    for field in dataclasses.fields(obj):
+        factory = field.default_factory
+        default = field.default if factory is dataclasses.MISSING else factory()
+        if field.init and (value := getattr(obj, field.name)) != default:
+            found[field.name] = value
+    return found
 
 
 def _split_arguments(text: str, whole: str) -> tuple[str, dict[str, Any]]:
@@ -71,18 +69,14 @@ def _split_arguments(text: str, whole: str) -> tuple[str, dict[str, Any]]:
     if not text.endswith(")"):
         return text, {}
     problem = WhyrankError(f"{_shown(whole)}: the brackets do not match")
-    for start in _openings_of_last(text):
+    for start in reversed([i for i, character in enumerate(text) if character == "("]):
+        if _closing(text, start, {"(": ")"}) != len(text) - 1:
+            continue
         try:
             return text[:start], _arguments(text[start + 1 : -1], whole)
         except WhyrankError as error:  # a bracket inside a quoted value, or a mistake: the first bracket knows best
             problem = error
     raise problem
-
-
-def _openings_of_last(text: str) -> Iterator[int]:
-    """Every bracket that the final `)` may close, the last one first; quoted parts behind it do not count."""
-    starts = [i for i, c in enumerate(text) if c == "("]
-    return (i for i in reversed(starts) if _closing(text, i, {"(": ")"}) == len(text) - 1)
 
 
 def _closing(text: str, start: int, kinds: Mapping[str, str]) -> int | None:
@@ -114,7 +108,11 @@ def _arguments(inside: str, whole: str) -> dict[str, Any]:
         if key[1] in found:
             raise WhyrankError(f"{_shown(whole)}: {key[1]!r} is given twice")
         found[key[1]] = value
-        rest = _after_comma(rest, whole)
+        rest = rest.lstrip()
+        if rest and rest[0] != ",":
+            where = f"{_shown(whole)}: expected a comma at {_shown(rest, whole)}"
+            raise WhyrankError(f"{where}; quote values with blanks or brackets")
+        rest = rest[1:].lstrip()
     return found
 
 
@@ -128,18 +126,8 @@ def _take_value(rest: str, whole: str) -> tuple[Any, str]:
         return _evaluated(rest[: end + 1], whole), rest[end + 1 :]
     if bare:
         return _literal(bare[0]), rest[bare.end() :]
-    place = f"{_shown(whole)}: a value is missing at {_shown(rest, whole)}"
-    raise WhyrankError(f"{place}; quote values with blanks or brackets")
-
-
-def _after_comma(rest: str, whole: str) -> str:
-    rest = rest.lstrip()
-    if not rest:
-        return ""
-    if rest[0] != ",":
-        place = f"{_shown(whole)}: expected a comma at {_shown(rest, whole)}"
-        raise WhyrankError(f"{place}; quote values with blanks or brackets")
-    return rest[1:].lstrip()
+    where = f"{_shown(whole)}: a value is missing at {_shown(rest, whole)}"
+    raise WhyrankError(f"{where}; quote values with blanks or brackets")
 
 
 def _evaluated(text: str, whole: str) -> Any:

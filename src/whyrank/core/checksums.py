@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from whyrank.core.errors import BadInput
-from whyrank.core.files import replacing, write_text
+from whyrank.core.files import file_digest, replacing, write_text
 
 _NAME, _ZEROS = b"whyrank-sha256:", b"0" * 64
 EMPTY = (_NAME + _ZEROS).decode()
@@ -37,11 +37,11 @@ _CHUNK = 1 << 20
 def seal(path: str | os.PathLike[str]) -> None:
     """Fill in the checksum of a file that holds `EMPTY`."""
     with open(path, "r+b") as file:
-        place = _find(file)
-        if place is None:
+        position = _find(file)
+        if position is None:
             raise ValueError(f"{path} has no place for a checksum")
-        digest = _digest(file, place)
-        file.seek(place)
+        digest = _digest(file, position)
+        file.seek(position)
         file.write(digest)
 
 
@@ -72,11 +72,11 @@ def check_seal(path: str | os.PathLike[str], remedy: str) -> None:
     """Raise an error where a file does not match its checksum; a file without one passes."""
     try:
         with open(path, "rb") as file:
-            place = _find(file)
-            if place is None:
+            position = _find(file)
+            if position is None:
                 return
-            file.seek(place)
-            same = file.read(len(_ZEROS)) == _digest(file, place)
+            file.seek(position)
+            same = file.read(len(_ZEROS)) == _digest(file, position)
     except FileNotFoundError:
         return  # whoever reads it says what is missing
     except OSError as error:
@@ -113,7 +113,7 @@ def read_sealed_json(path: str | os.PathLike[str], remedy: str) -> Any:
 
 def list_checksums(folder: Path, files: Iterable[Path]) -> None:
     """Write `checksums.json` for some files of a folder."""
-    digests = {file.relative_to(folder).as_posix(): _of_file(file) for file in sorted(files)}
+    digests = {file.relative_to(folder).as_posix(): file_digest(file, 64) for file in sorted(files)}
     write_text(folder / LISTING, sealed_json({"sha256": digests}, indent=1))
 
 
@@ -127,13 +127,10 @@ def check_listed(folder: Path, remedy: str) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(listing, f"cannot be read ({error})", remedy) from None
     for name, digest in digests.items():
-        if (folder / name).exists() and _of_file(folder / name) != digest:  # whoever reads it says what is missing
+        if (folder / name).exists() and file_digest(
+            folder / name, 64
+        ) != digest:  # whoever reads it says what is missing
             raise damaged(folder / name, remedy)
-
-
-def _of_file(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _find(file: BinaryIO) -> int | None:
@@ -148,17 +145,17 @@ def _find(file: BinaryIO) -> int | None:
         first = _MARK.search(head)
         return None if first is None else first.start(1)
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:  # the footer may be long
-        place = whole.rfind(_NAME)
-        held = _MARK.match(whole, place) if place >= 0 else None
+        position = whole.rfind(_NAME)
+        held = _MARK.match(whole, position) if position >= 0 else None
         return None if held is None else held.start(1)
 
 
-def _digest(file: BinaryIO, place: int) -> bytes:
+def _digest(file: BinaryIO, position: int) -> bytes:
     """The SHA-256 of a file with zeros in the place of its checksum, in hexadecimal digits."""
     total = hashlib.sha256()
     file.seek(0)
-    while file.tell() < place:
-        total.update(file.read(min(_CHUNK, place - file.tell())))
+    while file.tell() < position:
+        total.update(file.read(min(_CHUNK, position - file.tell())))
     total.update(_ZEROS)
     file.seek(len(_ZEROS), os.SEEK_CUR)
     while chunk := file.read(_CHUNK):

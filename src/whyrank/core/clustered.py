@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -91,6 +91,49 @@ class SharedDocuments:
         return total
 
 
+class _Estimate(NamedTuple):
+    """A mean, its variance with the degrees of freedom, the number of clusters, and the correlation within them.
+
+    `others` counts clusters with other values than most, by their share of all values where that is larger.
+    """
+
+    mean: float
+    variance: float
+    freedom: float
+    clusters: int
+    others: float
+    correlation: float
+
+
+def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) -> _Estimate:
+    """The mean of clustered values and its variance, as `mean_interval` describes them; NaN where undefined."""
+    n = len(values)
+    counts = np.bincount(codes) if n else np.zeros(0)
+    filled, queries = counts > 0, int(np.count_nonzero(counts))
+    if queries < 2 or not np.isfinite(values).all():
+        return _Estimate(math.nan, math.nan, math.nan, queries, 0, math.nan)
+    sums, sizes = np.bincount(codes, weights=values)[filled], counts[filled]
+    mean = math.fsum(sums) / n
+    steps = (sums - mean * sizes) / (n - sizes)
+    clustered = (queries - 1) / queries * math.fsum(steps**2)  # exact, so that the order of clusters does not matter
+    variance = clustered + max(0.0, covariance) / n**2
+    independent = max(0.0, (float(values @ values) / n - mean**2) / n)
+    size = math.fsum(sizes.astype(np.float64) ** 2) / n  # of the query of a contrast, on average
+    unlike, correlation = sums != round(mean) * sizes, 0.0
+    if size > 1:
+        excess = (queries - 1) / queries * clustered - independent
+        estimated = excess / independent / (size - 1) if excess > 0 < independent else 0.0
+        correlation = max(min(1.0, estimated), (1 + int(np.count_nonzero(unlike))) ** -2.0)
+    others = max(float(np.count_nonzero(unlike)), queries * float(sizes[unlike].sum()) / n)
+    return _Estimate(mean, max(variance, independent), max(1.0, n / size - 1), queries, others, correlation)
+
+
+def _t_quantile(freedom: float, level: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
 def mean_interval(
     values: npt.ArrayLike,
     clusters: npt.ArrayLike | None = None,
@@ -116,6 +159,8 @@ def mean_interval(
     for values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26 (1934); Korn and
     Graubard, Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered regression (2022).
     """
+    from scipy.special import betaincinv
+
     array = np.asarray(values, dtype=np.float64)
     codes = np.arange(len(array)) if clusters is None else np.asarray(clusters)
     mean, variance, freedom, queries, others, correlation = _estimate(array, codes, covariance)
@@ -125,7 +170,9 @@ def mean_interval(
         half = _t_quantile(freedom, level) * math.sqrt(variance)
         return Interval(mean - half, mean + half)
     low, high = bounds
-    most, usual = _most(others, queries, level), round(mean)
+    usual, most = round(mean), 1.0
+    if others < queries:  # the largest share of queries of a kind that is likely with so many seen
+        most = float(betaincinv(others + 1, queries - others, (1 + level) / 2))
     widest = Interval(usual - most * (usual - low), usual + most * (high - usual))
     if array.min() == array.max():
         return widest
@@ -176,85 +223,28 @@ def sign_flip_p(sums: npt.ArrayLike, flips: int = 10_000, seed: int = 0, covaria
     total = abs(math.fsum(values)) / math.sqrt(1 + max(0.0, covariance) / max(float(sizes @ sizes), TIE))
     threshold = total - TIE * math.fsum(sizes)
     if len(sizes) <= EXACT_CLUSTERS:
-        heads = _all_heads(len(sizes))
+        heads = (np.arange(2 ** len(sizes))[:, None] >> np.arange(len(sizes))) & 1
         return _hits(heads, sizes, np.ones(len(sizes)), threshold) / len(heads)
     return (1 + _random_hits(sizes, threshold, flips, generator(seed, "sign-flip"))) / (1 + flips)
 
 
-class _Estimate(NamedTuple):
-    """A mean, its variance with the degrees of freedom, the number of clusters, and the correlation within them.
-
-    `others` counts clusters with other values than most, by their share of all values where that is larger.
-    """
-
-    mean: float
-    variance: float
-    freedom: float
-    clusters: int
-    others: float
-    correlation: float
-
-
-def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) -> _Estimate:
-    """The mean of clustered values and its variance, as `mean_interval` describes them; NaN where undefined."""
-    n = len(values)
-    counts = np.bincount(codes) if n else np.zeros(0)
-    filled, queries = counts > 0, int(np.count_nonzero(counts))
-    if queries < 2 or not np.isfinite(values).all():
-        return _Estimate(math.nan, math.nan, math.nan, queries, 0, math.nan)
-    sums, sizes = np.bincount(codes, weights=values)[filled], counts[filled]
-    mean = math.fsum(sums) / n
-    steps = (sums - mean * sizes) / (n - sizes)
-    clustered = (queries - 1) / queries * math.fsum(steps**2)  # exact, so that the order of clusters does not matter
-    variance = clustered + max(0.0, covariance) / n**2
-    independent = max(0.0, (float(values @ values) / n - mean**2) / n)
-    size = math.fsum(sizes.astype(np.float64) ** 2) / n  # of the query of a contrast, on average
-    unlike, correlation = sums != round(mean) * sizes, 0.0
-    if size > 1:
-        excess = (queries - 1) / queries * clustered - independent
-        estimated = excess / independent / (size - 1) if excess > 0 < independent else 0.0
-        correlation = max(min(1.0, estimated), (1 + int(np.count_nonzero(unlike))) ** -2.0)
-    others = max(float(np.count_nonzero(unlike)), queries * float(sizes[unlike].sum()) / n)
-    return _Estimate(mean, max(variance, independent), max(1.0, n / size - 1), queries, others, correlation)
-
-
-def _most(others: float, queries: int, level: float) -> float:
-    """The largest share of queries of a kind that is likely with so many seen (Clopper and Pearson, 1934)."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(others + 1, queries - others, (1 + level) / 2)) if others < queries else 1.0
-
-
-def _t_quantile(freedom: float, level: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + level) / 2))
-
-
 def _random_hits(sizes: Floats, threshold: float, flips: int, random: np.random.Generator) -> int:
+    """How many of so many random assignments of signs reach the threshold; clusters of one size are drawn at once."""
     kinds, repeats = np.unique(sizes, return_counts=True)
     if len(kinds) * COLLAPSE >= len(sizes):
         kinds, repeats = sizes, np.ones(len(sizes), dtype=np.int64)
-    blocks = _blocks(flips, len(kinds))
-    return sum(_hits(_heads(repeats, rows, random), kinds, repeats, threshold) for rows in blocks)
+    most, hits = max(1, BLOCK // len(kinds)), 0
+    for start in range(0, flips, most):
+        shape = (min(most, flips - start), len(kinds))
+        heads: npt.NDArray[np.integer]
+        if repeats.max() > 1:
+            heads = random.binomial(repeats, 0.5, size=shape)
+        else:
+            heads = random.integers(0, 2, size=shape, dtype=np.int8)
+        hits += _hits(heads, kinds, repeats, threshold)
+    return hits
 
 
 def _hits(heads: npt.NDArray[np.integer], kinds: Floats, repeats: npt.ArrayLike, threshold: float) -> int:
     signed = 2 * (heads @ kinds) - kinds @ np.asarray(repeats, dtype=np.float64)
     return int(np.count_nonzero(np.abs(signed) >= threshold))
-
-
-def _heads(repeats: Ints, rows: int, random: np.random.Generator) -> npt.NDArray[np.integer]:
-    if repeats.max() > 1:
-        return random.binomial(repeats, 0.5, size=(rows, len(repeats)))
-    return random.integers(0, 2, size=(rows, len(repeats)), dtype=np.int8)
-
-
-def _all_heads(clusters: int) -> Ints:
-    return (np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1
-
-
-def _blocks(rows: int, columns: int) -> Iterator[int]:
-    most = max(1, BLOCK // columns)
-    for start in range(0, rows, most):
-        yield min(most, rows - start)

@@ -106,10 +106,9 @@ def tolerance_of(what: str, given: object) -> tuple[float, float]:
         value = -1.0
     if isinstance(given, bool) or not 0 <= value < math.inf:
         raise WhyrankError(f"{what} {given!r}: give a number, zero or more, or a share such as 10%")
-    return (0.0, _share(value)) if text.endswith("%") else (value, 0.0)
-
-
-def _share(percent: float) -> float:
-    """A percentage as a share, rounded up: 29% of 100 is 29, and not a little less."""
-    share = percent / 100
-    return share if Fraction(share) >= Fraction(repr(percent)) / 100 else math.nextafter(share, math.inf)
+    if not text.endswith("%"):
+        return value, 0.0
+    share = value / 100
+    if Fraction(share) < Fraction(repr(value)) / 100:  # rounded up: 29% of 100 is 29, and not a little less
+        share = math.nextafter(share, math.inf)
+    return 0.0, share

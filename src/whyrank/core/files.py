@@ -28,11 +28,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = _target(path)
     sweep(target)
-    beside, handle = held(lambda: _beside(target, path))
+
+    def make() -> str:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=hidden_prefix(target), suffix=".tmp", dir=target.parent)
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        os.close(handle)
+        return name
+
+    beside, handle = held(make)
     try:
         yield Path(beside)
         _flush(beside)
-        os.chmod(beside, 0o666 & ~_umask())  # mkstemp makes private files; results are ordinary ones
+        os.umask(mask := os.umask(0))
+        os.chmod(beside, 0o666 & ~mask)  # mkstemp makes private files; results are ordinary ones
         os.replace(beside, target)
     except OSError as error:
         if type(error) is OSError and error.filename in (None, beside):  # a full disk; others name what is missing
@@ -41,6 +52,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         Path(beside).unlink(missing_ok=True)
         os.close(handle)
+
+
+def _flush(path: str) -> None:
+    """Bring the content to the disk, so that after a power failure the name never stands for an empty file."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
 
 
 def held(make: Callable[[], str]) -> tuple[str, int]:
@@ -156,27 +173,16 @@ def _unwritable(path: str | os.PathLike[str], error: OSError, remedy: str = "cho
     return BadInput(path, f"cannot be written ({error.strerror or error})", remedy)
 
 
-def _beside(target: Path, given: str | os.PathLike[str]) -> str:
-    """An empty file in the folder of the target, under a hidden name."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(prefix=hidden_prefix(target), suffix=".tmp", dir=target.parent)
-    except OSError as error:
-        raise _unwritable(given, error) from None
-    os.close(handle)
-    return beside
-
-
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a UTF-8 text file in one step."""
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """First 16 hex digits of the SHA-256 of a file's content."""
+def file_digest(path: str | os.PathLike[str], digits: int = 16) -> str:
+    """The first hexadecimal digits of the SHA-256 of a file's content."""
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        return hashlib.file_digest(file, "sha256").hexdigest()[:digits]
 
 
 def lines_of(path: str | os.PathLike[str], file: IO[bytes] | GzipFile) -> Iterator[tuple[int, bytes]]:
@@ -199,18 +205,6 @@ def cache_folder() -> Path:
     given = os.environ.get("WHYRANK_CACHE")
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whyrank"
     return Path(given) if given else base
-
-
-def _flush(path: str) -> None:
-    """Bring the content to the disk, so that after a power failure the name never stands for an empty file."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def near_folder(path: Path) -> Path | None:

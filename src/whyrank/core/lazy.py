@@ -30,8 +30,6 @@ def front_door(package: str) -> None:
     def get(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(home[name]), name)
-        setattr(module, name, found)
-        return found
+        return getattr(import_module(home[name]), name)
 
     vars(module).update(__getattr__=get, __dir__=lambda: sorted({*vars(module), *home}), __all__=sorted(home))

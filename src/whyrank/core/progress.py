@@ -1,39 +1,47 @@
-"""For the terminal: texts without control characters, and a progress line for anything over two seconds."""
+"""For people who wait: a progress line for anything over two seconds, and texts that cannot steer a terminal."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 T = TypeVar("T")
-# all control characters (C0, C1) but line feed and tab, and those that turn the direction of writing
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+REDRAW, REPEAT = 0.1, 30.0  # seconds between two drawings on a terminal, and between two lines elsewhere
+# all control characters (C0, C1) but line feed and tab, and those that change the direction of writing
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
     """A text that cannot steer a terminal: control characters stand as `\\u001b`, which JSON reads back."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Progress:
-    """Counts steps and shows share, rate and time left once two seconds have passed."""
+    """Counts steps and shows share, rate and time left.
+
+    On a terminal this is one line, drawn by rich from the third second on and gone at the end; elsewhere, such as in
+    a log, a line every thirty seconds.
+    """
 
     def __init__(
-        self,
-        what: str,
-        total: int | None = None,
-        stream: TextIO | None = None,
-        after: float = 2.0,
-        unit: str = "",
+        self, what: str, total: int | None = None, stream: TextIO | None = None, after: float = 2.0, unit: str = ""
     ) -> None:
         self.what, self.total, self.done, self.unit = what, total, 0, unit and f" {unit}"
         self._stream = stream if stream is not None else sys.stderr
-        self._after, self._start, self._shown, self._width = after, time.monotonic(), 0.0, 0
+        self._drawn = bool(self._stream) and self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._live: Live | None = None
+        self._start = time.monotonic()
+        self._next = self._start + (after if self._drawn else REPEAT)
 
     def __enter__(self) -> Self:
         return self
@@ -41,17 +49,23 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
-            self._stream.flush()
+        if self._live:
+            self._live.stop()
+            self._live = None
 
     def step(self, n: int = 1) -> None:
-        """Count `n` more steps and redraw at most ten times a second."""
+        """Count `n` more steps, and show them where it is time."""
         self.done += n
         now = time.monotonic()
-        if self._stream and self._stream.isatty() and now - self._start > self._after and now - self._shown > 0.1:
-            self._shown = now
-            self._draw(printable(self.line(now - self._start)))
+        if now <= self._next or not self._stream:
+            return
+        self._next = now + (REDRAW if self._drawn else REPEAT)
+        text = printable(self.line(now - self._start))
+        if self._drawn:
+            self._draw(text)
+        else:
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
 
     def line(self, seconds: float) -> str:
         """The text of the progress line after so many seconds."""
@@ -59,15 +73,24 @@ class Progress:
         if not self.total:
             return f"{self.what}: {self.done:,} ({rate:,.0f}{self.unit}/s)"
         left = max(self.total - self.done, 0) / rate if rate else 0.0
-        share = self.done / self.total
-        return (
-            f"{self.what}: {share:4.0%} {self.done:,}/{self.total:,} ({rate:,.0f}{self.unit}/s, {_clock(left)} left)"
-        )
+        minutes, second = divmod(round(left), 60)
+        hours, minute = divmod(minutes, 60)
+        clock = f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+        share = f"{self.done / self.total:4.0%} {self.done:,}/{self.total:,}"
+        return f"{self.what}: {share} ({rate:,.0f}{self.unit}/s, {clock} left)"
 
     def _draw(self, text: str) -> None:
-        self._stream.write("\r" + text.ljust(self._width))
-        self._stream.flush()
-        self._width = max(self._width, len(text))
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        if self._live is None:  # without a thread of its own, which processes that are forked would not have
+            console = Console(file=self._stream, force_terminal=True, highlight=False)
+            self._live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False,
+                              redirect_stderr=False)  # fmt: skip
+            self._live.start()
+            weakref.finalize(self, self._live.stop)  # which shows the cursor again, also where nobody left the block
+        self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
@@ -78,18 +101,9 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
             progress.step()
 
 
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-# Models loaded without a word.
-
-
 @contextmanager
 def silent(messages: Any) -> Iterator[None]:
-    """No progress bars and no reports of transformers, whose `utils.logging` is given."""
+    """Load a model without progress bars and reports of transformers, whose `utils.logging` is given."""
     shown, level = messages.is_progress_bar_enabled(), messages.get_verbosity()
     messages.disable_progress_bar()
     messages.set_verbosity_error()

@@ -61,8 +61,6 @@ class Study(Protocol):
 
 # What a ranker answers: one number per pair, checked; or the scores that it has, and why it lacks the others.
 
-_REMEDY = "return one number per pair"
-
 
 class PartlyScored(Exception):
     """Raised by `score` where some pairs failed for good: they are counted, and not tried again in smaller batches.
@@ -130,7 +128,10 @@ def checked(ranker: Ranker, given: object, size: int) -> Floats:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise _wrong(ranker, f"no array ({reason})") from error
     if scores.dtype.kind == "O" and not scores.ndim:
-        raise _wrong(ranker, _one_thing(scores.item()))
+        thing = scores.item()
+        if iscoroutine(thing):
+            thing.close()  # else Python complains as well that nobody waited for it
+        raise _wrong(ranker, "nothing" if thing is None else f"one thing of type {type(thing).__name__}")
     if scores.dtype.kind not in "biuf":
         raise _wrong(ranker, f"values of type {scores.dtype}")
     if scores.shape not in ((size,), (size, 1)):
@@ -138,11 +139,5 @@ def checked(ranker: Ranker, given: object, size: int) -> Floats:
     return scores.reshape(size).astype(np.float64)
 
 
-def _one_thing(found: object) -> str:
-    if iscoroutine(found):
-        found.close()  # else Python complains as well that nobody waited for it
-    return "nothing" if found is None else f"one thing of type {type(found).__name__}"
-
-
 def _wrong(ranker: Ranker, what: str) -> WhyrankError:
-    return WhyrankError(f"ranker {name_of(ranker)!r} returned {what}; {_REMEDY}")
+    return WhyrankError(f"ranker {name_of(ranker)!r} returned {what}; return one number per pair")

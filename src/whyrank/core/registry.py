@@ -64,20 +64,25 @@ class Registry(Generic[T]):
 
     def create(self, text: str, **defaults: Any) -> T:
         """Make the object that a call string describes; `defaults` fill arguments it accepts but was not given."""
-        call = parse_call(text)
-        return self.build(call, **defaults)
+        return self.build(parse_call(text), **defaults)
 
     def build(self, call: Call, **defaults: Any) -> T:
         """Make the object of a parsed call string."""
         factory = self.factory(call.name)
         accepted = _accepted(factory, call.name)
-        filled = accepted - set(
-            getattr(factory, "not_filled", ())
-        )  # where a default of the same name means another thing
-        arguments = {k: v for k, v in defaults.items() if k in filled} | dict(call.arguments)
+        not_filled = set(getattr(factory, "not_filled", ()))  # where a default of the same name means another thing
+        arguments = {k: v for k, v in defaults.items() if k in accepted - not_filled} | dict(call.arguments)
         if call.resource is not None:
             arguments["resource"] = call.resource
-        self._check(call, factory, arguments)
+        unknown = [key for key in arguments if key not in accepted]
+        if "resource" in unknown:
+            raise WhyrankError(f"{self.one} {call.name!r} takes no resource after the colon ({call.resource!r})")
+        if unknown:
+            raise UnknownName(f"argument of {self.one} {call.name!r}", unknown[0], accepted - {"resource"})
+        missing = [p.name for p in _parameters(factory) if p.default is p.empty and p.name not in arguments]
+        if missing:
+            how = ":RESOURCE" if missing[0] == "resource" else f"({missing[0]}=...)"
+            raise WhyrankError(f"{self.one} {call.name!r} needs {missing[0]!r}; write {call.name}{how}")
         try:
             made: T = factory.make(call.name, **arguments) if _is_family(factory) else factory(**arguments)
         except (TypeError, ValueError) as error:
@@ -89,7 +94,8 @@ class Registry(Generic[T]):
     def factory(self, name: str) -> Any:
         """The class, function or family behind a name."""
         for key in (name, name.partition("/")[0] + "/"):
-            if (found := self._find(key)) is not None and _serves(found, name):
+            found = self._find(key)
+            if found is not None and (not _is_family(found) or name in set(found.names())):
                 return found
         raise UnknownName(self.one, name, self.names())
 
@@ -97,7 +103,11 @@ class Registry(Generic[T]):
         """All ids that can be made now, families spelled out, sorted; plugins that do not load are left out."""
         found: set[str] = set()
         for key in {*self._builtin, *self._factories, *self._entry_points()}:
-            found.update(self._names_of(key))
+            if key.endswith("/"):
+                family = self._find(key)
+                found.update(family.names() if family is not None else ())
+            elif key in self._builtin or self._find(key) is not None:
+                found.add(key)
         return sorted(found)
 
     def match(self, pattern: str) -> list[str]:
@@ -114,42 +124,23 @@ class Registry(Generic[T]):
             return False
         return True
 
-    def _names_of(self, key: str) -> Iterable[str]:
-        if not key.endswith("/"):
-            return [key] if key in self._builtin or self._find(key) is not None else []
-        family = self._find(key)
-        return family.names() if family is not None else []
-
     def _find(self, key: str) -> Any:
         if key in self._factories:
             return self._factories[key]
         if key in self._builtin:
-            self._factories[key] = _load(self._builtin[key])
-        elif key not in self._broken and key in (points := self._entry_points()):
-            self._load_plugin(key, points[key])
+            module, _, attribute = self._builtin[key].partition(":")
+            self._factories[key] = getattr(importlib.import_module(module), attribute)
+        elif key not in self._broken and (point := self._entry_points().get(key)):
+            try:
+                self._factories[key] = point.load()
+            except Exception as error:  # a broken plugin must not stop the rest
+                self._broken.add(key)
+                source = point.dist.name if point.dist else "?"
+                log.warning("%s %r from package %r does not load: %s", self.one, key, source, error)
         return self._factories.get(key)
-
-    def _load_plugin(self, key: str, point: EntryPoint) -> None:
-        try:
-            self._factories[key] = point.load()
-        except Exception as error:  # a broken plugin must not stop the rest
-            self._broken.add(key)
-            source = point.dist.name if point.dist else "?"
-            log.warning("%s %r from package %r does not load: %s", self.one, key, source, error)
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=f"whyrank.{self.kind}")}
-
-    def _check(self, call: Call, factory: Any, arguments: Mapping[str, Any]) -> None:
-        accepted, needed = _accepted(factory, call.name), _needed(factory)
-        unknown = [key for key in arguments if key not in accepted]
-        if "resource" in unknown:
-            raise WhyrankError(f"{self.one} {call.name!r} takes no resource after the colon ({call.resource!r})")
-        if unknown:
-            raise UnknownName(f"argument of {self.one} {call.name!r}", unknown[0], accepted - {"resource"})
-        if missing := [key for key in needed if key not in arguments]:
-            how = ":RESOURCE" if missing[0] == "resource" else f"({missing[0]}=...)"
-            raise WhyrankError(f"{self.one} {call.name!r} needs {missing[0]!r}; write {call.name}{how}")
 
 
 def call_of(obj: Any, name: str, without: Iterable[str] = ()) -> str:
@@ -163,18 +154,10 @@ def _is_family(factory: Any) -> bool:
     return not isinstance(factory, type) and isinstance(factory, Family)
 
 
-def _serves(factory: Any, name: str) -> bool:
-    return not _is_family(factory) or name in set(factory.names())
-
-
 def _accepted(factory: Any, name: str) -> set[str]:
     """Names of the keyword arguments that a factory takes; a family may declare them, by name of what it makes."""
     declared = getattr(factory, "arguments", ()) if _is_family(factory) else ()
     return {p.name for p in _parameters(factory)} | set(declared(name) if callable(declared) else declared)
-
-
-def _needed(factory: Any) -> list[str]:
-    return [p.name for p in _parameters(factory) if p.default is p.empty]
 
 
 def _parameters(factory: Any) -> list[inspect.Parameter]:
@@ -182,8 +165,3 @@ def _parameters(factory: Any) -> list[inspect.Parameter]:
     target, ours = (factory.make, {"name"}) if _is_family(factory) else (factory, set())
     found = inspect.signature(target).parameters.values()
     return [p for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in ours]
-
-
-def _load(target: str) -> Any:
-    module, _, attribute = target.partition(":")
-    return getattr(importlib.import_module(module), attribute)

@@ -202,6 +202,9 @@ class Names(NamedTuple):
 class TextStore(Generic[V]):
     """All values that were ever made of texts, by the identity of their maker and the digest of the text."""
 
+    renewable = False
+    """Whether a damaged row is removed, so that its value is made again; else it is an error."""
+
     def __init__(self, path: Path, layout: Layout, names: Names) -> None:
         """Open the file, and make it where there is none."""
         self.path, self.layout, self.names = path, layout, names
@@ -215,13 +218,19 @@ class TextStore(Generic[V]):
     def find(self, identity: str, texts: Sequence[str]) -> dict[str, V]:
         """The values of those texts that have been stored."""
         found: dict[str, V] = {}
+        of, maker = self.names, self.key(identity)
+        rows = f"FROM {of.values} WHERE {of.maker} = (SELECT id FROM {of.makers} WHERE identity = ?)"
         with self.layout.reporting(self.path):
             for start in range(0, len(texts), _AT_ONCE):
                 by_digest = {digest(text): text for text in texts[start : start + _AT_ONCE]}
-                for key, stored, kept in self._rows(identity, list(by_digest)):
-                    if kept != checksum(self.key(identity), key, stored) or key not in by_digest:
+                select = f"SELECT text, {of.value}, checksum {rows} AND text IN ({','.join('?' * len(by_digest))})"
+                for key, stored, kept in self._connection.execute(select, (maker, *by_digest)).fetchall():
+                    if key in by_digest and kept == checksum(maker, key, stored):
+                        found[by_digest[key]] = self.decoded(by_digest[key], stored, identity)
+                    elif key in by_digest and self.renewable:
+                        self._connection.execute(f"DELETE {rows} AND text = ?", (maker, key))
+                    else:
                         raise self.layout.damaged(self.path)
-                    found[by_digest[key]] = self.decoded(by_digest[key], stored, identity)
         return found
 
     def keep(self, identity: str, values: Iterable[tuple[str, V]]) -> None:
@@ -240,18 +249,12 @@ class TextStore(Generic[V]):
         raise NotImplementedError
 
     def decoded(self, text: str, stored: Any, identity: str) -> V:
-        """A value as it was given; `layout.damaged` is raised for what makes no sense."""
+        """A value as it was given; the checksum of the row was verified."""
         raise NotImplementedError
 
     def key(self, identity: str) -> str:
         """What stands for a maker in the file, which takes valid Unicode only."""
         return identity.encode("utf-8", "backslashreplace").decode("utf-8")
-
-    def _rows(self, identity: str, digests: Sequence[bytes]) -> list[tuple[bytes, Any, bytes]]:
-        of, marks = self.names, ",".join("?" * len(digests))
-        asked = f"""SELECT text, {of.value}, checksum FROM {of.values} JOIN {of.makers} ON {of.maker} = id
-        WHERE identity = ? AND text IN ({marks})"""
-        return self._connection.execute(asked, (self.key(identity), *digests)).fetchall()
 
 
 def digest(text: str) -> bytes:

@@ -1,162 +1,21 @@
-"""The collection: documents, queries, graded judgements and runs, from wherever they come."""
+"""The collection: documents, queries, graded judgements and runs, from files or from plain Python."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import NamedTuple, cast
 
 from whyrank.core import BadInput
 from whyrank.data.grades import Grades, grades_for
-from whyrank.data.lines import Tally, TextTallies, encodable, read_lines
+from whyrank.data.lines import Tally, TextTallies, encodable
 from whyrank.data.trec import Qrels, Run, read_run
-
-# Do judgements and runs mention only what is there? And the runs of a folder, read when asked for.
-
-_REMEDY = "add what is missing, or open the collection without strict"
-
-
-class References:
-    """The ids that a collection has; finds those that a file mentions and the collection has not.
-
-    `docs` is None where looking a document up is too dear; documents are then not checked.
-    """
-
-    def __init__(self, queries: Container[str], docs: Container[str] | None, strict: bool) -> None:
-        """Take the known ids; with `strict` an unknown one is an error."""
-        self.queries, self.docs, self.strict = queries, docs, strict
-
-    def check(self, source: str | Path, mentioned: Mapping[str, Mapping[str, object]]) -> list[str]:
-        """Notes on unknown ids, counted and with the first few; with `strict` the first is an error."""
-        doc_ids = dict.fromkeys(doc_id for by_doc in mentioned.values() for doc_id in by_doc)
-        notes = self._unknown(source, "query", "queries", dict.fromkeys(mentioned), self.queries)
-        if self.docs is not None:
-            notes += self._unknown(source, "document", "documents", doc_ids, self.docs)
-        return notes
-
-    def _unknown(
-        self, source: str | Path, one: str, many: str, ids: Mapping[str, None], known: Container[str]
-    ) -> list[str]:
-        tally = Tally(f"{many} that the collection does not have")
-        for each in ids:
-            if each not in known:
-                tally.add(each)
-        if tally.count and self.strict:
-            what = f"{one} {tally.first[0]!r} is not in the collection ({tally.count:,} such {many} in all)"
-            raise BadInput(source, what, _REMEDY, _line(source, one, tally.first[0]))
-        return tally.notes(source.name if isinstance(source, Path) else source)
-
-
-class RunFiles(Mapping[str, Run]):
-    """The runs of a folder by file name without `.txt` and `.gz`; each is read and checked when asked for."""
-
-    def __init__(self, folder: Path, references: References, notes: list[str]) -> None:
-        """List the run files; what is odd about them goes to `notes` when they are read."""
-        self._references, self._notes = references, notes
-        self._files = _run_files(folder)
-        self._read: dict[str, Run] = {}
-
-    def __len__(self) -> int:
-        """Number of runs."""
-        return len(self._files)
-
-    def __iter__(self) -> Iterator[str]:
-        """Names of the runs, sorted."""
-        return iter(self._files)
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is such a run; it is not read."""
-        return name in self._files
-
-    def __getitem__(self, name: str) -> Run:
-        """Read a run, once."""
-        if name not in self._read:
-            path = self._files[name]
-            run = read_run(path)
-            self._notes += self._references.check(path, run)
-            self._read[name] = run
-        return self._read[name]
-
-    def __repr__(self) -> str:
-        """The names of the runs."""
-        return f"RunFiles({', '.join(self._files)})"
-
-
-def _run_files(folder: Path) -> dict[str, Path]:
-    # plain files come last, so that they win over a compressed one of the same name
-    paths = [*sorted(folder.glob("*.txt.gz")), *sorted(folder.glob("*.txt"))]
-    found = {path.name.removesuffix(".gz").removesuffix(".txt"): path for path in paths}
-    return dict(sorted(found.items()))
-
-
-def _line(source: str | Path, one: str, wanted: str) -> int | None:
-    """Number of the first line that mentions an id; only for messages, so it reads the file anew."""
-    if not isinstance(source, Path):
-        return None
-    return next((line.number for line in read_lines(source) if _mentions(line.text.split(), one, wanted)), None)
-
-
-def _mentions(columns: list[str], one: str, wanted: str) -> bool:
-    doc_column = 2 if len(columns) >= 4 else 1  # TREC's files have a column between, BEIR's have not
-    return columns[0 if one == "query" else doc_column] == wanted
-
-
-# Collections from plain Python: mappings or iterables, checked like files.
 
 Texts = Mapping[str, str] | Iterable[tuple[str, str]]
 Judgements = Mapping[str, Mapping[str, int]] | Iterable[tuple[str, str, int]]
-
-
-def plain_texts(kind: str, given: Texts, notes: list[str], strict: bool = False) -> dict[str, str]:
-    """Id -> text from a mapping or from pairs; `kind` names the argument in messages."""
-    tallies = TextTallies({"docs": "documents"}.get(kind, kind), strict)
-    texts: dict[str, str] = {}
-    for number, item in enumerate(given.items() if isinstance(given, Mapping) else given, 1):
-        text_id, text = _pair(kind, number, item)
-        if text_id in texts:
-            raise BadInput(kind, f"item {number}: id {text_id!r} occurs twice", "give every text an id of its own")
-        texts[text_id] = tallies.mend(text_id, text, f"{kind}: item {number}")
-    notes += tallies.notes(kind)
-    return texts
-
-
-def plain_qrels(given: Judgements, notes: list[str]) -> Qrels:
-    """Query id -> document id -> grade from nested mappings or from (query_id, doc_id, grade)."""
-    qrels: Qrels = {}
-    repeated = 0
-    for number, item in enumerate(_triples(given), 1):
-        query_id, doc_id, grade = _triple(number, item)
-        grades = qrels.setdefault(query_id, {})
-        repeated += doc_id in grades
-        if grades.setdefault(doc_id, grade) != grade:
-            what = f"item {number}: document {doc_id!r} has two grades for query {query_id!r}"
-            raise BadInput("qrels", what, "keep one of them")
-    if repeated:
-        notes.append(f"qrels: judgements that repeat an earlier one: {repeated:,}")
-    return qrels
-
-
-def _pair(kind: str, number: int, item: Any) -> tuple[str, str]:
-    match item:
-        case (str(text_id), str(text)) if text_id and encodable(text_id):
-            return text_id, text
-    raise BadInput(kind, f"item {number}: expected an id and a text, found {item!r:.80}", "both are strings")
-
-
-def _triples(given: Judgements) -> Iterable[Any]:
-    if not isinstance(given, Mapping):
-        return given
-    return ((query_id, doc_id, grade) for query_id, grades in given.items() for doc_id, grade in grades.items())
-
-
-def _triple(number: int, item: Any) -> tuple[str, str, int]:
-    match item:
-        case (str(query_id), str(doc_id), grade, *_) if hasattr(grade, "__index__"):
-            return query_id, doc_id, operator.index(grade)
-    what = f"item {number}: expected a query id, a document id and an integer grade, found {item!r:.80}"
-    raise BadInput("qrels", what, "ids are strings")
 
 
 @dataclass(repr=False, eq=False)
@@ -203,12 +62,15 @@ class Collection:
             strict: whether an empty text, or an unknown id in judgements or runs, is an error.
         """
         notes: list[str] = []
-        unread = isinstance(docs, Mapping) and not isinstance(docs, dict)
-        kept = cast("Mapping[str, str]", docs) if unread else plain_texts("docs", docs, notes, strict)
+        if isinstance(docs, Mapping) and not isinstance(docs, dict):
+            kept = cast("Mapping[str, str]", docs)
+        else:
+            kept = plain_texts("docs", docs, notes, strict)
         asked, judged = plain_texts("queries", queries, notes, strict), plain_qrels(qrels, notes)
         references = References(asked, kept, strict)
-        for source, mentioned in {"qrels": judged, **_labelled(runs or {})}.items():
-            notes += references.check(source, mentioned)
+        notes += references.check("qrels", judged)
+        for run_name, run in (runs or {}).items():
+            notes += references.check(f"run {run_name!r}", run)
         scale = grades_for(name, judged, notes, grades)
         return cls(name, kept, asked, judged, runs or {}, titles or {}, scale, notes)
 
@@ -221,5 +83,145 @@ class Collection:
         )
 
 
-def _labelled(runs: Mapping[str, Run]) -> Mapping[str, Mapping[str, Mapping[str, object]]]:
-    return {f"run {name!r}": run for name, run in runs.items()}
+def plain_texts(kind: str, given: Texts, notes: list[str], strict: bool = False) -> dict[str, str]:
+    """Id -> text from a mapping or from pairs; `kind` names the argument in messages."""
+    tallies = TextTallies({"docs": "documents"}.get(kind, kind), strict)
+    texts: dict[str, str] = {}
+    for number, item in enumerate(given.items() if isinstance(given, Mapping) else given, 1):
+        match item:
+            case (str(text_id), str(text)) if text_id and encodable(text_id):
+                if text_id in texts:
+                    what = f"item {number}: id {text_id!r} occurs twice"
+                    raise BadInput(kind, what, "give every text an id of its own")
+                texts[text_id] = tallies.mend(text_id, text, f"{kind}: item {number}")
+            case _:
+                what = f"item {number}: expected an id and a text, found {item!r:.80}"
+                raise BadInput(kind, what, "both are strings")
+    notes += tallies.notes(kind)
+    return texts
+
+
+def plain_qrels(given: Judgements, notes: list[str]) -> Qrels:
+    """Query id -> document id -> grade from nested mappings or from (query_id, doc_id, grade)."""
+    if isinstance(given, Mapping):
+        given = ((query_id, doc_id, grade) for query_id, grades in given.items() for doc_id, grade in grades.items())
+    qrels: Qrels = {}
+    repeated = 0
+    for number, item in enumerate(given, 1):
+        match item:
+            case (str(query_id), str(doc_id), index, *_) if hasattr(index, "__index__"):
+                grades, grade = qrels.setdefault(query_id, {}), operator.index(index)
+            case _:
+                what = f"item {number}: expected a query id, a document id and an integer grade, found {item!r:.80}"
+                raise BadInput("qrels", what, "ids are strings")
+        repeated += doc_id in grades
+        if grades.setdefault(doc_id, grade) != grade:
+            what = f"item {number}: document {doc_id!r} has two grades for query {query_id!r}"
+            raise BadInput("qrels", what, "keep one of them")
+    if repeated:
+        notes.append(f"qrels: judgements that repeat an earlier one: {repeated:,}")
+    return qrels
+
+
+class References:
+    """The ids that a collection has; finds those that judgements or a run mention and the collection has not.
+
+    `docs` is None where looking a document up takes too long; documents are then not checked.
+    """
+
+    def __init__(self, queries: Container[str], docs: Container[str] | None, strict: bool) -> None:
+        """Take the known ids; with `strict` an unknown one is an error."""
+        self.queries, self.docs, self.strict = queries, docs, strict
+
+    def check(self, source: str | Path, mentioned: Mapping[str, Mapping[str, object]]) -> list[str]:
+        """Notes on unknown ids, counted and with the first few; with `strict` they are an error."""
+        doc_ids = dict.fromkeys(doc_id for by_doc in mentioned.values() for doc_id in by_doc)
+        notes: list[str] = []
+        for one, many, ids, known in (
+            ("query", "queries", mentioned, self.queries),
+            ("document", "documents", doc_ids, self.docs),
+        ):
+            tally = Tally(f"{many} that the collection does not have")
+            for each in ids:
+                if known is not None and each not in known:
+                    tally.add(each)
+            if tally.count and self.strict:
+                what = f"{one} {tally.first[0]!r} is not in the collection ({tally.count:,} such {many} in all)"
+                raise BadInput(source, what, "add what is missing, or open the collection without strict")
+            notes += tally.notes(source.name if isinstance(source, Path) else source)
+        return notes
+
+
+# Runs: those of a collection, which are read when asked for; and the run that a user names.
+
+
+class LazyRuns(Mapping[str, Run]):
+    """Runs by name, in the order of their readers; each is read when asked for, and once."""
+
+    def __init__(self, readers: Mapping[str, Callable[[], Run]]) -> None:
+        self._readers = readers
+        self._read: dict[str, Run] = {}
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a run; it is not read."""
+        return name in self._readers
+
+    def __getitem__(self, name: str) -> Run:
+        if name not in self._read:
+            self._read[name] = self._readers[name]()
+        return self._read[name]
+
+    def __repr__(self) -> str:
+        return f"LazyRuns({', '.join(self)})"
+
+
+def run_files(folder: Path, references: References, notes: list[str]) -> LazyRuns:
+    """The runs of a folder by file name without `.txt` and `.gz`; what is odd about them goes to `notes`."""
+    # plain files come last, so that they win over a compressed one of the same name
+    paths = [*sorted(folder.glob("*.txt.gz")), *sorted(folder.glob("*.txt"))]
+    found = {path.name.removesuffix(".gz").removesuffix(".txt"): path for path in paths}
+    return LazyRuns({name: partial(_checked_run, found[name], references, notes) for name in sorted(found)})
+
+
+def _checked_run(path: Path, references: References, notes: list[str]) -> Run:
+    run = read_run(path)
+    notes += references.check(path, run)
+    return run
+
+
+class OpenedRun(NamedTuple):
+    """A run and notes on what it mentions that the collection does not have."""
+
+    run: Run
+    notes: list[str]
+
+
+def open_run(collection: Collection, name: str, strict: bool = False) -> OpenedRun:
+    """The run of this name, else the run file at this path; an error when it has no query of the collection."""
+    known = len(collection.notes)
+    if name in collection.runs:
+        run = collection.runs[name]
+        notes = collection.notes[known:]  # what is odd about a run joins the notes of its collection
+    elif not Path(name).exists():
+        runs = ", ".join(collection.runs) or "none"
+        remedy = f"runs of {collection.name}: {runs}; `whyrank rank -r bm25 --out FILE` writes one"
+        raise BadInput(name, "there is no such run file", remedy)
+    else:
+        run = read_run(name)
+        notes = References(collection.queries, collection.docs, strict).check(Path(name), run)
+    if run and not run.keys() & collection.queries.keys():
+        raise BadInput(name, f"has no query of collection {collection.name}", "take a run of its queries")
+    return OpenedRun(run, notes)
+
+
+def first_stage(collection: Collection) -> str | None:
+    """The name of the run that candidates come from: the collection's BM25 run, else its only one."""
+    names = list(collection.runs)
+    plain = [name for name in names if name.lower().split(".")[0] == "bm25"]
+    return (plain or names)[0] if plain or len(names) == 1 else None

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from whyrank.core import MissingExtra, UnknownName, WhyrankError, track
-from whyrank.data.collection import Collection, References, plain_qrels, plain_texts
+from whyrank.data.collection import Collection, LazyRuns, References, plain_qrels, plain_texts
 from whyrank.data.documents import memory_limit
 from whyrank.data.grades import grades_for
 from whyrank.data.lines import without_surrogates
-from whyrank.data.trec import Qrels, Run
+from whyrank.data.trec import Run
 
 _MANY = 1_000_000
 
@@ -27,7 +27,6 @@ class StoredDocs(Mapping[str, str]):
         self.name = name
 
     def __len__(self) -> int:
-        """Number of documents."""
         with _obtaining(self.name):
             return int(_count(self._dataset) or self._store.count())
 
@@ -37,12 +36,10 @@ class StoredDocs(Mapping[str, str]):
             yield from (str(doc.doc_id) for doc in self._dataset.docs_iter())
 
     def __getitem__(self, doc_id: str) -> str:
-        """Text of a document."""
         with _obtaining(self.name):
             return _text(self._store.get(doc_id))
 
     def __contains__(self, doc_id: object) -> bool:
-        """Whether the document is there."""
         with _obtaining(self.name):
             return isinstance(doc_id, str) and bool(self._store.get_many([doc_id]))
 
@@ -51,7 +48,6 @@ class StoredDocs(Mapping[str, str]):
         return type(self), (self.name,)
 
     def __repr__(self) -> str:
-        """The id of the collection."""
         return f"StoredDocs({self.name!r})"
 
     def get_many(self, doc_ids: Sequence[str]) -> list[str]:
@@ -69,32 +65,6 @@ class StoredDocs(Mapping[str, str]):
         return self._dataset.docs_store()
 
 
-class _Scored(Mapping[str, Run]):
-    """The documents that come scored with a collection, as a run of that name, read when asked for."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(["scoreddocs"])
-
-    def __getitem__(self, key: str) -> Run:
-        if key != "scoreddocs":
-            raise KeyError(key)
-        return self._run
-
-    @cached_property
-    def _run(self) -> Run:
-        run: Run = {}
-        with _obtaining(self._name):
-            for row in track(_load(self._name).scoreddocs_iter(), f"reading the scored documents of {self._name}"):
-                run.setdefault(row.query_id, {})[row.doc_id] = float(row.score)
-        return run
-
-
 def read_irds(name: str, strict: bool = False) -> Collection:
     """Read a collection by id; documents above the memory limit stay in ir_datasets' own store.
 
@@ -107,13 +77,25 @@ def read_irds(name: str, strict: bool = False) -> Collection:
         raise WhyrankError(f"irds:{name} has no {what}; name a part of it that has, such as a test split")
     with _obtaining(name):
         queries = plain_texts("queries", ((q.query_id, _text(q)) for q in dataset.queries_iter()), notes, strict)
-        qrels = _qrels(name, dataset, notes)
+        judged = dataset.qrels_iter() if dataset.has_qrels() else ()
+        qrels = plain_qrels(((row.query_id, row.doc_id, row.relevance) for row in judged), notes)
+        if not dataset.has_qrels():
+            notes.append(f"irds:{name} has no judgements")
         docs, titles = _documents(name, dataset, notes, strict)
         scale = grades_for(f"irds:{name}", qrels, notes, names=_grade_names(dataset))
     references = References(queries, docs if strict or isinstance(docs, dict) else None, strict)
     notes += references.check("qrels", qrels)
-    runs = _Scored(name) if dataset.has_scoreddocs() else {}
+    runs = LazyRuns({"scoreddocs": partial(_scored_docs, name)} if dataset.has_scoreddocs() else {})
     return Collection(f"irds:{name}", docs, queries, qrels, runs, titles, scale, notes)
+
+
+def _scored_docs(name: str) -> Run:
+    """The documents that come scored with a collection."""
+    run: Run = {}
+    with _obtaining(name):
+        for row in track(_load(name).scoreddocs_iter(), f"reading the scored documents of {name}"):
+            run.setdefault(row.query_id, {})[row.doc_id] = float(row.score)
+    return run
 
 
 def _load(name: str) -> Any:
@@ -140,17 +122,10 @@ def _obtaining(name: str) -> Iterator[None]:
         raise WhyrankError(f"irds:{name} could not be obtained ({what}); {remedy}") from error
 
 
-def _qrels(name: str, dataset: Any, notes: list[str]) -> Qrels:
-    if not dataset.has_qrels():
-        notes.append(f"irds:{name} has no judgements")
-        return {}
-    return plain_qrels(((row.query_id, row.doc_id, row.relevance) for row in dataset.qrels_iter()), notes)
-
-
 def _grade_names(dataset: Any) -> dict[int, str]:
     """What ir_datasets says about each grade, up to the first stop: `Related: The passage seems ...`."""
-    told = (dataset.qrels_defs() or {}) if dataset.has_qrels() else {}
-    short = {int(grade): re.split(r"[:.;](?:\s|$)", str(text).strip())[0] for grade, text in told.items()}
+    described = (dataset.qrels_defs() or {}) if dataset.has_qrels() else {}
+    short = {int(grade): re.split(r"[:.;](?:\s|$)", str(text).strip())[0] for grade, text in described.items()}
     return {grade: textwrap.shorten(text, 40, placeholder=" …") for grade, text in short.items() if text}
 
 
@@ -158,28 +133,18 @@ def _documents(name: str, dataset: Any, notes: list[str], strict: bool) -> tuple
     """All documents in memory with their titles; where they are too many, their store and no titles."""
     if (_count(dataset) or 0) > _MANY:
         return StoredDocs(name), {}
+    texts: list[tuple[str, str]] = []
     titles: dict[str, str] = {}
-    rows = track(dataset.docs_iter(), f"reading irds:{name}", _count(dataset))
-    try:
-        return plain_texts("docs", _within(memory_limit(), rows, titles), notes, strict), titles
-    except _TooLargeError:
-        return StoredDocs(name), {}
-
-
-class _TooLargeError(Exception):
-    pass
-
-
-def _within(limit: int, rows: Iterable[Any], titles: dict[str, str]) -> Iterator[tuple[str, str]]:
-    size = 0
-    for row in rows:
+    size, limit = 0, memory_limit()
+    for row in track(dataset.docs_iter(), f"reading irds:{name}", _count(dataset)):
         text = _text(row)
         size += len(text)
         if size > limit:
-            raise _TooLargeError
+            return StoredDocs(name), {}
+        texts.append((row.doc_id, text))
         if isinstance(title := getattr(row, "title", None), str) and title.strip():
             titles[row.doc_id] = without_surrogates(title)
-        yield row.doc_id, text
+    return plain_texts("docs", texts, notes, strict), titles
 
 
 def _count(dataset: Any) -> int | None:

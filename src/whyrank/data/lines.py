@@ -4,21 +4,192 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import io
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from whyrank.core import BadInput, WhyrankError, check_size, lines_of, replacing
 
-# Oddities that stop nothing: counted as data streams by, with the first few examples, told in notes.
-
-_SHOWN = 5
+_GZIP = b"\x1f\x8b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_EXAMPLES = 5
+
+
+class Line(NamedTuple):
+    """One line of a text file: its number from 1, its text without the line end, and its bytes with it."""
+
+    number: int
+    text: str
+    raw: bytes
+
+    @property
+    def blank(self) -> bool:
+        """Whether the line has nothing but white space."""
+        return not self.text or self.text.isspace()
+
+    @property
+    def end(self) -> str:
+        """The line feed, with or without a carriage return, that follows the text."""
+        return self.raw[len(self.raw.rstrip(b"\r\n")) :].decode()
+
+
+def every_line(path: Path) -> Iterator[Line]:
+    """Yield all lines, blank ones too; a file that has no other ones is an error.
+
+    Gzip is seen from the content, not from the name. Lines end at a line feed only, so that the other separators of
+    Unicode stay inside the text. A byte order mark at the beginning is skipped.
+    """
+    found, number = False, 0
+    with _reading(path) as file:
+        for number, raw in lines_of(path, file):
+            content = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
+            try:
+                line = Line(number, content.rstrip(b"\r\n").decode(), raw)
+            except UnicodeDecodeError as error:
+                what = f"byte {error.start + 1} of this line (0x{content[error.start]:02x}) is not UTF-8"
+                raise BadInput(path, what, "save the file as UTF-8", number) from None
+            found = found or not line.blank
+            yield line
+    if not found:
+        raise BadInput(path, "the file is empty", "put at least one line into it")
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Yield the lines that are not blank; a file without any is an error."""
+    return (line for line in every_line(path) if not line.blank)
+
+
+def whole_text(path: Path) -> str:
+    """The text of a file that has some, with its line ends."""
+    parts, size = list[str](), 0
+    for line in every_line(path):
+        parts += [line.text, line.end]
+        size += len(line.raw)
+        check_size(path, size, "the file")
+    return "".join(parts)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open a file for reading bytes, unpacked where its content says that it is gzip."""
+    with open(path, "rb") as file:
+        if file.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield unpacked
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    try:
+        with opened(path) as file:
+            yield file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
+    except OSError as error:
+        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a UTF-8 file in one step, compressed when its name ends in `.gz`; equal lines give equal bytes."""
+    encoded = (f"{line}\n".encode() for line in lines)
+    try:
+        with replacing(path) as beside, open(beside, "wb") as file:
+            if path.suffix == ".gz":
+                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:  # without a name and a time
+                    packed.writelines(encoded)
+            else:
+                file.writelines(encoded)
+    except UnicodeEncodeError as error:
+        raise WhyrankError(f"{error.object[:60]!r} cannot be written as UTF-8: it has a lone surrogate") from None
+
+
+def find_file(folder: Path, *names: str) -> Path | None:
+    """The first of these files that the folder has, each as it is or with `.gz` appended."""
+    candidates = (folder / each for name in names for each in (name, f"{name}.gz"))
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def needed_file(folder: Path, *names: str) -> Path:
+    """The same file as `find_file`, and an error when the folder has none of them."""
+    file = find_file(folder, *names)
+    if file is None:
+        raise BadInput(folder, f"the folder has no {' or '.join(names)} (nor with .gz)", "add one of them")
+    return file
+
+
+# JSON: objects line by line, or one value in a whole file.
+
+
+class Record(NamedTuple):
+    """One row of a file: its path, the line where it begins, its fields by name, and its size in bytes."""
+
+    path: Path
+    line: int
+    fields: Mapping[str, Any]
+    size: int = 0
+
+    def text(self, name: str) -> str:
+        """The field of this name, which must be a string."""
+        value = self._field(name)
+        if not isinstance(value, str):
+            raise self.wrong(f"{name!r} is {_shown(value)}, not a string")
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """The field of this name, which must be a list of one string or more."""
+        value = self._field(name)
+        if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+            raise self.wrong(f"{name!r} is {_shown(value)}, not a list of strings")
+        return value
+
+    def wrong(self, what: str, remedy: str = "mend this row") -> BadInput:
+        """The error for something wrong with this row."""
+        return BadInput(self.path, what, remedy, self.line)
+
+    def _field(self, name: str) -> Any:
+        if name not in self.fields:
+            raise self.wrong(f"{name!r} is missing", f"there are: {', '.join(self.fields)}")
+        return self.fields[name]
+
+
+def json_records(path: Path) -> Iterator[Record]:
+    """Stream JSON lines, one object each; blank lines are skipped."""
+    remedy = 'write one object a line, such as {"id": "d1", "text": "..."}'
+    for line in read_lines(path):
+        fields = _parsed(path, line.text, remedy, line.number)
+        if not isinstance(fields, dict):
+            raise BadInput(path, f"expected a JSON object, found {_shown(fields)}", remedy, line.number)
+        yield Record(path, line.number, fields, len(line.raw))
+
+
+def read_json(path: Path) -> Any:
+    """The value of a whole JSON file, plain or gzip."""
+    with _reading(path) as file:
+        return _parsed(path, file.read(), "get the file again")
+
+
+def _parsed(path: Path, text: str | bytes, remedy: str, line: int | None = None) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        what = f"malformed JSON ({error.msg}, column {error.colno})"
+        raise BadInput(path, what, remedy, line or error.lineno) from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"malformed JSON ({error})", remedy, line) from None
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
+# Oddities that stop nothing: counted as data streams by, with the first few examples, and listed in notes.
 
 
 class Tally:
@@ -32,7 +203,7 @@ class Tally:
     def add(self, example: str) -> None:
         """Count one more."""
         self.count += 1
-        if len(self.first) < _SHOWN:
+        if len(self.first) < _EXAMPLES:
             self.first.append(example)
 
     def notes(self, source: str) -> list[str]:
@@ -81,273 +252,3 @@ def encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-# Text files as they are: every line, blank ones too, with its end; the whole text; or pieces of it.
-#
-# `lines` skips blank lines; here they count, for files whose lines are aligned and for texts over many lines.
-
-_PIECE = 1 << 20
-
-
-class RawLine(NamedTuple):
-    """One line of a text file: its number from 1, its text, and the line end that followed it."""
-
-    number: int
-    text: str
-    end: str
-
-
-def every_line(path: Path) -> Iterator[RawLine]:
-    """Yield all lines; a file without any text is an error, as are bytes that are not UTF-8."""
-    found = False
-    with _reading(path) as file:
-        for number, raw in lines_of(path, file):
-            text = decode(path, number, raw)
-            found = found or not (text == "" or text.isspace())
-            yield RawLine(number, text, raw[len(raw.rstrip(b"\r\n")) :].decode())
-    if not found:
-        raise BadInput(path, "the file is empty", "put at least one line into it")
-
-
-def whole_text(path: Path) -> str:
-    """The text of a file that has some."""
-    found, size = list[str](), 0
-    for line in every_line(path):
-        found += [line.text, line.end]
-        size += len(line.text)
-        check_size(path, size, "the file")
-    return "".join(found)
-
-
-def pieces(path: Path, size: int = _PIECE) -> Iterator[str]:
-    """Yield the text in pieces of about `size` bytes, however long its lines are."""
-    decoder, line = codecs.getincrementaldecoder("utf-8-sig")(), 1
-    with _reading(path) as file:
-        while raw := file.read(size):
-            text = _piece(path, decoder, raw, line)
-            line += text.count("\n")
-            yield text
-    yield _piece(path, decoder, b"", line)
-
-
-def _piece(path: Path, decoder: codecs.IncrementalDecoder, raw: bytes, line: int) -> str:
-    try:
-        return decoder.decode(raw, final=not raw)
-    except UnicodeDecodeError as error:
-        line += error.object[: error.start].count(b"\n")
-        what = f"a byte of this line (0x{error.object[error.start]:02x}) is not UTF-8"
-        raise BadInput(path, what, "save the file as UTF-8", line) from None
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    try:
-        with opened(path) as file:
-            yield file
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
-
-
-_GZIP = b"\x1f\x8b"
-
-
-class Line(NamedTuple):
-    """One line of a text file: its number from 1, its text without the line end, its size in bytes."""
-
-    number: int
-    text: str
-    size: int
-
-
-def read_lines(path: Path) -> Iterator[Line]:
-    """Yield the lines that are not blank; a file without any is an error.
-
-    Gzip is seen from the content, not from the name. Lines end at a line feed only, so that the other
-    separators of Unicode stay inside the text. A byte order mark at the beginning is skipped.
-    """
-    found = False
-    for number, raw in _raw_lines(path):
-        text = decode(path, number, raw)
-        if text and not text.isspace():
-            found = True
-            yield Line(number, text, len(raw))
-    if not found:
-        raise BadInput(path, "the file is empty", "put at least one line into it")
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a UTF-8 file in one step, compressed when its name ends in `.gz`."""
-    with replacing(path) as beside, open(beside, "wb") as file:
-        if path.suffix != ".gz":
-            _write(file, lines)
-            return
-        # no name and no time in the header: the same lines give the same bytes
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-            _write(packed, lines)
-
-
-def find_file(folder: Path, *names: str) -> Path | None:
-    """The first of these files that the folder has, each as it is or with `.gz` appended."""
-    candidates = (folder / each for name in names for each in (name, f"{name}.gz"))
-    return next((path for path in candidates if path.is_file()), None)
-
-
-def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    try:
-        with opened(path) as file:
-            for number, raw in lines_of(path, file):
-                yield number, raw
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again", number + 1) from None
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Open a file for reading bytes, unpacked where its content says that it is gzip."""
-    with open(path, "rb") as file:
-        if file.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            yield unpacked
-
-
-def decode(path: Path, number: int, raw: bytes) -> str:
-    """The text of a line; a byte order mark before the first is skipped, and bad UTF-8 is an error with its line."""
-    if number == 1:
-        raw = raw.removeprefix(codecs.BOM_UTF8)
-    try:
-        return raw.rstrip(b"\r\n").decode("utf-8")
-    except UnicodeDecodeError as error:
-        what = f"byte {error.start + 1} of this line (0x{raw[error.start]:02x}) is not UTF-8"
-        raise BadInput(path, what, "save the file as UTF-8", number) from None
-
-
-def _write(file: io.BufferedIOBase | IO[bytes] | gzip.GzipFile, lines: Iterable[str]) -> None:
-    try:
-        for line in lines:
-            file.write(f"{line}\n".encode())
-    except UnicodeEncodeError as error:
-        raise WhyrankError(f"{error.object[:60]!r} cannot be written as UTF-8: it has a lone surrogate") from None
-
-
-# A JSON file that is one array, item by item: only the item at hand is in memory, however large the file.
-
-_DECODER = json.JSONDecoder()
-_BLANKS = re.compile(r"[ \t\r\n]*")
-_AFTER = frozenset(" \t\r\n,]")
-# the longest thing that decodes wrongly because its end has not been read yet: "\ud83d\ude00", -Infinity
-_LONGEST_CUT = 16
-
-
-class Item(NamedTuple):
-    """One item of the array and the line where it begins."""
-
-    line: int
-    value: Any
-
-
-def array_items(path: Path, size: int = 1 << 20) -> Iterator[Item]:
-    """Stream the items of the array in a JSON file, which is read in pieces of `size` bytes."""
-    text = _Text(path, size)
-    if text.peek() != "[":
-        raise text.wrong("expected a JSON array, which begins with [")
-    text.skip()
-    if text.peek() == "]":
-        text.skip()
-    else:
-        yield from _items(text)
-    if text.peek():
-        raise text.wrong("there is something after the array")
-
-
-def _items(text: _Text) -> Iterator[Item]:
-    while True:
-        text.peek()
-        yield Item(text.line, text.value())
-        if (mark := text.peek()) not in (",", "]"):
-            raise text.wrong("expected a comma or ] after an item")
-        text.skip()
-        if mark == "]":
-            return
-
-
-class _Text:
-    """What has been read and not yet been used; `at` is where we are in it, on line `line`."""
-
-    def __init__(self, path: Path, size: int) -> None:
-        self.path, self.line = path, 1
-        self._pieces = pieces(path, size)
-        self._buffer, self._at, self._whole = "", 0, False
-
-    def peek(self) -> str:
-        """Pass blanks and give the next character, or nothing at the end of the file."""
-        while True:
-            self._go_to(_end(_BLANKS, self._buffer, self._at))
-            if self._at < len(self._buffer) or not self._more():
-                return self._buffer[self._at : self._at + 1]
-
-    def skip(self) -> None:
-        """Pass one character."""
-        self._go_to(self._at + 1)
-
-    def value(self) -> Any:
-        """Decode the value that begins here, reading on until it is whole."""
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(self._buffer, self._at)
-            except json.JSONDecodeError as error:
-                if self._is_malformed(error) or not self._grow():
-                    what = f"malformed JSON ({error.msg})"
-                    raise self.wrong(what, self.line + self._buffer.count("\n", self._at, error.pos)) from None
-            except (ValueError, RecursionError) as error:
-                raise self.wrong(f"malformed JSON ({error})") from None
-            else:
-                if not (self._may_go_on(end) and self._more()):
-                    self._go_to(end)
-                    return value
-
-    def wrong(self, what: str, line: int | None = None) -> BadInput:
-        """The error for something wrong here."""
-        return BadInput(self.path, what, "the file must be one JSON array", line or self.line)
-
-    def _may_go_on(self, end: int) -> bool:
-        """Whether a value that was decoded may be the beginning of a longer number: 1 of 1.5."""
-        return len(self._buffer) - end < _LONGEST_CUT and self._buffer[end : end + 1] not in _AFTER
-
-    def _is_malformed(self, error: json.JSONDecodeError) -> bool:
-        """Whether reading on cannot help: the error is not at the end, and no string is open."""
-        open_string = error.msg.startswith("Unterminated string")
-        return not open_string and error.pos < len(self._buffer) - _LONGEST_CUT
-
-    def _grow(self) -> bool:
-        """Read as much again as there is, so that a long item is not tried too often."""
-        wanted = 2 * (len(self._buffer) - self._at)
-        grown = self._more()
-        while grown and len(self._buffer) - self._at < wanted and self._more():
-            pass
-        return grown
-
-    def _more(self) -> bool:
-        """Read one more piece, and forget what was used; whether there was one."""
-        piece = next((piece for piece in self._pieces if piece), None)
-        if piece is None:
-            return False
-        self._buffer, self._at = self._buffer[self._at :] + piece, 0
-        check_size(self.path, len(self._buffer), "this item", self.line)
-        return True
-
-    def _go_to(self, position: int) -> None:
-        self.line += self._buffer.count("\n", self._at, position)
-        self._at = position
-
-
-def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
-    found = pattern.match(text, start)
-    return found.end() if found else start

@@ -88,32 +88,21 @@ def locate(text: str) -> Place:
         raise WhyrankError(
             "a collection needs a folder; write PATH or PATH:SPLIT (./NAME for a folder with a reader's name)"
         )
-    head, _, split = text.rpartition(":")
-    if (whole := Path(text).expanduser()).exists():
-        return Place(_folder(whole), None)
-    if head and split and (path := Path(head).expanduser()).exists():
-        return Place(_folder(path), split)
-    raise WhyrankError(_not_found(text))
-
-
-def _folder(path: Path) -> Path:
-    if not path.is_dir():
-        raise BadInput(path, "a collection is a folder, and this is a file", "name the folder that holds it")
-    return path
-
-
-def _not_found(text: str) -> str:
-    name = re.split(r"[:(]", text)[0]
-    near = _near_folder(text)
-    hint = f"; did you mean the folder {near!r}?" if near else ""
-    known = suggestion(name, collections.names())
-    return f"no collection {name!r} is registered ({known}) and no folder {text!r} exists{hint}"
-
-
-def _near_folder(text: str) -> str | None:
-    """The spec with its folder's name mended, where a folder beside has a name much like it."""
     head, colon, split = text.rpartition(":")
-    given = [
-        (near_folder(Path(path).expanduser()), rest) for path, rest in ((head, colon + split), (text, "")) if path
-    ]
-    return next((f"{path}{rest}" for path, rest in given if path is not None), None)
+    places = [Place(Path(text).expanduser(), None)]
+    if head and split:
+        places.append(Place(Path(head).expanduser(), split))
+    for place in places:
+        if place.path.is_dir():
+            return place
+        if place.path.exists():
+            raise BadInput(
+                place.path, "a collection is a folder, and this is a file", "name the folder that holds it"
+            )
+
+    given = [(path, rest) for path, rest in ((head, colon + split), (text, "")) if path]
+    near = [f"{path}{rest}" for each, rest in given if (path := near_folder(Path(each).expanduser())) is not None]
+    hint = f"; did you mean the folder {near[0]!r}?" if near else ""
+    name = re.split(r"[:(]", text)[0]
+    known = suggestion(name, collections.names())
+    raise WhyrankError(f"no collection {name!r} is registered ({known}) and no folder {text!r} exists{hint}")

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
-import shutil
 import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -17,6 +14,7 @@ from typing import Any
 
 from whyrank.core import BadInput, WhyrankError, seed_for, write_text
 from whyrank.data.collection import Collection
+from whyrank.data.disk import folder_beside
 from whyrank.data.folder import corpus_file, is_beir
 from whyrank.data.lines import find_file, write_lines
 from whyrank.data.spec import collections, locate
@@ -48,14 +46,19 @@ def split_collection(collection: Collection, parts: Mapping[str, float], seed: i
     Queries are put in the order of a hash of seed and text, and the list is cut. So the parts do not depend on the
     order of the files. Queries with one text (case, blanks and the forms of characters aside) are in one part.
     """
-    ordered = _by_hash(collection, seed)
+    alike: dict[str, list[str]] = {}
+    for query_id in sorted(collection.qrels.keys() & collection.queries.keys()):
+        folded = " ".join(unicodedata.normalize("NFKC", collection.queries[query_id]).casefold().split())
+        alike.setdefault(folded, []).append(query_id)
+    ordered = [alike[text] for text in sorted(alike, key=lambda text: (seed_for(seed, "split", text), text))]
+
     total = sum(map(len, ordered))
     ends = [round(end * total) for end in accumulate(parts.values())]
     chosen: dict[str, list[str]] = {name: [] for name in parts}
-    for position, alike in zip(accumulate([0, *map(len, ordered)]), ordered, strict=False):
+    for position, query_ids in zip(accumulate([0, *map(len, ordered)]), ordered, strict=False):
         name = next((name for name, end in zip(parts, ends, strict=True) if position < end), None)
         if name is not None:
-            chosen[name] += alike
+            chosen[name] += query_ids
     if empty := [name for name, ids in chosen.items() if not ids]:
         raise WhyrankError(f"{collection.name} has {total:,} judged queries, too few for a part {empty[0]!r}")
     return {name: part_of(collection, name, set(ids)) for name, ids in chosen.items()}
@@ -75,47 +78,22 @@ def write_split(
 
     `corpus` is a file that the folder refers to; without one the documents are copied.
     """
-    with _new_folder(Path(folder)) as made:
-        for name, part in parts.items():
-            write_lines(made / f"queries.{name}.tsv", (f"{q}\t{_one_line(t)}" for q, t in part.queries.items()))
-            write_qrels(made / f"qrels.{name}.txt", part.qrels)
-        if corpus is None:
-            write_lines(made / "corpus.jsonl", _documents(collection))
-        write_text(made / "collection.yaml", _declaration(collection, corpus, Path(folder)))
-        write_text(made / "splits.json", report)
-
-
-def corpus_of(spec: str) -> Path | None:
-    """The corpus file behind a collection's spec; None where it does not come from a folder."""
-    kind, _, rest = spec.strip().partition(":")
-    if kind in collections and kind not in ("folder", "beir"):
-        return None
-    place = locate(rest if kind in ("folder", "beir") and rest else spec)
-    if kind == "beir" or is_beir(place.path):
-        return find_file(place.path, "corpus.jsonl")
-    return corpus_file(place.path, place.split or _only_split(place.path))
-
-
-def _only_split(path: Path) -> str | None:
-    """The split that a folder without a plain query file is read with."""
-    found = sorted(file.name.split(".")[1] for file in path.glob("queries.*.tsv*"))
-    return None if find_file(path, "queries.tsv") or not found else found[0]
-
-
-def _by_hash(collection: Collection, seed: int) -> list[list[str]]:
-    """Ids of judged queries with one text each, in the order of their hash."""
-    alike: dict[str, list[str]] = {}
-    for query_id in sorted(collection.qrels.keys() & collection.queries.keys()):
-        alike.setdefault(_folded(collection.queries[query_id]), []).append(query_id)
-    return [alike[text] for text in sorted(alike, key=lambda text: (seed_for(seed, "split", text), text))]
-
-
-def _folded(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _one_line(text: str) -> str:
-    return re.sub(r"[\t\r\n]+", " ", text)
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BadInput(target, "is there already and not empty", "name another folder, or remove it")
+    try:
+        with folder_beside(target) as made:
+            for name, part in parts.items():
+                one_line = {q: re.sub(r"[\t\r\n]+", " ", text) for q, text in part.queries.items()}
+                write_lines(made / f"queries.{name}.tsv", (f"{q}\t{text}" for q, text in one_line.items()))
+                write_qrels(made / f"qrels.{name}.txt", part.qrels)
+            if corpus is None:
+                write_lines(made / "corpus.jsonl", _documents(collection))
+            write_text(made / "collection.yaml", _declaration(collection, corpus, target))
+            write_text(made / "splits.json", report)
+            os.replace(made, target)
+    except OSError as error:
+        raise BadInput(target, f"cannot be written ({error.strerror or error})", "choose another place") from None
 
 
 def _documents(collection: Collection) -> Iterator[str]:
@@ -128,33 +106,24 @@ def _declaration(collection: Collection, corpus: Path | None, folder: Path) -> s
     import yaml
 
     grades = collection.grades
-    found: dict[str, Any] = {"name": collection.name}
-    found["grades"] = {
-        "names": dict(grades.names),
-        "relevant": grades.relevant,
-        "nonrelevant": grades.nonrelevant,
-    }
+    scale = {"names": dict(grades.names), "relevant": grades.relevant, "nonrelevant": grades.nonrelevant}
+    found: dict[str, Any] = {"name": collection.name, "grades": scale}
     if corpus is not None:
-        found["corpus"] = _place(corpus.resolve(), folder.resolve())
+        # folder and corpus that lie beside each other may move together, so that a relative path serves them
+        corpus, folder = corpus.resolve(), folder.resolve()
+        beside = corpus.is_relative_to(folder.parent)
+        found["corpus"] = os.path.relpath(corpus, folder) if beside else str(corpus)
     return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True))
 
 
-def _place(corpus: Path, folder: Path) -> str:
-    """A relative path where folder and corpus lie beside each other and may move together, else an absolute one."""
-    return os.path.relpath(corpus, folder) if corpus.is_relative_to(folder.parent) else str(corpus)
-
-
-@contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
-    """A folder beside the target that takes its place when the block succeeds."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise BadInput(target, "is there already and not empty", "name another folder, or remove it")
-    beside = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
-    try:
-        beside.mkdir(parents=True)
-        yield beside
-        os.replace(beside, target)
-    except OSError as error:
-        raise BadInput(target, f"cannot be written ({error.strerror or error})", "choose another place") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+def corpus_of(spec: str) -> Path | None:
+    """The corpus file behind a collection's spec; None where it does not come from a folder."""
+    kind, _, rest = spec.strip().partition(":")
+    if kind in collections and kind not in ("folder", "beir"):
+        return None
+    path, split = locate(rest if kind in ("folder", "beir") and rest else spec)
+    if kind == "beir" or is_beir(path):
+        return find_file(path, "corpus.jsonl")
+    if split is None and not find_file(path, "queries.tsv"):  # such a folder is read with its only split
+        split = next(iter(sorted(file.name.split(".")[1] for file in path.glob("queries.*.tsv*"))), None)
+    return corpus_file(path, split)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data.lines import Line, Tally, read_lines, write_lines
@@ -19,15 +18,6 @@ from whyrank.data.lines import Line, Tally, read_lines, write_lines
 Run = dict[str, dict[str, float]]
 Qrels = dict[str, dict[str, int]]
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
-
-
-class Judgement(NamedTuple):
-    """One line of a judgement file."""
-
-    query_id: str
-    doc_id: str
-    grade: int
-    line: int
 
 
 def ranking(scores: Mapping[str, float]) -> list[str]:
@@ -49,7 +39,13 @@ def read_run(path: str | PathLike[str]) -> Run:
         if doc_id in scores:
             what = f"document {doc_id!r} occurs twice for query {query_id!r}"
             raise BadInput(path, what, "keep one line of each", line.number)
-        scores[doc_id] = _score(path, line, score)
+        try:
+            scores[doc_id] = float(score)
+        except ValueError:
+            what = f"score {score!r} is not a number"
+            raise BadInput(path, what, "the score is column 5", line.number) from None
+        if math.isnan(scores[doc_id]):
+            raise BadInput(path, "the score is NaN", "leave such documents out", line.number)
     return run
 
 
@@ -60,34 +56,6 @@ def write_run(path: str | PathLike[str], run: Mapping[str, Mapping[str, float]],
     bit. Blanks in the tag become underscores. A NaN is refused, because no reader can place it.
     """
     write_lines(Path(path), run_lines(run, tag))
-
-
-def read_qrels(path: str | PathLike[str], notes: list[str] | None = None, strict: bool = True) -> Qrels:
-    """Read judgements as query_id -> doc_id -> grade; a line that repeats another is counted in `notes`.
-
-    Both shapes are read: TREC's four columns, and BEIR's three columns with a header, separated by tabs. A line
-    that contradicts an earlier one is an error; without `strict` the earlier one counts and `notes` tell of it.
-    """
-    qrels: Qrels = {}
-    read, contradicting = 0, Tally("judgements that contradict an earlier line, which counts")
-    for query_id, doc_id, grade, line in _judgements(path := Path(path)):
-        known = qrels.setdefault(query_id, {}).setdefault(doc_id, grade)
-        if known != grade:
-            contradicting.add(f"line {line}")
-            what = f"document {doc_id!r} was judged {known} for query {query_id!r} before, here {grade}"
-            if strict:
-                raise BadInput(path, what, "keep one of the two", line)
-        read += 1
-    repeated = read - contradicting.count - sum(map(len, qrels.values()))
-    found = [f"{path.name}: judgements that repeat an earlier line: {repeated:,}"] if repeated else []
-    if notes is not None:
-        notes += found + contradicting.notes(path.name)
-    return qrels
-
-
-def write_qrels(path: str | PathLike[str], qrels: Mapping[str, Mapping[str, int]]) -> None:
-    """Write judgements in TREC's four columns, in one step."""
-    write_lines(Path(path), _qrels_lines(qrels))
 
 
 def run_lines(run: Mapping[str, Mapping[str, float]], tag: str = "whyrank") -> Iterator[str]:
@@ -101,41 +69,51 @@ def run_lines(run: Mapping[str, Mapping[str, float]], tag: str = "whyrank") -> I
             yield f"{_one_word(query_id)} Q0 {_one_word(doc_id)} {rank} {score!r} {tag}"
 
 
-def _qrels_lines(qrels: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    for query_id, grades in qrels.items():
-        for doc_id, grade in grades.items():
-            yield f"{_one_word(query_id)} 0 {_one_word(doc_id)} {int(grade)}"
+def read_qrels(path: str | PathLike[str], notes: list[str] | None = None, strict: bool = True) -> Qrels:
+    """Read judgements as query_id -> doc_id -> grade; a line that repeats another is counted in `notes`.
+
+    Both shapes are read: TREC's four columns, and BEIR's three columns with a header, separated by tabs. A line
+    that contradicts an earlier one is an error; without `strict` the earlier one counts and `notes` tell of it.
+    """
+    path = Path(path)
+    qrels: Qrels = {}
+    beir, repeated = False, 0
+    contradicting = Tally("judgements that contradict an earlier line, which counts")
+    for number, line in enumerate(read_lines(path)):
+        columns = line.text.split("\t")
+        if number == 0 and len(columns) == 3 and not _INTEGER.fullmatch(columns[2].strip()):
+            beir = True
+            continue
+        if beir and len(columns) < 3:
+            what = f"expected 3 columns separated by tabs (query-id, corpus-id, score), found {len(columns)}"
+            raise BadInput(path, what, "mend this line", line.number)
+        if not beir:
+            columns = _columns(path, line, 4, "query_id 0 doc_id grade")
+            del columns[1]
+        query_id, doc_id, text = columns[0], columns[1], columns[2].strip()
+        if not _INTEGER.fullmatch(text):
+            raise BadInput(path, f"grade {text!r} is not an integer", "write grades as 0, 1, 2, ...", line.number)
+        grades, grade = qrels.setdefault(query_id, {}), int(text)
+        repeated += grades.get(doc_id) == grade
+        if (known := grades.setdefault(doc_id, grade)) != grade:
+            if strict:
+                what = f"document {doc_id!r} was judged {known} for query {query_id!r} before, here {grade}"
+                raise BadInput(path, what, "keep one of the two", line.number)
+            contradicting.add(f"line {line.number}")
+    if notes is not None:
+        notes += [f"{path.name}: judgements that repeat an earlier line: {repeated:,}"] if repeated else []
+        notes += contradicting.notes(path.name)
+    return qrels
 
 
-def _one_word(text_id: str) -> str:
-    # a byte order mark would be taken for the file's own when it stands first
-    if text_id.split() != [text_id] or text_id.startswith("\ufeff"):
-        raise WhyrankError(f"id {text_id!r} cannot be written to a TREC file; use ids without blanks")
-    return text_id
-
-
-def _judgements(path: Path) -> Iterator[Judgement]:
-    lines = read_lines(path)
-    first = next(lines)
-    header = first.text.split("\t")
-    if len(header) == 3 and not _INTEGER.fullmatch(header[2].strip()):
-        yield from (_beir_judgement(path, line) for line in lines)
-        return
-    yield _trec_judgement(path, first)
-    yield from (_trec_judgement(path, line) for line in lines)
-
-
-def _trec_judgement(path: Path, line: Line) -> Judgement:
-    query_id, _, doc_id, grade = _columns(path, line, 4, "query_id 0 doc_id grade")[:4]
-    return Judgement(query_id, doc_id, _grade(path, line, grade), line.number)
-
-
-def _beir_judgement(path: Path, line: Line) -> Judgement:
-    columns = line.text.split("\t")
-    if len(columns) < 3:
-        what = f"expected 3 columns separated by tabs (query-id, corpus-id, score), found {len(columns)}"
-        raise BadInput(path, what, "mend this line", line.number)
-    return Judgement(columns[0], columns[1], _grade(path, line, columns[2].strip()), line.number)
+def write_qrels(path: str | PathLike[str], qrels: Mapping[str, Mapping[str, int]]) -> None:
+    """Write judgements in TREC's four columns, in one step."""
+    lines = (
+        f"{_one_word(query_id)} 0 {_one_word(doc_id)} {int(grade)}"
+        for query_id, grades in qrels.items()
+        for doc_id, grade in grades.items()
+    )
+    write_lines(Path(path), lines)
 
 
 def _columns(path: Path, line: Line, wanted: int, shape: str) -> list[str]:
@@ -146,17 +124,8 @@ def _columns(path: Path, line: Line, wanted: int, shape: str) -> list[str]:
     return columns
 
 
-def _grade(path: Path, line: Line, text: str) -> int:
-    if not _INTEGER.fullmatch(text):
-        raise BadInput(path, f"grade {text!r} is not an integer", "write grades as 0, 1, 2, ...", line.number)
-    return int(text)
-
-
-def _score(path: Path, line: Line, text: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        raise BadInput(path, f"score {text!r} is not a number", "the score is column 5", line.number) from None
-    if math.isnan(score):
-        raise BadInput(path, "the score is NaN", "leave such documents out", line.number)
-    return score
+def _one_word(text_id: str) -> str:
+    # a byte order mark would be taken for the file's own when it stands first
+    if text_id.split() != [text_id] or text_id.startswith("\ufeff"):
+        raise WhyrankError(f"id {text_id!r} cannot be written to a TREC file; use ids without blanks")
+    return text_id

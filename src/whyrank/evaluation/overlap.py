@@ -23,7 +23,8 @@ from whyrank.text import Analyzer, Tokens, analyzers
 
 MEASURE, GROUPS = "nDCG@10", 3
 RELEVANT = ("random", "mean", "max")
-ALL, RETRIEVED = "all", "retrieved"
+ALL: str = "all"
+RETRIEVED: str = "retrieved"
 
 
 class Share(NamedTuple):

@@ -12,7 +12,7 @@ table_learners: Registry[Any] = Registry(
         "em": "whyrank.learners.registry:EM",
         "local-to-global": "whyrank.learners.local.learner:LocalToGlobal",
         "neural": "whyrank.learners.registry:Neural",
-        "parm": "whyrank.learners.parm.building:Parm",
+        "parm": "whyrank.learners.parm.table:Parm",
     },
 )
 """Makes learners by call string, `em(iterations=3)`: each has `learn(collection)`, which gives a `TermTable`."""

@@ -27,8 +27,8 @@ networks: Registry[Any] = Registry(
 
 if TYPE_CHECKING:
     from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
-    from whyrank.networks.first import is_plain
-    from whyrank.networks.model1 import Matrix, NeuralModel1, matrix
+    from whyrank.networks.first import first_only, is_plain
+    from whyrank.networks.model1 import NeuralModel1, matrix
     from whyrank.networks.network import (
         CONFIG,
         TOKENS,
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
         save,
         start,
     )
-    from whyrank.networks.parm import BARE, FRAMES, ParmNetwork, around, frame_of, framed
+    from whyrank.networks.parm import BARE, FRAMES, ParmNetwork, framed
     from whyrank.networks.quantised import restored
-    from whyrank.networks.separate import Encoded, SeparateNetwork, distinct, encode, take
+    from whyrank.networks.separate import SeparateNetwork, joined, take
     from whyrank.networks.tokens import (
         CHARACTERS_PER_PIECE,
         Arrays,

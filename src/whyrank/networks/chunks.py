@@ -72,7 +72,10 @@ def chunk_arrays(
     width, start = found["ids"].shape[1], np.searchsorted(owner, np.arange(len(cut))).tolist()
     rows = [_run(row, len(chunks)) for row, chunks in zip(start, cut, strict=True)]
     query = [_run(row * width + 1, len(q)) for row, q in zip(start, queries, strict=True)]
-    doc = [_places(row, len(q) + 2, chunks, width) for row, q, chunks in zip(start, queries, cut, strict=True)]
+    doc = [  # in each row after [CLS], query and [SEP]
+        np.concatenate([_run((row + i) * width + len(q) + 2, len(chunk)) for i, chunk in enumerate(chunks)])
+        for row, q, chunks in zip(start, queries, cut, strict=True)
+    ]
     return found | {"parts": padded(rows, _NONE), "query": padded(query, _NONE), "doc": padded(doc, _NONE)}
 
 
@@ -88,11 +91,6 @@ def first_states(first: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     real = (batch["parts"] >= 0).unsqueeze(2)
     found = first[batch["parts"].clamp(min=0)].masked_fill(~real, 0.0)
     return found.sum(dim=1) / real.sum(dim=1)
-
-
-def _places(row: int, before: int, chunks: Sequence[Ids], width: int) -> Ids:
-    """Where the pieces of a text lie in the rows laid end to end: in each row after [CLS], query and [SEP]."""
-    return np.concatenate([_run((row + i) * width + before, len(chunk)) for i, chunk in enumerate(chunks)])
 
 
 def _run(start: int, n: int) -> Ids:

@@ -1,9 +1,10 @@
 """The first position of a BERT-like encoder's last layer, without computing what nobody reads.
 
 A score that is read from [CLS] needs the last layer at one position only: its keys and values everywhere, and all
-else of the layer once per text. The layers are written out over the model's own modules, so that the states are those
-of the model itself. A batch is padded (`ids`, `types`, `mask`), or packed: all texts end to end in `ids` and `types`,
-the position of each piece in `places`, and where the texts begin and end in `ends`; then nothing is padded at all.
+else of the layer once per text. Any model with such layers can be told so (`first_only`). The networks that are
+trained here read a padded batch (`ids`, `types`, `mask`) or, on a GPU, a packed one: all texts end to end in `ids`
+and `types`, the position of each token in `places`, and where the texts begin and end in `ends`. For these the layers
+are written out over the model's own modules, so that dropout in training draws what is read and no more.
 """
 
 from __future__ import annotations
@@ -27,67 +28,57 @@ def is_plain(model: Any) -> bool:
     return config.model_type in _LIKE_BERT and plain and whole and hasattr(model.encoder, "layer")
 
 
+def first_only(model: nn.Module) -> Any:
+    """Let the last of a model's BERT-like layers go on with the first position alone, once all attend to all.
+
+    The states of the first position stay the same, and the rest of the layer, most of its work, is left out for the
+    others. Gives the handle that undoes it; None for a model without such layers.
+    """
+    layers = [m for m in model.modules() if hasattr(m, "intermediate") and hasattr(m, "attention")]
+    output = getattr(layers[-1].attention, "output", None) if layers else None
+    if not isinstance(output, nn.Module):
+        return None
+    return output.register_forward_pre_hook(lambda _, given: tuple(states[:, :1] for states in given))
+
+
 def first_padded(model: Any, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
-    """The last states of the first position of each row: [texts, width]."""
-    states = model.embeddings(input_ids=ids, token_type_ids=types)
-    return _through(model.encoder.layer, states, _Padded(mask), lambda x: x[:, :1])[:, 0]
+    """The last states of the first position of each row of a padded batch: [texts, width]."""
+    states, visible = model.embeddings(input_ids=ids, token_type_ids=types), mask[:, None, None, :].bool()
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
+        q, k, v = (part.transpose(1, 2) for part in (query, key, value))
+        found = functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=dropout)
+        return found.transpose(1, 2)
+
+    for layer in model.encoder.layer[:-1]:
+        states = _layer(layer, states, states, attend)
+    return _layer(model.encoder.layer[-1], states[:, :1], states, attend)[:, 0]
 
 
 def first_packed(model: Any, ids: Tensor, places: Tensor, types: Tensor, ends: Tensor, longest: int) -> Tensor:
-    """The same for texts that lie end to end; `ends` holds 0 and the end of each."""
-    states = _embedded(model.embeddings, ids, places, types)
-    states, starts = states.to(model.encoder.layer[0].output.dense.weight.dtype), ends[:-1].long()
-    return _through(model.encoder.layer, states, _packed(ends, longest), lambda x: x[starts])
-
-
-def _embedded(embeddings: Any, ids: Tensor, places: Tensor, types: Tensor) -> Tensor:
-    """The embeddings, with the two types as a product: the gradient of a look-up in two rows is slow on a GPU."""
-    kinds = embeddings.token_type_embeddings.weight
-    states = embeddings.word_embeddings(ids) + embeddings.position_embeddings(places) + kinds[0]
-    if len(kinds) > 1:
+    """The last states of the first position of texts that lie end to end; `ends` holds 0 and the end of each."""
+    own, layers = model.embeddings, model.encoder.layer
+    kinds = own.token_type_embeddings.weight
+    states = own.word_embeddings(ids) + own.position_embeddings(places) + kinds[0]
+    if len(kinds) > 1:  # the two types as a product: the gradient of a look-up in two rows is slow on a GPU
         states = states + types[:, None].to(states.dtype) * (kinds[1] - kinds[0])
-    found: Tensor = embeddings.dropout(embeddings.LayerNorm(states))
-    return found
-
-
-def _through(layers: Any, states: Tensor, attend: Attend, first: Callable[[Tensor], Tensor]) -> Tensor:
+    states = own.dropout(own.LayerNorm(states)).to(layers[0].output.dense.weight.dtype)
+    attend = _Flash(ends, longest) if ends.is_cuda else _OneByOne(ends)
     for layer in layers[:-1]:
         states = _layer(layer, states, states, attend)
-    return _layer(layers[-1], first(states), states, attend)
+    return _layer(layers[-1], states[ends[:-1].long()], states, attend)
 
 
 def _layer(layer: Any, reading: Tensor, read: Tensor, attend: Attend) -> Tensor:
     """One layer for the positions `reading`, which attend to the positions `read`."""
     own = layer.attention.self
-    query, key, value = (_heads(own, part(x)) for part, x in zip(_parts(own), (reading, read, read), strict=True))
+    parts = (own.query(reading), own.key(read), own.value(read))
+    heads = own.num_attention_heads, own.attention_head_size
+    query, key, value = (part.view(*part.shape[:-1], *heads) for part in parts)
     mixed = attend(query, key, value, own.dropout.p if own.training else 0.0)
     states = layer.attention.output(mixed.flatten(-2), reading)
     found: Tensor = layer.output(layer.intermediate(states), states)
     return found
-
-
-def _parts(attention: Any) -> tuple[nn.Module, nn.Module, nn.Module]:
-    return attention.query, attention.key, attention.value
-
-
-def _heads(attention: Any, states: Tensor) -> Tensor:
-    return states.view(*states.shape[:-1], attention.num_attention_heads, attention.attention_head_size)
-
-
-class _Padded:
-    """Attention over the positions of each row that are not padding."""
-
-    def __init__(self, mask: Tensor) -> None:
-        self.mask = mask[:, None, None, :].bool()
-
-    def __call__(self, query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
-        q, k, v = (part.transpose(1, 2) for part in (query, key, value))
-        found = functional.scaled_dot_product_attention(q, k, v, attn_mask=self.mask, dropout_p=dropout)
-        return found.transpose(1, 2)
-
-
-def _packed(ends: Tensor, longest: int) -> Attend:
-    return _Flash(ends, longest) if ends.is_cuda else _OneByOne(ends)
 
 
 class _Flash:

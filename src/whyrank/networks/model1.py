@@ -1,11 +1,11 @@
-"""Neural Model 1 over contextual vectors: T(q|d) of pieces as BERT reads them, query and text together."""
+"""Neural Model 1: T(q|d) of pieces without context, or of pieces as BERT reads them, query and text together."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -26,8 +26,8 @@ from whyrank.networks.tokens import Arrays, Ids, Pieces, padded, tensors
 #     T(q|d) = sigmoid(F3 relu(F2 relu(F1 [x; y; x * y])))  with x = Pq(tanh(LN(q))) and y = Pd(tanh(LN(d)))
 #
 # for the vectors of q and d, or T(q|d) = (cos(q, d) + 1) / 2 in the `cosine` variant. With p_self, T(t|t) = p_self
-# for
-# a piece and itself, and all other T are multiplied by 1 - p_self. T is not normalised over q.
+# for a piece and itself,
+# and all other T are multiplied by 1 - p_self. T is not normalised over q.
 #
 # Boytsov and Kolter, "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
 
@@ -71,28 +71,6 @@ class Matrix(NamedTuple):
     shares: Floats
 
 
-class TranslatingNetwork(Protocol):
-    """A network whose score is that of the layer."""
-
-    pieces: Pieces
-
-    def query_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Queries as pieces."""
-        ...
-
-    def doc_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Texts as pieces."""
-        ...
-
-    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """A batch of pairs."""
-        ...
-
-    def compared(self, batch: Mapping[str, Tensor]) -> Compared:
-        """The pieces of each pair, and T of each two."""
-        ...
-
-
 class Translating(nn.Module):
     """The layer, over vectors of some width."""
 
@@ -112,14 +90,22 @@ class Translating(nn.Module):
             start: the bias of F3 in a new layer, about the logit of each T(q|d) before any training.
         """
         super().__init__()
-        _check(variant, p_self, widths, eps, dropout, start)
+        if variant not in VARIANTS:
+            raise UnknownName("variant", str(variant), VARIANTS)
+        if p_self is not None:
+            check_number("p_self", p_self, 0, 1)
+        if not isinstance(widths, Sequence) or isinstance(widths, str) or len(widths) != len(WIDTHS):
+            raise WhyrankError(f"widths must be three whole numbers, such as {list(WIDTHS)}, not {widths!r}")
+        for each in widths:
+            check_whole("widths", each, 1)
+        check_number("eps", eps, 0, 1, strict=True)
+        check_number("dropout", dropout, 0, 1)
+        check_number("start", start, -math.inf)
         self.variant, self.p_self, self.widths, self.eps = variant, p_self, tuple(widths), float(eps)
         self.start = float(start)
         self.dropout = nn.Dropout(dropout)
-        if variant == "network":
-            self._build(width)
-
-    def _build(self, width: int) -> None:
+        if variant == "cosine":
+            return
         projected, inner, outer = self.widths
         self.query_norm, self.doc_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.query_projection, self.doc_projection = nn.Linear(width, projected), nn.Linear(width, projected)
@@ -187,7 +173,7 @@ class Translating(nn.Module):
         return (likely.clamp(min=self.eps).log() * compared.counts).sum(dim=1)
 
 
-def matrix(network: TranslatingNetwork, query: str, text: str, device: Any = "cpu") -> Matrix:
+def matrix(network: NeuralModel1 | BertModel1, query: str, text: str, device: Any = "cpu") -> Matrix:
     """What a network reads in a query and a text, and T for each two pieces."""
     batch = tensors(network.arrays(network.query_ids([query]), network.doc_ids([text])), device)
     found = Compared(*(part[0].detach().cpu() for part in network.compared(batch)))
@@ -197,22 +183,6 @@ def matrix(network: TranslatingNetwork, query: str, text: str, device: Any = "cp
         network.pieces.spell(ids[at].tolist()) for ids, at in ((found.query_ids, rows), (found.doc_ids, columns))
     )
     return Matrix(asked, told, cells[np.ix_(rows, columns)], counts[rows], shares[columns])
-
-
-def _check(
-    variant: str, p_self: float | None, widths: Sequence[int], eps: float, dropout: float, start: float
-) -> None:
-    if variant not in VARIANTS:
-        raise UnknownName("variant", str(variant), VARIANTS)
-    if p_self is not None:
-        check_number("p_self", p_self, 0, 1)
-    if not isinstance(widths, Sequence) or isinstance(widths, str) or len(widths) != len(WIDTHS):
-        raise WhyrankError(f"widths must be three whole numbers, such as {list(WIDTHS)}, not {widths!r}")
-    for width in widths:
-        check_whole("widths", width, 1)
-    check_number("eps", eps, 0, 1, strict=True)
-    check_number("dropout", dropout, 0, 1)
-    check_number("start", start, -math.inf)
 
 
 # Neural Model 1 without context: a query piece and a piece of a text have one T(q|d), wherever they stand.
@@ -315,15 +285,13 @@ class NeuralModel1(SeparateNetwork):
 
 def _bags(rows: Sequence[Ids]) -> Arrays:
     """The distinct pieces of each row in order of appearance, and their counts; 0 where there is none."""
-    bags = [_bag(row) for row in rows]
-    ids, counts = (padded([bag[side] for bag in bags], 0) for side in (0, 1))
-    return {"ids": ids, "weights": counts.astype(np.float32)}
-
-
-def _bag(row: Ids) -> tuple[Ids, Ids]:
-    found, first, counts = np.unique(row, return_index=True, return_counts=True)
-    order = np.argsort(first)
-    return found[order], counts[order].astype(np.int32)
+    ids, counts = [], []
+    for row in rows:
+        found, first, times = np.unique(row, return_index=True, return_counts=True)
+        order = np.argsort(first)
+        ids.append(found[order])
+        counts.append(times[order].astype(np.int32))
+    return {"ids": padded(ids, 0), "weights": padded(counts, 0).astype(np.float32)}
 
 
 class BertModel1(ChunkedNetwork):

@@ -109,8 +109,12 @@ def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> 
     place = Path(folder)
     state = {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()}
     (place / LISTING).unlink(missing_ok=True)  # what is there of an older network no longer fits it
+    if bits == 8:
+        state = quantised(state)
+    elif bits == 16:
+        state = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in state.items()}
     with replacing(place / WEIGHTS) as beside:
-        beside.write_bytes(packed(_narrowed(state, bits)))
+        beside.write_bytes(packed(state))
     with replacing(place / TOKENS) as beside:
         beside.write_bytes(network.pieces.content)
     config = {"kind": KIND, "architecture": network.architecture, "settings": network.settings}
@@ -137,12 +141,6 @@ def load(folder: str | Path) -> Network:
     return network.eval()
 
 
-def _narrowed(state: Mapping[str, Tensor], bits: int) -> dict[str, Tensor]:
-    if bits == 8:
-        return quantised(state)
-    return {name: t.half() if bits == 16 and t.is_floating_point() else t for name, t in state.items()}
-
-
 def read_config(folder: Path) -> dict[str, Any]:
     """The config.json of a network folder."""
     file = folder / CONFIG
@@ -158,10 +156,10 @@ def read_config(folder: Path) -> dict[str, Any]:
 def is_network(folder: Path) -> bool:
     """Whether a folder holds a network that was trained here, not a model of another package."""
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        read_config(folder)
+    except BadInput:
         return False
-    return isinstance(config, dict) and config.get("kind") == KIND
+    return True
 
 
 def digest(folder: str | Path) -> str:

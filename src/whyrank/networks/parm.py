@@ -94,7 +94,7 @@ def _with_pooler(network: Network, source: str | Path) -> Network:
     return network
 
 
-# What stands around a pair of terms when PaRM reads it: nothing, or [MASK]s as around the parts that phase 1 knows.
+# What stands around a pair of terms when PaRM reads it: nothing, or [MASK]s as around the parts of phase 1.
 #
 # bare    [CLS] q [SEP] d [SEP]
 # masks   [CLS] [MASK] q [MASK] [SEP] [MASK]*4 d [MASK]*24 [SEP]
@@ -116,28 +116,23 @@ FRAMES: Mapping[str, Frame] = {
 }
 
 
-def frame_of(name: str) -> Frame:
-    """A frame by name."""
+def framed(
+    queries: Sequence[Ids], docs: Sequence[Ids], network: Network, name: str
+) -> tuple[Sequence[Ids], Sequence[Ids]]:
+    """Query terms and document terms between the [MASK]s of a frame; an error where a pair is too long to be read."""
     if name not in FRAMES:
         raise UnknownName("frame", str(name), FRAMES)
-    return FRAMES[name]
-
-
-def around(rows: Sequence[Ids], masks: tuple[int, int], mask: int) -> Sequence[Ids]:
-    """The pieces of terms between so many [MASK]s."""
-    if masks == (0, 0):
-        return rows
-    before, behind = (np.full(n, mask, np.int32) for n in masks)
-    return [np.concatenate([before, row, behind]) for row in rows]
-
-
-def framed(rows: Sequence[Ids], network: Network, name: str) -> tuple[Sequence[Ids], Sequence[Ids]]:
-    """The pieces of terms as query terms and as document terms of a network; an error where these are too long."""
-    frame, mask = frame_of(name), network.pieces.special["mask"]
-    sides = around(rows, frame.query, mask), around(rows, frame.doc, mask)
+    sides = [_between(rows, masks, network) for rows, masks in zip((queries, docs), FRAMES[name], strict=True)]
     longest = 3 + sum(max((len(row) for row in side), default=0) for side in sides)
     if longest > network.encoder.places:
         raise WhyrankError(
-            f"frame {name}: a pair of terms has {longest} pieces, and the encoder reads {network.encoder.places}"
+            f"frame {name}: a pair of terms has {longest} tokens, and the encoder reads {network.encoder.places}"
         )
-    return sides
+    return sides[0], sides[1]
+
+
+def _between(rows: Sequence[Ids], masks: tuple[int, int], network: Network) -> Sequence[Ids]:
+    if masks == (0, 0):
+        return rows
+    before, behind = (np.full(n, network.pieces.special["mask"], np.int32) for n in masks)
+    return [np.concatenate([before, row, behind]) for row in rows]

@@ -20,7 +20,8 @@ def quantised(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for name, tensor in state.items():
         if tensor.ndim == 2 and tensor.is_floating_point():
-            found[name], found[name + SCALE] = _rounded(tensor.float())
+            scale = tensor.float().abs().amax(dim=1).clamp(min=1e-12) / _LEVELS
+            found[name], found[name + SCALE] = torch.round(tensor.float() / scale[:, None]).to(torch.int8), scale
         else:
             found[name] = tensor.half() if tensor.is_floating_point() else tensor
     return found
@@ -38,8 +39,3 @@ def restored(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         else:
             found[name] = tensor.float() if tensor.is_floating_point() else tensor
     return found
-
-
-def _rounded(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    scale = matrix.abs().amax(dim=1).clamp(min=1e-12) / _LEVELS
-    return torch.round(matrix / scale[:, None]).to(torch.int8), scale

@@ -1,7 +1,7 @@
 """Networks that read queries and texts apart, so that each distinct one is encoded once.
 
-    queries = encode(network, "query", network.query_ids(query_texts))
-    docs = encode(network, "doc", network.doc_ids(doc_texts))
+    queries = network.encode_queries(tensors(network.query_arrays(network.query_ids(query_texts))))
+    docs = network.encode_docs(tensors(network.doc_arrays(network.doc_ids(doc_texts))))
     scores = network.interact(take(queries, query), take(docs, doc))  # of the pairs (query[i], doc[i])
 
 What a network makes of a text is a dict of tensors whose first dimension is the text; those that have positions have
@@ -11,7 +11,7 @@ them second, and zero stands for none, so that encodings of different lengths ca
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,9 @@ from torch.nn import functional
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.first import is_plain
 from whyrank.networks.network import Network
-from whyrank.networks.tokens import Arrays, Ids, Pieces, packed_pairs, pair_arrays, single_arrays, tensors
+from whyrank.networks.tokens import Arrays, Ids, Pieces, packed_pairs, pair_arrays, single_arrays
 
 Encoded = dict[str, Tensor]
-Side = Literal["query", "doc"]
 _SPECIAL = 3  # the most special tokens that stand around a text
 
 
@@ -74,17 +73,6 @@ class SeparateNetwork(Network):
         """The encodings of the query and the text of each pair."""
         queries = take(self.encode_queries(_part(batch, "query.")), batch["query"])
         return queries, take(self.encode_docs(_part(batch, "doc.")), batch["doc"])
-
-
-def encode(network: SeparateNetwork, side: Side, ids: Sequence[Ids], batch: int = 64, device: Any = "cpu") -> Encoded:
-    """Encodings of queries or texts (no pair needed) in the order given, made in batches of like length."""
-    arrays = network.query_arrays if side == "query" else network.doc_arrays
-    method = network.encode_queries if side == "query" else network.encode_docs
-    some = list(ids) or [np.zeros(0, np.int32)]  # of nothing, the shape is still to be known
-    order = np.argsort([len(row) for row in some], kind="stable")
-    starts = range(0, len(order), batch)
-    parts = [method(tensors(arrays([some[i] for i in order[s : s + batch]]), device)) for s in starts]
-    return take(joined(parts), torch.from_numpy(np.argsort(order)[: len(ids)]).to(device))
 
 
 def take(encoded: Encoded, rows: Tensor) -> Encoded:

@@ -1,4 +1,4 @@
-"""Batches: texts of different lengths as padded tensors, put together in numpy."""
+"""Texts as token numbers, and batches of them as padded arrays, put together in numpy."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import BadInput, MissingExtra
 
-# Texts as numbers for networks: the pieces of a model's own tokenizer, without special tokens.
-
 Ids = npt.NDArray[np.int32]
+Arrays = dict[str, npt.NDArray[Any]]
 CHARACTERS_PER_PIECE = 24  # of a very long text, only so much is tokenised as can matter
 _SPECIAL = {
     "cls": ("[CLS]", "<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>", "</s>"),
@@ -29,27 +28,32 @@ _SPECIAL = {
 _REMEDY = "give a model folder with a tokenizer.json"
 
 
-class Tokeniser(Protocol):
-    """Turns texts into arrays of token numbers."""
-
-    def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
-        """The first `most` tokens of each text."""
-        ...
-
-
 class Pieces:
-    """A fast tokenizer (tokenizer.json) as a `Tokeniser`, with the numbers of its special tokens."""
+    """The pieces of a model's own tokenizer (tokenizer.json), without special tokens, and the numbers of these."""
 
     def __init__(self, path: str | Path) -> None:
         """Read the tokenizer.json of a model folder."""
         self.path = Path(path)
-        self.content = _content(self.path)
-        self._tokenizer = _tokenizer(self.path, self.content)
+        file = self.path / "tokenizer.json" if self.path.is_dir() else self.path
+        try:
+            self.content = file.read_bytes()
+        except OSError as error:
+            raise BadInput(file, f"cannot be read ({error.strerror})", _REMEDY) from None
+        try:
+            from tokenizers import Tokenizer
+        except ImportError:
+            raise MissingExtra("a neural ranker", "models") from None
+        try:  # without the truncation and padding that the file may carry
+            plain = {**json.loads(self.content), "truncation": None, "padding": None}
+            self._tokenizer: Any = Tokenizer.from_str(json.dumps(plain))
+        except Exception as error:  # the package raises bare exceptions for anything wrong with the file
+            raise BadInput(self.path, f"has no tokenizer that can be loaded ({error})", _REMEDY) from None
 
     def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
         """The first `most` pieces of each text."""
-        cut = [_valid(text[: most * CHARACTERS_PER_PIECE]) for text in texts]
-        found = self._tokenizer.encode_batch(cut, add_special_tokens=False)
+        cut = (text[: most * CHARACTERS_PER_PIECE] for text in texts)
+        valid = [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in cut]
+        found = self._tokenizer.encode_batch(valid, add_special_tokens=False)  # which refuses half surrogate pairs
         return [np.array(encoding.ids[:most], dtype=np.int32) for encoding in found]
 
     def __len__(self) -> int:
@@ -82,33 +86,6 @@ class _Special(dict[str, int]):
         raise BadInput(self._path, f"the tokenizer has no token {_SPECIAL[name][0]}", "give a BERT-like model")
 
 
-def _content(path: Path) -> bytes:
-    file = path / "tokenizer.json" if path.is_dir() else path
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise BadInput(
-            file, f"cannot be read ({error.strerror})", "give a model folder with a tokenizer.json"
-        ) from None
-
-
-def _tokenizer(path: Path, content: bytes) -> Any:
-    """The tokenizer, without the truncation and padding that its file may carry."""
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise MissingExtra("a neural ranker", "models") from None
-    try:
-        return Tokenizer.from_str(json.dumps({**json.loads(content), "truncation": None, "padding": None}))
-    except Exception as error:  # the package raises bare exceptions for anything wrong with the file
-        raise BadInput(path, f"has no tokenizer that can be loaded ({error})", _REMEDY) from None
-
-
-def _valid(text: str) -> str:
-    """The text without half surrogate pairs, which the package refuses."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
 # Texts as numbers for networks without a transformer: whole words, each with a row in a matrix of vectors.
 
 KIND = "whyrank words"
@@ -117,7 +94,7 @@ _WORDS_REMEDY = "train or copy the network again"
 
 
 class Words(Pieces):
-    """Lower-case runs of letters and digits as a `Tokeniser`: a list of known words, the others by hash.
+    """Lower-case runs of letters and digits: a list of known words, the others by hash.
 
     Number 0 is padding, known word i has i + 1, and an unknown one falls into one of `buckets` after them by its
     CRC-32: two different unknown words rarely share a number, and an unknown word of the query still meets itself in
@@ -163,8 +140,11 @@ class Words(Pieces):
 def open_pieces(folder: str | Path) -> Pieces:
     """The tokens of a network's folder: words where its tokenizer.json is a list of them, else pieces."""
     file = Path(folder) / "tokenizer.json"
-    found = _read(file)
-    if found.get("kind") != KIND:
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise BadInput(file, f"cannot be read ({error})", _WORDS_REMEDY) from None
+    if not isinstance(found, dict) or found.get("kind") != KIND:
         return Pieces(folder)
     words, buckets = found.get("words"), found.get("buckets")
     if not isinstance(words, list) or not isinstance(buckets, int) or not all(isinstance(w, str) for w in words):
@@ -172,16 +152,7 @@ def open_pieces(folder: str | Path) -> Pieces:
     return Words(words, buckets)
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise BadInput(file, f"cannot be read ({error})", _WORDS_REMEDY) from None
-    return found if isinstance(found, dict) else {}
-
-
-Arrays = dict[str, npt.NDArray[Any]]
-TYPES = ("ids", "types", "mask")
+# Batches.
 
 
 def padded(rows: Sequence[Ids], pad: int, multiple: int = 1) -> npt.NDArray[np.int64]:
@@ -199,11 +170,11 @@ def lengths_mask(rows: Sequence[Ids], width: int) -> npt.NDArray[np.int64]:
     return (np.arange(width) < sizes[:, None]).astype(np.int64)
 
 
-def pair_arrays(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[str, int], multiple: int = 1) -> Arrays:
+def pair_arrays(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[str, int]) -> Arrays:
     """[CLS] query [SEP] text [SEP], with type 0 up to the first [SEP] and type 1 after it."""
     cls, sep = [special["cls"]], [special["sep"]]
     rows = [np.concatenate([cls, q, sep, d, sep]) for q, d in zip(queries, docs, strict=True)]
-    ids = padded(rows, special["pad"], multiple)
+    ids = padded(rows, special["pad"])
     mask = lengths_mask(rows, ids.shape[1])
     first = np.array([len(q) + 2 for q in queries])[:, None]
     return {"ids": ids, "types": (np.arange(ids.shape[1]) >= first) * mask, "mask": mask}
@@ -221,10 +192,10 @@ def packed_pairs(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[s
     return {"ids": np.concatenate(parts).astype(np.int64), "types": types, "places": places, "ends": ends}
 
 
-def single_arrays(texts: Sequence[Ids], special: Mapping[str, int], multiple: int = 1) -> Arrays:
+def single_arrays(texts: Sequence[Ids], special: Mapping[str, int]) -> Arrays:
     """[CLS] text [SEP]."""
     rows = [np.concatenate([[special["cls"]], text, [special["sep"]]]) for text in texts]
-    ids = padded(rows, special["pad"], multiple)
+    ids = padded(rows, special["pad"])
     mask = lengths_mask(rows, ids.shape[1])
     return {"ids": ids, "types": np.zeros_like(ids), "mask": mask}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +19,10 @@ from whyrank.networks.tokens import Pieces
 Activation = Callable[[Tensor], Tensor]
 CELLS = 1 << 25  # of texts x pieces x vocabulary that are computed at a time
 _PARTS = ("inner.weight", "inner.bias", "norm.weight", "norm.bias", "bias")
-_SPELLINGS = (  # of the five parts in checkpoints of BERT, DistilBERT, RoBERTa and their like
-    (
-        "cls.predictions.transform.dense.weight",
-        "cls.predictions.transform.dense.bias",
-        "cls.predictions.transform.LayerNorm.weight",
-        "cls.predictions.transform.LayerNorm.bias",
-        "cls.predictions.bias",
-    ),
-    (
-        "vocab_transform.weight",
-        "vocab_transform.bias",
-        "vocab_layer_norm.weight",
-        "vocab_layer_norm.bias",
-        "vocab_projector.bias",
-    ),
-    (
-        "lm_head.dense.weight",
-        "lm_head.dense.bias",
-        "lm_head.layer_norm.weight",
-        "lm_head.layer_norm.bias",
-        "lm_head.bias",
-    ),
+_SPELLINGS = (  # of the inner layer, the norm and the bias in checkpoints of BERT, DistilBERT, RoBERTa and their like
+    ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
+    ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
+    ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
 )
 
 
@@ -104,8 +86,9 @@ class VocabularyNetwork(SeparateNetwork):
         `activation` rises and is never negative. Only the logits at the maximum are kept for the gradient.
         """
         inner, words, bias = self.head(states), embeddings(self.encoder), self.head.bias
+        size = max(1, CELLS // (max(inner.shape[1], 1) * len(words)))  # texts whose logits are computed at a time
         found = []
-        for rows in _blocks(inner, len(words)):
+        for rows in (slice(start, start + size) for start in range(0, max(len(inner), 1), size)):
             logits = functional.linear(inner[rows], words, bias)
             weights = None if importance is None else importance[rows]
             found.append(_peak(logits, mask[rows].bool(), activation, weights))
@@ -120,7 +103,8 @@ def embeddings(encoder: Encoder) -> Tensor:
 
 def masked_head(source: str | Path) -> dict[str, Tensor] | None:
     """The weights of a `VocabularyHead` from a pre-trained masked language model; None where it has no such head."""
-    for names in _SPELLINGS:
+    for inner, norm, bias in _SPELLINGS:
+        names = [f"{inner}.weight", f"{inner}.bias", f"{norm}.weight", f"{norm}.bias", bias]
         if (found := stored(source, names)) is not None:
             return dict(zip(_PARTS, found, strict=True))
     return None
@@ -142,9 +126,3 @@ def _peak(logits: Tensor, mask: Tensor, activation: Activation, importance: Tens
     found = activation(logits.gather(1, best.unsqueeze(1)).squeeze(1).float())
     weighed = found if importance is None else found * importance.gather(1, best)
     return weighed * mask.any(dim=1, keepdim=True)
-
-
-def _blocks(states: Tensor, vocabulary: int) -> Iterator[slice]:
-    """Slices of texts whose logits take no more than so many cells; at least one text each."""
-    size = max(1, CELLS // (max(states.shape[1], 1) * vocabulary))
-    return (slice(start, start + size) for start in range(0, max(len(states), 1), size))

@@ -6,9 +6,16 @@ from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
     from whyrank.report.arrow import csv_of, encodable, overlap_table
-    from whyrank.report.bias_folder import write_bias
-    from whyrank.report.favours import dropped_of, is_flat, is_sure, sure_pairs
-    from whyrank.report.folder import ResultWriter, read_findings, read_scores, read_settings, read_texts
+    from whyrank.report.audit import Audit, open_audit, run_plan
+    from whyrank.report.bias import dropped_of, is_flat, is_sure, read_bias_results, sure_pairs
+    from whyrank.report.folder import (
+        ResultWriter,
+        check_result,
+        read_findings,
+        read_scores,
+        read_settings,
+        read_texts,
+    )
     from whyrank.report.grid import scales_of
     from whyrank.report.html import render
     from whyrank.report.overlap_drawing import overlap_svg

@@ -41,8 +41,8 @@ from whyrank.report.arrow import (
     texts_table,
     with_metadata,
 )
-from whyrank.report.bias_folder import FOLDER as BIAS
-from whyrank.report.bias_folder import write_figures
+from whyrank.report.bias import FOLDER as BIAS
+from whyrank.report.bias import write_figures
 from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
 from whyrank.report.overlap_drawing import overlap_svg
@@ -69,7 +69,7 @@ class ResultWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
-        self.path, self.settings = place_for(path), dict(settings)
+        self.path, self.settings = check_result(path, settings.get("formats") or ()), dict(settings)
         self.findings: list[Finding] = []
         self._swap: AbstractContextManager[Path] = swapped(self.path)
         self._texts: dict[str, int] = {}
@@ -79,7 +79,6 @@ class ResultWriter:
         self._failures: list[dict[str, str]] = []
         self._failed: set[tuple[str, str, str]] = set()
         self._finished = False
-        _check_formats(self.settings)
 
     def __enter__(self) -> Self:
         self._folder = self._swap.__enter__()
@@ -117,7 +116,7 @@ class ResultWriter:
         sweep: Sequence[SweepPoint] = (),
         spreads: Sequence[Spread] | None = None,
         overlap: Sequence[OverlapRow] | None = None,
-        bias: Sequence[BiasResult] = (),
+        details: Sequence[BiasResult] = (),
         table: TermTable | None = None,
     ) -> None:
         """Write everything but the scores: the findings (with corrected p-values), texts, settings and report.
@@ -133,12 +132,12 @@ class ResultWriter:
         if table is not None:
             write_page(table, self._folder / TABLE_PAGE, str(self.settings.get("table", "table")))
         linked = None if table is None else TABLE_PAGE
-        page = render(findings, record, self._examples, sweep, spreads, overlap or (), bias, linked)
+        page = render(findings, record, self._examples, sweep, spreads, overlap or (), details, linked)
         self._write_text("report.html", page)
         self._write_tables(findings)
         self._write_extras(sweep, spreads, overlap or ())
-        if bias:
-            write_figures(self._folder / BIAS, bias, record["settings"], self._alpha)
+        if details:
+            write_figures(self._folder / BIAS, details, record["settings"], self._alpha)
         self._finished = True
 
     def _index(self, contrasts: Contrasts) -> tuple[Codes, Codes]:
@@ -223,10 +222,12 @@ def read_texts(path: str | os.PathLike[str]) -> list[str]:
     return texts
 
 
-def _check_formats(settings: Mapping[str, Any]) -> None:
-    for name in settings.get("formats") or ():
+def check_result(path: str | os.PathLike[str], formats: Sequence[str]) -> Path:
+    """The real path of a result folder; an error for a place or a format that cannot be written."""
+    for name in formats:
         if name not in FORMATS:
             raise UnknownName("format of tables", str(name), FORMATS)
+    return place_for(path)
 
 
 def _scores_file(folder: Path, study: str, ranker: str) -> Path:

@@ -15,11 +15,10 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from whyrank.evaluation import OverlapRow, Spread
+from whyrank.report import bias as biases
 from whyrank.report import overlaps, svg, words
 from whyrank.report.arrow import encodable
-from whyrank.report.bias_parts import equip
 from whyrank.report.examples import Examples, marker, shorten
-from whyrank.report.favours import by_study
 from whyrank.report.grid import (
     Row,
     collections_of,
@@ -127,8 +126,9 @@ def render(
 @cache
 def _environment() -> Environment:
     environment = new_environment()
-    equip(environment)
     environment.filters |= {
+        "count": words.count, "figure": words.figure, "p": words.p_value, "signed": words.signed,
+        "breakable": words.breakable, "sentence": words.sentence, "anchor": slug,
         "interval": words.interval, "shorten": shorten, "day": _day, "setting": _setting,
         "dropped": words.dropped_words, "share": words.share,
         "share_interval": words.share_interval, "bias_range": words.bias_range, "concludes": words.conclusion_words,
@@ -139,7 +139,9 @@ def _environment() -> Environment:
         "stacked_bar": svg.stacked_bar, "interval_bar": svg.interval_bar, "share_bar": svg.share_bar,
         "standing": standing, "lean": lean, "shade": shade, "overlap_panel": overlap_panel, "top_of": top_of,
         "marker": marker, "significant": significant, "panel": panel, "swatch": swatch, "marks": MARKS,
-        "published": published,
+        "published": published, "bias_panel": biases.bias_panel, "bounds": words.bounds, "is_flat": biases.is_flat,
+        "is_sure": biases.is_sure, "ranked": biases.ranked, "sure_pairs": biases.sure_pairs,
+        "dropped_of": biases.dropped_of, "largest_differences": biases.largest_differences,
     }  # fmt: skip
     return environment
 
@@ -154,7 +156,7 @@ def _page(
     settings = record.get("settings", {})
     alpha = float(settings.get("alpha", 0.05))
     symmetric = {study["name"] for study in record.get("studies", ()) if study.get("symmetric")}
-    families = _families(_sections(findings, examples, symmetric, sweeps, by_study(bias)))
+    families = _families(_sections(findings, examples, symmetric, sweeps, biases.by_study(bias)))
     sections = [section for family in families for section in family.sections]
     return {
         "title": _title(rankers_of(findings)),

@@ -12,7 +12,7 @@ from typing import Any
 import whyrank
 from whyrank.core import Study, sealed_json
 from whyrank.scoring import Failure, one_line
-from whyrank.studies import Threshold, is_exact
+from whyrank.studies import Threshold, reading_of
 
 KIND = "whyrank result folder"
 FORMAT = 1
@@ -74,7 +74,7 @@ def to_text(record: Mapping[str, Any]) -> str:
 
 def _study(name: str, study: Study) -> dict[str, Any]:
     found = {"name": name, "call": study.id, "positive": study.positive, "symmetric": study.symmetric}
-    conclusion = str(getattr(study, "concludes", ""))
+    conclusion = reading_of(study).conclusion
     return found | ({"conclusion": conclusion} if conclusion else {})
 
 
@@ -93,7 +93,7 @@ def _threshold(threshold: Threshold) -> dict[str, Any]:
 
 def _exact(threshold: Threshold, studies: Mapping[str, Study]) -> dict[str, Any]:
     """The delta of axioms, where there are any."""
-    return {"axioms": threshold.exact} if any(map(is_exact, studies.values())) else {}
+    return {"axioms": threshold.exact} if any(reading_of(study).exact for study in studies.values()) else {}
 
 
 def _version(package: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from whyrank.core import Registry, Study, UnknownName, WhyrankError, parse_call
+from whyrank.core import Registry, Study, UnknownName, WhyrankError, check_whole, parse_call
 from whyrank.data import Collection, first_stage
 
 Options = Mapping[str, Any]
@@ -17,6 +17,8 @@ COMPAT = {  # modes, and the studies that they are for
     "relevance-thesaurus": "bias_studies",
 }
 UNJUDGED = "top:100"
+DEMO_TOLERANCE = "10%"  # the sample is small, so texts count as matched within it
+DEMO_BIAS = ("bias/car-brand",)  # elsewhere on request: its search for texts with a value reads every text
 
 
 class Catalogue:
@@ -91,6 +93,42 @@ def unjudged_options(collection: Collection, run: str | None = None) -> dict[str
         return {}
     name = run or first_stage(collection)
     return {"axioms": {"pairs": UNJUDGED} | ({"candidates": name} if name else {})}
+
+
+def usual_studies(collection: str) -> list[str]:
+    """Patterns for what is asked where nothing is named: all probes and axioms, and on the sample a bias study."""
+    heads = [name.partition("/") for name in everything().names()]
+    families = dict.fromkeys(f"{head}{slash}*" for head, slash, _ in heads)
+    return [*families, *(DEMO_BIAS if collection == "sample" else ())]
+
+
+def limit_options(limit: int | None) -> dict[str, Options]:
+    """A limit per study as an option of bias studies, by kind of study: at most so many templates."""
+    return {} if limit is None else {"bias_studies": {"most": limit}}
+
+
+def chosen_studies(
+    given: Sequence[str | Study], options: Options, collection: Collection, limit: int | None = None
+) -> dict[str, Study]:
+    """Studies by the name that they have in findings; of what a pattern finds, those that can run."""
+    if limit is not None:
+        check_whole("limit", limit, 1)
+    catalogue = every_kind()
+    names = {each: catalogue.match(each) for each in given if isinstance(each, str)}
+    unjudged = {} if "pairs" in options else unjudged_options(collection, options.get("candidates"))
+    every = [name for found in names.values() for name in found]
+    made = catalogue.make(every, options, unjudged | limit_options(limit))
+    found: dict[str, Study] = {}
+    for each in given:
+        if isinstance(each, str):
+            chosen = {name: made[name] for name in names[each]}
+            found |= {n: s for n, s in chosen.items() if n == each or not getattr(s, "unavailable", "")}
+        elif isinstance(each, Study):
+            found[each.id] = each
+        else:
+            needed = "an object with id, positive, symmetric and contrasts"
+            raise WhyrankError(f"study {each!r} is neither a name nor {needed}")
+    return found
 
 
 def _meant(options: Options, kind: str) -> dict[str, Any]:

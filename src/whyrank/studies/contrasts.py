@@ -5,7 +5,7 @@ Texts are held once; a contrast is a row of integers. Fourteen million rows fit 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import Codes, SharedDocuments, WhyrankError, generator, seed_for
+from whyrank.scoring import Scores
 
 Label = str | int | float
+Scorer = Callable[[Sequence[str], Sequence[str], Codes, Codes], Scores]  # of unique texts, and indices of pairs
 
 
 class Pair(NamedTuple):
@@ -86,6 +88,11 @@ class Contrasts:
         queries, query = index_texts([row.query for row in rows])
         docs, doc = index_texts([text for row in rows for text in row.docs])
         return cls(queries, docs, query, doc.reshape(-1, size), _columns([row.labels for row in rows]), dropped or {})
+
+    def scored(self, score: Scorer) -> Scores:
+        """The scores of all texts, a row per contrast; `score` is an engine's, for one ranker."""
+        found = score(self.queries, self.docs, np.repeat(self.query, self.size), self.doc.ravel())
+        return found._replace(values=found.values.reshape(-1, self.size))
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Contrasts:
         """Some of the contrasts; texts that none of them uses are dropped."""

@@ -60,7 +60,7 @@ def to_table(contrasts: Contrasts, more: Mapping[str, Labels], study: str = "") 
     columns = {**first, **columns, **labels, **more}
     arrays = {name: arrow(column) for name, column in columns.items()}
     facts = {"study": study, "fingerprint": contrasts.fingerprint, "size": contrasts.size}
-    return pa.table(arrays).replace_schema_metadata({"whyrank.studies": json.dumps(facts)})
+    return pa.table(arrays).replace_schema_metadata({"whyrank.contrasts": json.dumps(facts)})
 
 
 def arrow(column: Labels) -> Any:
@@ -98,11 +98,16 @@ def _read_jsonl(path: str | PathLike[str]) -> Any:
 
 
 def _from_table(path: str | PathLike[str], table: Any) -> Contrasts:
-    labels = {name: _column(table[name]) for name in table.column_names}
+    labels = labels_of(table)
     query, docs = labels.pop("query"), labels.pop("docs")
     if not isinstance(query, Categories) or not isinstance(docs, Categories) or docs.codes.ndim != 2:
         raise BadInput(path, "the columns query and docs must hold a text and a list of texts")
     return Contrasts(list(query.names), list(docs.names), query.codes, docs.codes, labels)
+
+
+def labels_of(table: Any) -> dict[str, Labels]:
+    """The columns of an Arrow table that `arrow` made."""
+    return {name: _column(table[name]) for name in table.column_names}
 
 
 def _column(array: Any) -> Labels:

@@ -1,10 +1,16 @@
-"""Readout: from contrasts and their scores to findings."""
+"""Reading: how the scores of a study's contrasts become findings.
+
+Each family of studies has one reading, its attribute `reading`. That of probes asks how often a ranker prefers the
+first text; that of axioms adds how often it obeys, and whether judgements agree; that of bias studies, in
+`studies.bias`, compares values. The runner calls `read` and never asks what kind of study it has.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +34,188 @@ from whyrank.core import (
 from whyrank.data import Grades
 from whyrank.studies.contrasts import Categories, Contrasts
 from whyrank.studies.findings import Effects, Finding, differences, effects, finite, or_none
-
-# Axioms and their conclusions: how often a ranker obeys, what chance gives, and whether judgements say the same.
-#
-# The first text of a contrast is the winner; of three texts, the first step must be larger than the second. A strict
-# conclusion asks for a difference above delta, a weak one is content with none below -delta, so a tie obeys it.
+from whyrank.tables import TermTable
 
 CONCLUSIONS = ("strict", "weak")
+FLIPS = 100_000  # of signs, in the test of a finding
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read off the scores of one study and one ranker: a value per contrast."""
+
+    scores: Floats
+    diffs: Floats
+    effects: Effects
+    finite: Flags
+    clusters: Codes
+    shared: SharedDocuments
+
+    @classmethod
+    def of(cls, contrasts: Contrasts, scores: Floats, delta: float, symmetric: bool) -> Reading:
+        """Differences and effects of all contrasts; absolute differences for a symmetric study."""
+        diffs = np.abs(differences(scores)) if symmetric else differences(scores)
+        usable = finite(scores)
+        signs = np.where(usable, effects(diffs, delta), 0).astype(np.int8)
+        clean = np.where(usable, diffs, np.nan)
+        return cls(scores, clean, signs, usable, contrasts.clusters, contrasts.shared)
+
+    def covariance(self, values: npt.ArrayLike, rows: Flags) -> float:
+        """What the values of some of the contrasts, one for each, have in common because they share documents."""
+        whole = np.zeros(len(rows))
+        whole[rows] = values
+        return self.shared.covariance(whole)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a reading needs to know besides the scores.
+
+    `unit` is delta where effects can be given in it, `chance` what calibration says of a symmetric study, `draws` the
+    number of random draws of each test (None: its own default). No `grades` where nothing is judged.
+    """
+
+    ranker: str
+    collection: str
+    delta: float
+    seed: int = 0
+    chance: float = math.nan
+    study: str = ""
+    by: str | None = None
+    control: float | None = None
+    scale: str = ""
+    grades: Grades | None = None
+    unit: float | None = None
+    table: TermTable | None = None
+    correction: str = "holm"
+    draws: int | None = None
+
+
+class Read(NamedTuple):
+    """Findings, and for studies that say more than a finding holds, a record with all figures."""
+
+    findings: list[Finding]
+    details: Any = None
+
+
+class _Part(NamedTuple):
+    """Some of the contrasts: all of them, or a group with a name."""
+
+    group: str | None
+    rows: Flags
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """The reading of probes: how often the ranker prefers the first text by more than delta.
+
+    Attributes:
+        exact: whether every difference counts, so that delta is zero unless one is asked for.
+        conclusion: what an axiom concludes, `strict` or `weak`; empty for other studies.
+        family: tests of one family are corrected together; studies are asked family by family.
+        has_groups: whether findings can be broken down by a label.
+        has_table: whether values are compared with the weights of a term table.
+        needs_delta: whether findings say nothing without a delta.
+    """
+
+    exact: bool = False
+    conclusion: str = ""
+    family: ClassVar[str] = ""
+    has_groups: ClassVar[bool] = True
+    has_table: ClassVar[bool] = False
+    needs_delta: ClassVar[bool] = True
+
+    def sample(self, contrasts: Contrasts, limit: int, seed: int) -> Contrasts:
+        """At most `limit` of the contrasts, drawn at random."""
+        return contrasts.sample(limit, seed)
+
+    def needs_chance(self, study: Study) -> bool:
+        """Whether a p-value says how far a study is from what chance gives, which a calibration knows."""
+        return study.symmetric
+
+    @np.errstate(over="ignore", invalid="ignore")  # differences of huge scores may be infinite
+    def read(self, study: Study, contrasts: Contrasts, reading: Reading, context: Context) -> Read:
+        """The finding over all contrasts, then one per value of the label `context.by` where the study has it."""
+        parts = [_Part(None, np.ones(len(contrasts), np.bool_))]
+        if context.by is not None and context.by in contrasts.labels:
+            codes, names = _groups(contrasts, context.by, context.grades)
+            parts += [_Part(name, codes == i) for i, name in enumerate(names)]
+        return Read([self._finding(study, contrasts, reading, context, part) for part in parts])
+
+    def more_figures(self, contrasts: Contrasts, reading: Reading, context: Context, part: _Part) -> dict[str, Any]:
+        """Figures of a finding that only this reading has."""
+        return {}
+
+    def _finding(
+        self, study: Study, contrasts: Contrasts, reading: Reading, context: Context, part: _Part
+    ) -> Finding:
+        whole, keep = part.group is None, reading.finite & part.rows
+        n = int(np.count_nonzero(part.rows))
+        counts = [int(np.count_nonzero(reading.effects[keep] == sign)) for sign in (1, 0, -1)]
+        diffs = np.sort(reading.diffs[keep])  # sorted, so that sums do not depend on the order of contrasts
+        figures = _clustered(reading, keep, context, study.symmetric) | _independent(diffs, counts, study.symmetric)
+        dropped = "; ".join(f"{reason} {count:,}" for reason, count in sorted(contrasts.dropped.items()) if count)
+        return Finding(
+            study=context.study or study.id,
+            ranker=context.ranker,
+            collection=context.collection,
+            n=n,
+            positive=counts[0],
+            neutral=counts[1],
+            negative=counts[2],
+            nonfinite=n - len(diffs),
+            p_adjusted=None,
+            delta=context.delta,
+            n_queries=len(np.unique(reading.clusters[part.rows])),
+            fingerprint=contrasts.fingerprint,
+            seed=context.seed,
+            group=part.group,
+            meaning=study.positive,
+            call=study.id,
+            dropped=dropped if whole else "",
+            control=context.control if whole else None,
+            conclusion=self.conclusion,
+            scale=context.scale,
+            **figures,
+            **self.more_figures(contrasts, reading, context, part),
+        )
+
+
+@dataclass(frozen=True)
+class Conclusions(Preferences):
+    """The reading of axioms: how often a ranker obeys, what chance gives, and whether judgements say the same.
+
+    The first text of a contrast is the winner; of three texts, the first step must be larger than the second. A
+    strict conclusion asks for a difference above delta, a weak one is content with none below -delta: a tie obeys it.
+    """
+
+    exact: bool = True
+    conclusion: str = "strict"
+
+    def more_figures(self, contrasts: Contrasts, reading: Reading, context: Context, part: _Part) -> dict[str, Any]:
+        """The share that obeys with its interval, chance, and agreement where the study gives the grades of texts."""
+        keep = reading.finite & part.rows
+        signs = reading.effects[keep]
+        share, chance = obedience(signs, self.conclusion)
+        obeyed = obeys(signs, self.conclusion)
+        shared = reading.covariance(obeyed - share, keep)
+        low, high = mean_interval(obeyed, reading.clusters[keep], shared, (0, 1))
+        figures = _defined(satisfied=share, satisfied_low=low, satisfied_high=high, chance=chance)
+        relevance = contrasts.labels.get("relevance")
+        if context.grades is None or not isinstance(relevance, np.ndarray) or relevance.ndim != 2:
+            return figures
+        found = agreement(relevance[part.rows], context.grades)
+        counts = {"with_relevant": found.with_relevant, "decided": found.decided}
+        return figures | counts | _defined(agreement=found.share)
+
+
+def reading_of(study: Study) -> Preferences:
+    """How the scores of a study are read: its own `reading`, else what `exact` and `concludes` say, as of axioms."""
+    own: Preferences | None = getattr(study, "reading", None)
+    if own is not None:
+        return own
+    exact, conclusion = bool(getattr(study, "exact", False)), str(getattr(study, "concludes", ""))
+    return Conclusions(exact, conclusion) if conclusion else Preferences(exact)
 
 
 class Obedience(NamedTuple):
@@ -85,82 +266,8 @@ def agreement(relevance: npt.NDArray[Any], grades: Grades) -> Agreement:
     return Agreement(len(chosen), decided, share)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What is read off the scores of one study and one ranker: a value per contrast."""
-
-    scores: Floats
-    diffs: Floats
-    effects: Effects
-    finite: Flags
-    clusters: Codes
-    shared: SharedDocuments
-
-    @classmethod
-    def of(cls, contrasts: Contrasts, scores: Floats, delta: float, symmetric: bool) -> Reading:
-        """Differences and effects of all contrasts; absolute differences for a symmetric study."""
-        diffs = np.abs(differences(scores)) if symmetric else differences(scores)
-        usable = finite(scores)
-        clean = np.where(usable, diffs, np.nan)
-        return cls(
-            scores,
-            clean,
-            np.where(usable, effects(diffs, delta), 0).astype(np.int8),
-            usable,
-            contrasts.clusters,
-            contrasts.shared,
-        )
-
-    def covariance(self, values: npt.ArrayLike, rows: Flags) -> float:
-        """What the values of some of the contrasts, one for each, have in common because they share documents."""
-        whole = np.zeros(len(rows))
-        whole[rows] = values
-        return self.shared.covariance(whole)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What the readout needs to know besides the scores; no `grades` where nothing is judged."""
-
-    ranker: str
-    collection: str
-    delta: float
-    seed: int = 0
-    chance: float = math.nan
-    flips: int = 100_000
-    study: str = ""
-    control: float | None = None
-    scale: str = ""
-    grades: Grades | None = None
-
-
-class _Part(NamedTuple):
-    """Some of the contrasts: all of them, or a group with a name."""
-
-    group: str | None
-    rows: Flags
-
-
-@np.errstate(over="ignore", invalid="ignore")  # differences of huge scores may be infinite
-def read_out(
-    study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, by: str | None = None
-) -> list[Finding]:
-    """The finding over all contrasts, then one per value of the label column `by` where the study has it."""
-    whole = _finding(study, contrasts, reading, setting, _Part(None, np.ones(len(contrasts), np.bool_)))
-    if by is None or by not in contrasts.labels:
-        return [whole]
-    codes, names = group_codes(contrasts, by)
-    if by == "relevance" and setting.grades is not None:
-        words = {
-            str(grade): f"{grade} ({word})" for grade, word in setting.grades.names.items() if word != str(grade)
-        }
-        names = ["/".join(words.get(part, part) for part in name.split("/")) for name in names]
-    parts = [_Part(name, codes == i) for i, name in enumerate(names)]
-    return [whole, *(_finding(study, contrasts, reading, setting, part) for part in parts)]
-
-
-def group_codes(contrasts: Contrasts, by: str) -> tuple[Codes, list[str]]:
-    """A code per contrast for the values of a label column; per-text values are joined by a slash.
+def _groups(contrasts: Contrasts, by: str, grades: Grades | None) -> tuple[Codes, list[str]]:
+    """A code per contrast for the values of a label column, and their names; per-text values are joined by a slash.
 
     What has no value, as the relevance of a text that nobody judged, is one group and not one for each contrast.
     """
@@ -169,71 +276,39 @@ def group_codes(contrasts: Contrasts, by: str) -> tuple[Codes, list[str]]:
     known, places = np.unique(values, return_inverse=True)  # in one dimension, NaN equals NaN
     keys = places.reshape(values.shape if values.ndim == 2 else (-1, 1))
     rows, codes = np.unique(keys, axis=0, return_inverse=True)
-    names = [column.names[v] if isinstance(column, Categories) else _shown(v, by) for v in known.tolist()]
-    return codes.astype(np.int32).ravel(), ["/".join(names[place] for place in row) for row in rows.tolist()]
+    names = column.names if isinstance(column, Categories) else ()
+    words = [names[value] if names else _shown(value, by, grades) for value in known.tolist()]
+    return codes.astype(np.int32).ravel(), ["/".join(words[place] for place in row) for row in rows.tolist()]
 
 
-def _shown(value: Any, by: str) -> str:
+def _shown(value: float, by: str, grades: Grades | None) -> str:
     """A value of a column of numbers; a missing one makes all of them floats, and whole numbers stay whole."""
-    if isinstance(value, float) and math.isnan(value):
+    if math.isnan(value):
         return "unjudged" if by == "relevance" else "none"
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    shown = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if by != "relevance" or grades is None:
+        return shown
+    word = {str(grade): word for grade, word in grades.names.items()}.get(shown, shown)
+    return shown if word == shown else f"{shown} ({word})"
 
 
-def _finding(study: Study, contrasts: Contrasts, reading: Reading, setting: Setting, part: _Part) -> Finding:
-    whole, keep = part.group is None, reading.finite & part.rows
-    n = int(np.count_nonzero(part.rows))
-    counts = [int(np.count_nonzero(reading.effects[keep] == sign)) for sign in (1, 0, -1)]
-    diffs = np.sort(reading.diffs[keep])  # sorted, so that sums do not depend on the order of contrasts
-    figures = _clustered(reading, keep, setting, study.symmetric) | _independent(diffs, counts, study.symmetric)
-    conclusion = str(getattr(study, "concludes", ""))
-    if conclusion:
-        figures |= _concluded(reading, keep, conclusion) | _judged(contrasts, setting.grades, part.rows)
-    return Finding(
-        study=setting.study or study.id,
-        ranker=setting.ranker,
-        collection=setting.collection,
-        n=n,
-        positive=counts[0],
-        neutral=counts[1],
-        negative=counts[2],
-        nonfinite=n - len(diffs),
-        p_adjusted=None,
-        delta=setting.delta,
-        n_queries=len(np.unique(reading.clusters[part.rows])),
-        fingerprint=contrasts.fingerprint,
-        seed=setting.seed,
-        group=part.group,
-        meaning=study.positive,
-        call=study.id,
-        dropped=_dropped(contrasts) if whole else "",
-        control=setting.control if whole else None,
-        conclusion=conclusion,
-        scale=setting.scale,
-        **figures,
-    )
-
-
-def _dropped(contrasts: Contrasts) -> str:
-    return "; ".join(f"{reason} {count:,}" for reason, count in sorted(contrasts.dropped.items()) if count)
-
-
-def _clustered(reading: Reading, keep: Flags, setting: Setting, symmetric: bool) -> dict[str, Any]:
+def _clustered(reading: Reading, keep: Flags, context: Context, symmetric: bool) -> dict[str, Any]:
     """Score, interval and p-value, clustered by query and, where documents recur, by document."""
-    effects, clusters = reading.effects[keep].astype(np.float64), reading.clusters[keep]
-    score = float(effects.mean()) if len(effects) else math.nan
-    tested = effects - setting.chance if symmetric else effects
-    shared = [reading.covariance(values, keep) for values in (effects - score, tested)]
-    interval = mean_interval(effects, clusters, shared[0], (0, 1) if symmetric else (-1, 1))
-    sums, counts = cluster_sums(effects, clusters)
+    signs, clusters = reading.effects[keep].astype(np.float64), reading.clusters[keep]
+    score = float(signs.mean()) if len(signs) else math.nan
+    tested = signs - context.chance if symmetric else signs
+    shared = [reading.covariance(values, keep) for values in (signs - score, tested)]
+    interval = mean_interval(signs, clusters, shared[0], (0, 1) if symmetric else (-1, 1))
+    sums, counts = cluster_sums(signs, clusters)
+    flips = context.draws or FLIPS
     if symmetric:
-        p = share_p(sums, counts, setting.chance, setting.flips, setting.seed, shared[1])
+        p = share_p(sums, counts, context.chance, flips, context.seed, shared[1])
     else:
-        p = sign_flip_p(sums, setting.flips, setting.seed, shared[1])
+        p = sign_flip_p(sums, flips, context.seed, shared[1])
     return _defined(score=score, ci_low=interval.low, ci_high=interval.high, p_value=p)
 
 
-def _independent(diffs: Floats, counts: list[int], symmetric: bool) -> dict[str, Any]:
+def _independent(diffs: Floats, counts: Sequence[int], symmetric: bool) -> dict[str, Any]:
     """Mean and median, and the tests of the published tables.
 
     On the absolute differences of a symmetric study these tests would be trivially true, so there are none.
@@ -244,25 +319,6 @@ def _independent(diffs: Floats, counts: list[int], symmetric: bool) -> dict[str,
         return centre
     tests = _defined(p_t=paired_t_p(diffs), p_wilcoxon=wilcoxon_p(diffs), p_sign=sign_p(counts[0], counts[2]))
     return centre | tests
-
-
-def _concluded(reading: Reading, keep: Flags, conclusion: str) -> dict[str, Any]:
-    """How often the ranker obeys, and what chance gives."""
-    effects = reading.effects[keep]
-    share, chance = obedience(effects, conclusion)
-    satisfied = obeys(effects, conclusion)
-    shared = reading.covariance(satisfied - share, keep)
-    low, high = mean_interval(satisfied, reading.clusters[keep], shared, (0, 1))
-    return _defined(satisfied=share, satisfied_low=low, satisfied_high=high, chance=chance)
-
-
-def _judged(contrasts: Contrasts, grades: Grades | None, rows: Flags) -> dict[str, Any]:
-    """How far judgements agree, where there are any and the study says which texts have which."""
-    relevance = contrasts.labels.get("relevance")
-    if grades is None or not isinstance(relevance, np.ndarray) or relevance.ndim != 2:
-        return {}
-    found = agreement(relevance[rows], grades)
-    return {"with_relevant": found.with_relevant, "decided": found.decided} | _defined(agreement=found.share)
 
 
 def _defined(**figures: float) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank.core import Floats, WhyrankError
-from whyrank.studies.runner import Answer, Threshold
+from whyrank.studies.delta import Threshold
+from whyrank.studies.runner import Answer
 
 
 class SweepPoint(NamedTuple):
@@ -25,7 +26,8 @@ class SweepPoint(NamedTuple):
     score: float | None
 
 
-MEDIAN, LAST = 50, 95  # beyond the 95th percentile nearly all is neutral and orders are noise
+MEDIAN: int = 50
+LAST: int = 95  # beyond the 95th percentile nearly all is neutral and orders are noise
 
 
 def stable_from(points: Sequence[SweepPoint]) -> dict[str, int | None]:

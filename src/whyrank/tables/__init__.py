@@ -6,9 +6,10 @@ from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
     from whyrank.tables.algebra import best_of_each, cut_at, kept, self_entries, strongest, summary
+    from whyrank.tables.checks import check_readable
     from whyrank.tables.difference import Change, TableDifference, change_columns, change_lines
     from whyrank.tables.exports import short, write_expansions, write_synonyms
     from whyrank.tables.files import SUFFIXES, check_suffix, writer
-    from whyrank.tables.table import TermTable, Weighted, check_readable, open_table
+    from whyrank.tables.table import TermTable, Weighted, open_table
 
 front_door(__name__)

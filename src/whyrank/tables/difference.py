@@ -1,12 +1,8 @@
-r"""Terms and columns as tab-separated text: a backslash, tab or line break in a term is `\\ \t \n \r`.
-
-In front of a term, a `#`, which would begin a comment, and a byte order mark, which readers skip, have one too.
-"""
+"""Two term tables side by side: every pair that one of them has, with both weights."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -14,8 +10,7 @@ import numpy as np
 
 from whyrank.core import Codes, Flags, Floats, Ints, check_number
 from whyrank.tables.table import TermTable, Weights, entry_keys
-
-# Two term tables side by side: every pair that one of them has, with both weights.
+from whyrank.tables.tsv import escaped_terms, tab_separated
 
 TOLERANCE = 1e-6  # above the rounding of weights in single precision
 
@@ -86,14 +81,14 @@ class TableDifference:
 
     def largest(self, n: int, among: Flags | None = None) -> list[Change]:
         """The pairs that differ most, among all or some of them; of equal ones the first."""
-        places = np.flatnonzero(self.only_first | self.only_second | self.changed if among is None else among)
-        order = places[np.argsort(-np.abs(self.changes[places]), kind="stable")[:n]]
-        return [self._change(int(i)) for i in order]
-
-    def _change(self, i: int) -> Change:
-        first = float(self.first[i]) if self.in_first[i] else None
-        second = float(self.second[i]) if self.in_second[i] else None
-        return Change(self.query_terms[self.rows[i]], self.doc_terms[self.columns[i]], first, second)
+        positions = np.flatnonzero(self.only_first | self.only_second | self.changed if among is None else among)
+        order = positions[np.argsort(-np.abs(self.changes[positions]), kind="stable")[:n]]
+        found: list[Change] = []
+        for i in order.tolist():
+            first = float(self.first[i]) if self.in_first[i] else None
+            second = float(self.second[i]) if self.in_second[i] else None
+            found.append(Change(self.query_terms[self.rows[i]], self.doc_terms[self.columns[i]], first, second))
+        return found
 
 
 def difference(first: TermTable, second: TermTable, tolerance: float = TOLERANCE) -> TableDifference:
@@ -103,7 +98,9 @@ def difference(first: TermTable, second: TermTable, tolerance: float = TOLERANCE
     doc_terms, columns = _joined(first.doc_terms, first.doc_numbers, second.doc_terms)
     ours = entry_keys(first.row_numbers(), first.indices, len(doc_terms))
     theirs = entry_keys(rows[second.row_numbers()], columns[second.indices], len(doc_terms))
-    keys = _either(ours, theirs)
+    # a stable sort only merges what is in order already
+    both = np.sort(np.concatenate([ours, np.sort(theirs, kind="stable")]), kind="stable")
+    keys = both[np.append(True, both[1:] != both[:-1])[: len(both)]]
     held = [_aligned(keys, ours, first.weights), _aligned(keys, theirs, second.weights)]
     q, d = (part.astype(np.int32) for part in np.divmod(keys, max(len(doc_terms), 1)))
     return TableDifference(query_terms, doc_terms, q, d, held[0][0], held[1][0], held[0][1], held[1][1], tolerance)
@@ -126,65 +123,19 @@ def change_lines(found: TableDifference) -> Iterator[bytes]:
     columns = change_columns(escaped)
     yield ("\t".join(columns.column_names) + "\n").encode()
     for batch in columns.to_batches(max_chunksize=1 << 20):
-        yield lines_of(*batch.columns)
+        yield tab_separated(*batch.columns)
 
 
 def _joined(terms: Sequence[str], numbers: dict[str, int], others: Sequence[str]) -> tuple[list[str], Codes]:
     """The terms of both, and the number of each of the others among them."""
     both = dict(numbers)
-    places = np.fromiter((both.setdefault(term, len(both)) for term in others), np.int32, len(others))
-    return list(both), places
-
-
-def _either(ours: Ints, theirs: Ints) -> Ints:
-    """The distinct keys of both, ascending; a stable sort only merges what is in order already."""
-    keys = np.sort(np.concatenate([ours, np.sort(theirs, kind="stable")]), kind="stable")
-    found: Ints = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
-    return found
+    positions = np.fromiter((both.setdefault(term, len(both)) for term in others), np.int32, len(others))
+    return list(both), positions
 
 
 def _aligned(keys: Ints, own: Ints, weights: Weights) -> tuple[Weights, Flags]:
     """The weights of a table at all the keys, and where it has them."""
-    places = np.searchsorted(keys, own)
+    positions = np.searchsorted(keys, own)
     held, has = np.zeros(len(keys), dtype=np.float32), np.zeros(len(keys), dtype=np.bool_)
-    held[places], has[places] = weights, True
+    held[positions], has[positions] = weights, True
     return held, has
-
-
-_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-_PLAIN = {written[1]: meant for meant, written in _ESCAPES.items()} | {"#": "#", "\ufeff": "\ufeff"}
-_ODD = re.compile(r"^[#\ufeff]|[\\\t\n\r]")
-
-
-def escaped(term: str) -> str:
-    """A term as it stands in a field."""
-    if not _ODD.search(term):
-        return term
-    text = "".join(_ESCAPES.get(each, each) for each in term)
-    return "\\" + text if text.startswith(("#", "\ufeff")) else text
-
-
-def unescaped(text: str) -> str:
-    """The term that a field stands for; a `KeyError` for a backslash before anything else."""
-    return re.sub(r"\\(.?)", lambda found: _PLAIN[found[1]], text, flags=re.DOTALL) if "\\" in text else text
-
-
-def escaped_terms(terms: Iterable[str]) -> Any:
-    """A column of terms as they stand in fields."""
-    import pyarrow as pa
-
-    return pa.array([escaped(term) for term in terms], pa.large_string())
-
-
-def lines_of(*columns: Any) -> bytes:
-    """Lines with a field for each of these Arrow columns; null is an empty field."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not len(columns[0]):
-        return b""
-    tab, end, nothing = (pa.scalar(text, pa.large_string()) for text in ("\t", "\n", ""))
-    fields = [pc.cast(column, pa.large_string()) for column in columns]
-    fields[-1] = pc.binary_join_element_wise(fields[-1], nothing, end, null_handling="replace")
-    lines = pc.binary_join_element_wise(*fields, tab, null_handling="replace")
-    return bytes(memoryview(lines.buffers()[2]))  # the text of a column of lines is the text of the file

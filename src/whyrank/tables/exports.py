@@ -33,7 +33,7 @@ def write_synonyms(
     """Write a synonym file in the format of Solr, which Lucene, Elasticsearch and OpenSearch read too.
 
     The format has no weights: only associations with a weight of at least `threshold` count, and of those the best
-    `top` of each query term. That a term is associated with itself is not written, nor are special pieces of a
+    `top` of each query term. That a term is associated with itself is not written, nor are special tokens of a
     tokenizer, such as [CLS], which no text has.
 
     Args:
@@ -70,7 +70,7 @@ def write_expansions(
 
 
 def _of_texts(table: TermTable) -> TermTable:
-    """A table of word pieces without the special ones; a piece of a text has no letters between brackets."""
+    """A table of WordPiece tokens without the special ones, such as [CLS]; other tables as they are."""
     terms = {term for side in (table.query_terms, table.doc_terms) for term in side}
     special = set(filter(_SPECIAL.fullmatch, terms))
     if not special or not str(table.facts.get("analyzer")).startswith("wordpiece"):
@@ -78,7 +78,7 @@ def _of_texts(table: TermTable) -> TermTable:
     return table.pruned(vocabulary=terms - special)
 
 
-def escaped(term: str) -> str:
+def _escaped(term: str) -> str:
     """A term as it stands in a synonym file: a backslash before commas, backslashes, arrows and a `#` in front."""
     text = term.replace("\\", "\\\\").replace(",", "\\,").replace("=>", "\\=>")
     return f"\\{text}" if text.startswith("#") else text
@@ -93,8 +93,8 @@ def _mappings(table: TermTable, replace: bool) -> Iterator[str]:
     """A line per query term; the term itself comes first on the right, else the engine would give it up."""
     for term, size in _sizes(table):
         if size:
-            answers = [escaped(each.term) for each in table.answers(term, None)]
-            yield f"{escaped(term)} => {', '.join(answers if replace else [escaped(term), *answers])}"
+            answers = [_escaped(each.term) for each in table.answers(term, None)]
+            yield f"{_escaped(term)} => {', '.join(answers if replace else [_escaped(term), *answers])}"
 
 
 def _pairs(table: TermTable) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _pairs(table: TermTable) -> Iterator[str]:
         for other, _ in table.answers(term, None) if size else []:
             if (other, term) not in seen:
                 seen.add((term, other))
-                yield f"{escaped(term)}, {escaped(other)}"
+                yield f"{_escaped(term)}, {_escaped(other)}"
 
 
 def _sizes(table: TermTable) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Term tables as Parquet: three columns that any tool reads; vocabularies, counts and facts in the metadata."""
+"""Term tables on disk: written as the name says, read as the content says, one clear line for what is neither."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whyrank.core import BadInput, Codes, WhyrankError, check_seal, replacing, seal_before_footer
-from whyrank.data import parquet
-from whyrank.tables.table import ArrowTerms, TermTable, arrow_terms, check_entries, from_codes
-
-# Term tables on disk: written as the name says, read as the content says, one clear line for what is neither.
+from whyrank.data import write_parquet as write_parquet_file
+from whyrank.tables.checks import check_entries
+from whyrank.tables.table import ArrowTerms, TermTable, arrow_terms
 
 SUFFIXES = (".parquet", ".arrow", ".tsv", ".tsv.gz")
 AGAIN = "copy the table again, or make it again"
@@ -31,12 +30,16 @@ def write_table(table: TermTable, path: str | PathLike[str]) -> None:
 
 def read_table(path: str | PathLike[str], check: bool = False) -> TermTable:
     """Read a table: Parquet, Arrow (mapped; with `check` also read), or tab-separated text, plain or gzip."""
+    from whyrank.tables.tsv import read_tsv
+
     with problems_of(path):
         with open(path, "rb") as file:
             head = file.read(8)
         if not head:
             raise BadInput(path, "the file is empty", "a term table has at least a header or one line")
-        table = _reader(head)(Path(path))
+        readers = {b"PAR1": read_parquet, b"ARROW1": read_arrow}
+        read = next((read for magic, read in readers.items() if head.startswith(magic)), read_tsv)
+        table = read(Path(path))
         if check:
             check_entries(table)
         return table
@@ -83,13 +86,6 @@ def writer(path: str) -> Callable[[TermTable, Path], None]:
     return next(write for suffix, write in writers.items() if path.endswith(suffix))
 
 
-def _reader(head: bytes) -> Callable[[Path], TermTable]:
-    from whyrank.tables.tsv import read_tsv
-
-    readers = {b"PAR1": read_parquet, b"ARROW1": read_arrow}
-    return next((read for magic, read in readers.items() if head.startswith(magic)), read_tsv)
-
-
 # Term tables as Arrow columns: three columns with a row per entry, or one row with a list per part.
 
 COLUMNS = ("query_term", "document_term", "weight")
@@ -125,7 +121,7 @@ def table_of(columns: Any, stored: Stored) -> TermTable:
     if weights.null_count:
         raise WhyrankError(f"{weights.null_count:,} weights are missing")
     held = weights.to_numpy(zero_copy_only=False)
-    return from_codes(query_terms, doc_terms, rows, numbers, held, stored.facts, stored.counts)
+    return TermTable.from_codes(query_terms, doc_terms, rows, numbers, held, stored.facts, stored.counts)
 
 
 def check_columns(names: Sequence[str]) -> None:
@@ -139,7 +135,10 @@ def lists_of(parts: Mapping[str, Any]) -> Any:
     """Arrow arrays of any lengths as a batch of one row, each a list; None becomes null."""
     import pyarrow as pa
 
-    arrays = [pa.array([None], pa.null()) if part is None else _one_list(part) for part in parts.values()]
+    def one_list(part: Any) -> Any:
+        return pa.LargeListArray.from_arrays(pa.array([0, len(part)], pa.int64()), part)
+
+    arrays = [pa.array([None], pa.null()) if part is None else one_list(part) for part in parts.values()]
     return pa.record_batch(arrays, names=list(parts))
 
 
@@ -149,15 +148,10 @@ def parts_of(batch: Any) -> dict[str, Any]:
     return {name: None if column.null_count else column.values for name, column in named}
 
 
-def _one_list(part: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.LargeListArray.from_arrays(pa.array([0, len(part)], pa.int64()), part)
-
-
 def _codes(column: Any, known: Any, side: str) -> tuple[Codes, list[str]]:
-    """The number of each row's term, and the vocabulary."""
+    """The number of each row's term, and the vocabulary: the known one, or else the column's own."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -172,24 +166,16 @@ def _codes(column: Any, known: Any, side: str) -> tuple[Codes, list[str]]:
     codes = column.indices.to_numpy().astype(np.int32, copy=False)
     if known is None or own.equals(known):
         return codes, own.to_pylist()
-    return _renumbered(codes, own, known, side), known.to_pylist()
-
-
-def _renumbered(codes: Codes, own: Any, known: Any, side: str) -> Codes:
-    """The same terms under the numbers of a known vocabulary."""
-    import pyarrow.compute as pc
-
-    places = pc.index_in(own, value_set=known).fill_null(-1).to_numpy()
-    strange = np.flatnonzero(places < 0)
+    positions = pc.index_in(own, value_set=known).fill_null(-1).to_numpy()
+    strange = np.flatnonzero(positions < 0)
     if len(strange) and np.isin(strange, codes).any():
         raise WhyrankError(f"the {side} term {own[int(strange[0])].as_py()!r} is not in the vocabulary of the file")
-    found: Codes = places.astype(np.int32)[codes]
-    return found
+    return positions.astype(np.int32)[codes], known.to_pylist()
 
 
 # Term tables as Arrow files that are mapped into memory: opening one reads it once, for its checksum.
 
-_TERM_TABLE_ARROW_FACTS = b"whyrank.term_table"
+_FACTS = b"whyrank.term_table"
 _KINDS = {
     "query_terms": "string",
     "doc_terms": "string",
@@ -207,7 +193,7 @@ def write_arrow(table: TermTable, path: Path) -> None:
     parts: dict[str, Any] = {name: arrow_terms(getattr(table, name)) for name in ("query_terms", "doc_terms")}
     parts |= {name: pa.array(getattr(table, name)) for name in ("indptr", "indices", "weights")}
     parts["counts"] = None if table.counts is None else pa.array(table.counts)
-    batch = lists_of(parts).replace_schema_metadata({_TERM_TABLE_ARROW_FACTS: facts_text(table.facts)})
+    batch = lists_of(parts).replace_schema_metadata({_FACTS: facts_text(table.facts)})
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
     seal_before_footer(path)
@@ -219,7 +205,7 @@ def read_arrow(path: Path) -> TermTable:
 
     check_seal(path, AGAIN)
     reader = pa.ipc.open_file(pa.memory_map(str(path)))
-    facts = (reader.schema.metadata or {}).get(_TERM_TABLE_ARROW_FACTS)
+    facts = (reader.schema.metadata or {}).get(_FACTS)
     if facts is None:
         whole = reader.read_all()
         whole.validate(full=True)
@@ -228,30 +214,28 @@ def read_arrow(path: Path) -> TermTable:
         raise WhyrankError(f"the file has {reader.num_record_batches} parts instead of one")
     batch = reader.get_batch(0)
     batch.validate(full=True)  # reads the terms, not the entries; damaged offsets of terms would end the process
-    return _mapped(parts_of(batch), json.loads(facts))
-
-
-def _mapped(parts: dict[str, Any], facts: dict[str, Any]) -> TermTable:
+    parts = parts_of(batch)
     for name, kind in _KINDS.items():
-        found = parts[name]
-        if found is not None and str(found.type) != kind:
-            raise WhyrankError(f"{name} are of type {found.type} instead of {kind}")
+        if parts[name] is not None and str(parts[name].type) != kind:
+            raise WhyrankError(f"{name} are of type {parts[name].type} instead of {kind}")
     arrays = {name: parts[name].to_numpy() for name in ("indptr", "indices", "weights")}
     counts = None if parts["counts"] is None else parts["counts"].to_numpy()
     queries, docs = ArrowTerms(parts["query_terms"]), ArrowTerms(parts["doc_terms"])
-    return TermTable(queries, docs, **arrays, facts=facts, counts=counts, trusted=True)
+    return TermTable(queries, docs, **arrays, facts=json.loads(facts), counts=counts, trusted=True)
 
 
-_FACTS, _VOCABULARIES = b"whyrank.term_table", b"whyrank.vocabularies"
+# Term tables as Parquet: three columns that any tool reads; vocabularies, counts and facts in the metadata.
+
+_VOCABULARIES = b"whyrank.vocabularies"
 _LARGE = 1 << 30
 _TERMS = list(COLUMNS[:2])
 
 
 def write_parquet(table: TermTable, path: Path) -> None:
     """Write a table as Parquet, with checksums."""
-    told = {_FACTS: facts_text(table.facts), _VOCABULARIES: _packed(table)}
+    metadata = {_FACTS: facts_text(table.facts), _VOCABULARIES: _packed(table)}
     options = {"use_dictionary": _TERMS, "dictionary_pagesize_limit": _LARGE, "store_schema": False}
-    parquet.write_parquet(columns_of(table), path, told, row_group_size=1 << 24, **options)
+    write_parquet_file(columns_of(table), path, metadata, row_group_size=1 << 24, **options)
 
 
 def read_parquet(path: Path) -> TermTable:

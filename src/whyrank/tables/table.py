@@ -1,4 +1,4 @@
-"""Term tables from triples, from numbers, and turned round; whole columns at a time."""
+"""The term table: a sparse matrix (query term, document term) -> weight, with look-up in both directions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import Codes, Ints, WhyrankError
+from whyrank.tables.checks import check_entries, check_numbers, check_shapes, check_terms
 
 if TYPE_CHECKING:
     from whyrank.tables.difference import TableDifference
@@ -56,9 +57,8 @@ def arrow_terms(terms: Sequence[str]) -> Any:
     return terms.array if isinstance(terms, ArrowTerms) else pa.array(terms, pa.string())
 
 
-# The term table: a sparse matrix (query term, document term) -> weight, with look-up in both directions.
-
 Weights = npt.NDArray[np.float32]
+_KINDS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
 
 
 class Rows(NamedTuple):
@@ -119,7 +119,13 @@ class TermTable:
         check_shapes(self)
         if not trusted:
             check_entries(self)
-        for name, value in plain(self).items():
+        # arrays of one kind that cannot be written to, and vocabularies that stay
+        parts: dict[str, Any] = {name: _fixed(getattr(self, name), kind) for name, kind in _KINDS.items()}
+        parts["counts"] = None if self.counts is None else _fixed(self.counts, np.int64)
+        for name in ("query_terms", "doc_terms"):
+            terms = getattr(self, name)
+            parts[name] = terms if isinstance(terms, ArrowTerms | tuple) else tuple(terms)
+        for name, value in (parts | {"facts": dict(self.facts)}).items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -127,15 +133,36 @@ class TermTable:
         cls, query_terms: Sequence[str], doc_terms: Sequence[str], weights: npt.ArrayLike, **facts: Any
     ) -> TermTable:
         """A table of aligned sequences; vocabularies are in the order in which terms first appear."""
-        return from_triples(query_terms, doc_terms, weights, facts)
+        rows, queries = _encoded(query_terms, "query")
+        columns, docs = _encoded(doc_terms, "document")
+        return cls.from_codes(queries, docs, rows, columns, weights, facts)
 
     @classmethod
     def from_codes(
         cls, query_terms: Sequence[str], doc_terms: Sequence[str], rows: npt.ArrayLike, columns: npt.ArrayLike,
         weights: npt.ArrayLike, facts: Mapping[str, Any] | None = None, counts: npt.ArrayLike | None = None,
     ) -> TermTable:  # fmt: skip
-        """A table of two vocabularies and entries in any order, given by numbers of query and document terms."""
-        return from_codes(query_terms, doc_terms, rows, columns, weights, facts, counts)
+        """A table of two vocabularies and entries in any order, given by numbers of query and document terms.
+
+        A pair that comes twice is an error.
+        """
+        q, d, w = np.asarray(rows), np.asarray(columns), np.asarray(weights)
+        if not q.shape == d.shape == w.shape:
+            what = f"{len(q):,} query terms, {len(d):,} document terms and {len(w):,} weights do not align"
+            raise WhyrankError(what)
+        check_numbers(q, len(query_terms), "query")
+        check_numbers(d, len(doc_terms), "document")
+        keys = entry_keys(q, d, len(doc_terms))
+        if np.any(keys[1:] <= keys[:-1]):
+            order = np.argsort(keys, kind="stable")
+            keys, q, d, w = keys[order], q[order], d[order], w[order]
+            twice = np.flatnonzero(keys[1:] == keys[:-1])
+            if len(twice):
+                pair = f"{query_terms[q[twice[0]]]!r}, {doc_terms[d[twice[0]]]!r}"
+                more = f" ({len(twice):,} such entries)" if len(twice) > 1 else ""
+                raise WhyrankError(f"the pair {pair} comes twice{more}; keep one weight per pair")
+        held = None if counts is None else np.asarray(counts, dtype=np.int64)
+        return cls(query_terms, doc_terms, row_starts(q, len(query_terms)), d, w, facts or {}, held)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -161,7 +188,12 @@ class TermTable:
     @cached_property
     def by_doc(self) -> Rows:
         """The same entries with a row per document term; columns are the numbers of query terms."""
-        return transposed(self.by_query, len(self.doc_terms))
+        from scipy.sparse import csr_array
+
+        shape = len(self.query_terms), len(self.doc_terms)
+        turned = csr_array((self.weights, self.indices, self.indptr), shape=shape).tocsc()
+        kinds = zip((turned.indptr, turned.indices, turned.data), _KINDS.values(), strict=True)
+        return Rows(*(_fixed(part, kind) for part, kind in kinds))
 
     @cached_property
     def digest(self) -> str:
@@ -204,8 +236,8 @@ class TermTable:
         if q is None or d is None:
             return None
         columns = self.indices[self.indptr[q] : self.indptr[q + 1]]
-        place = int(np.searchsorted(columns, d))
-        return int(self.indptr[q]) + place if place < len(columns) and columns[place] == d else None
+        position = int(np.searchsorted(columns, d))
+        return int(self.indptr[q]) + position if position < len(columns) and columns[position] == d else None
 
     def answers(self, query_term: str, n: int | None = 10) -> list[Weighted]:
         """The document terms of the largest weights for a query term; of equal ones the first in the vocabulary."""
@@ -286,134 +318,10 @@ def _best(rows: Rows, number: int | None, terms: Sequence[str], n: int | None) -
     return [Weighted(terms[int(rows.indices[here][i])], float(weights[i])) for i in order]
 
 
-# What must hold in a term table, each with a line that says what does not.
-
-_KINDS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
-
-
-def check_shapes(table: TermTable) -> None:
-    """Raise an error where the sizes of the parts contradict each other."""
-    indptr, size = np.asarray(table.indptr), len(table.indices)
-    if indptr.shape != (len(table.query_terms) + 1,):
-        raise _wrong(f"{len(table.query_terms):,} query terms need {len(table.query_terms) + 1:,} row starts")
-    if indptr[0] != 0 or indptr[-1] != size or np.any(indptr[1:] < indptr[:-1]):
-        raise _wrong(f"row starts must ascend from 0 to the number of entries, {size:,}")
-    if len(table.weights) != size:
-        raise _wrong(f"{len(table.weights):,} weights for {size:,} entries")
-    if table.counts is not None and len(table.counts) != len(table.doc_terms):
-        raise _wrong(f"{len(table.counts):,} counts for {len(table.doc_terms):,} document terms")
-
-
-def check_entries(table: TermTable) -> None:
-    """Raise an error for a term that is empty or given twice, a number out of range, a weight that is none."""
-    check_terms(table.query_terms, "query")
-    check_terms(table.doc_terms, "document")
-    check_weights(table.weights)
-    indices = np.asarray(table.indices)
-    check_numbers(indices, len(table.doc_terms), "document")
-    rising = indices[1:] > indices[:-1]
-    starts = np.asarray(table.indptr)[1:-1]
-    rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True
-    if not rising.all():
-        raise _wrong("document terms must ascend within a query term, none twice")
-    if table.counts is not None and np.any(np.asarray(table.counts) < 0):
-        raise _wrong("a count is negative")
-
-
-def check_readable(table: TermTable) -> None:
-    """The part without which a compiled loop could read beyond a table or tell no number; hardly any time."""
-    check_weights(table.weights)
-    check_numbers(np.asarray(table.indices), len(table.doc_terms), "document")
-    sides = (("query", table.query_terms, table.query_numbers), ("document", table.doc_terms, table.doc_numbers))
-    for side, terms, numbers in sides:
-        if len(numbers) < len(terms):
-            check_terms(terms, side)
-
-
-def check_terms(terms: Sequence[str], side: str) -> None:
-    """Raise an error for a vocabulary with an empty term, one that is given twice, or one that is no text."""
-    try:
-        "".join(terms).encode()
-    except TypeError:
-        raise _wrong(f"a {side} term is no text") from None
-    except UnicodeEncodeError:
-        raise _wrong(f"a {side} term has a lone surrogate, which no file can hold") from None
-    if "" in terms:
-        raise _wrong(f"a {side} term is empty")
-    if len(set(terms)) < len(terms):
-        seen: set[str] = set()
-        twice = next(term for term in terms if term in seen or seen.add(term))  # type: ignore[func-returns-value]
-        raise _wrong(f"the {side} term {twice!r} is in the vocabulary twice")
-
-
-def check_weights(weights: npt.ArrayLike) -> None:
-    """Raise an error unless all weights are numbers, finite as float32, and zero or more."""
-    given = np.asarray(weights)
-    if given.ndim != 1 or given.dtype.kind not in "iuf":
-        raise _wrong("weights must be numbers")
-    with np.errstate(over="ignore"):
-        held = given.astype(np.float32, copy=False)
-    if not bool(np.all(held >= 0)):  # false for NaN too
-        raise _wrong(f"the weight {given[~(held >= 0)][0]} is no number, zero or more")
-    if len(held) and not np.isfinite(held.max()):
-        raise _wrong(f"the weight {given[~np.isfinite(held)][0]} is not finite")
-
-
-def check_numbers(numbers: npt.NDArray[Any], size: int, side: str) -> None:
-    """Raise an error for a number that no term of a vocabulary has."""
-    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and len(numbers)):
-        raise _wrong(f"numbers of {side} terms must be whole")
-    if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < size:
-        raise _wrong(f"the number of a {side} term is out of range; there are {size:,}")
-
-
-def plain(table: TermTable) -> dict[str, Any]:
-    """The parts as the table keeps them: arrays of one kind that cannot be written to, vocabularies that stay."""
-    parts: dict[str, Any] = {name: _fixed(getattr(table, name), kind) for name, kind in _KINDS.items()}
-    parts["counts"] = None if table.counts is None else _fixed(table.counts, np.int64)
-    for name in ("query_terms", "doc_terms"):
-        terms = getattr(table, name)
-        parts[name] = terms if isinstance(terms, ArrowTerms | tuple) else tuple(terms)
-    return parts | {"facts": dict(table.facts)}
-
-
 def _fixed(given: npt.ArrayLike, kind: Any) -> npt.NDArray[Any]:
     array = np.ascontiguousarray(given, dtype=kind).view()
     array.flags.writeable = False
     return array
-
-
-def _wrong(what: str) -> WhyrankError:
-    return WhyrankError(f"this is no term table: {what}")
-
-
-def from_triples(
-    query_terms: Sequence[str], doc_terms: Sequence[str], weights: npt.ArrayLike, facts: Mapping[str, Any]
-) -> TermTable:
-    """A table of aligned sequences; vocabularies are in the order in which terms first appear."""
-    rows, queries = _encoded(query_terms, "query")
-    columns, docs = _encoded(doc_terms, "document")
-    return from_codes(queries, docs, rows, columns, np.asarray(weights), facts)
-
-
-def from_codes(
-    query_terms: Sequence[str], doc_terms: Sequence[str], rows: npt.ArrayLike, columns: npt.ArrayLike,
-    weights: npt.ArrayLike, facts: Mapping[str, Any] | None = None, counts: npt.ArrayLike | None = None,
-) -> TermTable:  # fmt: skip
-    """A table of entries in any order; a pair that comes twice is an error."""
-    q, d, w = np.asarray(rows), np.asarray(columns), np.asarray(weights)
-    if not q.shape == d.shape == w.shape:
-        raise WhyrankError(f"{len(q):,} query terms, {len(d):,} document terms and {len(w):,} weights do not align")
-    check_numbers(q, len(query_terms), "query")
-    check_numbers(d, len(doc_terms), "document")
-    keys = entry_keys(q, d, len(doc_terms))
-    if np.any(keys[1:] <= keys[:-1]):
-        order = np.argsort(keys, kind="stable")
-        keys, q, d, w = keys[order], q[order], d[order], w[order]
-        _check_single(keys, query_terms, doc_terms)
-    indptr = row_starts(q, len(query_terms))
-    held = None if counts is None else np.asarray(counts, dtype=np.int64)
-    return TermTable(query_terms, doc_terms, indptr, d, w, facts or {}, held)
 
 
 def entry_keys(rows: npt.NDArray[Any], columns: npt.NDArray[Any], width: int) -> Ints:
@@ -429,18 +337,6 @@ def row_starts(rows: npt.NDArray[Any], size: int) -> Ints:
     return starts
 
 
-def transposed(rows: Rows, width: int) -> Rows:
-    """The same entries with a row for each of the `width` columns."""
-    from scipy.sparse import csr_array
-
-    shape = (len(rows.indptr) - 1, width)
-    turned = csr_array((rows.weights, rows.indices, rows.indptr), shape=shape).tocsc()
-    parts = Rows(turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data)
-    for part in parts:
-        part.flags.writeable = False
-    return parts
-
-
 def _encoded(terms: Sequence[str], side: str) -> tuple[Codes, list[str]]:
     """The number of each term, and the distinct terms in the order of their first appearance."""
     import pyarrow as pa
@@ -453,13 +349,3 @@ def _encoded(terms: Sequence[str], side: str) -> tuple[Codes, list[str]]:
     if found.null_count:
         raise WhyrankError(f"a {side} term is missing")
     return found.indices.to_numpy(), found.dictionary.to_pylist()
-
-
-def _check_single(keys: Ints, query_terms: Sequence[str], doc_terms: Sequence[str]) -> None:
-    same = np.flatnonzero(keys[1:] == keys[:-1])
-    if len(same):
-        q, d = divmod(int(keys[same[0]]), len(doc_terms))
-        more = f" ({len(same):,} such entries)" if len(same) > 1 else ""
-        raise WhyrankError(
-            f"the pair {query_terms[q]!r}, {doc_terms[d]!r} comes twice{more}; keep one weight per pair"
-        )

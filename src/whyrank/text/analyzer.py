@@ -24,18 +24,20 @@ import inspect
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from whyrank.core import Call, Codes, Progress, Registry, WhyrankError, parse_call
-from whyrank.text.vocabulary import Tokens, Vocabulary
+from whyrank.core import Call, Codes, Ints, Progress, Registry, WhyrankError, parse_call
 
 Tokenise = Callable[[str], Sequence[str]]
+TokeniseAll = Callable[[Sequence[str]], Sequence[Sequence[str]]]
+Step = Callable[[str], str | None]
 
+V = TypeVar("V", bound=Sized)
 _states: dict[str, State] = {}
 _lock = threading.Lock()
 
@@ -115,14 +117,11 @@ class Analyzer:
 
     def terms(self, text: str) -> list[str]:
         """The terms of one document."""
-        return self._spell(self.docs([text]))
+        return [self.vocabulary.terms[i] for i in self.docs([text]).ids]
 
     def query_terms(self, text: str) -> list[str]:
         """The terms of one query."""
-        return self._spell(self.queries([text]))
-
-    def _spell(self, tokens: Tokens) -> list[str]:
-        return [self.vocabulary.terms[i] for i in tokens.ids]
+        return [self.vocabulary.terms[i] for i in self.queries([text]).ids]
 
     @property
     def _state(self) -> State:
@@ -144,8 +143,8 @@ analyzers: Registry[Analyzer] = Registry(
         "terrier": "whyrank.text.presets:terrier",
         "indri": "whyrank.text.presets:indri",
         "whitespace": "whyrank.text.presets:whitespace",
-        "chain": "whyrank.text.chain:chain",
-        "wordpiece": "whyrank.text.wordpiece:wordpiece",
+        "chain": "whyrank.text.presets:chain",
+        "wordpiece": "whyrank.text.presets:wordpiece",
         "words": "whyrank.text.annotation.terms:words",
         "lemmas": "whyrank.text.annotation.terms:lemmas",
     },
@@ -172,20 +171,43 @@ def _source_digest(id: str) -> list[str]:
     name = parse_call(id).name
     factory = analyzers.factory(name) if name in analyzers else None
     home = getattr(factory, "__module__", None) or "whyrank."
-    if home.startswith("whyrank."):
-        return []
-    sources = _sources(sys.modules.get(home), factory)
-    return [hashlib.sha256(source.encode()).hexdigest()[:16] for source in sources]
-
-
-def _sources(*places: Any) -> list[str]:
-    """The source of the first place that has one: a notebook's module has none, its functions have."""
-    for place in places:
-        try:
-            return [inspect.getsource(place)]
+    for source in () if home.startswith("whyrank.") else (sys.modules.get(home), factory):
+        try:  # a notebook's module has no source, its functions have
+            return [hashlib.sha256(inspect.getsource(source).encode()).hexdigest()[:16]]  # type: ignore[arg-type]
         except (OSError, TypeError):
             continue
     return []
+
+
+class Tokens(NamedTuple):
+    """Analysed texts: text `i` has the term ids `ids[offsets[i]:offsets[i + 1]]`."""
+
+    ids: Codes
+    offsets: Ints
+
+
+class Vocabulary:
+    """Numbers terms in the order of first sight; the ids hold for one process only."""
+
+    def __init__(self) -> None:
+        """Start without terms."""
+        self.terms: list[str] = []
+        self._ids: dict[str, int] = {}
+
+    def id(self, term: str) -> int:
+        """The id of a term, which is added when it is new."""
+        found = self._ids.setdefault(term, len(self.terms))
+        if found == len(self.terms):
+            self.terms.append(term)
+        return found
+
+    def find(self, term: str) -> int:
+        """The id of a term, or -1 when no text had it so far."""
+        return self._ids.get(term, -1)
+
+    def __len__(self) -> int:
+        """How many terms there are so far."""
+        return len(self.terms)
 
 
 # What equal analyzers of one process share: the vocabulary, the token maps and the analysed texts.
@@ -193,12 +215,9 @@ def _sources(*places: Any) -> list[str]:
 # The steps of an analyzer look at one raw token at a time, so each distinct raw token goes through them once;
 # from then on analysing is tokenising plus one dictionary look-up per token.
 
-Step = Callable[[str], str | None]
-TokeniseAll = Callable[[Sequence[str]], Sequence[Sequence[str]]]
-
 CACHED_TOKENS = 20_000_000
 _CHUNK = 1024
-_ENTRY_COST = 32  # what an entry costs beside its ids, so that texts without tokens are bounded too
+_ENTRY_COST = 32  # what an entry costs beside its tokens, so that texts without tokens are bounded too
 
 
 class Parts(NamedTuple):
@@ -227,7 +246,7 @@ class Side:
 
     def __init__(self, tokenise: TokeniseAll, ids: _TermIds, lock: threading.Lock) -> None:
         """Start with nothing analysed; the lock guards the vocabulary behind `ids`."""
-        self.cache = TextCache()
+        self.cache: TextCache[Codes] = TextCache()
         self._tokenise, self._ids, self._lock = tokenise, ids, lock
 
     def tokens(self, texts: Sequence[str]) -> Tokens:
@@ -235,22 +254,17 @@ class Side:
         if isinstance(texts, str):
             raise TypeError("give a list of texts, not one text")
         with self._lock:
-            found = self._analysed(texts)
+            held = {text: self.cache.get(text) for text in texts}
+            found = {text: ids for text, ids in held.items() if ids is not None}
+            fresh = [text for text, ids in held.items() if ids is None]
+            with Progress("analysing texts", len(fresh)) as progress:
+                for start in range(0, len(fresh), _CHUNK):
+                    found |= self._analyse(fresh[start : start + _CHUNK])
+                    progress.step(min(_CHUNK, len(fresh) - start))
         arrays = [found[text] for text in texts]
         offsets = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum([len(ids) for ids in arrays], out=offsets[1:])
         return Tokens(np.concatenate(arrays) if arrays else np.empty(0, np.int32), offsets)
-
-    def _analysed(self, texts: Sequence[str]) -> dict[str, Codes]:
-        held = {text: self.cache.get(text) for text in texts}
-        found = {text: ids for text, ids in held.items() if ids is not None}
-        fresh = [text for text, ids in held.items() if ids is None]
-        with Progress("analysing texts", len(fresh)) as progress:
-            for start in range(0, len(fresh), _CHUNK):
-                chunk = fresh[start : start + _CHUNK]
-                found.update(self._analyse(chunk))
-                progress.step(len(chunk))
-        return found
 
     def _analyse(self, texts: Sequence[str]) -> dict[str, Codes]:
         raw = self._tokenise(texts)
@@ -263,31 +277,35 @@ class Side:
         return kept
 
 
-class TextCache:
-    """Term ids by text; forgets the texts unused for longest once `capacity` tokens are held."""
+class TextCache(Generic[V]):
+    """Values of texts, such as term ids; forgets the texts unused for longest once `capacity` tokens are held."""
 
     def __init__(self, capacity: int = CACHED_TOKENS) -> None:
         """Start empty."""
         self.capacity, self.held = capacity, 0
-        self._entries: OrderedDict[str, Codes] = OrderedDict()
+        self._entries: OrderedDict[str, V] = OrderedDict()
 
-    def get(self, text: str) -> Codes | None:
-        """The ids of a text, or None when they are not held."""
+    def get(self, text: str) -> V | None:
+        """The value of a text, or None when it is not held."""
         found = self._entries.get(text)
         if found is not None:
             self._entries.move_to_end(text)
         return found
 
-    def put(self, text: str, ids: Codes) -> None:
-        """Hold the ids of a text that is not held yet."""
-        self._entries[text] = ids
-        self.held += _cost(text, ids)
+    def put(self, text: str, value: V) -> None:
+        """Hold the value of a text that is not held yet."""
+        self._entries[text] = value
+        self.held += _cost(text, value)
         while self.held > self.capacity:
             self.held -= _cost(*self._entries.popitem(last=False))
 
     def __len__(self) -> int:
         """How many texts are held."""
         return len(self._entries)
+
+
+def _cost(text: str, value: Sized) -> int:
+    return max(len(value), len(text) // 4) + _ENTRY_COST
 
 
 class _TermIds(dict[str, int]):
@@ -303,7 +321,3 @@ class _TermIds(dict[str, int]):
             term = step(term) if term else None
         self[raw] = found = self._vocabulary.id(term) if term else -1
         return found
-
-
-def _cost(text: str, ids: Codes) -> int:
-    return max(len(ids), len(text) // 4) + _ENTRY_COST

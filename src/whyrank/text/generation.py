@@ -11,7 +11,8 @@ import numpy as np
 
 from whyrank.core import MissingExtra, WhyrankError, generator, silent
 
-# How many tokens a transformer can read at once, seen on the model itself.
+MAX_INPUT, MAX_NEW, TOP_K = 1024, 64, 10
+_QUESTION = "\n\nA search query that this passage answers:"  # what a causal model is asked behind the text
 
 
 def positions_of(model: Any) -> int | None:
@@ -20,21 +21,15 @@ def positions_of(model: Any) -> int | None:
     What counts is the table, not what the configuration declares: models with relative or rotary positions declare a
     length and read more. Of several tables (an image's is one) the longest counts.
     """
-    tables = [part for name, part in model.named_modules() if _is_table(name.rpartition(".")[2], part)]
-    return max((_room(table) for table in tables), default=None)
-
-
-def _is_table(name: str, part: Any) -> bool:
-    return hasattr(part, "num_embeddings") and (name == "wpe" or ("position" in name and "relative" not in name))
-
-
-def _room(table: Any) -> int:
-    """The rows for tokens: RoBERTa and its kin begin after the row of padding, BART and its kin at an offset."""
-    padding = getattr(table, "padding_idx", None)
-    return int(table.num_embeddings) - int(getattr(table, "offset", 0 if padding is None else padding + 1))
-
-
-MAX_INPUT, MAX_NEW, TOP_K = 1024, 64, 10
+    sizes = []
+    for path, part in model.named_modules():
+        name = path.rpartition(".")[2]
+        if hasattr(part, "num_embeddings") and (name == "wpe" or ("position" in name and "relative" not in name)):
+            # RoBERTa and its kin begin after the row of padding, BART and its kin at an offset
+            padding = getattr(part, "padding_idx", None)
+            unused = int(getattr(part, "offset", 0 if padding is None else padding + 1))
+            sizes.append(int(part.num_embeddings) - unused)
+    return max(sizes, default=None)
 
 
 class Generator(NamedTuple):
@@ -46,16 +41,16 @@ class Generator(NamedTuple):
     def ids(self, text: str) -> list[int]:
         """The tokens of a text that the model reads; of a causal model, with the question behind it."""
         if self.model.config.is_encoder_decoder:
-            return self._tokens(text, min(MAX_INPUT, self.places))
-        room = min(MAX_INPUT, self.places - MAX_NEW)
-        cut = fitting(text, lambda part: len(self._tokens(_ask(part), max(room, 0) + 1)) <= room)
+            return self._tokens(text, min(MAX_INPUT, self.positions))
+        room = min(MAX_INPUT, self.positions - MAX_NEW)
+        cut = fitting(text, lambda part: len(self._tokens(part + _QUESTION, max(room, 0) + 1)) <= room)
         if cut is None:
-            what = f"model {self.tokenizer.name_or_path!r} reads {self.places} tokens"
+            what = f"model {self.tokenizer.name_or_path!r} reads {self.positions} tokens"
             raise WhyrankError(f"{what}, too few for a question and {MAX_NEW} tokens of answer; give a larger one")
-        return self._tokens(_ask(cut), room)
+        return self._tokens(cut + _QUESTION, room)
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """How many tokens the model reads, as far as it says so."""
         found = positions_of(self.model) or getattr(self.model.config, "max_position_embeddings", None) or 0
         return found if found > 0 else MAX_INPUT + MAX_NEW
@@ -117,8 +112,8 @@ def _choosing(drawn: Any) -> Callable[[Any, Any], Any]:
     def choose(_: Any, scores: Any) -> Any:
         ids = scores.topk(min(TOP_K, scores.shape[1])).indices.sort(dim=1).values
         ends = scores.gather(1, ids).double().softmax(dim=1).cumsum(dim=1)
-        place = (ends <= next(steps)[:, None]).sum(dim=1, keepdim=True).clamp(max=ids.shape[1] - 1)
-        return scores.new_full(scores.shape, -float("inf")).scatter(1, ids.gather(1, place), 0.0)
+        chosen = (ends <= next(steps)[:, None]).sum(dim=1, keepdim=True).clamp(max=ids.shape[1] - 1)
+        return scores.new_full(scores.shape, -float("inf")).scatter(1, ids.gather(1, chosen), 0.0)
 
     return choose
 
@@ -129,10 +124,6 @@ def fitting(text: str, fits: Callable[[str], bool]) -> str | None:
         return text
     sizes = bisect_right(range(len(text)), False, key=lambda size: not fits(text[:size]))
     return text[: sizes - 1] if sizes else None
-
-
-def _ask(text: str) -> str:
-    return f"{text}\n\nA search query that this passage answers:"
 
 
 @lru_cache(maxsize=1)
@@ -146,21 +137,16 @@ def load(model: str) -> Generator:
         raise MissingExtra("a model that writes queries", "models") from None
     try:
         with silent(messages):
-            return _loaded(model, transformers)
+            safe: dict[str, Any] = {"trust_remote_code": False}
+            config = transformers.AutoConfig.from_pretrained(model, **safe)
+            causal, seq2seq = transformers.AutoModelForCausalLM, transformers.AutoModelForSeq2SeqLM
+            kind: Any = seq2seq if config.is_encoder_decoder else causal
+            found, report = kind.from_pretrained(model, use_safetensors=True, output_loading_info=True, **safe)
+            masked = [name for name in config.architectures or () if name.endswith("ForMaskedLM")]
+            if wrong := masked or sorted(report["missing_keys"]):
+                what = f"model {model!r} cannot write queries ({'it is a' if masked else 'it has no'} {wrong[0]})"
+                raise WhyrankError(f"{what}; give a sequence-to-sequence or a causal language model")
+            return Generator(transformers.AutoTokenizer.from_pretrained(model, **safe), found.eval())
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise WhyrankError(
-            f"model {model!r} cannot be loaded ({reason}); give a hub id or a folder with safetensors"
-        ) from None
-
-
-def _loaded(model: str, package: Any) -> Generator:
-    safe: dict[str, Any] = {"trust_remote_code": False}
-    config = package.AutoConfig.from_pretrained(model, **safe)
-    kind = package.AutoModelForSeq2SeqLM if config.is_encoder_decoder else package.AutoModelForCausalLM
-    found, report = kind.from_pretrained(model, use_safetensors=True, output_loading_info=True, **safe)
-    masked = [name for name in config.architectures or () if name.endswith("ForMaskedLM")]
-    if wrong := masked or sorted(report["missing_keys"]):
-        what = f"model {model!r} cannot write queries ({'it is a' if masked else 'it has no'} {wrong[0]})"
-        raise WhyrankError(f"{what}; give a sequence-to-sequence or a causal language model")
-    return Generator(package.AutoTokenizer.from_pretrained(model, **safe), found.eval())
+        what = f"model {model!r} cannot be loaded ({str(error).splitlines()[0]})"
+        raise WhyrankError(f"{what}; give a hub id or a folder with safetensors") from None

@@ -1,14 +1,31 @@
-"""Steps of an analyzer: each takes one token and gives another, or None to drop it."""
+"""What analyzers are made of: tokenisers, steps that change or drop one token, and lists of stop words."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from whyrank.core import MissingExtra
+from whyrank.core import BadInput, MissingExtra, WhyrankError
 from whyrank.text.analyzer import Step
+
+# Tokenisers: from a text to its raw tokens. `unicode_words` has a chapter of its own.
+
+ascii_words = re.compile(r"[A-Za-z0-9]+").findall
+"""Maximal runs of ASCII letters and digits: Terrier's English tokeniser."""
+
+plain_words = re.compile(r"[^\W_]+").findall
+"""Maximal runs of letters and digits of any script, without any punctuation inside."""
+
+whitespace_words = str.split
+"""What stands between white space."""
+
+
+# Steps: each takes one token and gives another, or None to drop it.
 
 _APOSTROPHES = ("'", "\u2019", "\uff07")
 
@@ -23,7 +40,7 @@ def possessive(token: str) -> str:
     return token[:-2] if token[-1:] in ("s", "S") and token[-2:-1] in _APOSTROPHES else token
 
 
-class Stop:
+class stop:  # noqa: N801
     """Drops the tokens that are in a list of words."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -33,11 +50,6 @@ class Stop:
     def __call__(self, token: str) -> str | None:
         """The token, or None when it is listed."""
         return None if token in self.words else token
-
-
-def stop(words: Iterable[str]) -> Step:
-    """Drop the tokens that are in a list of words."""
-    return Stop(words)
 
 
 def limits(max_length: int = 0, max_digits: int | None = None, max_repeat: int = 0) -> Step:
@@ -91,3 +103,59 @@ def _porter(mode: str) -> Any:
     from nltk.stem.porter import PorterStemmer
 
     return PorterStemmer(mode=mode)
+
+
+# Stop word lists: Lucene's short one, and files with one word a line.
+
+_LUCENE = """
+a an and are as at be but by for if in into is it no not of on or such that the their then there these they
+this to was will with
+"""
+LUCENE: frozenset[str] = frozenset(_LUCENE.split())
+"""The 33 English stop words of Lucene."""
+
+INDRI = "WHYRANK_INDRI_STOPWORDS"
+"""The variable that names a file with the list of Indri."""
+
+
+class StopWords(NamedTuple):
+    """The words of a list and a digest of the file they came from."""
+
+    words: frozenset[str]
+    digest: str
+
+
+def stop_file(name: str, given: str | os.PathLike[str], variable: str) -> str:
+    """The stop word file of an analyzer: the one given, else the one that an environment variable names."""
+    if not isinstance(given, str | os.PathLike):
+        raise WhyrankError(f"analyzer {name!r}: stopwords={given!r} is not a path; write it in quotes")
+    if path := os.fspath(given):
+        return path
+    if not (named := os.environ.get(variable)):
+        ways = f"write {name}(stopwords=FILE) or set {variable}=FILE"
+        raise WhyrankError(f"analyzer {name!r} needs a stop word list; {ways}")
+    return os.path.abspath(os.path.expanduser(named))
+
+
+def read_stopwords(path: str) -> StopWords:
+    """Read a UTF-8 file with one word a line; blank lines and lines that start with # are ignored."""
+    try:
+        content = Path(path).expanduser().read_bytes()
+    except (OSError, ValueError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        remedy = "give a file with one word a line"
+        raise BadInput(path, f"cannot read this stop word list ({why})", remedy) from None
+    words = set()
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").splitlines(), 1):
+        try:
+            text = line.decode().strip()
+        except UnicodeDecodeError:
+            raise BadInput(path, "this is not UTF-8", "save the file as UTF-8", number) from None
+        if text.startswith("#") or not text:
+            continue
+        if len(text.split()) > 1:
+            raise BadInput(path, f"more than one word in a line: {text!r}", "write one word a line", number)
+        words.add(text)
+    if not words:
+        raise BadInput(path, "there are no stop words in it", "write one word a line")
+    return StopWords(frozenset(words), hashlib.sha256(content).hexdigest()[:16])

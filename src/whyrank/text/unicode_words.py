@@ -2,8 +2,8 @@
 
 Letters, digits and Katakana run together where the annex says so; a Han or Hiragana character is a token of
 its own; runs of Thai, Lao, Khmer, Burmese and the like stay whole; an emoji sequence is a token; all else is
-left out. Tokens are cut at 255 characters. The grammar runs on the classes of the characters, one letter each
-(`unicode_classes`), so that one short pattern serves all scripts.
+left out. Tokens are cut at 255 characters. The grammar runs on the classes of the characters, one letter each, so
+that one short pattern serves all scripts.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import re
 import unicodedata
 from bisect import bisect_right
 from functools import cache
-from typing import NamedTuple
 
-# The class of each character in the word grammar of `unicode_words`, as one letter.
+# The class of each character in the word grammar, as one letter.
 #
 # Most classes follow from the general category in `unicodedata`; the ranges below are where the properties
 # Word_Break, Script, Line_Break and Extended_Pictographic of the Unicode Character Database say more
@@ -107,70 +106,47 @@ class CharacterClasses(dict[int, str]):
     def __init__(self) -> None:
         """Sort the ranges; no character is looked up yet."""
         super().__init__()
-        self._ranges = sorted((*pair, name) for name, text in _RANGES.items() for pair in _pairs(text))
+        ends = [(name, part.split("-")) for name, parts in _RANGES.items() for part in parts.split()]
+        self._ranges = sorted((int(pair[0], 16), int(pair[-1], 16), name) for name, pair in ends)
 
     def __missing__(self, code: int) -> str:
         """Look a character up and remember its class."""
-        self[code] = found = self._class_of(code)
-        return found
-
-    def _class_of(self, code: int) -> str:
         category = unicodedata.category(chr(code))
+        found = _CATEGORIES.get(category) or _CATEGORIES.get(category[0], OTHER)
         at = bisect_right(self._ranges, (code, 0x110000, "")) - 1
         if at >= 0 and code <= self._ranges[at][1]:
             name = self._ranges[at][2]
-            return "s" if name == "S" and category[0] == "M" else name
-        return _CATEGORIES.get(category) or _CATEGORIES.get(category[0], OTHER)
-
-
-def _pairs(text: str) -> list[tuple[int, int]]:
-    ends = (part.split("-") for part in text.split())
-    return [(int(pair[0], 16), int(pair[-1], 16)) for pair in ends]
+            found = "s" if name == "S" and category[0] == "M" else name
+        self[code] = found
+        return found
 
 
 MAX_TOKEN_LENGTH = 255
 
 # Where a run of joiners starts is tried once, not at each of its characters: long lines of ______ stay cheap.
 _WORD = "(?:(?<!_){joins}++)?{run}(?:{joins}+{run})*{joins}*"
-_EXTEND = "[xkFTZMtes]*+"
+_LETTERS, _DIGITS = "[A-Za-z]+(?:[:.'][A-Za-z]+)*", "[0-9]+(?:[,;.'][0-9]+)*"
+_ascii = re.compile(_WORD.format(joins="_", run=f"(?:{_LETTERS}|{_DIGITS})++"))
+_classes = CharacterClasses()
 
 
-class _Emoji(NamedTuple):
-    past_word: str
-    others: str
-
-
-def _ascii_grammar() -> str:
-    letters, digits = "[A-Za-z]+(?:[:.'][A-Za-z]+)*", "[0-9]+(?:[,;.'][0-9]+)*"
-    return _WORD.format(joins="_", run=f"(?:{letters}|{digits})++")
-
-
-def _class_grammar() -> str:
-    emoji = _class_emoji()
-    return "|".join([emoji.past_word, _class_word(), f"(?:[Ss]{_EXTEND})++", f"C{_EXTEND}", emoji.others])
-
-
-def _class_word() -> str:
-    extend = _EXTEND
+@cache
+def _grammar() -> re.Pattern[str]:
+    """The grammar over classes of characters: words, runs of scripts without blanks, ideographs, emoji sequences."""
+    extend = "[xkFTZMtes]*+"
     letter, hebrew, digit = f"[AHi]{extend}", f"H{extend}", f"N{extend}"
     quoted = f"""{hebrew}(?:'{extend}|"{extend}{hebrew})"""
     letters, digits = f"{letter}(?:[:.']{extend}{letter})*", f"{digit}(?:[,.']{extend}{digit})*"
     run = f"(?:(?:K{extend})++|(?:{quoted}|{digits}|{letters})++)"
-    return _WORD.format(joins=f"(?:_{extend})", run=run)
-
-
-def _class_emoji() -> _Emoji:
-    # A joiner belongs to what is before it, unless a pictograph follows, which it joins.
-    extend = "(?:[xkMtes]|Z++(?![Ei]))*"
-    pictograph, letter, tone = f"[Ei]{extend}F?", f"i{extend}F?", f"M{extend}"
-    sequence = f"(?:(?:(?<!Z)Z++)?{pictograph}|{tone})(?:t+e|(?:Z+{pictograph}|Z{tone})*)"
+    word = _WORD.format(joins=f"(?:_{extend})", run=run)
+    # In an emoji sequence a joiner belongs to what is before it, unless a pictograph follows, which it joins.
+    within = "(?:[xkMtes]|Z++(?![Ei]))*"
+    pictograph, lettered, tone = f"[Ei]{within}F?", f"i{within}F?", f"M{within}"
+    emoji = f"(?:(?:(?<!Z)Z++)?{pictograph}|{tone})(?:t+e|(?:Z+{pictograph}|Z{tone})*)"
     # A pictograph that is a letter starts a word, unless the sequence goes on where a word would end.
-    past_word = f"(?={letter}(?:Z+{letter}|Z{tone})*Z+E){sequence}"
-    return _Emoji(past_word, "|".join([sequence, "#[xkMtesZ]*F?k[xkMtesZ]*", f"(?:R{_EXTEND}){{2}}"]))
-
-
-_ascii = re.compile(_ascii_grammar())
-_classes = CharacterClasses()
+    past_word = f"(?={lettered}(?:Z+{lettered}|Z{tone})*Z+E){emoji}"
+    keycap, flag = "#[xkMtesZ]*F?k[xkMtesZ]*", f"(?:R{extend}){{2}}"
+    return re.compile("|".join([past_word, word, f"(?:[Ss]{extend})++", f"C{extend}", emoji, keycap, flag]))
 
 
 def unicode_words(text: str) -> list[str]:
@@ -179,20 +155,15 @@ def unicode_words(text: str) -> list[str]:
     return found if max(map(len, found), default=0) <= MAX_TOKEN_LENGTH else _cut(text)
 
 
-@cache
-def _class_pattern() -> re.Pattern[str]:
-    return re.compile(_class_grammar())
-
-
 def _wide(text: str) -> list[str]:
-    return [text[m.start() : m.end()] for m in _class_pattern().finditer(text.translate(_classes))]
+    return [text[m.start() : m.end()] for m in _grammar().finditer(text.translate(_classes))]
 
 
 def _cut(text: str) -> list[str]:
     """Tokens of a text with very long ones: as Lucene, look at 255 characters from each token's start."""
     classes, tokens, at = text.translate(_classes), [], 0
     while at < len(text):
-        found = _class_pattern().match(classes[at : at + MAX_TOKEN_LENGTH])
+        found = _grammar().match(classes[at : at + MAX_TOKEN_LENGTH])
         if found:
             tokens.append(text[at : at + found.end()])
         at += found.end() if found else 1

@@ -107,19 +107,6 @@ class Judged:
         return [int(random.choice(self.positives[query])), *drawn.tolist()]
 
 
-@dataclass(frozen=True, eq=False)
-class Mixed:
-    """Several samplers over the same texts, one after the other or shuffled together where they fit."""
-
-    parts: Sequence[Sampler]
-
-    def epoch(self, seed: int, epoch: int) -> Examples:
-        """The examples of all parts, shuffled; all need the same number of texts."""
-        drawn = [part.epoch(seed, epoch) for part in self.parts]
-        joined = Examples(*(np.concatenate(column) for column in zip(*drawn, strict=True)))
-        return joined.take(generator(seed, "mixed", str(epoch)).permutation(len(joined.query)))
-
-
 # Files of triples: query, positive and negative text, and perhaps a teacher's score of either.
 
 _REMEDY = "write query, positive and negative text with tabs between them, and perhaps two scores"
@@ -137,7 +124,9 @@ class Triple(NamedTuple):
 def triples(path: str, limit: int | None = None) -> TrainingSet:
     """A training set from a TSV file, plain or gzip; the first `limit` lines."""
     queries, texts, rows, targets = Texts(), Texts(), [], []
-    for triple in islice(_lines(Path(path).expanduser()), limit):
+    place = Path(path).expanduser()
+    for line in islice(every_line(place), limit):
+        triple = _triple(line.text.split("\t"), place, line.number)
         rows.append((queries.number(triple.query), texts.number(triple.positive), texts.number(triple.negative)))
         targets.append(triple.targets)
     if not rows:
@@ -145,10 +134,6 @@ def triples(path: str, limit: int | None = None) -> TrainingSet:
     table = np.array(rows, dtype=np.int32)
     examples = Examples(table[:, 0], table[:, 1:], np.array(targets, dtype=np.float32))
     return TrainingSet(list(queries.found), list(texts.found), Fixed(examples))
-
-
-def _lines(path: Path) -> Iterator[Triple]:
-    return (_triple(line.text.split("\t"), path, line.number) for line in every_line(path))
 
 
 def _triple(parts: list[str], path: Path, number: int) -> Triple:

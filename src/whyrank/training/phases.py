@@ -14,15 +14,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from whyrank.core import UnknownName, WhyrankError, check_flag, check_number, check_text, check_whole
-from whyrank.networks import BARE, FRAMES
 from whyrank.training.schedule import Schedule
 
 ALIGNMENTS = ("auto", "attention", "embeddings", "occlusion")
 UNITS, POSITIVES, DELETIONS = ("word", "piece"), ("gold", "target"), ("paper", "code")
 SCALES, MISSING, MASKS = ("unit", "raw"), ("all", "one"), ("each", "runs")
-DATA = ("collection", "cut", "without", "limit", "candidates", "depth", "analyzer", "target", "scored", "k1", "b",
-        "k2")  # fmt: skip
-SCORED = ("auto", "here", "there")
+FRAMES = ("bare", "masks", "runs")  # of `networks.parm`, which would import torch
+DATA = ("collection", "cut", "without", "limit", "candidates", "depth", "analyzer", "target", "k1", "b", "k2")
 _PARTS = ("preset", "first", "second")
 _FOREVER = 1_000_000
 _STEPS = {"epochs": _FOREVER, "warmup": 0.0, "decay_all": True, "epsilon": 1e-7}
@@ -73,7 +71,7 @@ class _Phase:
 
     def schedule_for(self, seed: int) -> Schedule:
         """The schedule with a seed."""
-        _known(f"{self._name()}: schedule", self.schedule, [f.name for f in fields(Schedule) if f.name != "seed"])
+        check_keys(f"{self._name()}: schedule", self.schedule, [f.name for f in fields(Schedule) if f.name != "seed"])
         return Schedule(**{**self.schedule, "seed": seed})
 
     def _choices(self) -> dict[str, tuple[str, ...]]:
@@ -92,8 +90,8 @@ class First(_Phase):
         unit: what is deleted from a text as a whole: `word` or `piece`.
         ends: whether the span of a query ends at a `word` only, or at any `piece`.
         deletion: how many units are deleted, as the `paper` or as its `code` draws it.
-        masks: whether `each` deleted piece becomes a [MASK], or one stands for all of a run (`runs`).
-        alignment: what says how much a text's pieces matter to a part of the query: the target's `attention`, the
+        masks: whether `each` deleted token becomes a [MASK], or one stands for all of a run (`runs`).
+        alignment: what says how much a text's tokens matter to a part of the query: the target's `attention`, the
             `embeddings` of the target or of the encoder, `occlusion` (leave one word out), or what is to be had.
         scale: `unit` divides the target's scores by the spread of their differences; `raw` takes them as they are.
         held_out: share of the queries on which the network is validated.
@@ -140,7 +138,7 @@ class Second(_Phase):
     own: bool = True
     start: Sequence[float] | None = None
     rounds: int = 1
-    frame: str = BARE
+    frame: str = "bare"
     limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -162,7 +160,7 @@ class Second(_Phase):
         check_number("second: spread of start", given[1], 0, strict=True)
 
     def _choices(self) -> dict[str, tuple[str, ...]]:
-        return super()._choices() | {"missing": MISSING, "frame": tuple(FRAMES)}
+        return super()._choices() | {"missing": MISSING, "frame": FRAMES}
 
 
 def first_phase(phases: Mapping[str, Any]) -> First:
@@ -182,11 +180,10 @@ def analyzer_of(phases: Mapping[str, Any], data: Mapping[str, Any]) -> str:
 
 def check_phases(phases: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error for anything in a recipe of PaRM that cannot be meant."""
-    _known("phases", phases, _PARTS)
+    check_keys("phases", phases, _PARTS)
     _choose("preset", phases.get("preset", "target"), PRESETS)
-    _known("data", data, DATA)
+    check_keys("data", data, DATA)
     first_phase(phases)
-    _choose("value of data: scored", data.get("scored", "auto"), SCORED)
     _check_candidates(data.get("candidates", [3, 3, 1]), second_phase(phases).own)
     for name in ("depth", "limit"):
         check_whole(f"data: {name}", data.get(name) or 1, 1)
@@ -203,7 +200,7 @@ def _check_candidates(drawn: object, own: bool) -> None:
 
 def _phase(kind: type[T], phases: Mapping[str, Any], name: str) -> T:
     own = phases.get(name) or {}
-    _known(name, own, [f.name for f in fields(kind)])
+    check_keys(name, own, [f.name for f in fields(kind)])
     preset = PRESETS[str(phases.get("preset", "target"))][name]
     schedule = {**preset.get("schedule", {}), **(own.get("schedule") or {})}
     return kind(**{**preset, **own, "schedule": schedule})
@@ -214,9 +211,10 @@ def _choose(what: str, given: object, known: Iterable[str]) -> None:
         raise UnknownName(what, str(given), known)
 
 
-def _known(what: str, given: object, known: Iterable[str]) -> None:
+def check_keys(what: str, given: object, known: Iterable[str] | None) -> None:
+    """Raise an error unless a part of a recipe has keys, all of which are known; None for any keys."""
     if not isinstance(given, Mapping):
         raise WhyrankError(f"{what}: keys with values are expected, not {given!r}")
     for name in given:
-        if name not in tuple(known):
-            raise UnknownName(f"key of {what}", str(name), known)
+        if not isinstance(name, str) or (known is not None and name not in tuple(known)):
+            raise UnknownName(f"key of {what}", str(name), known or [])

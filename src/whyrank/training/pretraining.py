@@ -1,7 +1,7 @@
 """Pre-training on the target corpus: a masked language model and, for pairs of halves, next-sentence prediction.
 
-Devlin et al., "BERT: pre-training of deep bidirectional transformers", NAACL 2019: of 15% of the pieces 80% become
-[MASK], 10% another piece, 10% stay; the second half of a text follows its own first half or that of another text.
+Devlin et al., "BERT: pre-training of deep bidirectional transformers", NAACL 2019: of 15% of the tokens 80% become
+[MASK], 10% another token, 10% stay; the second half of a text follows its own first half or that of another text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from whyrank.training.trainer import Bar
 IGNORED = -100
 STATE = "pretraining.safetensors"
 _SPECIAL = 3  # tokens around two halves
-_SHORTEST = 4  # pieces of a text that is learned from
+_SHORTEST = 4  # tokens of a text that is learned from
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Settings:
         epochs: passes over the texts.
         batch: texts per step.
         rate: learning rate; it grows over the first tenth of the steps and then falls to zero.
-        length: pieces of a text that are read.
-        masked: share of the pieces that are to be found.
+        length: tokens of a text that are read.
+        masked: share of the tokens that are to be found.
         pairs: whether it also learns which halves belong together.
         max_steps: stop after so many steps; None for all.
         checkpoint_every: steps between two checkpoints.
@@ -63,7 +63,7 @@ class Losses(NamedTuple):
 
 
 class _Model(nn.Module):
-    """The encoder and two heads: a piece for every position, and whether the halves belong together."""
+    """The encoder and two heads: a token for every position, and whether the halves belong together."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _Model(nn.Module):
         return found
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """The loss of a batch: where pieces are to be found, and of the halves where there are any."""
+        """The loss of a batch: where tokens are to be found, and of the halves where there are any."""
         states, places = self.encoder.last(batch), batch["wanted"] != IGNORED
         logits = self.words(self.norm(functional.gelu(self.inner(states[places])))).float()
         wanted = batch["wanted"][places]
@@ -148,7 +148,7 @@ def _read(network: Network, texts: Sequence[str], chosen: Settings) -> list[Ids]
 
 
 def masked(ids: Any, ordinary: Any, size: int, mask: int, random: np.random.Generator, share: float = 0.15) -> Any:
-    """Pieces with some of them hidden, and the pieces to be found at their places (elsewhere -100)."""
+    """Tokens with some of them hidden, and the tokens to be found at their positions (elsewhere -100)."""
     chosen = (random.random(ids.shape) < share) & ordinary
     kind = random.random(ids.shape)
     shown = np.where(chosen & (kind < 0.8), mask, ids)
@@ -166,7 +166,7 @@ def halves(rows: Sequence[Ids], random: np.random.Generator) -> tuple[list[Ids],
 
 
 def _batches(network: Network, ids: Sequence[Ids], chosen: Settings, steps: int, seed: int) -> Iterator[Arrays]:
-    """Batches with hidden pieces."""
+    """Batches with hidden tokens."""
     step = 0
     for epoch in range(chosen.epochs):
         random = generator(seed, "pretraining", str(epoch))

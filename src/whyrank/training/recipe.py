@@ -17,7 +17,7 @@ from typing import Any
 
 from whyrank.core import BadInput, UnknownName, WhyrankError, check_flag, check_number, check_whole
 from whyrank.networks import networks
-from whyrank.training.phases import check_phases
+from whyrank.training.phases import check_keys, check_phases
 from whyrank.training.schedule import Schedule
 from whyrank.training.validation import Measure
 
@@ -80,7 +80,7 @@ class Recipe:
         encoder: where the encoder comes from: a hub id, a folder, `package:NAME` (an installed package with a
             `MODEL_DIR`), or a mapping with the settings of a new one. Networks over word vectors take a file of
             vectors, or `collection` (the default) or a mapping of GloVe's settings to train them on the collection.
-        tokenizer: where the pieces come from, when that is not the encoder's folder; `collection` builds word pieces
+        tokenizer: where the tokens come from, when that is not the encoder's folder; `collection` builds word pieces
             from the collection's texts, `collection(size=4000)` so many.
         layers: the layers of the encoder that are kept; all of them by default.
         dropout: in the encoder and in the head, instead of what they would have.
@@ -142,8 +142,8 @@ class Recipe:
             self._check_data()
         _check_part("validation", self.validation, _VALIDATION)
         _check_part("pretraining", self.pretraining, _PRETRAINING)
-        _known("settings", self.settings, None)
-        _known("schedule", self.schedule, [f.name for f in fields(Schedule) if f.name != "seed"])
+        check_keys("settings", self.settings, None)
+        check_keys("schedule", self.schedule, [f.name for f in fields(Schedule) if f.name != "seed"])
         Measure.of(str(self.validation.get("measure", "nDCG@10")))
         for name in ("max_query", "max_doc"):
             check_whole(f"settings: {name}", self.settings.get(name, 1), 1)
@@ -181,7 +181,7 @@ def read_recipe(name: str) -> Recipe:
 
 def recipe_of(content: Mapping[str, Any]) -> Recipe:
     """A recipe from plain values; a key that is unknown is an error."""
-    _known("the recipe", content, [f.name for f in fields(Recipe)])
+    check_keys("the recipe", content, [f.name for f in fields(Recipe)])
     return Recipe(**content)
 
 
@@ -215,7 +215,7 @@ def _content(path: Path) -> Any:
 
 
 def _check_part(name: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    _known(name, given, known)
+    check_keys(name, given, known)
     for key in _WHOLE:
         if given.get(key) is not None:
             check_whole(f"{name}: {key}", given[key], 1)
@@ -235,11 +235,3 @@ def _check_numbers(name: str, given: object) -> None:
     plain = isinstance(given, Sequence) and not isinstance(given, str)
     if not plain or not given or not all(type(number) is int for number in given):  # type: ignore[attr-defined]
         raise WhyrankError(f"{name} must be a list of whole numbers, not {given!r}")
-
-
-def _known(what: str, given: Mapping[str, Any], known: Sequence[str] | None) -> None:
-    if not isinstance(given, Mapping):
-        raise WhyrankError(f"{what}: keys with values are expected, not {given!r}")
-    for name in given:
-        if not isinstance(name, str) or (known is not None and name not in known):
-            raise UnknownName(f"key of {what}", str(name), known or [])

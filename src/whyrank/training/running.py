@@ -1,28 +1,74 @@
-"""From a prepared run to trained networks: one folder per seed, with weights, log and the recipe itself."""
+"""From a recipe to trained networks: all that it names is read, and each seed gives a folder with weights and log."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from whyrank.core import BadInput, WhyrankError, read_sealed_json, sealed_json, write_text
-from whyrank.networks import CONFIG, WEIGHTS, Network, save
-from whyrank.training.data import TrainingSet
-from whyrank.training.distilling import ready
+from whyrank.networks import CONFIG, WEIGHTS, save
+from whyrank.training.data import TrainingSet, corpus_texts, training_set, validation_set
+from whyrank.training.distilling import distillation_set, ready
 from whyrank.training.losses import losses
-from whyrank.training.prepared import Prepared
 from whyrank.training.pretraining import STATE, pretrain
-from whyrank.training.sources import new_network
+from whyrank.training.recipe import Recipe
+from whyrank.training.sources import Sources, check_settings, new_network, sources_of
 from whyrank.training.trainer import CHECKPOINT, History, Trainer
+from whyrank.training.validation import Validation
 
 Say = Callable[[str], None]
 LOG, WORK, MARK = "log.json", "unfinished", "identity.txt"
+
+
+class Prepared(NamedTuple):
+    """All that training needs.
+
+    Attributes:
+        recipe: what is trained, and how.
+        data: what it learns from.
+        validation: what it is validated on.
+        corpus: the texts of pre-training.
+        sources: what the network starts from.
+    """
+
+    recipe: Recipe
+    data: TrainingSet
+    validation: Validation | None
+    corpus: Sequence[str]
+    sources: Sources
+
+    def identity(self, seed: int) -> str:
+        """A digest of recipe, texts, first examples and seed: two runs that share it are the same run."""
+        recipe = {name: value for name, value in self.recipe.as_dict().items() if name != "seeds"}
+        digest = hashlib.sha256(json.dumps([recipe, seed], sort_keys=True, default=str).encode())
+        judged = [self.validation.queries, self.validation.docs] if self.validation else []
+        for texts in (self.data.queries, self.data.docs, self.corpus, *judged):
+            digest.update(hashlib.sha256("\x1f".join(texts).encode("utf-8", "surrogatepass")).digest())
+        for column in self.data.sampler.epoch(seed, 0):
+            digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.hexdigest()[:16]
+
+
+def prepare(recipe: Recipe) -> Prepared:
+    """All that a recipe names, ready to train from."""
+    if recipe.phases:
+        raise WhyrankError("this recipe has phases; it is for `whyrank tables learn parm`")
+    check_settings(recipe)
+    losses.create(recipe.loss)
+    read = distillation_set if "teachers" in recipe.data else training_set
+    data, validation = read(recipe.data), validation_set(recipe.validation)
+    given = recipe.pretraining
+    corpus = corpus_texts([given["collection"]], given.get("limit")) if given else []
+    return Prepared(recipe, data, validation, corpus, sources_of(recipe))
 
 
 def train_seeds(
@@ -33,7 +79,7 @@ def train_seeds(
     several = list(dict.fromkeys(seeds or prepared.recipe.seeds))
     folders = [out if len(several) == 1 else out / f"seed-{seed}" for seed in several]
     todo = [f for seed, f in zip(several, folders, strict=True) if _finished(f, prepared.identity(seed)) is None]
-    data = _ready(prepared, chosen, say) if len(todo) > 1 else None
+    data = ready(prepared.data, prepared.sources.teachers, chosen, say) if len(todo) > 1 else None
     for seed, folder in zip(several, folders, strict=True):
         history = train(prepared, folder, seed=seed, device=chosen, say=say, data=data)
         say(f"seed {seed}: {summary(history)}: {folder}")
@@ -57,11 +103,22 @@ def train(
         network = new_network(recipe, seed, prepared.sources)
         if prepared.corpus:
             facts |= {"pretraining": pretrain(network, prepared.corpus, recipe.pretraining, seed, device, say, work)}
-        history = _trained(prepared, data or _ready(prepared, device, say), network, work, seed, device, say)
+        validate = replace(prepared.validation, device=device) if prepared.validation is not None else None
+        history = Trainer(
+            network, data or ready(prepared.data, prepared.sources.teachers, device, say), losses.create(recipe.loss),
+            recipe.schedule_for(seed), folder=work, validate=validate, device=device, say=say,
+        ).run()  # fmt: skip
     save(network.cpu(), out, seed=seed)
-    log = {"identity": mark, "seed": seed, "recipe": recipe.as_dict(), **_told(history), **facts}
-    write_text(out / LOG, sealed_json(log | {"torch": torch.__version__}, default=str))
-    _clear(work)
+    log = {
+        "identity": mark, "seed": seed, "recipe": recipe.as_dict(), "losses": history.losses,
+        "validations": history.validations, "best": history.best, "pairs": history.pairs,
+        "seconds": round(history.seconds, 1), "stopped": history.stopped, **facts, "torch": torch.__version__,
+    }  # fmt: skip
+    write_text(out / LOG, sealed_json(log, default=str))
+    for name in (CHECKPOINT, STATE, MARK):
+        (work / name).unlink(missing_ok=True)
+    if not any(work.iterdir()):
+        work.rmdir()
     return history
 
 
@@ -98,21 +155,6 @@ def checked_device(device: str = "") -> str:
     except (RuntimeError, AssertionError, NotImplementedError):
         raise WhyrankError(f"device {device!r} is not to be had here; give cpu, or cuda where there is one") from None
     return device
-
-
-def _ready(prepared: Prepared, device: str, say: Say) -> TrainingSet:
-    return ready(prepared.data, prepared.sources.teachers, device, say)
-
-
-def _trained(
-    prepared: Prepared, data: TrainingSet, network: Network, work: Path, seed: int, device: str, say: Say
-) -> History:
-    recipe = prepared.recipe
-    check = replace(prepared.validation, device=device) if prepared.validation is not None else None
-    return Trainer(
-        network, data, losses.create(recipe.loss), recipe.schedule_for(seed),
-        folder=work, validate=check, device=device, say=say,
-    ).run()  # fmt: skip
 
 
 def _finished(out: Path, mark: str) -> History | None:
@@ -154,18 +196,3 @@ def check_same(out: Path, theirs: str, ours: str) -> None:
     if theirs != ours:
         what = "holds the run of another recipe, seed, collection or target"
         raise BadInput(out, what, "name another folder, or remove it")
-
-
-def _clear(work: Path) -> None:
-    """Remove what only an unfinished run needs."""
-    for name in (CHECKPOINT, STATE, MARK):
-        (work / name).unlink(missing_ok=True)
-    if not any(work.iterdir()):
-        work.rmdir()
-
-
-def _told(history: History) -> dict[str, Any]:
-    return {
-        "losses": history.losses, "validations": history.validations, "best": history.best, "pairs": history.pairs,
-        "seconds": round(history.seconds, 1), "stopped": history.stopped,
-    }  # fmt: skip

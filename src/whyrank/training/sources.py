@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,26 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from whyrank.core import MissingExtra, UnknownName, WhyrankError, check_whole, seed_for, temporary_room
+from whyrank.core import (
+    BadInput,
+    MissingExtra,
+    UnknownName,
+    WhyrankError,
+    check_whole,
+    parse_call,
+    seed_for,
+    temporary_room,
+)
 from whyrank.networks import Encoder, Network, Pieces, load_encoder, make, networks, new_encoder, start
+from whyrank.training.data import collection_names, corpus_texts, training_set
+from whyrank.training.distilling import distillation_set
+from whyrank.training.phases import check_keys
 from whyrank.training.recipe import Recipe
 
 # A tokenizer from the texts of a collection: word pieces, the same ones for the same texts every time.
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]")
-CHARACTERS = 1000  # different ones that have a piece of their own
+CHARACTERS = 1000  # different ones that have a token of their own
 LONGEST = 100  # characters of a word: the finished tokenizer reads longer ones as unknown
 _INSIDE = "##"
 _LONG = re.compile(rf"[^ \t\r\n]{{{LONGEST + 1},}}")
@@ -34,10 +46,10 @@ _LONG = re.compile(rf"[^ \t\r\n]{{{LONGEST + 1},}}")
 def word_pieces(texts: Sequence[str], size: int = 8000) -> bytes:
     """The tokenizer.json of at most about `size` lower-case word pieces, built from the most frequent pairs.
 
-    Schuster and Nakajima, "Japanese and Korean voice search", ICASSP 2012; cut greedily, the longest piece first. The
-    package numbers the pieces inside words in no fixed order, and so breaks ties in none; here they are numbered
+    Schuster and Nakajima, "Japanese and Korean voice search", ICASSP 2012; cut greedily, the longest token first. The
+    package numbers the tokens inside words in no fixed order, and so breaks ties in none; here they are numbered
     beforehand, which makes the result depend on the texts alone. Words of more than 100 characters are left out: no
-    piece of them would ever be used, and one of millions of characters would take hours.
+    token of them would ever be used, and one of millions of characters would take hours.
     """
     check_whole("tokenizer: size", size, 100)
     try:
@@ -91,9 +103,10 @@ def _valid(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-FILES = ("config.json", "tokenizer.json", "*.safetensors")
-"""What is needed of a pre-trained model."""
-
+_FILES = ("config.json", "tokenizer.json", "*.safetensors")  # what is needed of a pre-trained model
+_COLLECTION = "collection"
+_TEXTS = 100_000  # of a larger collection, so many are drawn to build a tokenizer from
+_ANALYZER = "chain(tokens=plain)"  # the words that networks over word vectors see
 _NOT_SETTINGS = {"self", "encoder", "pieces", "source", "layers", "words", "matrix", "seed", "settings"}
 _GIVE = "give a hub id, a folder, package:NAME or the settings of a new encoder"
 
@@ -117,6 +130,59 @@ class Sources:
     teachers: Sequence[Path] = ()
 
 
+def sources_of(recipe: Recipe) -> Sources:
+    """What the network starts from."""
+    if stands_on_words(recipe.architecture):
+        return _word_vectors(recipe)
+    encoder = located(recipe.encoder) if recipe.encoder and isinstance(recipe.encoder, str) else None
+    teachers = [located(name) for name in recipe.data.get("teachers", {})]
+    return Sources(encoder, _tokenizer(recipe) if recipe.tokenizer else b"", teachers=teachers)
+
+
+def _tokenizer(recipe: Recipe) -> bytes:
+    """The content of a tokenizer.json."""
+    if recipe.tokenizer.partition("(")[0].strip() == _COLLECTION:
+        arguments = parse_call(recipe.tokenizer).arguments
+        if unknown := [name for name in arguments if name != "size"]:
+            raise UnknownName("argument of 'collection'", unknown[0], ["size"])
+        return word_pieces(_own_texts(recipe, _TEXTS), **arguments)
+    path = Path(resolved(recipe.tokenizer))
+    file = path if path.is_file() else (path if path.is_dir() else located(recipe.tokenizer)) / "tokenizer.json"
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        what = f"cannot be read ({error.strerror})"
+        raise BadInput(file, what, "give a model folder with a tokenizer.json, or 'collection'") from None
+
+
+def _word_vectors(recipe: Recipe) -> Sources:
+    from whyrank.text import analyzers
+    from whyrank.text.vectors import GloVe, collection_vectors, open_vectors
+
+    source = recipe.encoder or _COLLECTION
+    if isinstance(source, str) and source != _COLLECTION:
+        found = open_vectors(resolved(source) if source.startswith("~") else source)
+    else:
+        settings = source if isinstance(source, Mapping) else {}
+        check_keys("encoder", settings, [field.name for field in fields(GloVe)])
+        model = GloVe(**settings)
+        texts = {str(i): text for i, text in enumerate(_own_texts(recipe))}
+        found = collection_vectors(texts, analyzers.create(_ANALYZER), model)
+    if not len(found):
+        raise WhyrankError("encoder: there are no word vectors; the texts are too few to train them on")
+    most = recipe.settings.get("most")
+    return Sources(words=found.words[:most], vectors=np.asarray(found.matrix[:most], dtype=np.float32))
+
+
+def _own_texts(recipe: Recipe, limit: int | None = None) -> list[str]:
+    """The texts of the collections that the network learns from."""
+    if "triples" in recipe.data:
+        return list(training_set(recipe.data).docs)
+    if "teachers" in recipe.data:
+        return list(distillation_set(recipe.data).docs)[:limit]
+    return corpus_texts(collection_names(recipe.data), limit)
+
+
 def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
     """A network with a new head on what the recipe names."""
     factory = networks.factory(recipe.architecture)
@@ -131,14 +197,10 @@ def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
         made = _over_encoder(recipe, sources)
     if made.max_query < 1 or made.max_doc < 1:
         raise WhyrankError(f"max_query: the encoder has {made.encoder.places:,} places in all; leave some for texts")
-    return _dropping(made, recipe.dropout)
-
-
-def _dropping(network: Network, share: float | None) -> Network:
-    for module in network.modules():
-        if isinstance(module, torch.nn.Dropout) and share is not None:
-            module.p = share
-    return network
+    for module in made.modules():
+        if isinstance(module, torch.nn.Dropout) and recipe.dropout is not None:
+            module.p = recipe.dropout
+    return made
 
 
 def stands_on_words(architecture: str) -> bool:
@@ -147,7 +209,7 @@ def stands_on_words(architecture: str) -> bool:
 
 
 def stands_on_pieces(architecture: str) -> bool:
-    """Whether a network of this architecture has vectors of its own for pieces in the place of an encoder."""
+    """Whether a network of this architecture has vectors of its own for tokens in the place of an encoder."""
     return hasattr(networks.factory(architecture), "over_pieces")
 
 
@@ -187,7 +249,7 @@ def located(source: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(found, allow_patterns=list(FILES)))
+        return Path(snapshot_download(found, allow_patterns=list(_FILES)))
     except Exception as error:  # the client has many kinds of errors, all of which mean: not to be had
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise WhyrankError(f"model {source} cannot be loaded ({reason}); {_GIVE}") from None

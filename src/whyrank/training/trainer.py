@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -18,7 +19,6 @@ from whyrank.core import Progress, WhyrankError, seed_for
 from whyrank.networks import Ids, Network, tensors
 from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
 from whyrank.training.data import Examples, TrainingSet
-from whyrank.training.packing import Numbers, Packer
 from whyrank.training.schedule import Schedule, optimiser
 
 # What a person at a terminal sees of a training run while it goes on.
@@ -32,6 +32,7 @@ class Bar(Progress):
         self.__exit__(None, None, None)
 
 
+Numbers = npt.NDArray[np.integer[Any]]
 Loss = Callable[[Tensor, Tensor], Tensor]
 Validate = Callable[[Network], float]
 Say = Callable[[str], None]
@@ -260,3 +261,55 @@ def _read(what: str, texts: Sequence[str], ids: Callable[[Sequence[str]], list[I
             found += ids(texts[start : start + _BLOCK])
             progress.step(min(_BLOCK, len(texts) - start))
     return found
+
+
+class Packer:
+    """Puts packed batches (see `networks.first`) of any pairs together on the device, where all tokens lie.
+
+    A step sends the numbers of its texts alone. Without it a fast GPU waits for the processor, which copies every
+    token of every pair again and again.
+    """
+
+    def __init__(self, queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[str, int], device: str) -> None:
+        """Lay all tokens on the device."""
+        self._queries, self._docs = _Flat(queries, device), _Flat(docs, device)
+        self._cls, self._sep, self._device = special["cls"], special["sep"], device
+
+    def __call__(self, query: Numbers, doc: Numbers) -> dict[str, Tensor]:
+        """[CLS] query [SEP] text [SEP] of the pairs (query[i], doc[i]) end to end; nothing waits for the device."""
+        sizes = self._queries.sizes[query] + self._docs.sizes[doc] + 3
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        sent = tensors({"query": query.astype(np.int64), "doc": doc.astype(np.int64), "ends": ends}, self._device)
+        pair = torch.repeat_interleave(
+            torch.arange(len(query), device=self._device), sent["ends"].diff(), output_size=int(ends[-1])
+        )
+        places = torch.arange(int(ends[-1]), device=self._device) - sent["ends"][pair]
+        return self._filled(sent["query"][pair], sent["doc"][pair], places) | {"places": places, "ends": sent["ends"]}
+
+    def _filled(self, query: Tensor, doc: Tensor, places: Tensor) -> dict[str, Tensor]:
+        """The tokens: each position is [CLS], in the query, a [SEP], in the text, or the last [SEP]."""
+        in_query = places - 1
+        in_doc = in_query - self._queries.lengths[query] - 1
+        ids = torch.where(_inside(in_doc, self._docs, doc), self._docs.at(doc, in_doc), self._sep)
+        ids = torch.where(_inside(in_query, self._queries, query), self._queries.at(query, in_query), ids)
+        return {"ids": torch.where(places == 0, self._cls, ids), "types": (in_doc >= 0).long()}
+
+
+class _Flat:
+    """Texts of tokens end to end."""
+
+    def __init__(self, texts: Sequence[Ids], device: str) -> None:
+        self.sizes = np.array([len(text) for text in texts], np.int64)
+        starts = np.cumsum(self.sizes) - self.sizes
+        pieces = np.concatenate([*texts, np.zeros(1, np.int32)]).astype(np.int64)
+        self.lengths, self.starts, self.pieces = (
+            torch.from_numpy(array).to(device) for array in (self.sizes, starts, pieces)
+        )
+
+    def at(self, text: Tensor, place: Tensor) -> Tensor:
+        """The tokens at some positions of some texts; any token for a position that is none."""
+        return self.pieces[(self.starts[text] + place).clamp(0, len(self.pieces) - 1)]
+
+
+def _inside(place: Tensor, texts: _Flat, text: Tensor) -> Tensor:
+    return (place >= 0) & (place < texts.lengths[text])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import Progress, UnknownName
-from whyrank.networks import Network, tensors
+
+if TYPE_CHECKING:
+    from whyrank.networks import Network
 
 # nDCG and reciprocal rank of one query, in numpy alone.
 
@@ -89,6 +91,8 @@ def scored(
     network: Network, queries: Sequence[str], docs: Sequence[str], query: Any, doc: Any, batch: int, device: str
 ) -> Values:
     """Scores of the pairs (queries[query[i]], docs[doc[i]]), batched by length."""
+    from whyrank.networks import tensors  # a recipe is read where torch is missing
+
     query_ids, doc_ids = network.query_ids(queries), network.doc_ids(docs)
     order = np.argsort([len(query_ids[q]) + len(doc_ids[d]) for q, d in zip(query, doc, strict=True)], kind="stable")
     found = np.empty(len(order))

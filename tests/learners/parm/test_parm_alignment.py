@@ -7,12 +7,8 @@ import pytest
 import torch
 
 from parm_models import WORDS, parm_network, toy_sources, toy_world
-from training_models import toy_network
-from whyrank.learners.parm.alignment import Reader, attention_blocks, attentions, embedding_blocks, side
-from whyrank.learners.parm.first import piece_texts
-from whyrank.learners.parm.target import reader_of, target_scores
-from whyrank.learners.parm.texts import PieceTexts, Spelling, continuing
-from whyrank.networks import save
+from whyrank.learners.parm.alignment import Reader, attention_blocks, embedding_blocks, side
+from whyrank.learners.parm.texts import Spelling, TokenTexts, continuing, token_texts
 from whyrank.training import new_network
 from whyrank.training.sources import word_pieces
 
@@ -24,20 +20,22 @@ def reader(network=None):
 
 def pairs_of(network, n=5):
     queries, docs = toy_world(n, n)
-    texts = piece_texts(network, queries, docs)
+    texts = token_texts(network, queries, docs)
     query, doc = np.repeat(np.arange(len(queries)), 2), np.arange(2 * len(queries)) * 3 % len(docs)
     return queries, docs, texts, query, doc
 
 
-def test_attention_is_that_of_transformers():
-    model = reader().encoder.model.eval()
-    ids = torch.tensor([[2, 9, 11, 3, 12, 13, 3], [2, 9, 3, 12, 3, 0, 0]])
-    mask, types = (ids > 0).long(), torch.tensor([[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 0, 0]])
-    model.set_attn_implementation("eager")
-    with torch.inference_mode():
-        theirs = model(input_ids=ids, attention_mask=mask, token_type_ids=types, output_attentions=True).attentions
-        ours = attentions(model, ids, mask, types)
-    torch.testing.assert_close(ours, torch.stack(theirs).mean(dim=(0, 2)))
+def attention_weights(model, ids, types):
+    """The mean over layers and heads for one input, by the formula."""
+    states, found = model.embeddings(input_ids=ids, token_type_ids=types), []
+    for layer in model.encoder.layer:
+        own = layer.attention.self
+        shape = (1, -1, own.num_attention_heads, own.attention_head_size)
+        query, key = (part(states).view(shape).transpose(1, 2) for part in (own.query, own.key))
+        found.append(torch.softmax(query @ key.transpose(-1, -2) / own.attention_head_size**0.5, dim=-1)[0])
+        states = layer(states)
+        states = states[0] if isinstance(states, tuple) else states
+    return torch.stack(found).mean(dim=(0, 1))
 
 
 def test_blocks_hold_both_directions_between_query_and_text():
@@ -51,8 +49,8 @@ def test_blocks_hold_both_directions_between_query_and_text():
         row = [2, *texts[0].ids[q, :n], 3, *texts[1].ids[d, :m], 3]
         types = torch.tensor([[0] * (n + 2) + [1] * (m + 1)])
         with torch.inference_mode():
-            paid = attentions(who.encoder.model, torch.tensor([row]), torch.ones_like(types), types)[0]
-        expected = (paid[1 : n + 1, n + 2 : n + 2 + m] + paid[n + 2 : n + 2 + m, 1 : n + 1].T) / 2
+            weights = attention_weights(who.encoder.model, torch.tensor([row]), types)
+        expected = (weights[1 : n + 1, n + 2 : n + 2 + m] + weights[n + 2 : n + 2 + m, 1 : n + 1].T) / 2
         torch.testing.assert_close(found[i, :n, :m], expected, rtol=1e-4, atol=1e-6)
         assert found[i, n:].eq(0).all()
         assert found[i, :, m:].eq(0).all()
@@ -97,7 +95,7 @@ def letters_network():
 def test_words_carry_values_between_tokenizers():
     network, other = parm_network(), letters_network()
     queries, docs = ["balan mernis"], ["cemer balan difo"]
-    texts = piece_texts(network, queries, docs)
+    texts = token_texts(network, queries, docs)
     who = Reader(other.encoder, other.pieces, 20, 30)
     sides = side(texts[0], network.pieces, who, 20), side(texts[1], network.pieces, who, 30)
     assert sides[0].words is not None
@@ -121,25 +119,10 @@ def letter_states(network, row):
         return network.encoder.eval().last({"ids": ids, "mask": torch.ones_like(ids), "types": ids * 0})[0, 1:-1]
 
 
-def test_a_target_network_scores_as_it_does_alone(tmp_path):
-    network = toy_network(dropout=0.0).eval()
-    save(network, tmp_path)
-    queries, docs = toy_world(6, 9)
-    doc = np.random.default_rng(0).integers(0, len(docs), (len(queries), 4)).astype(np.int32)
-    found = target_scores("network", tmp_path, queries, docs, doc, "cpu")
-    with torch.inference_mode():
-        expected = [
-            [float(network.score_texts([q], [docs[d]])) for d in row] for q, row in zip(queries, doc, strict=True)
-        ]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    who = reader_of(tmp_path, 4, 4)
-    assert (who.max_query, who.max_doc) == (network.max_query, network.max_doc)
-
-
 def test_words_of_pieces():
     network = parm_network()
     inside = continuing(network.pieces)
-    texts = PieceTexts.of(network.pieces.ids(["balan mernis, xyz!", ""], 20), inside)
+    texts = TokenTexts.of(network.pieces.ids(["balan mernis, xyz!", ""], 20), inside)
     assert texts.spelled(network.pieces)[0][:2] == ["balan", "mernis"]
     assert texts.spelled(network.pieces)[1] == []
     assert texts.words[1].tolist() == [texts.ids.shape[1]] * texts.ids.shape[1]

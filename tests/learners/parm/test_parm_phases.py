@@ -13,19 +13,17 @@ from hypothesis import strategies as st
 from parm_models import SCHEDULE, SHAPE, parm_network, parm_recipe, toy_sources, toy_world
 from training_models import quiet
 from whyrank.core import BadInput, UnknownName, WhyrankError
-from whyrank.learners.parm import ParmPrepared, is_parm, load_parm, save_parm, train_parm
+from whyrank.learners.parm import ParmPrepared, is_trained, train_parm
 from whyrank.learners.parm import running as parm_running
+from whyrank.learners.parm.alignment import Occlusion
 from whyrank.learners.parm.data import Candidates, Drawn, Terms, split_queries
 from whyrank.learners.parm.first import FirstTrainer
-from whyrank.learners.parm.pairs import told_by
-from whyrank.learners.parm.prepared import BUNDLED, Occlusion
 from whyrank.learners.parm.second import SecondTrainer, pair_logits, slots_of, table_scores, with_partners
-from whyrank.networks import digest, frame_of, framed, load, save
-from whyrank.training import Pearson, Sources, Trainer, analyzer_of, first_phase, new_network, recipe_of, second_phase
+from whyrank.learners.parm.texts import token_texts
+from whyrank.networks import FRAMES, digest, framed, load, read_config
+from whyrank.training import Pearson, Trainer, analyzer_of, first_phase, phases, recipe_of, second_phase
 from whyrank.training.losses import losses
 from whyrank.training.phases import PRESETS
-
-WORD = "model.embeddings.word_embeddings.weight"
 
 
 def toy_terms(queries, docs, doc, seed=0):
@@ -63,14 +61,13 @@ def toy_prepared(**changes):
     other = Occlusion(values, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
     facts = {"ranker": "toy", "target": "toy", "alignment": "occlusion", "collection": ["toy"], "analyzer": "krovetz"}
     return ParmPrepared(
-        parm_recipe(**changes), queries, docs, doc, scores, toy_terms(queries, docs, doc), toy_sources(), facts, other
-    )
+        parm_recipe(**changes), queries, docs, Candidates(doc, scores), toy_terms(queries, docs, doc), toy_sources(),
+        facts, occlusion=other,
+    )  # fmt: skip
 
 
 def word_counts(network, queries, docs, doc):
-    from whyrank.learners.parm.first import piece_texts
-
-    asked, told = piece_texts(network, queries, docs)
+    asked, told = token_texts(network, queries, docs)
     return [(range(asked.opens[q].sum()), range(told.opens[d].sum())) for q, row in enumerate(doc) for d in row]
 
 
@@ -250,22 +247,22 @@ def framed_logit(network, term, partner, before, behind):
 def test_a_frame_that_an_encoder_cannot_read_is_refused():
     network = parm_network(encoder=SHAPE | {"max_position_embeddings": 32})
     with pytest.raises(
-        WhyrankError, match=r"frame masks: a pair of terms has 3[0-9] pieces, and the encoder reads 32"
+        WhyrankError, match=r"frame masks: a pair of terms has 3[0-9] tokens, and the encoder reads 32"
     ):
-        framed(network.pieces.ids(["balan"], 6), network, "masks")
+        framed(*[network.pieces.ids(["balan"], 6)] * 2, network, "masks")
     with pytest.raises(UnknownName, match="unknown frame 'mask'; did you mean 'masks'"):
-        frame_of("mask")
+        framed([], [], network, "mask")
 
 
 def test_phase_one_alone_says_how_its_terms_are_read(tmp_path):
     phases = {"preset": "code", "first": {"schedule": SCHEDULE | {"max_steps": 3}, "masks": "runs"},
               "second": {"rounds": 0, "frame": "runs"}}  # fmt: skip
-    train_parm(toy_prepared(phases=phases), tmp_path / "net", [0], "cpu", quiet)
+    train_parm(toy_prepared(phases=phases), tmp_path / "net", 0, "cpu", quiet)
     log = json.loads((tmp_path / "net" / "log.json").read_text())
     assert [phase["phase"] for phase in log["phases"]] == ["phase 1"]
-    assert told_by(tmp_path / "net")["frame"] == "runs"
-    train_parm(toy_prepared(), tmp_path / "both", [0], "cpu", quiet)
-    assert "frame" not in told_by(tmp_path / "both")
+    assert read_config(tmp_path / "net")["frame"] == "runs"
+    train_parm(toy_prepared(), tmp_path / "both", 0, "cpu", quiet)
+    assert "frame" not in read_config(tmp_path / "both")
 
 
 @settings(max_examples=20, deadline=None)
@@ -321,38 +318,19 @@ def test_phase_two_is_validated_on_queries_of_all_collections(monkeypatch):
     monkeypatch.setattr(parm_running, "_HELD", 8)
     made = toy_prepared(phases={"first": {"held_out": 0.5}})
     held = split_queries(40, 0.5)[1]
-    kept, some = parm_running._chosen(made, None, 0)
+    kept, some = parm_running.validated_queries(made, None, 0)
     assert set(some) < set(held)
     assert (len(some), len(kept)) == (8, 20)
     assert some.max() > np.sort(held)[8:].min()
-    assert np.array_equal(some, parm_running._chosen(made, 5, 1)[1])
+    assert np.array_equal(some, parm_running.validated_queries(made, 5, 1)[1])
     monkeypatch.setattr(parm_running, "_HELD", 100)
-    assert np.array_equal(parm_running._chosen(made, None, 0)[1], held)
-
-
-def test_a_prepared_folder_gives_back_what_was_saved(tmp_path):
-    made = toy_prepared()
-    save_parm(tmp_path / "run", made)
-    again = load_parm(tmp_path / "run")
-    assert is_parm(tmp_path / "run")
-    assert again.identity(0) == made.identity(0) != made.identity(1)
-    assert again.recipe.phases == made.recipe.phases
-    assert list(again.queries) == list(made.queries)
-    assert all(np.array_equal(a, b) for a, b in zip(again.terms[1:], made.terms[1:], strict=True))
-    assert np.array_equal(again.occlusion.values, made.occlusion.values)
-    (tmp_path / "run" / "arrays.npz.xz").write_bytes(b"PK")
-    with pytest.raises(BadInput, match="make the folder again"):
-        load_parm(tmp_path / "run")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "mine").touch()
-    with pytest.raises(BadInput, match="other things in it"):
-        save_parm(tmp_path / "other", made)
+    assert np.array_equal(parm_running.validated_queries(made, None, 0)[1], held)
 
 
 def test_both_phases_run_and_are_told(tmp_path):
-    said = []
-    folders = train_parm(toy_prepared(), tmp_path / "net", [3, 4], "cpu", said.append)
-    assert [folder.name for folder in folders] == ["seed-3", "seed-4"]
+    said, folders = [], [tmp_path / "seed-3", tmp_path / "seed-4"]
+    for seed, folder in zip((3, 4), folders, strict=True):
+        train_parm(toy_prepared(), folder, seed, "cpu", said.append)
     assert digest(folders[0]) != digest(folders[1])
     log = json.loads((folders[0] / "log.json").read_text())
     assert [phase["phase"] for phase in log["phases"]] == ["phase 1", "phase 2, round 1"]
@@ -363,11 +341,16 @@ def test_both_phases_run_and_are_told(tmp_path):
     assert config["seed"] == 3
     assert not (folders[0] / "unfinished").exists()
     assert torch.isfinite(load(folders[0]).score_texts(["balan"], ["cemer"]).detach()).all()
-    train_parm(toy_prepared(), tmp_path / "net", [3, 4], "cpu", said.append)
-    assert sum("trained already" in line for line in said) == 2
+    train_parm(toy_prepared(), folders[0], 3, "cpu", said.append)
+    assert said[-1].endswith("trained already")
+    assert is_trained(folders[0], parm_recipe(), 3)
+    assert not is_trained(tmp_path / "none", parm_recipe(), 3)
     other = parm_recipe(settings={"max_query": 5, "max_doc": 16})
     with pytest.raises(BadInput, match="another recipe, seed, collection or target"):
-        train_parm(toy_prepared()._replace(recipe=other), tmp_path / "net", [3, 4], "cpu", quiet)
+        train_parm(toy_prepared()._replace(recipe=other), folders[0], 3, "cpu", quiet)
+    for recipe, seed in ((other, 3), (parm_recipe(), 4)):
+        with pytest.raises(BadInput, match="another recipe, seed, collection or target"):
+            is_trained(folders[0], recipe, seed)
 
 
 @pytest.mark.parametrize("stop", [3, 9, 14])
@@ -377,7 +360,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, 
     phases = {"preset": "target", "first": {"schedule": schedule, "held_out": 0.2},
               "second": {"schedule": schedule, "texts": 3, "rounds": 2}}  # fmt: skip
     made = toy_prepared(encoder=dropping, phases=phases, settings={"max_query": 6, "max_doc": 16, "dropout": 0.1})
-    train_parm(made, tmp_path / "whole", [0], "cpu", quiet)
+    train_parm(made, tmp_path / "whole", 0, "cpu", quiet)
     steps, real = [], Trainer._step
 
     def stopping(self, step, total, batch):
@@ -388,22 +371,13 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(Trainer, "_step", stopping)
     with pytest.raises(KeyboardInterrupt):
-        train_parm(made, tmp_path / "parts", [0], "cpu", quiet)
+        train_parm(made, tmp_path / "parts", 0, "cpu", quiet)
     monkeypatch.setattr(Trainer, "_step", real)
-    train_parm(made, tmp_path / "parts", [0], "cpu", quiet)
+    train_parm(made, tmp_path / "parts", 0, "cpu", quiet)
     assert digest(tmp_path / "whole") == digest(tmp_path / "parts")
     logs = [json.loads((tmp_path / name / "log.json").read_text())["phases"] for name in ("whole", "parts")]
     assert [phase["losses"] for phase in logs[0]] == [phase["losses"] for phase in logs[1]]
     assert len(logs[0]) == 3
-
-
-def test_training_from_the_command_line_of_torch_alone(tmp_path, monkeypatch):
-    from whyrank.training import __main__ as main
-
-    save_parm(tmp_path / "run", toy_prepared())
-    monkeypatch.setattr("sys.argv", ["x", str(tmp_path / "run"), "--out", str(tmp_path / "net"), "--device", "cpu"])
-    assert main.main() == 0
-    assert load(tmp_path / "net").architecture == "parm"
 
 
 @pytest.mark.parametrize("preset", list(PRESETS))
@@ -426,6 +400,7 @@ def test_presets(preset):
         assert (made.decay_all, made.epsilon, made.weight_decay) == (
             (False, 1e-8, 0.01) if preset == "target" else (True, 1e-7, 0.01))  # fmt: skip
     assert (first.masks, second.frame) == ("each", "bare")
+    assert tuple(FRAMES) == phases.FRAMES
 
 
 WRONG = {
@@ -457,7 +432,7 @@ def test_what_a_new_encoder_does_not_have_is_said():
 
 @pytest.mark.parametrize(("data", "message"), [
     ({"candidates": [1, 2]}, "candidates must be three whole numbers"), ({"negatives": "bm25"}, "unknown key of data"),
-    ({"scored": "where"}, "unknown value of data: scored"), ({"depth": 0.5}, "data: depth must be a whole number"),
+    ({"depth": 0.5}, "data: depth must be a whole number"),
     ({"candidates": [0, 0, 0]}, r"candidates \[0, 0, 0\]: each query needs 1 or more texts"),
 ])  # fmt: skip
 def test_data_that_cannot_be_meant(data, message):
@@ -473,12 +448,6 @@ def test_candidates_without_a_querys_own_text_are_two_at_least():
     assert parm_recipe(data={"collection": "sample", "candidates": [0, 1, 0]})
 
 
-def test_embeddings_of_nothing_are_refused():
-    made = toy_prepared()._replace(occlusion=None)
-    with pytest.raises(WhyrankError, match="a new encoder has no embeddings to align by"):
-        parm_running._ready(made._replace(facts={**made.facts, "alignment": "embeddings"}), "cpu", quiet)
-
-
 def test_a_recipe_of_phases_is_for_tables():
     from whyrank.training import prepare
 
@@ -490,93 +459,13 @@ def test_a_recipe_of_phases_is_for_tables():
 def test_inputs_end_to_end_give_the_same_loss():
     """What a GPU reads without padding is what a processor reads with it."""
     made = toy_prepared()
-    ready = parm_running._ready(made, "cpu", quiet)
     first, network = first_phase(made.recipe.phases), parm_network()
-    drawn = Drawn(ready.given, np.arange(len(made.queries)), 3, "target", "first")
-    trainer = FirstTrainer(network, drawn, first, ready.texts, ready.blocks, seed=0, say=quiet)
+    texts = token_texts(network, made.queries, made.docs)
+    blocks = parm_running.alignment_blocks(made, network, texts, "cpu")
+    drawn = Drawn(made.candidates, np.arange(len(made.queries)), 3, "target", "first")
+    trainer = FirstTrainer(network, drawn, first, texts, blocks, seed=0, say=quiet)
     part = drawn.epoch(0, 0).take(np.arange(9))
     with torch.inference_mode():
         padded = trainer._loss(part)
         trainer._packs = True
         torch.testing.assert_close(trainer._loss(part), padded, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(("bits", "close"), [(8, 0.05), (16, 1e-2), (32, 0.0)])
-def test_weights_travel_in_fewer_bits(tmp_path, bits, close):
-    network = parm_network()
-    save(network, tmp_path / "start")
-    made = toy_prepared(encoder=str(tmp_path / "start"), tokenizer="")
-    made = made._replace(sources=Sources(tmp_path / "start"))
-    save_parm(tmp_path / "run", made, bits)
-    sizes = sum(
-        file.stat().st_size for file in (tmp_path / "run" / "encoder").iterdir() if "safetensors" in file.name
-    )
-    assert (
-        sizes < (0.4, 0.6, 1.01)[(8, 16, 32).index(bits)] * (tmp_path / "start" / "model.safetensors").stat().st_size
-    )
-    again = load_parm(tmp_path / "run")
-    theirs = load(again.sources.encoder).state_dict()
-    assert all((theirs[name] - tensor).abs().max() <= close for name, tensor in network.state_dict().items())
-    made = new_network(again.recipe, 0, again.sources)
-    assert torch.equal(made.encoder.state_dict()[WORD], theirs["encoder." + WORD])
-    with pytest.raises(WhyrankError, match="8, 16, 32 bits, not in 4"):
-        save_parm(tmp_path / "other", again, 4)
-
-
-def test_the_bundled_model_need_not_travel(tmp_path):
-    own = tmp_path / "own"
-    save(parm_network(), own)
-    made = toy_prepared()
-    for encoder, teachers in ((BUNDLED, [own]), (BUNDLED, [BUNDLED]), (own, [BUNDLED]), (own, []), (BUNDLED, [])):
-        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
-        save_parm(folder, made._replace(sources=Sources(encoder, teachers=teachers)))
-        found = load_parm(folder).sources
-        assert not [file for file in folder.rglob("*.safetensors") if file.stat().st_size > 2**20]
-        assert (found.encoder == BUNDLED, len(found.teachers)) == (encoder == BUNDLED, len(teachers))
-        assert all((a == BUNDLED) == (b == BUNDLED) for a, b in zip(found.teachers, teachers, strict=True))
-
-
-def test_a_run_from_the_bundled_model_asks_the_encoder_beside_it(tmp_path):
-    save(parm_network(), tmp_path / "own")
-    save_parm(tmp_path / "run", toy_prepared()._replace(sources=Sources(tmp_path / "own")))
-    told = json.loads((tmp_path / "run" / "parm.json").read_text())
-    del told["checksum"]
-    (tmp_path / "run" / "parm.json").write_text(json.dumps(told | {"from_bundled": True}))
-    found = load_parm(tmp_path / "run").sources
-    assert (found.encoder, found.teachers) == (BUNDLED, [tmp_path / "run" / "encoder"])
-
-
-def test_a_run_beside_another_one(tmp_path):
-    made = toy_prepared()._replace(scores=None, occlusion=None)
-    save_parm(tmp_path / "one", made)
-    save_parm(tmp_path / "two", made._replace(facts={**made.facts, "target": "other"}), beside=tmp_path / "one")
-    assert [file.name for file in (tmp_path / "two").iterdir()] == ["parm.json"]
-    again = load_parm(tmp_path / "two")
-    assert again.facts["target"] == "other"
-    assert np.array_equal(again.doc, made.doc)
-    with pytest.raises(BadInput, match="has other texts, another encoder, or scores of another target"):
-        save_parm(tmp_path / "three", made._replace(queries=["else"]), beside=tmp_path / "one")
-
-
-def test_a_run_beside_another_one_starts_and_asks_as_it_says(tmp_path):
-    one, two = (tmp_path / name for name in ("one", "two"))
-    for seed, folder in enumerate((one, two)):
-        save(parm_network(seed), folder)
-
-    def made(encoder, *teachers):
-        return toy_prepared(encoder=str(encoder), tokenizer="")._replace(sources=Sources(encoder, teachers=teachers))
-
-    save_parm(tmp_path / "first", made(one, BUNDLED))
-    save_parm(tmp_path / "other", made(BUNDLED), beside=tmp_path / "first")
-    found = load_parm(tmp_path / "other").sources
-    assert (found.encoder, found.teachers) == (BUNDLED, [BUNDLED])
-    save_parm(tmp_path / "same", made(one), beside=tmp_path / "first")
-    assert load_parm(tmp_path / "same").sources.encoder.resolve() == tmp_path / "first" / "encoder"
-    save_parm(tmp_path / "taught", made(one, two))
-    save_parm(tmp_path / "self", made(one), beside=tmp_path / "taught")
-    assert load_parm(tmp_path / "self").sources.teachers == []
-    with pytest.raises(BadInput, match="another encoder"):
-        save_parm(tmp_path / "else", made(two), beside=tmp_path / "first")
-    tokenized = made(one)._replace(sources=Sources(one, tokenizer=b"{}"))
-    with pytest.raises(BadInput, match="another encoder"):
-        save_parm(tmp_path / "else", tokenized, beside=tmp_path / "first")

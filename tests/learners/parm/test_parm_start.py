@@ -119,7 +119,7 @@ def test_all_of_it_in_a_run(tmp_path):
     second = {"schedule": SCHEDULE, "texts": 3, "own": False, "others": 0.5, "start": [-4, 2], "rounds": 2}
     phases = {"first": {"schedule": SCHEDULE, "held_out": 0.2}, "second": second}
     said = []
-    train_parm(toy_prepared(phases=phases), tmp_path / "net", [0], "cpu", said.append)
+    train_parm(toy_prepared(phases=phases), tmp_path / "net", 0, "cpu", said.append)
     assert sum(line.startswith("phase 2") for line in said) == 2
     assert load(tmp_path / "net").architecture == "parm"
 

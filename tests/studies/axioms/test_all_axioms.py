@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.studies.axioms import axioms
-from whyrank.studies.axioms.axiom import BothWays
 from whyrank.testing import AxiomContract
 from whyrank.testing.examples import sample
 
@@ -22,7 +21,7 @@ COMPAT = "camara-hauff"
 NAMES = axioms.match("axiom/*")
 NINE = [f"axiom/{name}" for name in ("TFC1", "TFC2", "M-TDC", "LNC1", "LNC2", "TP", "STMC1", "STMC2", "STMC3")]
 SPECS = [*NAMES, *(f"{name}(compat={COMPAT})" for name in NINE)]
-NOT_PAIRWISE = ("axiom/TFC2", "axiom/LNC2", "axiom/LB2")
+NOT_PAIRWISE = ("axiom/TFC2", "axiom/LNC2", "axiom/LB2", "axiom/LB1(scores")
 RARE = {"axiom/LNC1"}  # in texts of the bundled sample, each has one more of some word
 # At least one value for each argument that differs from every default; all values where there are few.
 VALUES = {
@@ -66,7 +65,7 @@ class Contract(AxiomContract):
 
     @property
     def both_orders(self):
-        return isinstance(self.make(), BothWays) and self.make().compat is not None
+        return self.make().both_orders and self.make().compat is not None
 
     @property
     def fewest(self):
@@ -78,6 +77,8 @@ VARIANTS = [
     "axiom/AND(length=20%)",
     "axiom/STMC1(coverage=occurrences)",
     "axiom/TFC1(pairs=all,max_tokens=20)",
+    "axiom/LNC2(max_tokens=None,copies=3)",
+    "axiom/LB1(scores=bm25,margin=5%)",
     "axiom/PROX2(pairs=top:5,analyzer=whitespace,conclusion=weak)",
 ]
 
@@ -93,7 +94,7 @@ COMBINED = [
     "axiom/expression(of='TFC1 & M-AND')",
     "axiom/expression(of='(TFC1 & DIV) | -PROX1')",
     "axiom/expression(of='2*TFC1 + M-AND - 0.5*DIV')",
-    "axiom/expression(of='vote(TFC1, DIV, M-AND)')",
+    "axiom/expression(of='(M-AND & -DIV) | 2*TFC1 + LNC1(variant=length) | vote(TFC1, DIV, M-AND)')",
 ]
 
 
@@ -149,6 +150,35 @@ def test_there_are_no_more_compat_modes_than_the_nine():
     for name in set(NAMES) - set(NINE):
         with pytest.raises(WhyrankError, match="is none of the nine with a compat mode"):
             axioms.create(f"{name}(compat={COMPAT})")
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("TFC1(length=-3)", "length"), ("TFC1(length=None)", "length"), ("TFC3(idf='-3')", "idf"), ("TDC(length=x)", "length"),
+        ("M-TDC(length='-3')", "length"), ("TF-LNC(length='-3')", "length"), ("DIV(length=long)", "length"),
+        ("PROX1(length=near)", "length"), ("LB1(margin=much)", "margin"), ("LB1(length=x)", "length"), ("LB2(idf=close)", "idf"),
+        ("LNC1(variant=longer)", "variant"), (f"LNC1(variant=length,compat={COMPAT})", "variant=strict"),
+        ("LNC2(copies=1)", "copies"), ("STMC1(coverage=all)", "coverage"), ("STMC2(distance=3)", "distance"),
+        ("STMC3(length=x)", "length"), ("REG(length=-1)", "length"), ("STMC1(vectors='')", "vectors"), ("STMC1(vectors=3)", "vectors"),
+        ("STMC1(compat=other)", "compat"), ("TP(conclusion=maybe)", "conclusion"), ("TP(most=0)", "most"), ("TP(max_tokens=0)", "max_tokens"),
+        ("TP(seed=x)", "seed"), ("TP(seed=1.5)", "seed"), ("TP(seed=True)", "seed"), ("TP(seed=None)", "seed"), ("TP(analyzer=3)", "analyzer"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments(spec, says):
+    with pytest.raises(WhyrankError, match=says):
+        axioms.create(f"axiom/{spec}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "concludes"),
+    [
+        ("TFC1", "strict"), ("TDC", "weak"), ("M-TDC", "weak"), (f"M-TDC(compat={COMPAT})", "strict"), ("TP(seed=-1)", "strict"),
+        (f"M-TDC(compat={COMPAT},conclusion=weak)", "weak"), (f"LNC1(compat={COMPAT})", "weak"), (f"LNC2(compat={COMPAT})", "weak"),
+    ],
+)  # fmt: skip
+def test_conclusions(spec, concludes):
+    assert axioms.create(f"axiom/{spec}").concludes == concludes
 
 
 def test_the_name_is_that_of_the_registry():

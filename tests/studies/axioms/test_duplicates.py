@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from axiom_contracts import FromRegistry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -252,24 +251,6 @@ def test_query_likelihood_need_not_obey():
     assert 0.8 < (scores[:, 0] >= scores[:, 1]).mean() < 1
 
 
-@given(collection=COLLECTIONS, random=st.randoms(), compat=COMPAT)
-@settings(max_examples=30)
-def test_order_of_judgements_does_not_matter(collection, random, compat):
-    mixed = {q: dict(random.sample(list(judged.items()), len(judged))) for q, judged in collection.qrels.items()}
-    other = Collection.of(collection.docs, collection.queries, mixed)
-    study = LNC2(analyzer="whitespace", compat=compat, max_tokens=9)
-    assert asked_of(study.contrasts(other)) == asked_of(study.contrasts(collection))
-
-
-def test_more_than_the_most_are_sampled():
-    collection = open_collection("sample")
-    every, some = LNC2().contrasts(collection), LNC2(most=60).contrasts(collection)
-    assert 10 < len(some) <= 60
-    assert set(asked_of(some)) < set(asked_of(every))
-    assert sum(some.dropped.values()) == len(every) - len(some)
-    assert asked_of(LNC2(most=60, seed=1).contrasts(collection)) != asked_of(some)
-
-
 def test_it_has_no_preference_between_documents():
     with pytest.raises(WhyrankError, match="axiom LNC2 compares a text with copies of itself") as error:
         LNC2().preference("wall", "wall wall", "wall")
@@ -277,26 +258,3 @@ def test_it_has_no_preference_between_documents():
     [view] = LNC2().views(Collection.of({"d": "a"}, {"q": "a"}, {"q": {"d": 1}}))
     with pytest.raises(WhyrankError, match="no preference between two documents"):
         LNC2().matrix(view)
-
-
-def test_conclusion_and_arguments():
-    assert LNC2().concludes == LNC2(compat="camara-hauff").concludes == "weak"
-    assert LNC2(conclusion="strict").concludes == "strict"
-    with pytest.raises(WhyrankError, match="copies must be a whole number, 2 or more, not 1"):
-        LNC2(copies=1)
-    for seed in ("x", 1.5, True, None):
-        with pytest.raises(WhyrankError, match="seed must be a whole number"):
-            LNC2(seed=seed)
-    assert LNC2(seed=-1).seed == -1
-
-
-class TestLNC2(FromRegistry):
-    spec = "axiom/LNC2"
-
-
-class TestThreeCopies(FromRegistry):
-    spec = "axiom/LNC2(max_tokens=None,copies=3)"
-
-
-class TestCompat(FromRegistry):
-    spec = "axiom/LNC2(compat=camara-hauff,conclusion=strict)"

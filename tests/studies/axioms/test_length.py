@@ -5,22 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from count_oracles import (
-    COLLECTIONS,
-    CUTS,
-    check_order,
-    check_sample,
-    check_signs,
-    crowd,
-    found_by,
-    made,
-    oracle,
-    real,
-)
+from count_oracles import COLLECTIONS, CUTS, check_signs, crowd, found_by, made, oracle, real
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from whyrank.core import UnknownName, WhyrankError
 from whyrank.data import Collection
 from whyrank.studies.axioms.length import LNC1
 
@@ -82,31 +69,6 @@ def test_real_collections(mode, name, collections):
     assert found_by(axiom, collections(name)) == expected(axiom, collections(name)) != []
 
 
-@every_mode
-@given(collection=COLLECTIONS, cut=CUTS)
-@settings(max_examples=15)
-def test_antisymmetric_and_the_same_for_two_texts_alone(mode, collection, cut):
-    axiom = LNC1(analyzer="whitespace", max_tokens=cut, **mode)
-    check_signs(axiom, collection, partial(lnc1, axiom))
-
-
-@every_mode
-@given(collection=COLLECTIONS, seed=st.integers(0, 99))
-@settings(max_examples=15)
-def test_order_of_judgements_does_not_matter(mode, collection, seed):
-    check_order(LNC1(analyzer="whitespace", **mode), collection, seed)
-    check_order(LNC1(analyzer="whitespace", most=2, seed=seed, **mode), collection, seed)
-
-
-@every_mode
-@pytest.mark.parametrize("seed", [0, 1])
-def test_samples(mode, seed):
-    every = found_by(LNC1(analyzer="whitespace", **mode), crowd(90))
-    limited = LNC1(analyzer="whitespace", most=len(every) // 3, seed=seed, **mode)
-    check_sample(every, limited.contrasts(crowd(90)), len(every) // 3, seed)
-    check_order(limited, crowd(90))
-
-
 @pytest.mark.parametrize(
     ("first", "second", "strict", "length", "compat"),
     [
@@ -143,11 +105,3 @@ def test_views_asked_in_turns_keep_their_own_words():
 def test_compat_does_not_speak_of_equal_query_terms():
     assert "equal query terms" in LNC1().positive
     assert "equal" not in LNC1(compat="camara-hauff").positive
-
-
-def test_arguments():
-    assert LNC1().concludes == LNC1(**COMPAT).concludes == "weak"
-    with pytest.raises(UnknownName, match="unknown variant of LNC1 'longer'"):
-        LNC1(variant="longer")
-    with pytest.raises(WhyrankError, match="compat mode for variant=strict alone"):
-        LNC1(variant="length", **COMPAT)

@@ -77,7 +77,7 @@ class TestPairs:
         table = preference_table([axiom], COLLECTION)
         assert table.column_names[3] == "TFC1(analyzer=whitespace,length=5)"
         assert axioms.create("axiom/" + table.column_names[3]) == TFC1(length=5, analyzer="whitespace")
-        assert json.loads(table.schema.metadata[b"whyrank.studies.axioms"]) == {table.column_names[3]: axiom.id}
+        assert json.loads(table.schema.metadata[b"whyrank.axioms"]) == {table.column_names[3]: axiom.id}
         assert table.num_rows == 1
 
     def test_axioms_that_count_in_different_ways(self):
@@ -88,7 +88,7 @@ class TestPairs:
         table, same = preference_table(["TFC1 & DIV"], COLLECTION), preference_table([TFC1() & DIV()], COLLECTION)
         assert table.column_names[3] == "TFC1 & DIV"
         assert table.rename_columns(same.column_names).equals(same)
-        assert json.loads(table.schema.metadata[b"whyrank.studies.axioms"]) == {"TFC1 & DIV": (TFC1() & DIV()).id}
+        assert json.loads(table.schema.metadata[b"whyrank.axioms"]) == {"TFC1 & DIV": (TFC1() & DIV()).id}
 
     def test_names_of_ones_own(self):
         table = preference_table({"both": TFC1() & DIV(), "one": TFC1()}, COLLECTION)
@@ -149,7 +149,7 @@ class TestFiles:
         assert save_preferences(path, made(), COLLECTION, features) == table.num_rows
         found = pq.read_table(path)
         assert found.to_pylist() == table.to_pylist()
-        assert found.schema.metadata[b"whyrank.studies.axioms"] == table.schema.metadata[b"whyrank.studies.axioms"]
+        assert found.schema.metadata[b"whyrank.axioms"] == table.schema.metadata[b"whyrank.axioms"]
         assert pq.ParquetFile(path).num_row_groups == GROUPS[features, rows]
 
     def test_an_empty_file_has_its_columns(self, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from whyrank.data import Collection
 from whyrank.studies import Pools, Source
-from whyrank.studies.axioms.axiom import Sampler
+from whyrank.studies.axioms.sampling import Sampler
 from whyrank.studies.axioms.view import Views
 
 SIZE = 60

@@ -11,10 +11,11 @@ from count_oracles import COLLECTIONS, CUTS, check_order, check_signs, found_by,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput
 from whyrank.data import Collection
-from whyrank.studies.axioms import semantic as semantics
-from whyrank.studies.axioms.semantic import ANTI_REG, REG, STMC1, STMC2, STMC3
+from whyrank.studies.axioms import meaning
+from whyrank.studies.axioms.aspects import ANTI_REG, REG
+from whyrank.studies.axioms.semantic import STMC1, STMC2, STMC3
 from whyrank.text import Analyzer, analyzers
 from whyrank.text.vectors import GloVe, collection_vectors
 
@@ -401,8 +402,8 @@ def test_two_texts_alone_are_enough_to_train_on(kind, compat, texts):
 def test_many_documents_do_without_one_table(vectors, monkeypatch):
     axiom = STMC2(analyzer="whitespace", vectors=vectors)
     whole = found_by(axiom, crowd())
-    monkeypatch.setattr(semantics, "_CELLS", 10)
-    monkeypatch.setattr(semantics, "_PAIRS", 7)
+    monkeypatch.setattr(meaning, "_CELLS", 10)
+    monkeypatch.setattr(meaning, "_PAIRS", 7)
     assert found_by(axiom, crowd()) == whole
 
 
@@ -423,24 +424,6 @@ def test_training_happens_once_for_a_collection(monkeypatch):
         axiom.contrasts(collection)
         axiom.preference("a b c", "a x", "b z", collection)
     assert len(done) == 1
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: STMC1(coverage="all"), "unknown coverage 'all'"),
-        (lambda: STMC2(distance=3), "distance must be a number between 0 and 2"),
-        (lambda: STMC3(length="x"), "length 'x': give a number"),
-        (lambda: REG(length=-1), "length -1: give a number"),
-        (lambda: REG(compat=COMPAT), "REG is none of the nine"),
-        (lambda: STMC1(vectors=""), "vectors must be 'collection' or a file"),
-        (lambda: STMC1(vectors=3), "vectors must be text"),
-        (lambda: STMC1(compat="other"), "unknown compat mode"),
-    ],
-)
-def test_wrong_arguments(make, said):
-    with pytest.raises((WhyrankError, UnknownName), match=said):
-        make()
 
 
 def test_a_missing_file_is_said_when_it_is_needed():

@@ -7,19 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from count_oracles import (
-    COLLECTIONS,
-    CUTS,
-    LENGTHS,
-    check_order,
-    check_sample,
-    crowd,
-    found_by,
-    made,
-    near,
-    pools,
-    real,
-)
+from count_oracles import COLLECTIONS, CUTS, LENGTHS, crowd, found_by, made, near, pools, real
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -120,21 +108,6 @@ def test_preconditions_exclude(third, why):
 
 def test_a_text_without_query_terms_is_no_first_one():
     assert found_by(TFC2(analyzer="whitespace"), made(["x", "a", "a a"], ["a"])) == []
-
-
-@given(collection=COLLECTIONS, seed=st.integers(0, 99))
-@settings(max_examples=20)
-def test_order_of_judgements_does_not_matter(collection, seed):
-    check_order(TFC2(analyzer="whitespace"), collection, seed)
-    check_order(TFC2(analyzer="whitespace", most=2, seed=seed), collection, seed)
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_samples(seed):
-    every = found_by(TFC2(analyzer="whitespace"), crowd(60))
-    limited = TFC2(analyzer="whitespace", most=len(every) // 3, seed=seed)
-    check_sample(every, limited.contrasts(crowd(60)), len(every) // 3, seed)
-    check_order(limited, crowd(60))
 
 
 def test_two_texts_are_an_error():

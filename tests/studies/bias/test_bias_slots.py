@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toy_bias import toy_collection
 from whyrank.core import WhyrankError
 from whyrank.studies.bias import LISTS, bias_studies, values_of
-from whyrank.studies.bias.slots import Slotted, ValueClass, mentions
+from whyrank.studies.bias.values import Slotted, ValueClass, mentions
 from whyrank.studies.bias.wordings import WORDINGS
 
 CLASS = ValueClass(("Ford", "BMW", "New Zealand", "Audi", "2019"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whyrank.studies.bias import weights as bias_weights
+from whyrank.studies.bias import correlation as bias_weights
 from whyrank.text import analyzers
 
 

@@ -13,8 +13,7 @@ from scipy import stats
 
 from whyrank.core import adjust, sign_flip_p
 from whyrank.studies.bias import cluster_scores, mean_bounds, value_p
-from whyrank.studies.bias.correlation import correlate, pearson
-from whyrank.studies.bias.reading import correlations_of
+from whyrank.studies.bias.correlation import correlate, correlations_of, pearson
 from whyrank.studies.bias.statistics import omnibus, pair_differences
 
 # Year, weight for "when" in the published thesaurus, score of its cross-encoder for "{year} north carolina join

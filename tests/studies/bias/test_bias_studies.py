@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from toy_bias import BRANDS, PLANTED, YEARS, Toy, noise, toy_collection, toy_table
+from toy_bias import BRANDS, PLANTED, YEARS, Toy, ask_bias, noise, toy_collection, toy_table
 from whyrank.core import Study, WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.scoring import Engine
+from whyrank.studies import Context
 from whyrank.studies.bias import BiasResult, Substitution, bias_filters, bias_studies
-from whyrank.studies.bias.asking import ask_bias
+from whyrank.studies.bias.correlation import appended_weights
 from whyrank.studies.bias.filters import filtered
-from whyrank.studies.bias.reading import BiasSetting, read_bias
-from whyrank.studies.bias.slots import Slotted
+from whyrank.studies.bias.reading import compare_values
 from whyrank.studies.bias.templates import Template
-from whyrank.studies.bias.weights import appended_weights
+from whyrank.studies.bias.values import Slotted
 from whyrank.tables import TermTable
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS)})"
@@ -223,7 +223,7 @@ def test_planted_biases_are_found():
 
 def test_a_table_and_counts_are_compared():
     collection = toy_collection()
-    [result] = ask_bias(f"{CARS[:-1]},head=car)", PLANTED, collection, table=toy_table(PLANTED), deltas={"toy0": 0.1})
+    [result] = ask_bias(f"{CARS[:-1]},head=car)", PLANTED, collection, table=toy_table(PLANTED), delta=0.1)
     named = {(c.first, c.second, c.given): c for c in result.correlations}
     assert named["mean score", "weight", ""].pearson > 0.6
     assert named["mean score", "weight", ""].p_value < 0.05
@@ -330,8 +330,7 @@ def test_noise_of_texts_and_of_queries_is_significant_no_more_often_than_stated(
                     ]
                     for template, row in rows
                 ]
-                setting = BiasSetting("study", "study", "ranker", spec, permutations=199, seed=seed)
-                result = read_bias(grid, np.array(scores), setting)
+                result = compare_values(grid, np.array(scores), Context("ranker", spec, 0.0, seed, draws=199))
                 hits[0] += result.p_value <= 0.05
                 hits[1] += np.mean([row.p_value <= 0.05 for row in result.values])
                 hits[2] += np.mean([row.p_value <= 0.05 for row in result.pairs])

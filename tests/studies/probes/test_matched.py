@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations, permutations
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -230,40 +230,6 @@ def test_pairs_from_the_top_of_a_run():
     assert set(found.labels["relevance_group"].values()) == {"one relevant", "unjudged"}
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "matched/length|tf(tolerance=-1)",
-        "matched/length|tf(tolerance=abc)",
-        "matched/length|tf(compat=x)",
-        "matched/length|tf(margin=-2)",
-    ],
-)
-def test_wrong_arguments(spec):
-    with pytest.raises(WhyrankError):
-        probes.create(spec)
-
-
 def test_wrong_pairs():
     with pytest.raises(WhyrankError, match="top:K"):
         probes.create("matched/length|tf(pairs=best)").contrasts(open_collection("sample"))
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "matched/length|tf",
-        "matched/length|tf(tolerance=5)",
-        "matched/tf|overlap(tolerance=10%,margin=1.5,compat=abnirml)",
-        "matched/tf|length(analyzer='terrier(stopwords=x)',pairs='top:5')",
-    ],
-)
-def test_call_strings_parse_back(spec):
-    made = probes.create(spec)
-    assert probes.create(made.id) == made
-
-
-def test_no_duplicate_pairs_in_total():
-    for a, b in combinations(NAMES, 2):
-        assert f"matched/{a}|{b}" in probes
-        assert f"matched/{b}|{a}" in probes

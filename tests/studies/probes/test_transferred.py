@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -237,7 +238,7 @@ def test_paraphrase_is_tested_against_chance():
     sample = open_collection("sample")
     ranker = open_ranker("bm25", Setting(sample))
     study = {"transferred/paraphrase": probes.create("transferred/paraphrase")}
-    calibration = Calibration(__import__("numpy").linspace(0, 2, 200), "made up")
+    calibration = Calibration(np.linspace(0, 2, 200), "made up")
     plan = Plan(sample, study, [ranker], Engine(), {"bm25": Threshold(1.0, calibration)})
     found = next(answers(plan)).findings[0]
     assert found.negative == 0
@@ -299,20 +300,6 @@ def test_findings_name_the_pair_set():
     study = {"transferred/fluency": probes.create("transferred/fluency")}
     answer = next(answers(Plan(sample, study, [open_ranker("bm25", Setting(sample))], Engine())))
     assert answer.findings[0].collection == "pairs of sample"
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "transferred/fluency(pairs=x.tsv)",
-        "transferred/factuality(entity=GPE)",
-        "transferred/paraphrase(query=title,compat=abnirml)",
-        "transferred/neutrality(seed=3)",
-    ],
-)
-def test_call_strings_parse_back(spec):
-    made = probes.create(spec)
-    assert probes.create(made.id) == made
 
 
 @pytest.mark.slow

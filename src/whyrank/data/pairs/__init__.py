@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.data.pairs.sets import PairSet, TextPair, open_pairs, pair_layouts
+    from whyrank.data.pairs.rows import TextPair
+    from whyrank.data.pairs.sets import PairSet, open_pairs, pair_layouts
 
 front_door(__name__)

@@ -1,23 +1,79 @@
-"""The layouts of published pair sets by name, and how a folder in one of them is known."""
+"""Pair sets: text pairs with named roles, packed in memory, opened from files, layouts or the bundled sample."""
 
 from __future__ import annotations
 
+import hashlib
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, overload
 
-from whyrank.core import BadInput, Call, Registry, UnknownName, WhyrankError, parse_call, suggestion
-from whyrank.data.lines import find_file
-from whyrank.data.pairs.rows import KINDS, PackedPairs, TextPair, check_ids, pack, read_pairs, read_records
+import numpy as np
 
-# Pair sets: texts that differ in one thing, such as a sentence and its correction, and their readers.
+from whyrank.core import BadInput, Call, Ints, Registry, UnknownName, WhyrankError, parse_call, suggestion
+from whyrank.data.lines import Tally, find_file, without_surrogates
+from whyrank.data.pairs.rows import TextPair, read_pairs, read_records, repeated_id
 
-__all__ = ["KINDS", "PairSet", "TextPair", "open_pairs", "pair_layouts"]
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "paraphrase": ("a", "b"),
+    "fluency": ("fluent", "source"),
+    "formality": ("formal", "informal"),
+    "simplicity": ("simple", "source"),
+    "neutrality": ("neutral", "biased"),
+    "succinctness": ("summary", "body"),
+    "factuality": ("question", "answer", "passage"),
+}
+"""The roles that every set of a kind has; a query strategy may need more, such as `title` or `question`."""
 
 _NAME = re.compile(r"[A-Za-z][\w-]+")  # a single letter before a colon is a drive
+
+
+class PackedPairs(Sequence[TextPair]):
+    """Pairs that take the bytes of their texts and eight more for each text.
+
+    A row is its id and then its texts in the order of the roles' names; all are one block of UTF-8, and `ends` says
+    where each of them ends.
+    """
+
+    def __init__(self, roles: Sequence[str], data: bytes | bytearray, ends: Ints) -> None:
+        """Take the block and the ends, len(roles) + 1 of them for each row."""
+        self.roles, self._data, self._ends = tuple(roles), data, ends
+        self._width = len(self.roles) + 1
+
+    def __len__(self) -> int:
+        return len(self._ends) // self._width
+
+    @overload
+    def __getitem__(self, index: int) -> TextPair: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TextPair]: ...
+    def __getitem__(self, index: int | slice) -> TextPair | Sequence[TextPair]:
+        wanted = range(len(self))[index]
+        return [self._row(i) for i in wanted] if isinstance(wanted, range) else self._row(wanted)
+
+    def __repr__(self) -> str:
+        return f"PackedPairs({', '.join(self.roles)}; {len(self):,} pairs)"
+
+    def ids(self) -> Iterator[str]:
+        """The ids alone, without making the texts."""
+        return (self._text(i) for i in range(0, len(self._ends), self._width))
+
+    def digest(self) -> str:
+        """First 16 hex digits of the SHA-256 of roles, ids and texts, in their order."""
+        found = hashlib.sha256("\0".join(self.roles).encode())
+        found.update(self._ends.astype("<i8").tobytes())
+        found.update(self._data)
+        return found.hexdigest()[:16]
+
+    def _row(self, i: int) -> TextPair:
+        row_id, *texts = (self._text(j) for j in range(i * self._width, (i + 1) * self._width))
+        return TextPair(row_id, dict(zip(self.roles, texts, strict=True)))
+
+    def _text(self, j: int) -> str:
+        return self._data[int(self._ends[j - 1]) if j else 0 : int(self._ends[j])].decode()
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,16 +98,34 @@ class PairSet:
 
     @classmethod
     def of(cls, pairs: Iterable[TextPair], name: str = "pairs", source: str = "") -> PairSet:
-        """Make a pair set from pairs that all have the same roles; they are taken as a stream."""
-        rows, notes = pack(pairs, source or name)
-        return cls(name, frozenset(rows.roles), rows, source or name, rows.digest(), tuple(notes))
+        """Make a pair set from pairs that all have the roles of the first; they are taken as a stream."""
+        source = source or name
+        data, ends, roles = bytearray(), array("q"), list[str]()
+        mended = Tally("pairs with lone surrogates (each replaced by U+FFFD)")
+        for pair in pairs:
+            roles = roles or sorted(pair.texts)
+            if not roles:
+                raise WhyrankError(f"{source}: pair {pair.id!r} has no texts")
+            if pair.texts.keys() != set(roles):
+                found = ", ".join(sorted(pair.texts))
+                what = f"pair {pair.id!r} has the roles {found}, the first one {', '.join(roles)}"
+                raise WhyrankError(f"{source}: {what}")
+            texts = [pair.id, *(pair.texts[role] for role in roles)]
+            clean = [without_surrogates(text) for text in texts]
+            if clean != texts:
+                mended.add(clean[0])
+            for text in clean:
+                data += text.encode()
+                ends.append(len(data))
+        if not roles:
+            raise WhyrankError(f"{source}: there are no pairs in it; a pair set needs one at least")
+        rows = PackedPairs(roles, data, np.frombuffer(ends, np.int64))
+        return cls(name, frozenset(roles), rows, source, rows.digest(), tuple(mended.notes(source)))
 
     def __iter__(self) -> Iterator[TextPair]:
-        """The pairs."""
         return iter(self.rows)
 
     def __len__(self) -> int:
-        """Number of pairs."""
         return len(self.rows)
 
     def __repr__(self) -> str:
@@ -79,18 +153,14 @@ def open_pairs(spec: str, kind: str | None = None) -> PairSet:
       `jfleg:PATH(keep_newline=True)`;
     - a folder in one of these layouts, known by the names of its files (see `pair_layouts.detect`).
     """
-    _known_kind(kind)
+    if kind is not None and kind not in KINDS:
+        raise UnknownName("kind of pairs", kind, KINDS)
     try:
         found = _sample(kind) if spec.strip() == "sample" else _opened(_call(spec.strip()))
     except (OSError, RuntimeError) as error:  # a name too long, a folder without permission, no such ~user
         raise WhyrankError(f"pair set {spec!r} cannot be read ({error})") from error
     found.need(*KINDS[kind] if kind else ())
     return found
-
-
-def _known_kind(kind: str | None) -> None:
-    if kind is not None and kind not in KINDS:
-        raise UnknownName("kind of pairs", kind, KINDS)
 
 
 def _sample(kind: str | None) -> PairSet:
@@ -122,8 +192,12 @@ def _opened(call: Call) -> PairSet:
     if path.is_dir():
         return _laid_out(Call(detect(path), text, call.arguments))
     if not path.exists():
-        raise WhyrankError(_not_found(text))
-    columns = {role: _column(text, role, column) for role, column in call.arguments.items()}
+        near = suggestion(text, pair_layouts.names())
+        raise WhyrankError(f"no file or folder {text!r} exists; write a file, LAYOUT:PATH ({near}), or sample")
+    for role, column in call.arguments.items():
+        if not isinstance(column, str | int) or isinstance(column, bool):
+            raise WhyrankError(f"{text!r}: {role}={column!r} names no column; write ROLE=COLUMN")
+    columns = {role: str(column) for role, column in call.arguments.items()}
     return replace(_file(path, columns), source=str(Call("file", text, columns)).removeprefix("file:"))
 
 
@@ -139,58 +213,45 @@ def _laid_out(call: Call) -> PairSet:
 def _file(path: Path, columns: Mapping[str, str]) -> PairSet:
     found = PairSet.of(read_pairs(path, columns), path.name.partition(".")[0] or path.name, str(path))
     if isinstance(found.rows, PackedPairs):
-        check_ids(path, found.rows, columns)
+        hashes = np.fromiter(map(hash, found.rows.ids()), np.int64, len(found))
+        if len(np.unique(hashes)) < len(found) and (error := repeated_id(path, columns)):
+            raise error
     return found
 
 
-def _column(text: str, role: str, column: Any) -> str:
-    if isinstance(column, str | int) and not isinstance(column, bool):
-        return str(column)
-    raise WhyrankError(f"{text!r}: {role}={column!r} names no column; write ROLE=COLUMN")
+# The layouts of published data sets: their readers, and how a folder in one of them is known.
 
 
-def _not_found(text: str) -> str:
-    near = suggestion(text, pair_layouts.names())
-    return f"no file or folder {text!r} exists; write a file, LAYOUT:PATH ({near}), or sample"
+class _Layout(NamedTuple):
+    """The module of its reader, file names that only this data set has, and fields of the rows of another form."""
 
+    module: str
+    files: tuple[str, ...]
+    fields: frozenset[str] = frozenset()
+
+
+_LAYOUTS: Mapping[str, _Layout] = {
+    "msrp": _Layout("sentences", ("msr_paraphrase_*.txt*",), frozenset({"label", "sentence1", "sentence2"})),
+    "wnc": _Layout(
+        "sentences",
+        ("biased.full*", "WNC/biased.full*", "bias_data/WNC/biased.full*"),
+        frozenset({"biased", "neutral"}),
+    ),
+    "jfleg": _Layout("sentences", ("dev/dev.src*", "test/test.src*"), frozenset({"src", "spellchecked", "refs"})),
+    "turkcorpus": _Layout("sentences", ("*.8turkers.tok.norm*",), frozenset({"norm", "refs"})),
+    "asset": _Layout("sentences", ("asset.*.orig*", "dataset/asset.*.orig*")),
+    "gyafc": _Layout("sentences", ("Entertainment_Music", "Family_Relationships", "GYAFC_Corpus")),
+    "xsum": _Layout("articles", ("*.summary", "*/*.summary"), frozenset({"text", "summary"})),
+    "cnndm": _Layout("articles", ("*.story", "*/*.story", "*/*/*.story")),
+    "nq": _Layout("articles", ("biencoder-nq-*.json*",)),
+}
+_TABLES = ("train.tsv", "test.tsv", "dev.jsonl", "tune.jsonl", "test.jsonl", "articles.jsonl")
 
 pair_layouts: Registry[PairSet] = Registry(
     "pair_layouts",
     "pair layout",
-    {
-        "msrp": "whyrank.data.pairs.published:msrp",
-        "wnc": "whyrank.data.pairs.published:wnc",
-        "jfleg": "whyrank.data.pairs.published:jfleg",
-        "turkcorpus": "whyrank.data.pairs.published:turkcorpus",
-        "asset": "whyrank.data.pairs.published:asset",
-        "gyafc": "whyrank.data.pairs.published:gyafc",
-        "xsum": "whyrank.data.pairs.published:xsum",
-        "cnndm": "whyrank.data.pairs.published:cnndm",
-        "nq": "whyrank.data.pairs.published:nq",
-    },
+    {name: f"whyrank.data.pairs.{layout.module}:{name}" for name, layout in _LAYOUTS.items()},
 )
-
-_FILES: Mapping[str, tuple[str, ...]] = {
-    "msrp": ("msr_paraphrase_*.txt*",),
-    "wnc": ("biased.full*", "WNC/biased.full*", "bias_data/WNC/biased.full*"),
-    "jfleg": ("dev/dev.src*", "test/test.src*"),
-    "turkcorpus": ("*.8turkers.tok.norm*",),
-    "asset": ("asset.*.orig*", "dataset/asset.*.orig*"),
-    "gyafc": ("Entertainment_Music", "Family_Relationships", "GYAFC_Corpus"),
-    "xsum": ("*.summary", "*/*.summary"),
-    "cnndm": ("*.story", "*/*.story", "*/*/*.story"),
-    "nq": ("biencoder-nq-*.json*",),
-}
-
-_FIELDS: Mapping[str, frozenset[str]] = {
-    "msrp": frozenset({"label", "sentence1", "sentence2"}),
-    "wnc": frozenset({"biased", "neutral"}),
-    "jfleg": frozenset({"src", "spellchecked", "refs"}),
-    "turkcorpus": frozenset({"norm", "refs"}),
-    "xsum": frozenset({"text", "summary"}),
-}
-
-_TABLES = ("train.tsv", "test.tsv", "dev.jsonl", "tune.jsonl", "test.jsonl", "articles.jsonl")
 
 
 def detect(folder: Path) -> str:
@@ -202,15 +263,13 @@ def detect(folder: Path) -> str:
     label and sentence1 (msrp), biased and neutral (wnc), src and spellchecked (jfleg), norm and refs
     (turkcorpus), text and summary (xsum).
     """
-    named = (layout for layout, patterns in _FILES.items() if any(any(folder.glob(each)) for each in patterns))
-    if found := next(named, None) or _by_fields(folder):
-        return found
-    remedy = f"name a file, or write LAYOUT:PATH ({', '.join(pair_layouts.names())})"
-    raise BadInput(folder, "the folder has the files of no known layout", remedy)
-
-
-def _by_fields(folder: Path) -> str | None:
+    for name, layout in _LAYOUTS.items():
+        if any(any(folder.glob(pattern)) for pattern in layout.files):
+            return name
     table = find_file(folder, *_TABLES)
     first = next(read_records(table), None) if table else None
-    fields = set(first.fields) if first else set()
-    return next((layout for layout, needed in _FIELDS.items() if needed <= fields), None)
+    for name, layout in _LAYOUTS.items():
+        if first is not None and layout.fields and layout.fields <= set(first.fields):
+            return name
+    remedy = f"name a file, or write LAYOUT:PATH ({', '.join(pair_layouts.names())})"
+    raise BadInput(folder, "the folder has the files of no known layout", remedy)

@@ -1,9 +1,16 @@
-"""Alignments that were found by leaving words out, at the pieces of the network."""
+"""How the tokens of a query and of a text belong together: one block [query tokens, text tokens] for each pair.
+
+`attention`: the mean over layers and heads of the attention weights between query tokens and text tokens, both ways.
+`embeddings`: the products of the last hidden states of both, each read alone; for a bi-encoder that takes means these
+are the shares of its score. Where the reader has another tokenizer than the network, words carry the values.
+`occlusion`, for any ranker: value(a, w) = score("a", text) - score("a", text without all its w), for every word a of
+the query and w of the text, as the network's tokens spell them.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,20 +19,28 @@ import torch
 from torch import Tensor
 
 from whyrank.core import Progress, WhyrankError
-from whyrank.learners.parm.texts import Numbers, PieceTexts, Spelling
-from whyrank.networks import Encoder, Ids, Pieces, is_plain, pair_arrays, single_arrays, tensors
+from whyrank.learners.parm.texts import Numbers, Spelling, TokenTexts
+from whyrank.networks import (
+    Encoder,
+    Ids,
+    Pieces,
+    is_network,
+    load,
+    load_encoder,
+    pair_arrays,
+    read_config,
+    single_arrays,
+    tensors,
+)
+from whyrank.rankers.neural import config_of
+from whyrank.training import Texts
 
 if TYPE_CHECKING:
-    from whyrank.learners.parm.prepared import Occlusion
+    from whyrank.core import Ranker
+    from whyrank.scoring import Engine
 
-# How the pieces of a query and of a text belong together: one block [query pieces, text pieces] for each pair.
-#
-# From attention: the mean over layers and heads of what the query's pieces pay to the text's, and the reverse,
-# halved.
-# From embeddings: the products of the last hidden states of both, each read alone; for a bi-encoder that takes means
-# these are the shares of its score. Where the reader has another tokenizer than the network, words carry the values.
-
-_PAIRS = {"cpu": 32, "cuda": 1024}  # that are read at a time
+_READ_TOGETHER = ("bert", "electra")  # model types that read a pair as [CLS] query [SEP] text [SEP]
+_PAIRS = {"cpu": 32, "cuda": 256}  # that are read at a time
 _TEXTS = {"cpu": 64, "cuda": 1024}
 
 
@@ -39,15 +54,30 @@ class Reader(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Texts as the reader reads them; `words` is None where its pieces are those of the network."""
+    """Texts as the reader reads them; `words` is None where its tokens are those of the network."""
 
     ids: list[Ids]
     words: list[Numbers] | None
-    own: PieceTexts
+    own: TokenTexts
 
 
-def side(texts: PieceTexts, own: Pieces, reader: Reader, most: int) -> Side:
-    """Texts of the network's pieces for a reader."""
+def reader_of(folder: Path, max_query: int, max_doc: int) -> Reader:
+    """The encoder of a network or of any model folder as one that aligns."""
+    if is_network(folder):
+        network = load(folder)
+        return Reader(network.encoder, network.pieces, network.max_query, network.max_doc)
+    encoder = load_encoder(folder)
+    return Reader(encoder, Pieces(folder), max_query, min(max_doc, encoder.places - max_query - 3))
+
+
+def attends(folder: Path) -> bool:
+    """Whether a cross-encoder has attention between query and text that can be read; its weights are not loaded."""
+    config = read_config(folder)["encoder"] if is_network(folder) else config_of(folder)
+    return config.get("model_type") in _READ_TOGETHER
+
+
+def side(texts: TokenTexts, own: Pieces, reader: Reader, most: int) -> Side:
+    """Texts of the network's tokens for a reader."""
     if own.content == reader.pieces.content:
         return Side([row[: min(size, most)].astype(np.int32) for row, size in zip(
             texts.ids, texts.sizes.tolist(), strict=True)], None, texts)  # fmt: skip
@@ -57,15 +87,16 @@ def side(texts: PieceTexts, own: Pieces, reader: Reader, most: int) -> Side:
 
 def attention_blocks(reader: Reader, queries: Side, docs: Side, query: Numbers, doc: Numbers, device: str) -> Tensor:
     """Blocks of the pairs (query[i], doc[i]) from attention."""
-    if not is_plain(reader.encoder.model):
-        raise WhyrankError("alignment: attention is read from BERT-like models only; choose embeddings or occlusion")
     model = reader.encoder.to(device).eval().model
+    model.set_attn_implementation("eager")  # the others keep no attention weights
 
     def read(rows: Numbers) -> Tensor:
         asked, told = [queries.ids[i] for i in query[rows]], [docs.ids[i] for i in doc[rows]]
         batch = tensors(pair_arrays(asked, told, reader.pieces.special), device)
-        types = batch["types"] if reader.encoder.typed else None
-        return _between(attentions(model, batch["ids"], batch["mask"], types), asked, told)
+        types = {"token_type_ids": batch["types"]} if reader.encoder.typed else {}
+        found = model(input_ids=batch["ids"], attention_mask=batch["mask"], output_attentions=True, **types)
+        mean = torch.stack([layer.float().mean(dim=1) for layer in found.attentions]).mean(dim=0)
+        return _between(mean, asked, told)
 
     sizes = np.array([len(queries.ids[i]) + len(docs.ids[j]) for i, j in zip(query, doc, strict=True)])
     return _blocks(read, queries, docs, query, doc, np.argsort(sizes, kind="stable"), device, "attention")
@@ -82,41 +113,20 @@ def embedding_blocks(reader: Reader, queries: Side, docs: Side, query: Numbers, 
     return _blocks(read, queries, docs, query, doc, np.arange(len(query)), device, "embeddings")
 
 
-def attentions(model: Any, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
-    """The mean over layers and heads of what each place pays to each other: [texts, places, places]."""
-    states = model.embeddings(input_ids=ids, token_type_ids=types)
-    away = torch.where(mask[:, None, None, :] > 0, 0.0, -torch.inf).to(states.dtype)
-    total = torch.zeros((), device=ids.device)
-    for layer in model.encoder.layer:
-        own = layer.attention.self
-        query, key, value = (_heads(own, part(states)) for part in (own.query, own.key, own.value))
-        paid = torch.softmax((query @ key.transpose(-1, -2)).float() / math.sqrt(query.shape[-1]) + away, dim=-1)
-        total = total + paid.mean(dim=1)
-        mixed = (paid.to(value.dtype) @ value).transpose(1, 2).flatten(-2)
-        states = layer.attention.output(mixed, states)
-        states = layer.output(layer.intermediate(states), states)
-    return total / len(model.encoder.layer)
+def _between(weights: Tensor, asked: Sequence[Ids], told: Sequence[Ids]) -> Tensor:
+    """The mean of the attention weights between query tokens and text tokens, both ways; 0 where there are none.
 
-
-def _heads(attention: Any, states: Tensor) -> Tensor:
-    shape = (*states.shape[:-1], attention.num_attention_heads, attention.attention_head_size)
-    return states.view(shape).transpose(1, 2)
-
-
-def _between(paid: Tensor, asked: Sequence[Ids], told: Sequence[Ids]) -> Tensor:
-    """What is paid between the pieces of the query and those of the text, both ways, halved; 0 where there are none.
-
-    In [CLS] query [SEP] text [SEP] the query begins at place 1 and the text two places behind the query's end.
+    In [CLS] query [SEP] text [SEP] the query begins at position 1 and the text two positions behind the query's end.
     """
-    n, device = len(asked), paid.device
+    n, device = len(asked), weights.device
     sizes = [torch.tensor([len(row) for row in rows], device=device) for rows in (asked, told)]
     rows, columns = (torch.arange(max(1, int(size.max())), device=device) for size in sizes)
-    at_query = (1 + rows).expand(n, -1).clamp(max=paid.shape[1] - 1)
-    at_doc = (2 + sizes[0][:, None] + columns).clamp(max=paid.shape[1] - 1)
+    at_query = (1 + rows).expand(n, -1).clamp(max=weights.shape[1] - 1)
+    at_doc = (2 + sizes[0][:, None] + columns).clamp(max=weights.shape[1] - 1)
     batch = torch.arange(n, device=device)[:, None, None]
     there, back = (
-        paid[batch, at_query[:, :, None], at_doc[:, None]],
-        paid[batch, at_doc[:, None], at_query[:, :, None]],
+        weights[batch, at_query[:, :, None], at_doc[:, None]],
+        weights[batch, at_doc[:, None], at_query[:, :, None]],
     )
     real = (rows < sizes[0][:, None])[:, :, None] & (columns < sizes[1][:, None])[:, None]
     return torch.where(real, (there + back) / 2, 0.0)
@@ -126,7 +136,7 @@ def _blocks(
     read: Callable[[Numbers], Tensor], queries: Side, docs: Side, query: Numbers, doc: Numbers, order: Numbers,
     device: str, what: str,
 ) -> Tensor:  # fmt: skip
-    """All blocks at the network's pieces: [pairs, query pieces, text pieces], in half precision on a GPU."""
+    """All blocks at the network's tokens: [pairs, query tokens, text tokens], in half precision on a GPU."""
     kind = device.split(":", maxsplit=1)[0]
     shape = (len(query), queries.own.ids.shape[1], docs.own.ids.shape[1])
     found = torch.zeros(shape, device=device, dtype=torch.float16 if kind == "cuda" else torch.float32)
@@ -144,8 +154,8 @@ def _blocks(
 
 
 def _carried(block: Tensor, queries: Side, docs: Side, query: Numbers, doc: Numbers) -> Tensor:
-    """A block of the reader's pieces at the network's: a word of the text has the highest value of its pieces, a word
-    of the query the mean, and all its pieces at the network get it.
+    """A block of the reader's tokens at the network's: a word of the text has the highest value of its tokens, a word
+    of the query the mean, and all its tokens at the network get it.
     """
     assert queries.words is not None
     assert docs.words is not None
@@ -172,7 +182,7 @@ def _padded_words(words: Sequence[Numbers], columns: int, blank: int, device: st
 
 
 def _states(reader: Reader, texts: Sequence[Ids], device: str) -> Tensor:
-    """The last hidden states of the pieces of each text: [texts, pieces, width], zero where a text is over."""
+    """The last hidden states of the tokens of each text: [texts, tokens, width], zero where a text is over."""
     kind = device.split(":", maxsplit=1)[0]
     encoder, most = reader.encoder.to(device).eval(), max(1, *map(len, texts))
     found = torch.zeros(
@@ -196,10 +206,50 @@ def _on(array: npt.NDArray[Any], device: str | torch.device) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
 
+class Occlusion(NamedTuple):
+    """Alignments that were found by leaving words out: values of the words of query and text, pair after pair.
+
+    `ends` holds 0 and the end of each pair in `values`, in the order of the table of candidates.
+    """
+
+    values: npt.NDArray[np.float32]
+    ends: npt.NDArray[np.int64]
+
+
+def occlusion(
+    target: Ranker, engine: Engine, pieces: Pieces, queries: TokenTexts, docs: TokenTexts, doc: npt.NDArray[np.int32]
+) -> Occlusion:
+    """The alignments of all queries and candidates."""
+    asked, told = queries.spelled(pieces), docs.spelled(pieces)
+    words, texts, rows = Texts(), Texts(), []
+    for q, several in enumerate(doc):
+        for d in several.tolist():
+            less = {word: " ".join(other for other in told[d] if other != word) for word in dict.fromkeys(told[d])}
+            known = {word: texts.number(text) for word, text in less.items()}
+            whole = texts.number(" ".join(told[d]))
+            rows.append((words.numbers(asked[q]), np.array([whole, *(known[w] for w in told[d])], np.int32)))
+    query = np.concatenate([np.repeat(a, len(t)) for a, t in rows])
+    text = np.concatenate([np.tile(t, len(a)) for a, t in rows])
+    scores = engine.score(target, list(words.found), list(texts.found), query, text)
+    if scores.failures:
+        from whyrank.scoring import one_line
+
+        reason = one_line(scores.failures[0].reason)
+        failed = f"{len(scores.failures):,} shortened texts ({reason})"
+        raise WhyrankError(f"alignment: the target {target.name!r} has no finite score for {failed}; mend it")
+    found, start = [], 0
+    for a, t in rows:
+        grid = scores.values[start : start + len(a) * len(t)].reshape(len(a), len(t))
+        found.append((grid[:, :1] - grid[:, 1:]).astype(np.float32).ravel())
+        start += grid.size
+    ends = np.concatenate([[0], np.cumsum([len(values) for values in found])]).astype(np.int64)
+    return Occlusion(np.concatenate(found), ends)
+
+
 def occlusion_blocks(
-    given: Occlusion, queries: PieceTexts, docs: PieceTexts, doc: npt.NDArray[np.int32], device: str
+    given: Occlusion, queries: TokenTexts, docs: TokenTexts, doc: npt.NDArray[np.int32], device: str
 ) -> Tensor:
-    """Blocks of all queries and candidates: a piece has the value of its word."""
+    """Blocks of all queries and candidates: a token has the value of its word."""
     query, flat = np.repeat(np.arange(len(doc)), doc.shape[1]), doc.reshape(-1)
     found = np.zeros((len(query), queries.ids.shape[1], docs.ids.shape[1]), np.float32)
     asked, told = queries.words, docs.words

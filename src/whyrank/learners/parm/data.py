@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import Progress, WhyrankError, generator
-from whyrank.learners.parm.texts import draws_of
 from whyrank.training import BEST, Distillation, Examples, distillation_set
 
 if TYPE_CHECKING:
-    from whyrank.rankers.lexical import LexicalIndex, Weights
+    from whyrank.rankers.lexical import LexicalIndex
 
-# Queries and candidate texts for PaRM: the collections' own queries or cuts of texts, and what BM25 finds.
+# Queries and candidate texts: the collections' own queries or cuts of texts, and what BM25 finds.
 
-ParmMiningNumbers = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int32]
+Scores = npt.NDArray[np.float32]
 DRAWN = (3, 3, 1)  # of BM25's first ten, of its next ones, at random
 DEPTH = 60
 _CHUNK = 5000  # queries that are searched for at a time
@@ -28,7 +28,7 @@ class Asked(NamedTuple):
 
     queries: Sequence[str]
     docs: Sequence[str]
-    source: ParmMiningNumbers
+    source: Numbers
 
 
 def asked(data: Mapping[str, Any], seed: int = 0) -> Asked:
@@ -38,22 +38,33 @@ def asked(data: Mapping[str, Any], seed: int = 0) -> Asked:
     where it is a number), but none that the collections `without` have.
     """
     own = {name: data[name] for name in ("collection", "without", "limit") if data.get(name)}
-    found = distillation_set({**own, "cut": _cuts(data), "teachers": {"": 1.0}}, seed)
+    cut, names = data.get("cut", {}), data.get("collection") or []
+    if not isinstance(cut, Mapping):
+        cut = dict.fromkeys([names] if isinstance(names, str) else names, cut) if cut else {}
+    cuts = {str(name): int(n) for name, n in cut.items()}
+    found = distillation_set({**own, "cut": cuts, "teachers": {"": 1.0}}, seed)
     assert isinstance(found.sampler, Distillation)
     if len(found.docs) < 2:
         raise WhyrankError("data: there are fewer than two texts to compare; name a larger collection")
     return Asked(found.queries, found.docs, found.sampler.source)
 
 
-def candidates(index: LexicalIndex, given: Asked, data: Mapping[str, Any], seed: int = 0) -> ParmMiningNumbers:
+def candidates(index: LexicalIndex, given: Asked, data: Mapping[str, Any], seed: int = 0) -> Numbers:
     """The candidates of each query, all different: its own text, BM25's best and next best, some at random."""
     drawn, depth = tuple(data.get("candidates", DRAWN)), int(data.get("depth", DEPTH))
     random, width = generator(seed, "parm", "candidates"), min(1 + sum(drawn), len(given.docs))
     found = np.empty((len(given.queries), width), np.int32)
     with Progress("finding candidates: queries", len(given.queries)) as progress:
         for number, ranked in enumerate(_ranked(index, given.queries, depth)):
-            row = _row(int(given.source[number]), ranked, drawn, random)
-            found[number] = _filled(row, width, len(given.docs), random)
+            source = int(given.source[number])
+            others = [doc for doc in ranked if doc != source]
+            row = [source]
+            for part, n in ((others[:BEST], drawn[0]), (others[BEST:], drawn[1])):
+                row += [part[i] for i in random.permutation(len(part))[:n].tolist()]
+            known = dict.fromkeys(row[:width])
+            while len(known) < width:
+                known.update(dict.fromkeys(random.integers(0, len(given.docs), width - len(known)).tolist()))
+            found[number] = list(known)
             progress.step()
     return found
 
@@ -65,97 +76,7 @@ def _ranked(index: LexicalIndex, queries: Sequence[str], depth: int) -> Iterator
         yield from ([int(doc) for doc in found] for found in index.search(chunk, depth).values())
 
 
-def _row(source: int, ranked: Sequence[int], drawn: Sequence[int], random: np.random.Generator) -> list[int]:
-    others = [doc for doc in ranked if doc != source]
-    best, rest = others[:BEST], others[BEST:]
-    chosen = [part[i] for part, n in ((best, drawn[0]), (rest, drawn[1])) for i in _some(len(part), n, random)]
-    return [source, *chosen]
-
-
-def _some(size: int, n: int, random: np.random.Generator) -> list[int]:
-    found: list[int] = random.permutation(size)[:n].tolist()
-    return found
-
-
-def _filled(row: list[int], width: int, docs: int, random: np.random.Generator) -> list[int]:
-    """The row with texts at random until it is full; none occurs twice."""
-    known = dict.fromkeys(row[:width])
-    while len(known) < width:
-        known.update(dict.fromkeys(random.integers(0, docs, width - len(known)).tolist()))
-    return list(known)
-
-
-def _cuts(data: Mapping[str, Any]) -> dict[str, int]:
-    """How many queries are cut from each text of each collection."""
-    cut, names = data.get("cut", {}), data.get("collection") or []
-    if isinstance(cut, Mapping):
-        return {str(name): int(n) for name, n in cut.items()}
-    return {name: int(cut) for name in ([names] if isinstance(names, str) else names)} if cut else {}
-
-
-# The terms of queries and texts, and the parts of BM25 that phase 2 of PaRM puts together again.
-
-ParmTermsNumbers = npt.NDArray[np.int32]
-
-
-class _Query(NamedTuple):
-    terms: ParmTermsNumbers
-    weights: Weights
-    absent: npt.NDArray[np.bool_]
-    value: npt.NDArray[np.float64]
-
-
-def terms_of(index: LexicalIndex, queries: Sequence[str], doc: ParmTermsNumbers) -> Terms:
-    """The terms of all queries and texts; `doc` holds the candidates of each query by row of the index."""
-    asked = []
-    with Progress("analysing queries", len(queries)) as progress:
-        for query, rows in zip(queries, doc, strict=True):
-            asked.append(_query(index, query, rows))
-            progress.step()
-    told, ends = _distinct(index)
-    flat = np.concatenate([np.zeros(0, np.int32), *(one.terms for one in asked)])
-    used, place = np.unique(np.concatenate([flat, told]), return_inverse=True)
-    names = [index.ranker.analyzer.vocabulary.terms[i] for i in used]
-    return Terms(
-        names, place[: len(flat)].astype(np.int32),
-        np.concatenate([np.zeros(0), *(one.weights.weights for one in asked)]).astype(np.float32),
-        _ends([len(one.terms) for one in asked]),
-        np.concatenate([np.zeros((0, doc.shape[1]), np.bool_), *(one.absent for one in asked)]),
-        place[len(flat) :].astype(np.int32), ends, _norms(index, asked).astype(np.float32),
-        np.stack([one.value for one in asked]).astype(np.float32),
-    )  # fmt: skip
-
-
-def _query(index: LexicalIndex, query: str, rows: ParmTermsNumbers) -> _Query:
-    from whyrank.rankers.lexical import kernels, weighed
-
-    terms, weights = index.ranker.query(query)
-    tf = np.zeros((len(rows), len(terms)), np.int32)
-    slots = np.full(len(index.ranker.analyzer.vocabulary), -1, np.int32) if len(terms) else np.zeros(0, np.int32)
-    if len(terms):
-        kernels.scan(index.tokens.ids, index.tokens.offsets, rows, terms, slots, tf)
-    return _Query(terms, weights, (tf == 0).T, weighed(weights, tf, index.lengths[rows]))
-
-
-def _distinct(index: LexicalIndex) -> tuple[ParmTermsNumbers, npt.NDArray[np.int64]]:
-    """The distinct terms of each text, and where those of each end."""
-    size = int(index.tokens.ids.max(initial=0)) + 1
-    owner = np.repeat(np.arange(len(index.lengths)), index.lengths)
-    keys = np.unique(owner * size + index.tokens.ids)
-    return (keys % size).astype(np.int32), _ends(np.bincount(keys // size, minlength=len(index.lengths)))
-
-
-def _norms(index: LexicalIndex, asked: Sequence[_Query]) -> npt.NDArray[np.float64]:
-    weights = asked[0].weights
-    return np.asarray(weights.a + weights.b * index.lengths)
-
-
-def _ends(sizes: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))])
-
-
-Numbers = npt.NDArray[np.int32]
-Scores = npt.NDArray[np.float32]
+# The terms of queries and texts, and the parts of BM25 that phase 2 puts together again.
 
 
 class Terms(NamedTuple):
@@ -184,6 +105,54 @@ class Terms(NamedTuple):
     value: Scores
 
 
+def terms_of(index: LexicalIndex, queries: Sequence[str], doc: Numbers) -> Terms:
+    """The terms of all queries and texts; `doc` holds the candidates of each query by row of the index."""
+    from whyrank.rankers.lexical import kernels, weighed
+
+    vocabulary = index.ranker.analyzer.vocabulary
+    flat, parts, absent, values = [np.zeros(0, np.int32)], [np.zeros(0)], [], []
+    with Progress("analysing queries", len(queries)) as progress:
+        for query, rows in zip(queries, doc, strict=True):
+            terms, weights = index.ranker.query(query)
+            tf = np.zeros((len(rows), len(terms)), np.int32)
+            if len(terms):
+                slots = np.full(len(vocabulary), -1, np.int32)
+                kernels.scan(index.tokens.ids, index.tokens.offsets, rows, terms, slots, tf)
+            flat.append(terms)
+            parts.append(weights.weights)
+            absent.append((tf == 0).T)
+            values.append(weighed(weights, tf, index.lengths[rows]))
+            progress.step()
+    size = int(index.tokens.ids.max(initial=0)) + 1
+    owner = np.repeat(np.arange(len(index.lengths)), index.lengths)
+    distinct = np.unique(owner * size + index.tokens.ids)  # the distinct terms of each text
+    counts = np.bincount(distinct // size, minlength=len(index.lengths))
+    asked, norm = np.concatenate(flat), index.ranker.query(queries[0])[1]
+    used, place = np.unique(np.concatenate([asked, (distinct % size).astype(np.int32)]), return_inverse=True)
+    return Terms(
+        [vocabulary.terms[i] for i in used], place[: len(asked)].astype(np.int32),
+        np.concatenate(parts).astype(np.float32), _ends([len(one) for one in flat[1:]]),
+        np.concatenate([np.zeros((0, doc.shape[1]), np.bool_), *absent]), place[len(asked) :].astype(np.int32),
+        _ends(counts), (norm.a + norm.b * index.lengths).astype(np.float32),
+        np.stack(values).astype(np.float32),
+    )  # fmt: skip
+
+
+def _ends(sizes: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))])
+
+
+# Examples that are drawn from the candidates, in each epoch anew.
+
+PARTS = 2
+CUTS = 2  # uniform draws that cut a query
+
+
+def draws_of(texts: int) -> int:
+    """How many draws an example of so many texts needs: two for the query, one for each part and text."""
+    return CUTS + PARTS * texts
+
+
 class Candidates(NamedTuple):
     """Texts of each query, the first of which is the one that it belongs to, and what the target says of them.
 
@@ -204,8 +173,8 @@ class Candidates(NamedTuple):
 class Drawn:
     """Draws examples from candidates: so many texts of each query and epoch, with the draws that phase 1 needs.
 
-    The `doc` of an example holds places in the table of candidates, counted row by row; behind the target's scores in
-    `target` stand the draws. What a query gets in an epoch depends on the seed, the epoch and the set of queries
+    The `doc` of an example holds positions in the table of candidates, counted row by row; behind the target's scores
+    in `target` stand the draws. What a query gets in an epoch depends on the seed, the epoch and the set of queries
     alone, not on batches.
     """
 
@@ -231,13 +200,10 @@ class Drawn:
         column = np.argsort(keys, axis=1)[:, : self.texts]
         draws = np.concatenate([random.random((n, 2)), random.standard_normal((n, draws_of(self.texts) - 2))], axis=1)
         order = random.permutation(n)
-        return self._examples(order, column, draws.astype(np.float32))
-
-    def _examples(self, order: Any, column: Any, draws: Any) -> Examples:
         scores = np.take_along_axis(self.given.scores[self.queries], column, axis=1)
         if not self.gold:
             best = np.argsort(-scores, axis=1, kind="stable")
-            column, scores = (np.take_along_axis(array, best, axis=1) for array in (column, scores))
+            column, scores = np.take_along_axis(column, best, axis=1), np.take_along_axis(scores, best, axis=1)
         place = self.queries[:, None] * self.given.doc.shape[1] + column
         target = np.concatenate([scores, draws], axis=1).astype(np.float32)
         return Examples(self.queries[order].astype(np.int32), place[order].astype(np.int32), target[order])
@@ -248,8 +214,3 @@ def split_queries(n: int, share: float, seed: int = 0) -> tuple[npt.NDArray[np.i
     order = generator(seed, "parm", "held out").permutation(n)
     held = min(round(share * n), n // 2)
     return np.sort(order[held:]), np.sort(order[:held])
-
-
-def plain(terms: Terms) -> Mapping[str, npt.NDArray[Any]]:
-    """The arrays of the terms by name."""
-    return {f"terms_{name}": array for name, array in terms._asdict().items() if name != "names"}

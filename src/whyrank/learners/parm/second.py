@@ -21,7 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from whyrank.core import Progress, WhyrankError, generator
 from whyrank.learners.parm.data import Drawn, Terms
-from whyrank.networks import Ids, Network, ParmNetwork, framed, tensors
+from whyrank.networks import BARE, Ids, Network, ParmNetwork, framed, tensors
 from whyrank.training import Examples, Packer, Pearson, Second, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
@@ -31,7 +31,7 @@ from whyrank.training.losses import losses
 # scored once, in batches of equal length, so that nothing is padded.
 
 Ints = npt.NDArray[np.int64]
-_TOKENS = {"cpu": 1 << 12, "cuda": 1 << 19}  # pieces that are scored at a time
+_TOKENS = {"cpu": 1 << 12, "cuda": 1 << 19}  # tokens that are scored at a time
 # cuDNN's attention fails for more than 65,535 texts at a time.
 _ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 _PAIRS = {"cpu": 1 << 22, "cuda": 1 << 26}  # pairs of terms that are numbered at a time
@@ -66,7 +66,10 @@ def slots_of(terms: Terms, doc: npt.NDArray[np.int32], queries: Ints, missing: s
     rows = np.repeat(terms.query_ends[queries] - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(owner))
     which, column = np.nonzero(terms.absent[rows])
     if missing == "one":
-        which, column = _one_each(owner[which], which, column, terms.absent.shape[1], seed)
+        group = owner[which] * doc.shape[1] + column
+        order = np.lexsort((generator(seed, "parm", "missing").random(len(which)), group))
+        chosen = order[np.flatnonzero(np.diff(group[order], prepend=-1))]
+        which, column = which[chosen], column[chosen]
     query, width = owner[which], doc.shape[1]
     order = np.argsort(query * width + column, kind="stable")
     which, column, query = which[order], column[order], query[order]
@@ -76,19 +79,44 @@ def slots_of(terms: Terms, doc: npt.NDArray[np.int32], queries: Ints, missing: s
                  empty)  # fmt: skip
 
 
-def with_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str, frame: str = "bare") -> Slots:
+def with_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str, frame: str = BARE) -> Slots:
     """The same slots with the best partners by a network, which reads terms in a frame."""
-    names = _needed(slots, terms)
-    ids = framed(network.pieces.ids([str(name) for name in names.words], network.max_query), network, frame)
+    used = np.zeros(len(terms.names), np.bool_)
+    used[slots.term] = True
+    used[terms.doc] = True
+    names, number = [terms.names[i] for i in np.flatnonzero(used).tolist()], np.cumsum(used) - 1
+    ids = network.pieces.ids(names, network.max_query)
+    sides = framed(ids, ids, network, frame)
     partner, step = np.full(len(slots.place), -1, np.int64), _PAIRS.get(device.split(":", maxsplit=1)[0], 1 << 22)
     ends = np.cumsum(np.diff(terms.doc_ends)[slots.doc])
     cuts: list[int] = np.searchsorted(ends, np.arange(step, int(ends.max(initial=0)) + step, step)).tolist()
     start = 0
     for end in [*cuts, len(slots.place)]:
         if end > start:
-            partner[start:end] = _best(slots.take(slice(start, end)), terms, network, names, ids, device)
+            partner[start:end] = _best(slots.take(slice(start, end)), terms, network, number, sides, device)
             start = end
     return slots._replace(partner=partner)
+
+
+def _best(
+    slots: Slots, terms: Terms, network: ParmNetwork, number: Ints, ids: tuple[Sequence[Ids], Sequence[Ids]],
+    device: str,
+) -> Ints:  # fmt: skip
+    """The best partner of each slot, the first of several that are equal; each distinct pair is scored once."""
+    sizes, n = np.diff(terms.doc_ends)[slots.doc], len(ids[0])
+    slot = np.repeat(np.arange(len(sizes)), sizes)
+    inside = np.arange(len(slot)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    candidate = terms.doc[terms.doc_ends[slots.doc][slot] + inside].astype(np.int64)
+    keys = torch.from_numpy(number[slots.term][slot] * n + number[candidate]).to(device)
+    distinct, back = (part.cpu().numpy() for part in torch.unique(keys, return_inverse=True))
+    logits = pair_logits(network, ids, distinct // n, distinct % n, device)[back]
+    found, filled = np.full(len(sizes), -1, np.int64), np.flatnonzero(sizes)
+    if len(filled):
+        starts = (np.cumsum(sizes) - sizes)[filled]
+        highest = np.repeat(np.maximum.reduceat(logits, starts), sizes[filled])
+        first = np.where(logits == highest, np.arange(len(logits)), len(logits))
+        found[filled] = candidate[np.minimum.reduceat(first, starts)]
+    return found
 
 
 def other_terms(slots: Slots, terms: Terms, seed: int, what: str) -> Ints:
@@ -103,93 +131,33 @@ def other_terms(slots: Slots, terms: Terms, seed: int, what: str) -> Ints:
 
 
 def pair_logits(
-    network: ParmNetwork, ids: tuple[Sequence[Ids], Sequence[Ids]], query: Ints, doc: Ints, device: str
+    network: ParmNetwork, sides: tuple[Sequence[Ids], Sequence[Ids]], query: Ints, doc: Ints, device: str
 ) -> npt.NDArray[np.float32]:
-    """Logits of the pairs (query[i], doc[i]) of terms, whose pieces on either side `ids` holds."""
+    """Logits of the pairs (query[i], doc[i]) of terms, whose tokens on either side `sides` holds."""
     kind, found = device.split(":", maxsplit=1)[0], np.empty(len(query), np.float32)
-    asked, told = (np.array([len(row) for row in rows], np.int64) for rows in ids)
+    asked, told = (np.array([len(row) for row in rows], np.int64) for rows in sides)
     total = (asked[query] + told[doc]).astype(np.int16)  # sorted by radix, which is much faster
-    order, packer = np.argsort(total, kind="stable"), Packer(*ids, network.pieces.special, device)
+    order, packer = np.argsort(total, kind="stable"), Packer(*sides, network.pieces.special, device)
     half, attention = torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"), sdpa_kernel(_ATTENTION)
     network.to(device).eval()
     with torch.inference_mode(), half, attention, Progress("scoring pairs of terms", len(query)) as progress:
         for size, rows in enumerate(np.split(order, np.cumsum(np.bincount(total))[:-1])):
-            for part in _parts(rows, max(1, _TOKENS.get(kind, 1 << 12) // (size + 3))):
-                found[part] = network(_even(packer(query[part], doc[part]), size + 3)).float().cpu().numpy()
+            step = max(1, _TOKENS.get(kind, 1 << 12) // (size + 3))
+            for start in range(0, len(rows), step):
+                part = rows[start : start + step]
+                packed = packer(query[part], doc[part])
+                ids, types = (packed[name].reshape(len(part), -1) for name in ("ids", "types"))
+                batch = {"ids": ids, "types": types, "mask": torch.ones_like(ids)}
+                found[part] = network(batch).float().cpu().numpy()
                 progress.step(len(part))
     return found
-
-
-class _Names(NamedTuple):
-    """The terms that occur in slots or in their texts, and the place of each term among them."""
-
-    words: Sequence[str]
-    place: Ints
-
-
-def _needed(slots: Slots, terms: Terms) -> _Names:
-    used = np.zeros(len(terms.names), np.bool_)
-    used[slots.term] = True
-    used[terms.doc] = True
-    return _Names([terms.names[i] for i in np.flatnonzero(used).tolist()], np.cumsum(used) - 1)
-
-
-def _best(
-    slots: Slots, terms: Terms, network: ParmNetwork, names: _Names, ids: tuple[Sequence[Ids], Sequence[Ids]],
-    device: str,
-) -> Ints:  # fmt: skip
-    """The best partner of each slot; the first of several that are equal."""
-    sizes = np.diff(terms.doc_ends)[slots.doc]
-    slot = np.repeat(np.arange(len(sizes)), sizes)
-    inside = np.arange(len(slot)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    candidate = terms.doc[terms.doc_ends[slots.doc][slot] + inside].astype(np.int64)
-    keys, back = _distinct(names.place[slots.term][slot] * len(names.words) + names.place[candidate], device)
-    logits = pair_logits(network, ids, keys // len(names.words), keys % len(names.words), device)
-    found = np.full(len(sizes), -1, np.int64)
-    filled = np.flatnonzero(sizes)
-    starts = (np.cumsum(sizes) - sizes)[filled]
-    found[filled] = candidate[_first_highest(logits[back], starts, sizes[filled])] if len(filled) else -1
-    return found
-
-
-def _first_highest(values: npt.NDArray[np.float32], starts: Ints, sizes: Ints) -> Ints:
-    """Of each run of values, the place of its first highest one."""
-    highest = np.repeat(np.maximum.reduceat(values, starts), sizes)
-    place = np.where(values == highest, np.arange(len(values)), len(values))
-    return np.asarray(np.minimum.reduceat(place, starts))
-
-
-def _distinct(keys: Ints, device: str) -> tuple[Ints, Ints]:
-    found, back = torch.unique(torch.from_numpy(keys).to(device), return_inverse=True)
-    return found.cpu().numpy(), back.cpu().numpy()
-
-
-def _parts(rows: Ints, most: int) -> list[Ints]:
-    return [rows[start : start + most] for start in range(0, len(rows), most)]
-
-
-def _even(packed: dict[str, Tensor], size: int) -> dict[str, Tensor]:
-    """Inputs of one length that lie end to end, as a matrix without padding."""
-    ids = packed["ids"].reshape(-1, size)
-    return {"ids": ids, "types": packed["types"].reshape(-1, size), "mask": torch.ones_like(ids)}
-
-
-def _one_each(owner: Ints, which: Ints, column: Ints, width: int, seed: int) -> tuple[Any, Any]:
-    """One of the terms that each query and text has in common, drawn at random."""
-    keys = generator(seed, "parm", "missing").random(len(which))
-    order = np.lexsort((keys, owner * width + column))
-    group = (owner * width + column)[order]
-    chosen = order[np.flatnonzero(np.diff(group, prepend=-1))]
-    return which[chosen], column[chosen]
 
 
 # Where the logits of phase 2 start: phase 1 learns differences alone, so that its logits have no zero point.
 #
 # A sigmoid of them gives weight to all pairs, related or not. Here the last layer is scaled and moved until the
-# logits
-# of query terms with terms of their texts, drawn at random, have a given mean and spread: with -4 and 2, about one
-# pair
-# in forty has a weight above a half.
+# logits of query terms with terms of their texts, drawn at random, have a given mean and spread: with -4 and 2, about
+# one pair in forty has a weight above a half.
 
 _SAMPLE = {"cpu": 500, "cuda": 20_000}  # pairs that are looked at
 
@@ -198,25 +166,20 @@ def begin_at(
     network: ParmNetwork, terms: Terms, slots: Slots, start: Sequence[float], seed: int, device: str
 ) -> None:
     """Give the logits of random pairs of terms a mean and a spread; their order stays."""
-    logits = _logits(network, terms, slots.take(slots.partner >= 0), seed, device)
+    slots = slots.take(slots.partner >= 0)
+    other = other_terms(slots, terms, seed, "start")  # of each query term, a term of a text that lacks it
+    most = _SAMPLE.get(device.split(":", maxsplit=1)[0], 500)
+    rows = generator(seed, "parm", "start").permutation(np.flatnonzero(other >= 0))[:most]
+    names, place = np.unique(np.concatenate([slots.term[rows], other[rows]]), return_inverse=True)
+    ids = network.pieces.ids([terms.names[i] for i in names.tolist()], network.max_query)
+    query, doc = np.split(place.astype(np.int64), 2)
+    logits = pair_logits(network, (ids, ids), query, doc, device).astype(np.float64)
     if len(logits) < 2 or not logits.std():
         return
     factor = start[1] / float(logits.std())
     with torch.no_grad():
         network.outer.weight.mul_(factor)
         network.outer.bias.sub_(float(logits.mean())).mul_(factor).add_(start[0])
-
-
-def _logits(network: ParmNetwork, terms: Terms, slots: Slots, seed: int, device: str) -> npt.NDArray[np.float64]:
-    """The logits of some query terms, each with a term of a text that lacks it."""
-    other = other_terms(slots, terms, seed, "start")
-    there = np.flatnonzero(other >= 0)
-    most = _SAMPLE.get(device.split(":", maxsplit=1)[0], 500)
-    rows = generator(seed, "parm", "start").permutation(there)[:most]
-    names, place = np.unique(np.concatenate([slots.term[rows], other[rows]]), return_inverse=True)
-    ids = network.pieces.ids([terms.names[i] for i in names.tolist()], network.max_query)
-    query, doc = np.split(place.astype(np.int64), 2)
-    return pair_logits(network, (ids, ids), query, doc, device).astype(np.float64)
 
 
 Say = Callable[[str], None]
@@ -277,16 +240,12 @@ class SecondTrainer(Trainer):
         size, place = part.doc.shape[1], part.doc.reshape(-1).astype(np.int64)
         scores, p = self._scores(place)
         target = tensors({"target": part.target[:, :size]}, self.device)["target"]
-        loss = self.loss(scores.reshape(-1, size), target)
-        return loss + self.second.regulariser * _mean(p) + self._of_others(place)
-
-    def _of_others(self, place: Rows) -> Tensor | float:
-        """What terms that are no partners add to the loss."""
+        loss = self.loss(scores.reshape(-1, size), target) + self.second.regulariser * _mean(p)
         if self._other is None:
-            return 0.0
+            return loss
         slot = self._slots_of(place)[0]
         slot = slot[self._other[slot] >= 0]
-        return self.second.others * _mean(self._weights(self.slots.term[slot], self._other[slot]))
+        return loss + self.second.others * _mean(self._weights(self.slots.term[slot], self._other[slot]))
 
     def _scores(self, place: Rows) -> tuple[Tensor, Tensor]:
         """The scores of some texts, and p of all their slots."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from whyrank.core import Floats, Ranker, WhyrankError, adjust
 from whyrank.data import Collection
-from whyrank.learners.surprises.classes import FEWEST, classes_of
+from whyrank.learners.surprises.classes import FEWEST, Words, classes_of, words_of
 from whyrank.learners.surprises.evidence import Postings, evidence_study, evidence_surprises, postings_of
 from whyrank.learners.surprises.tests import (
     EVIDENCE,
@@ -23,22 +23,19 @@ from whyrank.learners.surprises.tests import (
     spread_surprises,
     value_surprises,
 )
-from whyrank.learners.surprises.words import Words, words_of
 from whyrank.scoring import Engine
+from whyrank.studies import Answer, Plan, answers
 from whyrank.studies.bias import (
-    BiasAnswer,
-    BiasPlan,
     BiasResult,
     Clustered,
     Substitution,
     Sums,
-    bias_answers,
+    ValueContrasts,
     bias_studies,
     cluster_scores,
     finite_columns,
     finite_rows,
     mean_bounds,
-    named_studies,
 )
 from whyrank.tables import TermTable
 from whyrank.text.vectors import Vectors
@@ -57,10 +54,12 @@ class Standing(NamedTuple):
     p_adjusted: float
 
 
-def standings(answer: BiasAnswer, seed: int = 0) -> dict[str, Standing]:
-    """The values of a study, compared as those of a table are; none without two independent templates."""
-    columns = finite_columns(answer.scores)
-    grid, scores = answer.grid.of_values(columns), answer.scores[:, columns]
+def standings(answer: Answer, seed: int = 0) -> dict[str, Standing]:
+    """The values of a bias study, compared as those of a table are; none without two independent templates."""
+    assert isinstance(answer.contrasts, ValueContrasts), "only bias studies are asked"
+    whole = answer.contrasts.grid.by_value(answer.reading.scores)
+    columns = finite_columns(whole)
+    grid, scores = answer.contrasts.grid.of_values(columns), whole[:, columns]
     usable = finite_rows(scores)
     sums = cluster_scores(scores[usable], *(way[usable] for way in grid.clusters))
     if sums.size < 2:
@@ -177,10 +176,10 @@ def confirmed(
     for study in dict.fromkeys(surprise.study for surprise in found):
         asked[study] = _refused(study)
         if not asked[study]:
-            made = named_studies([study], {"seed": seed} | ({} if limit is None else {"most": limit}))
-            plan = BiasPlan(collection, made, [ranker], engine or Engine(), table, seed=seed)
-            [answer] = bias_answers(plan)
-            asked[study] = _Asked(answer.result, standings(answer, seed))
+            made = bias_studies.create(study, **{"seed": seed} | ({} if limit is None else {"most": limit}))
+            plan = Plan(collection, {study: made}, [ranker], engine or Engine(), seed=seed, table=table)
+            [answer] = answers(plan)
+            asked[study] = _Asked(answer.details, standings(answer, seed))
     return [_judged(surprise, asked[surprise.study], alpha) for surprise in found]
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from whyrank.core import Call, Ints, WhyrankError
 from whyrank.data import Collection
+from whyrank.learners.surprises.classes import Words
 from whyrank.learners.surprises.tests import EVIDENCE, Surprise, Tested, Unjudged
-from whyrank.learners.surprises.words import Words
 from whyrank.tables import TermTable, self_entries
 from whyrank.text import Analyzer, Tokens, analyzers
 

@@ -1,4 +1,4 @@
-"""Tests of a term table for characters: whether words that have one appended weigh more, or less, than others."""
+"""Tests of a term table for what should be alike and is not: the values of a class, and characters at word ends."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whyrank.core import Call, Flags, Floats, Ints, adjust, generator
-from whyrank.learners.surprises.classes import FEWEST, PRESET_OF, TermClass
-from whyrank.learners.surprises.words import Words
+from whyrank.learners.surprises.classes import FEWEST, PRESET_OF, TermClass, Words
 from whyrank.studies.bias import PRESETS, Clustered, centred, cluster_scores, value_p
 from whyrank.tables import TermTable, cut_at
-
-# A surprise in a term table: what is odd, under which null, how sure, and which study asks the ranker about it.
 
 VALUE, SPREAD, APPENDED, EVIDENCE = "value", "spread", "appended", "evidence"
 NULLS = {
@@ -24,6 +21,12 @@ NULLS = {
     APPENDED: "the weights of a word's forms that are one character longer are exchangeable",
     EVIDENCE: "the two terms are independent in the documents of the collection",
 }
+MOST_ROWS, MOST_SPREADS = 200, 50  # query terms with most entries of a class: over all of them, and one by one
+FIRST_DRAWS, MORE_DRAWS, ENOUGH = 200, 2_000, 10
+STANDS_OUT = 0.05
+FEWEST_ROWS = 6  # fewer cannot be significant at 5%
+CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+CHARACTER_DRAWS = 5_000  # at most
 
 
 @dataclass(frozen=True)
@@ -65,21 +68,16 @@ def corrected(found: Sequence[Surprise], method: str) -> list[Surprise]:
 
     Where differences are figures of other things, as for evidence, the larger weight.
     """
+
+    def size(s: Surprise) -> float:
+        return s.weight if s.kind == EVIDENCE else abs(s.weight - s.others)
+
     adjusted = adjust(np.array([s.p_value for s in found]), method).tolist()
     made = [replace(s, p_adjusted=p) for s, p in zip(found, adjusted, strict=True)]
-    return sorted(made, key=lambda s: (s.p_adjusted, s.p_value, -_size(s)))
+    return sorted(made, key=lambda s: (s.p_adjusted, s.p_value, -size(s)))
 
 
-def _size(surprise: Surprise) -> float:
-    return surprise.weight if surprise.kind == EVIDENCE else abs(surprise.weight - surprise.others)
-
-
-# Tests of a term table for what should be alike and is not: the values of a class.
-
-MOST_ROWS, MOST_SPREADS = 200, 50  # query terms with most entries of a class: over all of them, and one by one
-FIRST_DRAWS, MORE_DRAWS, ENOUGH = 200, 2_000, 10
-STANDS_OUT = 0.05
-FEWEST_ROWS = 6  # fewer cannot be significant at 5%
+# The values of a class.
 
 
 class Cells(NamedTuple):
@@ -125,9 +123,14 @@ def value_surprises(table: TermTable, group: TermClass, permutations: int, seed:
         why = f"fewer than {FEWEST_ROWS} query terms have entries for half of the class{_below(table)}"
         return Tested([], [Unjudged(group.name, why)])
     weights, known = cells.weights[full], (cells.present | cells.own)[full]
-    study = _study(group, None)
+    study, found = _study(group, None), []
     sums = cluster_scores(weights, np.arange(len(weights), dtype=np.int32))
-    found = [_value(group, weights, one, study) for one in against_rest(sums, permutations, seed)]
+    for one in against_rest(sums, permutations, seed):
+        mean, others = float(weights[:, one.value].mean()), float(weights[:, one.others].mean())
+        direction, value = 1 if mean >= others else -1, group.values[one.value]
+        found.append(
+            Surprise(VALUE, group.name, "", value, mean, others, len(weights), direction, one.p_value, study)
+        )
     return Tested(found, [], censored(table, group.name, known))
 
 
@@ -143,8 +146,11 @@ def spread_surprises(
         if len(here) >= FEWEST and len(whole) >= 2 * len(here):
             p = _spread_p(weights[here], whole, permutations, generator(seed, "surprises", group.name, str(row)))
             term = table.query_terms[row]
+            middle = float(np.median(weights[here]))
+            odd = here[int(np.argmax(np.abs(weights[here] - middle)))]
+            direction, value, weight = 1 if weights[odd] >= middle else -1, group.values[odd], float(weights[odd])
             study = _study(group, (words or Words()).of(term))
-            found.append(_spread(group, term, here, weights[here], p, study))
+            found.append(Surprise(SPREAD, group.name, term, value, weight, middle, len(here), direction, p, study))
     return found
 
 
@@ -201,20 +207,6 @@ def against_rest(sums: Clustered, permutations: int, seed: int) -> list[Compared
         found.append(Compared(number, list(left), float(p[odd])))
 
 
-def _value(group: TermClass, weights: Floats, one: Compared, study: str) -> Surprise:
-    mean, others = float(weights[:, one.value].mean()), float(weights[:, one.others].mean())
-    direction, value = 1 if mean >= others else -1, group.values[one.value]
-    return Surprise(VALUE, group.name, "", value, mean, others, len(weights), direction, one.p_value, study)
-
-
-def _spread(group: TermClass, term: str, here: Ints, weights: Floats, p: float, study: str) -> Surprise:
-    middle = float(np.median(weights))
-    odd = int(np.argmax(np.abs(weights - middle)))
-    direction = 1 if weights[odd] >= middle else -1
-    value = group.values[int(here[odd])]
-    return Surprise(SPREAD, group.name, term, value, float(weights[odd]), middle, len(here), direction, p, study)
-
-
 def _spread_p(weights: Floats, whole: Floats, permutations: int, random: np.random.Generator) -> float:
     """Few draws first; more of them until enough are as wide, else chance decides what a small p-value is."""
     hits, draws, size = 0, 0, FIRST_DRAWS
@@ -239,14 +231,14 @@ def _study(group: TermClass, term: str | None) -> str:
 
     The preset too where its queries are about that term: it has templates where a collection has no such query.
     """
-    values, preset = {"values": _joined(group)}, PRESET_OF.get(group.name)
+    values, preset = {"values": _values(group)}, PRESET_OF.get(group.name)
     if preset is not None and term in (None, PRESETS[preset].head):
         return str(Call(f"bias/{preset}", None, values if group.name == "years" else {}))
     rest = {"queries": "head", "head": term} if term else {}
     return str(Call("bias/substitution", None, values | rest))
 
 
-def _joined(group: TermClass) -> str:
+def _values(group: TermClass) -> str:
     """The values as a study takes them; of a file whose values have a plus, the file, else those without one."""
     plain = [value for value in group.values if "+" not in value]
     if len(plain) < len(group) and Path(group.name).is_file():
@@ -256,16 +248,11 @@ def _joined(group: TermClass) -> str:
 
 def censored(table: TermTable, name: str, known: Flags) -> list[Unjudged]:
     """What is judged with weights missing, how many, and what they count as."""
-    missing = 1 - float(known.mean())
+    missing, top = 1 - float(known.mean()), cut_at(table)
     if missing == 0:
         return []
-    return [Unjudged(name, f"{missing:.0%} of the weights are missing and count as {_taken_for(table)}")]
-
-
-def _taken_for(table: TermTable) -> str:
-    top = cut_at(table)
     last = f", or as the last of a query term's best {top:,} where it has so many" if top else ""
-    return f"zero{last}{_below(table)}"
+    return [Unjudged(name, f"{missing:.0%} of the weights are missing and count as zero{last}{_below(table)}")]
 
 
 def _below(table: TermTable) -> str:
@@ -281,8 +268,7 @@ def absent_entries(table: TermTable) -> str:
     return " and ".join(each for each in (weak, more) if each)
 
 
-CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-DRAWS = 5_000  # at most
+# Characters at the end of words.
 
 
 class Forms(NamedTuple):
@@ -300,14 +286,14 @@ def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested
     As among the values of a class, a character that stands out is taken away before the others are compared.
     """
     forms, random, found = _forms(table), generator(seed, "surprises", "appended"), list[Surprise]()
-    left = _letters(forms, min(permutations, DRAWS), random)
+    left = _letters(forms, min(permutations, CHARACTER_DRAWS), random)
     if len(left) < 2:
         return Tested([], [Unjudged("appended", "fewer than two characters end three longer forms of query terms")])
     partly, least = censored(table, "appended", forms.present), max(2, len(left) / 2)
-    while len(left) > least and (odd := _surest(left)).p_value * len(left) < STANDS_OUT:
+    while len(left) > least and (odd := min(left, key=_sureness)).p_value * len(left) < STANDS_OUT:
         found.append(odd)
         forms = _without(forms, odd.value)
-        left = _letters(forms, min(permutations, DRAWS), random)
+        left = _letters(forms, min(permutations, CHARACTER_DRAWS), random)
     return Tested(found + left, [], partly)
 
 
@@ -321,12 +307,18 @@ def _letters(forms: Forms, permutations: int, random: np.random.Generator) -> li
     p = _label_p(forms, gaps, permutations, random)
     sums = [np.bincount(forms.characters, weights=each, minlength=len(CHARACTERS)) for each in (forms.weights, gaps)]
     means, over = (each / np.maximum(counts, 1) for each in sums)
-    return [_letter(i, means[i], over[i], int(counts[i]), p[i]) for i in known]
+    found = []
+    for i in known:
+        mean, others, direction = float(means[i]), float(means[i] - over[i]), 1 if over[i] >= 0 else -1
+        study = str(Call("bias/postfix-letter", None, {} if i < 26 else {"values": "+".join(CHARACTERS)}))
+        figures = (mean, others, int(counts[i]), direction, float(p[i]))
+        found.append(Surprise(APPENDED, "appended", "", CHARACTERS[i], *figures, study))
+    return found
 
 
-def _surest(found: Sequence[Surprise]) -> Surprise:
-    """The least p-value, of equals the largest difference."""
-    return min(found, key=lambda surprise: (surprise.p_value, -abs(surprise.weight - surprise.others)))
+def _sureness(surprise: Surprise) -> tuple[float, float]:
+    """Lowest for the least p-value, of equals for the largest difference."""
+    return surprise.p_value, -abs(surprise.weight - surprise.others)
 
 
 def _without(forms: Forms, character: str) -> Forms:
@@ -370,10 +362,3 @@ def _label_p(forms: Forms, gaps: Floats, draws: int, random: np.random.Generator
         hits += np.count_nonzero(np.abs(gaps[order] @ shown) >= least, axis=0)
     p: Floats = (1 + hits) / (1 + draws)
     return p
-
-
-def _letter(i: int, mean: float, over: float, n: int, p: float) -> Surprise:
-    direction = 1 if over >= 0 else -1
-    values = {} if i < 26 else {"values": "+".join(CHARACTERS)}
-    study, others = str(Call("bias/postfix-letter", None, values)), float(mean - over)
-    return Surprise(APPENDED, "appended", "", CHARACTERS[i], float(mean), others, n, direction, float(p), study)

@@ -1,20 +1,24 @@
 """Back ends besides torch: a model is traced once and compiled for batches of any shape, then several threads run it.
 
-A back end is a module here with `compile_model(module, example, names, half, threads)`, which gives a `Program`. What
-it compiled must give the scores that torch gives on another batch; else, and whenever anything goes wrong on the way,
+A back end is a function here, `compile(module, example, names, half, threads)`, which gives a `Program`. What it
+compiled must give the scores that torch gives on another batch; else, and whenever anything goes wrong on the way,
 torch computes and a warning says why.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
+from functools import cache
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -27,7 +31,8 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 Array = npt.NDArray[Any]
-_MODULES = {"openvino": "whyrank.rankers.neural.by_openvino", "onnx": "whyrank.rankers.neural.by_onnx"}
+_TELEMETRY = "openvino_telemetry"
+_OPSET = 17  # of ONNX
 _NEAR = {False: 1e-3, True: 0.5}  # in bf16 a score may be off by that much and the model is still the same
 log = logging.getLogger(__name__)
 
@@ -108,28 +113,22 @@ def _compiled(model: Traceable, computing: Computing) -> Compiled:
     import torch
 
     names, threads = tuple(model.example), torch.get_num_threads()
-    compile_model = import_module(_MODULES[computing.backend]).compile_model
+    compile_model = COMPILERS[computing.backend]
     example = [torch.from_numpy(np.ascontiguousarray(array)) for array in model.example.values()]
     exact = _exact_heads(model.module if computing.half else None)
-    with torch.inference_mode(), warnings.catch_warnings(), _unheard("sentence_transformers"), exact:
-        warnings.simplefilter("ignore")  # tracers warn of every branch that they do not follow; scores are checked
-        program = compile_model(_traced(model, names), example, names, computing.half, threads)
+    heard = logging.getLogger("sentence_transformers")
+    level = heard.level
+    heard.setLevel(logging.ERROR)  # a tracer reads every property of a model, also those that warn of their age
+    try:
+        with torch.inference_mode(), warnings.catch_warnings(), exact:
+            warnings.simplefilter("ignore")  # tracers warn of every branch that they do not follow
+            program = compile_model(_traced(model, names), example, names, computing.half, threads)
+    finally:
+        heard.setLevel(level)
     found = Compiled(program, names, threads)
     for test in model.tests:
         _check(found, test)
     return found
-
-
-@contextmanager
-def _unheard(package: str) -> Iterator[None]:
-    """Keep a package's warnings back: a tracer reads every property of a model, also those that say they are old."""
-    logger = logging.getLogger(package)
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _check(found: Compiled, test: Test) -> None:
@@ -186,3 +185,116 @@ def _summed(layer: Any) -> Callable[[Any], Any]:
         return found if layer.bias is None else found + layer.bias
 
     return forward
+
+
+# OpenVINO: one stream per thread, in fp32 or bf16.
+
+
+def compile_openvino(
+    module: nn.Module, example: Sequence[Tensor], names: Sequence[str], half: bool, threads: int
+) -> Program:
+    """Convert a torch module straight from memory; all its dimensions may vary."""
+    import torch
+
+    with _untold():
+        import openvino
+
+    trace: Any = torch.jit.trace  # the package does not type it
+    traced = trace(module, tuple(example), check_trace=False)
+    shapes = [openvino.PartialShape([-1] * tensor.ndim) for tensor in example]
+    model = openvino.convert_model(traced, example_input=tuple(example), input=shapes)
+    if len(model.inputs) != len(names):
+        raise ValueError(f"{len(names)} inputs have become {len(model.inputs)}")
+    wanted = {
+        "INFERENCE_PRECISION_HINT": "bf16" if half else "f32",
+        "NUM_STREAMS": threads,
+        "INFERENCE_NUM_THREADS": threads,
+        "ENABLE_CPU_PINNING": False,  # several processes would all be put on the first cores
+    }
+    compiled = _core().compile_model(model, "CPU", wanted)
+    return _Requests(compiled, compiled.get_property("INFERENCE_PRECISION_HINT") == openvino.Type.bf16, threads)
+
+
+@cache
+def _core() -> Any:
+    """The package's runtime, one for as long as the process lives.
+
+    Each one gives the thread that first compiles with it a stack for signals, and takes it away at its end, whoever
+    has come since: after two of them, Ctrl-C would be handled on memory that is no longer there.
+    """
+    import openvino
+
+    return openvino.Core()
+
+
+class _Requests:
+    """A compiled model with as many requests as threads may run it."""
+
+    def __init__(self, compiled: Any, half: bool, threads: int) -> None:
+        self.half = half
+        self._free: SimpleQueue[Any] = SimpleQueue()
+        for _ in range(threads):
+            self._free.put(compiled.create_infer_request())
+
+    def __call__(self, arrays: Sequence[Array]) -> Array:
+        request = self._free.get()
+        try:
+            request.start_async(list(arrays), share_inputs=True)
+            request.wait()
+            return np.array(request.get_output_tensor(0).data)
+        finally:
+            self._free.put(request)
+
+
+@contextmanager
+def _untold() -> Iterator[None]:
+    """Import the package as if its telemetry were not installed: it would report the import to its makers."""
+    before = sys.modules.get(_TELEMETRY, _TELEMETRY)
+    if before == _TELEMETRY:
+        sys.modules[_TELEMETRY] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if before == _TELEMETRY:
+            sys.modules.pop(_TELEMETRY, None)
+
+
+# ONNX Runtime: fp32, each thread with a batch of its own.
+
+
+def compile_onnx(
+    module: nn.Module, example: Sequence[Tensor], names: Sequence[str], half: bool, threads: int
+) -> Program:
+    """Convert a torch module by way of a temporary file; all its dimensions may vary. Fp32, whatever `half` says."""
+    import onnxruntime
+    import torch
+
+    axes = {name: {i: f"{name}{i}" for i in range(t.ndim)} for name, t in zip(names, example, strict=True)}
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # threads are ours
+    options.log_severity_level = 3
+    with TemporaryDirectory(prefix="whyrank-") as folder:
+        file = Path(folder) / "model.onnx"
+        torch.onnx.export(
+            module, tuple(example), file, dynamo=False, input_names=list(names), output_names=["found"],
+            dynamic_axes=axes, opset_version=_OPSET,
+        )  # fmt: skip
+        session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    return _Session(session, names)
+
+
+class _Session:
+    """A session; inputs that the model does not read are not among its own."""
+
+    half = False
+
+    def __init__(self, session: Any, names: Sequence[str]) -> None:
+        self._session, own = session, {given.name for given in session.get_inputs()}
+        self._places = {name: place for place, name in enumerate(names) if name in own}
+
+    def __call__(self, arrays: Sequence[Array]) -> Array:
+        [found] = self._session.run(None, {name: arrays[place] for name, place in self._places.items()})
+        return np.asarray(found)
+
+
+COMPILERS: dict[str, Callable[..., Program]] = {"openvino": compile_openvino, "onnx": compile_onnx}

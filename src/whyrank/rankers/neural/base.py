@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from multiprocessing import parent_process
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,10 +24,10 @@ from whyrank.core import (
     check_text,
     check_whole,
 )
-from whyrank.data import open_collection
 from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, installed, quiet, use_threads
 from whyrank.rankers.neural.deviation import Deviation, Watch, recalled, remember
 from whyrank.rankers.neural.passages import HOWS, Passages, TextPairs
+from whyrank.rankers.neural.scorer import Scorer
 from whyrank.rankers.neural.weights import check_folder, digest_of, model_folder
 
 _NOT_IDENTITY = ("resource", "device", "threads", "backend")  # of the back end, what is really used is part of it
@@ -35,23 +35,6 @@ _PACKAGES = ("torch", "transformers", "sentence_transformers", "tokenizers", "sa
 _SAFETY = 8  # times the largest difference: a difference of two scores has two errors, and 16 pairs are few
 _ULPS = 2 * float(np.finfo(np.float32).eps)  # of a score: the least difference to reckon with
 log = logging.getLogger(__name__)
-
-
-class Scorer(Protocol):
-    """A loaded model that scores pairs."""
-
-    @property
-    def computing(self) -> Computing:
-        """Where and how it really computes."""
-        ...
-
-    def __call__(self, pairs: TextPairs) -> Floats:
-        """One score per pair."""
-        ...
-
-    def exact(self) -> Scorer:
-        """The same model by torch in fp32."""
-        ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,7 +48,7 @@ class NeuralRanker:
         backend: who computes on a CPU: `torch`, `openvino` or `onnx`; `auto` is torch for what is exact, and the
             quickest that is installed for what is fast. A model that a back end cannot take is left to torch.
         threads: of the CPU; by default what torch chooses, and 1 in each of several worker processes.
-        truncate: which pieces of what is too long for the model are read, the `first` or the `last` ones.
+        truncate: which tokens of what is too long for the model are read, the `first` or the `last` ones.
         passages: how a long text is scored: `truncate` as a whole that the model cuts, `first` by its first
             window, `max` and `mean` by all windows.
         window: words of a window.
@@ -172,7 +155,7 @@ class NeuralRanker:
 
     @cached_property
     def _scorer(self) -> Scorer:
-        folder = self._folder
+        folder, remedy = self._folder, f"give a whole model that {self.registered}: reads"
         try:
             use_threads(self.threads)
             with quiet() as missing:
@@ -180,20 +163,13 @@ class NeuralRanker:
         except WhyrankError:
             raise
         except Exception as error:  # the packages raise errors of any kind for a folder that they cannot use
-            raise self._refusal(error) from error
+            if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _PACKAGES:
+                raise MissingExtra(f"ranker {self.name!r}", "models") from error
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            raise BadInput(folder, f"cannot be loaded ({reason})", remedy) from error
         if missing:
-            raise BadInput(
-                folder, f"lacks weights ({missing[0]})", f"give a whole model that {self.registered}: reads"
-            )
+            raise BadInput(folder, f"lacks weights ({missing[0]})", remedy)
         return made
-
-    def _refusal(self, error: Exception) -> WhyrankError:
-        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _PACKAGES:
-            return MissingExtra(f"ranker {self.name!r}", "models")
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        return BadInput(
-            self._folder, f"cannot be loaded ({reason})", f"give a whole model that {self.registered}: reads"
-        )
 
     @cached_property
     def _folder(self) -> Path:
@@ -238,14 +214,10 @@ class NeuralRanker:
         if self._used.is_exact:
             return None
         how = f"{self.name}: {self._used.backend} {self._used.format}"
-        return Watch(how, repr(self), self._scored_anew, self._scored_exactly)
+        return Watch(how, repr(self), self._scored_anew, lambda pairs: self._scored(self._scorer.exact(), pairs))
 
     def _scored_anew(self, pairs: TextPairs) -> Floats:
-        scorer: Any = self._scorer
-        return self._scored(replace(scorer), pairs)  # a copy: embeddings that are kept would be no work
-
-    def _scored_exactly(self, pairs: TextPairs) -> Floats:
-        return self._scored(self._scorer.exact(), pairs)
+        return self._scored(replace(self._scorer), pairs)  # a copy: what is kept would be no work
 
     def _check_choice(self, what: str, value: object, known: Iterable[str]) -> None:
         if value not in tuple(known):
@@ -254,6 +226,8 @@ class NeuralRanker:
 
 def _sample_pairs() -> TextPairs:
     """Four queries of the sample, each with 1, 2, 4 and 8 of its texts in a row: short and long ones."""
+    from whyrank.data import open_collection
+
     sample = open_collection("sample")
     asked = [(sample.queries[q], [sample.docs[d] for d in docs]) for q, docs in islice(sample.qrels.items(), 4)]
     pairs = [(query, " ".join(texts[:size])) for query, texts in asked for size in (1, 2, 4, 8)]

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from whyrank.core import BadInput, check_text, check_whole
-from whyrank.rankers.neural.base import NeuralRanker, Scorer
-from whyrank.rankers.neural.embedding import SIMILARITIES, DenseVectors, EmbeddingScorer, Models
+from whyrank.rankers.neural.base import NeuralRanker
+from whyrank.rankers.neural.readers import DenseReader, Kind, load_model
+from whyrank.rankers.neural.scorer import Scorer
 from whyrank.rankers.neural.tokens import check_length
 from whyrank.rankers.neural.weights import architecture_of, config_of
 
+SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _SCALES = {"euclidean": "minus distance", "manhattan": "minus distance"}
+_KIND = Kind("SentenceTransformer", ("SentenceTransformer",))
 _CROSS = "ForSequenceClassification"
 
 
@@ -58,22 +62,27 @@ class BiEncoder(NeuralRanker):
         declared = config_of(self._folder, "config_sentence_transformers.json").get("similarity_fn_name")
         return self.similarity or str(declared or "cosine")
 
-    def _vectors(self, model: Any) -> DenseVectors:
-        return DenseVectors(model, self._similarity)
-
     def _load(self, folder: Path) -> Scorer:
         if own := architecture_of(folder):
             raise BadInput(folder, f"is a network of architecture {own}, not a bi-encoder", f"write {own}:PATH")
         _check_head(folder)
-        models = Models("SentenceTransformer", self._vectors, ("SentenceTransformer",), "")
-        prompts = {"query": self.query_prefix, "document": self.doc_prefix}
-        scorer = EmbeddingScorer.of(folder, models, self._computing, **prompts)
-        check_length(folder, scorer.model, self.max_length)
+        model = load_model(folder, _KIND, self._computing)
+        check_length(folder, model, self.max_length)
         if self.max_length is not None:
-            scorer.model.max_seq_length = self.max_length
+            model.max_seq_length = self.max_length
         if self.truncate == "last":
-            scorer.model.tokenizer.truncation_side = "left"
-        return scorer.taken_over(self.name)
+            model.tokenizer.truncation_side = "left"
+        own_prompts = {"query": self.query_prefix, "document": self.doc_prefix}
+        prompts = {**declared_prompts(model), **{side: p for side, p in own_prompts.items() if p is not None}}
+        return Scorer(DenseReader(model, prompts, self._similarity), self._computing).by_backend(self.name)
+
+
+def declared_prompts(model: Any) -> dict[str, str]:
+    """What a model wants before queries and before texts: the first prompt for them that its configuration has."""
+    prompts = getattr(model, "prompts", {})
+    return {
+        side: next((str(prompts[name]) for name in names if prompts.get(name)), "") for side, names in PROMPTS.items()
+    }
 
 
 def _check_head(folder: Path) -> None:

@@ -1,25 +1,21 @@
-"""Where and how a neural model computes: the device, the number format, who computes; batches made one ahead."""
+"""Where and how a neural model computes: the device, the number format, who computes."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from whyrank.core import Ints, WhyrankError
+from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
     from torch import nn
 
-T = TypeVar("T")
 PRECISIONS = ("exact", "fast")
 BACKENDS = ("auto", "torch", "openvino", "onnx")
 HEAD = 2  # a linear layer with so few outputs gives scores
@@ -45,7 +41,10 @@ class Computing:
         Of the back ends, `auto` takes torch for what is exact, and on a CPU the quickest that is installed for what
         is fast: it is a fixed order, so that the same call has the same identity tomorrow.
         """
-        name = _device(_cpu(device, backend) if backend in _PACKAGES else device)
+        if backend in _PACKAGES and device not in (None, "cpu"):
+            what = f"backend={backend} computes on the CPU, not on {device}"
+            raise WhyrankError(f"{what}; leave out the device or the back end")
+        name = "cpu" if backend in _PACKAGES else _device(device)
         fast, half = precision == "fast", precision == "fast" and has_bfloat16(name)
         if fast and not half:
             log.warning("%s has no bfloat16 arithmetic here: precision=fast computes in fp32", name)
@@ -113,44 +112,23 @@ class Computing:
         from torch import nn
 
         model = model.to(self.device, torch.float32).eval().requires_grad_(False)
-        heads = (m for m in model.modules() if isinstance(m, nn.Linear) and m.out_features <= HEAD)
-        for head in heads if self.half and self.backend == "torch" else ():
-            head.forward = _in_fp32(head.forward, self.device)  # type: ignore[method-assign]
+        for layer in model.modules():
+            if isinstance(layer, nn.Linear) and layer.out_features <= HEAD:
+                self.in_fp32(layer)
         return model
 
+    def in_fp32(self, layer: Any) -> None:
+        """Let a layer compute in fp32 where the others compute in bfloat16."""
+        import torch
 
-class Kept:
-    """What was computed last, by key, up to a total size."""
+        forward, kind = layer.forward, self.device.partition(":")[0]
 
-    def __init__(self, most: int) -> None:
-        """Keep nothing yet."""
-        self.most, self.size = most, 0
-        self._found: dict[bytes, tuple[Any, int]] = {}
+        def exact(states: Any) -> Any:
+            with torch.autocast(kind, enabled=False):
+                return forward(states.float())
 
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def get(self, key: bytes) -> Any:
-        """What is kept under a key, or None."""
-        return self._found.get(key, (None, 0))[0]
-
-    def add(self, key: bytes, value: Any, size: int) -> None:
-        """Keep a value, and give up the oldest ones where there is no room."""
-        self.size += size - self._found.pop(key, (None, 0))[1]
-        self._found[key] = (value, size)
-        while self.size > self.most:
-            _, freed = self._found.pop(next(iter(self._found)))
-            self.size -= freed
-
-    def missing(self, keys: Sequence[bytes], known: dict[bytes, Any]) -> list[int]:
-        """Positions of the keys to compute, each key once; `known` gets what is kept, and None for what is not."""
-        found = []
-        for i, key in enumerate(keys):
-            if key not in known:
-                known[key] = self.get(key)
-                if known[key] is None:
-                    found.append(i)
-        return found
+        if self.half and self.backend == "torch":
+            layer.forward = exact
 
 
 def has_bfloat16(device: str) -> bool:
@@ -175,24 +153,6 @@ def use_threads(threads: int | None) -> None:
     wanted = threads or (1 if parent_process() is not None else None)
     if wanted is not None:
         torch.set_num_threads(wanted)
-
-
-def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made in a thread while the one before it is in use."""
-    with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
-            yield item
-
-
-def by_length(lengths: Ints, tokens: int) -> Iterator[Ints]:
-    """Rows in batches, the longest first, so that a batch as wide as its longest row has up to `tokens` cells."""
-    order, start = np.argsort(-lengths, kind="stable"), 0
-    while start < len(order):
-        size = max(1, tokens // max(1, int(lengths[order[start]])))
-        yield order[start : start + size]
-        start += size
 
 
 @contextmanager
@@ -227,14 +187,6 @@ class _Heard(logging.Handler):
         self.missing += [name for name in found if "pooler" not in name]  # which no ranker reads unless it is trained
 
 
-def _cpu(given: str | None, backend: str) -> str:
-    if given not in (None, "cpu"):
-        raise WhyrankError(
-            f"backend={backend} computes on the CPU, not on {given}; leave out the device or the back end"
-        )
-    return "cpu"
-
-
 def _device(given: str | None) -> str:
     import torch
 
@@ -246,13 +198,3 @@ def _device(given: str | None) -> str:
         reason = str(error).strip().splitlines()[0]
         raise WhyrankError(f"device {given!r} cannot be used ({reason}); give cpu, cuda or cuda:N") from None
     return str(given)
-
-
-def _in_fp32(forward: Any, device: str) -> Any:
-    def exact(states: Any) -> Any:
-        import torch
-
-        with torch.autocast(device.partition(":")[0], enabled=False):
-            return forward(states.float())
-
-    return exact

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,27 +10,32 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from whyrank.core import BadInput, Floats, WhyrankError, check_whole
-from whyrank.networks import Arrays, Ids
-from whyrank.rankers.neural.base import NeuralRanker, Scorer
-from whyrank.rankers.neural.computing import Computing
-from whyrank.rankers.neural.joint import JointScorer, first_only
+from whyrank.networks import Arrays, Ids, tensors
+from whyrank.rankers.neural.base import NeuralRanker
+from whyrank.rankers.neural.passages import TextPairs
+from whyrank.rankers.neural.readers import Kind, ModelReader, NetworkPairs, PairReader, load_model
+from whyrank.rankers.neural.scorer import Reader, Scorer, Side
 from whyrank.rankers.neural.tokens import Tokens, check_length
 from whyrank.rankers.neural.weights import architecture_of
+from whyrank.text import positions_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 ACTIVATIONS = ("none", "sigmoid")
-_FIRST = tuple(f"{name}ForSequenceClassification" for name in ("Bert", "Roberta", "XLMRoberta", "Electra"))
+_KIND = Kind("CrossEncoder", ("CrossEncoder",))
+_EXAMPLES = [("what is ice", "Ice is water that froze."), ("snow " * 99, "White and cold.")]
 
 
 @dataclass(frozen=True, repr=False)
 class CrossEncoder(NeuralRanker):
-    """A cross-encoder: any sequence classification model with one or two outputs, or a network trained here.
+    """A cross-encoder of sentence-transformers with one or two outputs, or a network trained here.
 
-    The score of a model with one output is that output, untouched; with two it is the relevant one minus the
-    other, the log odds of relevance: log p / (1 - p) = z_relevant - z_other. `cross:bundled` is the model that
-    comes with the package. Nogueira and Cho, "Passage re-ranking with BERT", arXiv 1901.04085.
+    These are sequence classification models, and causal language models that answer yes or no. The score of a model
+    with one output is that output, whatever activation the model was saved with; with two it is the relevant one
+    minus the other, the log odds of relevance: log p / (1 - p) = z_relevant - z_other; likewise of the two answers
+    of a language model. `cross:bundled` is the model that comes with the package. Nogueira and Cho, "Passage
+    re-ranking with BERT", arXiv 1901.04085.
 
     Args:
         output: with two outputs, which one says that the text is relevant; 1 by default.
@@ -59,15 +64,45 @@ class CrossEncoder(NeuralRanker):
 
     def _load(self, folder: Path) -> Scorer:
         activation = sigmoid if self.activation == "sigmoid" else None
-        if architecture_of(folder) is None:
-            reader: Any = ClassifierReader(folder, self._computing, self)
-        else:
-            from whyrank.rankers.neural.trained import network_reader
+        if architecture_of(folder) is not None:
+            from whyrank.rankers.neural.trained import load_network
 
             self._check_network()
-            reader = network_reader(folder, self.registered, self._computing)
-            first_only(reader)
-        return JointScorer.of(self.name, reader, self._computing, activation)
+            reader: Reader = NetworkPairs(load_network(folder, self.registered, self._computing))
+            return Scorer(reader, self._computing, activation=activation).by_backend(self.name)
+        reader = self._reader(folder)
+        if isinstance(reader, TokenisedPairs):
+            return Scorer(reader, self._computing, activation=activation).by_backend(self.name)
+        computing = self._computing.by_torch
+        model = computing.placed(reader.module).model
+        if (answers := model.get_output_embeddings()) is not None:
+            computing.in_fp32(answers)  # else the logits of yes and no would tie in bfloat16
+        return Scorer(reader, computing, activation=activation)
+
+    def _reader(self, folder: Path) -> Reader:
+        """The model, with query and text tokenised apart where that gives what its own processor gives."""
+        model = load_model(folder, _KIND, self._computing)
+        check_length(folder, model, self.max_length)
+        relevant = _relevant(folder, int(model.num_labels), self.output)
+        declared = model.max_seq_length or 512
+        most = self.max_length or min(declared if declared < 10**9 else 512, positions_of(model) or 10**9)
+        model.max_seq_length = most
+        tokenizer, last = model.tokenizer, self.truncate == "last"
+        tokenizer.truncation_side = "left" if last else "right"
+        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+        model.model.config.pad_token_id = tokenizer.pad_token_id
+        whole = WholePairs(model, relevant)
+        expected = whole.features(_EXAMPLES, "pair")
+        if expected.get("modality") == "message":
+            if last:
+                raise WhyrankError(f"{self.name}: truncate=last is not for models with a chat template; leave it out")
+            return whole
+        apart = TokenisedPairs(model, relevant, Tokens(tokenizer, last), most)
+        found = apart.prepare(TextPairs.of(*zip(*_EXAMPLES, strict=True)), "pair")(np.arange(2)).batch(range(2))
+        if not all(np.array_equal(found[name], expected[name]) for name in found):
+            return whole
+        apart.read_first_position(lambda: apart(tensors(found, self._computing.device)))
+        return apart
 
     def _check_network(self) -> None:
         """Refuse arguments that would do nothing: a network trained here knows its output and its lengths."""
@@ -86,51 +121,65 @@ def sigmoid(scores: Floats) -> Floats:
     return np.asarray(expit(scores))
 
 
-class ClassifierReader:
-    """A sequence classification model as a reader of pairs."""
+class WholePairs(ModelReader):
+    """A cross-encoder whose own processor makes inputs of pairs: by a chat template, or with a prompt."""
 
-    def __init__(self, folder: Path, computing: Computing, options: CrossEncoder) -> None:
-        """Load the model and its tokenizer."""
-        self.tokens = Tokens(folder, options.truncate == "last")
-        model = _classifier(folder)
-        check_length(folder, model, options.max_length)
-        self.most = options.max_length or self.tokens.places(model.config)
-        self.typed = "token_type_ids" in self.tokens.tokenizer.model_input_names
-        self.relevant = _relevant(folder, int(model.config.num_labels), options.output)
-        model.config.pad_token_id = self.tokens.pad
-        self.model = computing.placed(model)
-        if type(model).__name__ in _FIRST:
-            first_only(model)
+    apart = False
 
-    def query_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Pieces of queries."""
-        return self.tokens.ids(texts, self.most)
+    def __init__(self, model: Any, relevant: int | None) -> None:
+        """Prompts are those that the model declares."""
+        super().__init__(model, {"pair": (model.prompts or {}).get(model.default_prompt_name)})
+        self.relevant = relevant
 
-    def doc_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Pieces of texts."""
-        return self.tokens.ids(texts, self.most)
-
-    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs as the tokenizer would frame them."""
-        return self.tokens.pair_arrays(queries, docs, self.most)
-
-    def __call__(self, batch: dict[str, Any]) -> Tensor:
+    def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
         """The output for relevance, less the other one where there are two."""
-        types = {"token_type_ids": batch["types"]} if self.typed else {}
-        found: Tensor = self.model(input_ids=batch["ids"], attention_mask=batch["mask"], **types).logits.float()
+        found: Tensor = self.outputs(batch, side)["scores"].float()
         return found[:, 0] if self.relevant is None else found[:, self.relevant] - found[:, 1 - self.relevant]
 
 
-def _classifier(folder: Path) -> Any:
-    from transformers import AutoModelForSequenceClassification
+class TokenisedPairs(PairReader):
+    """A cross-encoder whose tokenizer puts special tokens around two texts and nothing else."""
 
-    model, report = AutoModelForSequenceClassification.from_pretrained(
-        str(folder), use_safetensors=True, local_files_only=True, trust_remote_code=False, output_loading_info=True
-    )
-    if missing := sorted(report["missing_keys"]):
-        what = f"has no trained classification head (no {missing[0]})"
-        raise BadInput(folder, what, "give a cross-encoder; bi:PATH takes bi-encoders")
-    return model
+    def __init__(self, model: Any, relevant: int | None, tokens: Tokens, most: int) -> None:
+        """Pairs of up to `most` tokens."""
+        self.module, self.tokens, self.most = model, tokens, most
+        self._whole = WholePairs(model, relevant)
+        self._types = "token_type_ids" in model.tokenizer.model_input_names
+
+    def query_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """Queries as token numbers."""
+        return self.tokens.ids(texts, self.most)
+
+    doc_ids = query_ids
+
+    def cut(self, query: Ids, doc: Ids) -> tuple[Ids, Ids]:
+        """What is read of a pair."""
+        return self.tokens.cut(query, doc, self.most)
+
+    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """Pairs as the tokenizer would frame them."""
+        found = self.tokens.pair_arrays(queries, docs)
+        return found if self._types else {name: found[name] for name in ("input_ids", "attention_mask")}
+
+    def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
+        """The output for relevance, less the other one where there are two."""
+        return self._whole(batch)
+
+    def read_first_position(self, outputs: Callable[[], Tensor]) -> None:
+        """Leave out what the last layer computes for other positions than the first, where no output changes."""
+        import torch
+
+        from whyrank.networks import first_only
+
+        with torch.inference_mode():
+            expected = outputs()
+            handle = first_only(self.module)
+            try:
+                same = handle is None or torch.allclose(outputs(), expected, rtol=1e-4, atol=1e-5)
+            except (IndexError, RuntimeError):
+                same = False
+        if handle is not None and not same:
+            handle.remove()
 
 
 def _relevant(folder: Path, outputs: int, asked: int | None) -> int | None:

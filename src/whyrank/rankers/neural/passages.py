@@ -30,6 +30,12 @@ class TextPairs(NamedTuple):
         (query_texts, query), (doc_texts, doc) = _distinct(queries), _distinct(docs)
         return cls(query_texts, doc_texts, query, doc)
 
+    @classmethod
+    def alone(cls, texts: Sequence[str]) -> TextPairs:
+        """Distinct texts without queries."""
+        codes = np.arange(len(texts), dtype=np.int32)
+        return cls([""], list(texts), np.zeros_like(codes), codes)
+
     def chunks(self, size: int) -> Iterator[Ints]:
         """All pairs, the longest ones first, some at a time."""
         query, doc = (np.array([len(text) for text in texts], np.int64) for texts in (self.queries, self.docs))

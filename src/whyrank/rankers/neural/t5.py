@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whyrank.core import check_text, check_whole
+from whyrank.core import BadInput, check_text, check_whole
 from whyrank.networks import Arrays, Ids, lengths_mask, padded
-from whyrank.rankers.neural.base import NeuralRanker, Scorer
+from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.computing import Computing
-from whyrank.rankers.neural.joint import JointScorer
+from whyrank.rankers.neural.readers import PairReader
+from whyrank.rankers.neural.scorer import Scorer, Side
 from whyrank.rankers.neural.tokens import Tokens, check_length
 
 if TYPE_CHECKING:
@@ -49,48 +50,49 @@ class MonoT5(NeuralRanker):
         check_whole("t5: max_length", self.max_length, 16)
 
     def _load(self, folder: Path) -> Scorer:
-        return JointScorer(QuestionReader(folder, self._computing, self), self._computing)
+        return Scorer(QuestionReader(folder, self._computing, self), self._computing)
 
 
-class QuestionReader:
+class QuestionReader(PairReader):
     """A sequence-to-sequence model as a reader of pairs."""
 
     def __init__(self, folder: Path, computing: Computing, options: MonoT5) -> None:
         """Load the model and its tokenizer."""
-        self.tokens, self.most = Tokens(folder, options.truncate == "last"), options.max_length
-        self.answers = [self.tokens.number(options.true), self.tokens.number(options.false)]
-        end = self.tokens.tokenizer.eos_token_id
+        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+        own = {"local_files_only": True, "trust_remote_code": False}
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **own)
+        self.tokens, self.most = Tokens(tokenizer, options.truncate == "last"), options.max_length
+        self.answers = [self.tokens.number(token) for token in (options.true, options.false)]
+        for token, number in zip((options.true, options.false), self.answers, strict=True):
+            if number is None:
+                raise BadInput(folder, f"the tokenizer has no token {token!r}", "name one that it has")
+        end = tokenizer.eos_token_id
         self.question = np.append(self.tokens.ids(["Relevant:"], self.most)[0], [] if end is None else [end])
-        self.model = computing.placed(_generator(folder))
-        check_length(folder, self.model, self.most)
+        model = AutoModelForSeq2SeqLM.from_pretrained(str(folder), use_safetensors=True, **own)
+        self.module = computing.placed(model)
+        check_length(folder, self.module, self.most)
 
     def query_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Pieces of all that stands before the text."""
+        """Tokens of all that stands before the text."""
         return self.tokens.ids([f"Query: {text} Document:" for text in texts], self.most - len(self.question))
 
     def doc_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Pieces of texts."""
+        """Tokens of texts."""
         return self.tokens.ids(texts, self.most)
+
+    def cut(self, query: Ids, doc: Ids) -> tuple[Ids, Ids]:
+        """The text is cut so that the whole question fits."""
+        return query, self.tokens.end(doc, self.most - len(query) - len(self.question))
 
     def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
         """Whole questions."""
-        rooms = [self.most - len(query) - len(self.question) for query in queries]
-        cut = [self.tokens.end(doc, room) for doc, room in zip(docs, rooms, strict=True)]
-        rows = [np.concatenate([q, d, self.question]) for q, d in zip(queries, cut, strict=True)]
+        rows = [np.concatenate([q, d, self.question]) for q, d in zip(queries, docs, strict=True)]
         ids = padded(rows, self.tokens.pad)
-        return {"ids": ids, "mask": lengths_mask(rows, ids.shape[1])}
+        return {"input_ids": ids, "attention_mask": lengths_mask(rows, ids.shape[1])}
 
-    def __call__(self, batch: dict[str, Any]) -> Tensor:
+    def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
         """Log probability of the answer yes against the answer no."""
-        start = batch["ids"].new_full((len(batch["ids"]), 1), self.model.config.decoder_start_token_id)
-        asked = {"input_ids": batch["ids"], "attention_mask": batch["mask"], "decoder_input_ids": start}
-        found: Tensor = self.model(**asked, use_cache=False).logits[:, 0, self.answers].float()
-        return found.log_softmax(1)[:, 0]
-
-
-def _generator(folder: Path) -> Any:
-    from transformers import AutoModelForSeq2SeqLM
-
-    return AutoModelForSeq2SeqLM.from_pretrained(
-        str(folder), use_safetensors=True, local_files_only=True, trust_remote_code=False
-    )
+        start = batch["input_ids"].new_full((len(batch["input_ids"]), 1), self.module.config.decoder_start_token_id)
+        found: Tensor = self.module(**batch, decoder_input_ids=start, use_cache=False).logits[:, 0, self.answers]
+        return found.float().log_softmax(1)[:, 0]

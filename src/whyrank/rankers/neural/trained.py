@@ -7,28 +7,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from whyrank.core import BadInput, WhyrankError
-from whyrank.rankers.lexical import Explanation
-from whyrank.rankers.neural.base import NeuralRanker, Scorer
+from whyrank.rankers.neural.base import NeuralRanker
+from whyrank.rankers.neural.bi import declared_prompts
 from whyrank.rankers.neural.computing import Computing
-from whyrank.rankers.neural.embedding import EmbeddingScorer, Models, SparseVectors, TokenVectors
-from whyrank.rankers.neural.joint import JointScorer
-from whyrank.rankers.neural.separate import SeparateScorer
+from whyrank.rankers.neural.readers import (
+    Kind,
+    LateReader,
+    ModelReader,
+    NetworkPairs,
+    NetworkTexts,
+    SparseReader,
+    load_model,
+)
+from whyrank.rankers.neural.scorer import Scorer
 from whyrank.rankers.neural.weights import architecture_of
 
 if TYPE_CHECKING:
-    from whyrank.networks import Matrix
+    from whyrank.rankers.lexical import Explanation
 
 
-def network_reader(folder: Path, architecture: str, computing: Computing) -> Any:
-    """Load a network that must be of some architecture."""
-    from whyrank.networks import network
+def load_network(folder: Path, architecture: str, computing: Computing) -> Any:
+    """A network that must be of some architecture, on its device."""
+    from whyrank.networks import load
 
     own = architecture_of(folder)
     if own is None:
         raise BadInput(folder, "holds no network that was trained here", "give a folder that `whyrank train` wrote")
     if own != architecture:
         raise BadInput(folder, f"is a network of architecture {own}, not {architecture}", f"write {own}:PATH")
-    return computing.placed(network.load(folder))
+    return computing.placed(load(folder))
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,10 +55,9 @@ class TrainedRanker(NeuralRanker):
     def _load(self, folder: Path) -> Scorer:
         from whyrank.networks import SeparateNetwork
 
-        network = network_reader(folder, self.registered, self._computing)
-        if isinstance(network, SeparateNetwork):
-            return SeparateScorer(network, self._computing, self.tokens)
-        return JointScorer.of(self.name, network, self._computing, tokens=self.tokens)
+        network = load_network(folder, self.registered, self._computing)
+        reader = NetworkTexts(network) if isinstance(network, SeparateNetwork) else NetworkPairs(network)
+        return Scorer(reader, self._computing, self.tokens).by_backend(self.name)
 
 
 class Vanilla(TrainedRanker):
@@ -102,7 +108,8 @@ class Epic(TrainedRanker):
 class EncodedRanker(TrainedRanker):
     """A network trained here, or a model of sentence-transformers of the same kind."""
 
-    models: ClassVar[Models]
+    kind: ClassVar[Kind]
+    reader: ClassVar[type[ModelReader]]
     own_scale: ClassVar[str]
 
     @property
@@ -113,7 +120,8 @@ class EncodedRanker(TrainedRanker):
     def _load(self, folder: Path) -> Scorer:
         if architecture_of(folder) is not None:
             return super()._load(folder)
-        return EmbeddingScorer.of(folder, self.models, self._computing)
+        model = load_model(folder, self.kind, self._computing)
+        return Scorer(self.reader(model, declared_prompts(model)), self._computing, self.tokens)
 
 
 class Late(EncodedRanker):
@@ -124,9 +132,8 @@ class Late(EncodedRanker):
     """
 
     registered: ClassVar[str] = "late"
-    models: ClassVar[Models] = Models(
-        "MultiVectorEncoder", TokenVectors, ("MultiVectorEncoder", "ColBERT"), "ColBERT"
-    )
+    kind: ClassVar[Kind] = Kind("MultiVectorEncoder", ("MultiVectorEncoder", "ColBERT"), ("ColBERT",))
+    reader: ClassVar[type[ModelReader]] = LateReader
     own_scale: ClassVar[str] = "sum of similarities"
 
 
@@ -139,7 +146,8 @@ class Sparse(EncodedRanker):
 
     registered: ClassVar[str] = "sparse"
     tokens: ClassVar[int | None] = 4096  # each token has a score for every word of the vocabulary
-    models: ClassVar[Models] = Models("SparseEncoder", SparseVectors, ("SparseEncoder",), "ForMaskedLM")
+    kind: ClassVar[Kind] = Kind("SparseEncoder", ("SparseEncoder",), ("ForMaskedLM",))
+    reader: ClassVar[type[ModelReader]] = SparseReader
     own_scale: ClassVar[str] = "dot"
 
 
@@ -167,10 +175,14 @@ class TranslatingRanker(TrainedRanker):
 
     def explain(self, query: str, text: str) -> Explanation:
         """The matrix behind the score of one text: T(q|d) P(d|D) for each piece of the query and of the text."""
+        from whyrank.networks import matrix
+        from whyrank.rankers.lexical import Explanation
+
         if self.passages != "truncate":
             raise WhyrankError(f"{self.name}: a matrix is of one text as a whole; explain with passages=truncate")
         network: Any = self._network
-        found = self._matrix(network, query, text)
+        with self._scorer.computing.running():
+            found = matrix(network, query, text, self._scorer.computing.device)
         cells = found.translations * found.shares
         score, zeros = float(self.score([query], [text])[0]), found.counts * 0
         return Explanation.log(
@@ -184,15 +196,8 @@ class TranslatingRanker(TrainedRanker):
 
     @property
     def _network(self) -> Any:
-        scorer: Any = self._scorer
-        return scorer.network if hasattr(scorer, "network") else scorer.reader
-
-    def _matrix(self, network: Any, query: str, text: str) -> Matrix:
-        from whyrank.networks import matrix
-
-        computing = self._scorer.computing
-        with computing.running():
-            return matrix(network, query, text, computing.device)
+        reader: Any = self._scorer.reader
+        return reader.network
 
 
 def _cut(network: Any, query: str, text: str) -> list[str]:

@@ -13,7 +13,7 @@ from whyrank.core import BadInput, MissingExtra, WhyrankError, near_folder, near
 
 NETWORK = "whyrank network"
 _HUB_ID = re.compile(r"(?P<id>[A-Za-z0-9][\w.-]*/[\w.-]+)(@(?P<revision>[\w./-]+))?")
-_DECISIVE = ("*.safetensors", "*.json", "*.txt", "*.model", "artifact.metadata")
+_DECISIVE = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "artifact.metadata")
 _OF_NETWORKS = ("config.json", "model.safetensors", "tokenizer.json")
 _IGNORED = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*", "checkpoint-*/*")
 _TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")

@@ -12,7 +12,8 @@ _MODULES = {
     "duplicates": ("LNC2",),
     "bounds": ("LB1", "LB2"),
     "proximity": ("TP", "PROX1", "PROX2", "PROX3", "PROX4", "PROX5", "QPHRA"),
-    "semantic": ("REG", "ANTI-REG", "STMC1", "STMC2", "STMC3"),
+    "aspects": ("REG", "ANTI-REG"),
+    "semantic": ("STMC1", "STMC2", "STMC3"),
 }
 
 _UNLISTED = {
@@ -22,8 +23,8 @@ _UNLISTED = {
     "axiom/sum": "whyrank.studies.axioms.algebra:Sum",
     "axiom/vote": "whyrank.studies.axioms.algebra:Vote",
     "axiom/expression": "whyrank.studies.axioms.expressions:expression",
-    "axiom/ORIG": "whyrank.studies.axioms.preferences:ORIG",
-    "axiom/ORACLE": "whyrank.studies.axioms.preferences:ORACLE",
+    "axiom/ORIG": "whyrank.studies.axioms.reranking:ORIG",
+    "axiom/ORACLE": "whyrank.studies.axioms.reranking:ORACLE",
 }
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -44,14 +44,21 @@ class Combination(Axiom):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "of", _texts(self.name, self.of))
-        object.__setattr__(self, "of", tuple(call_within(part) for part in self.parts))
+        given: Any = (self.of,) if isinstance(self.of, str) else self.of
+        if not isinstance(given, list | tuple) or not given or not all(isinstance(text, str) for text in given):
+            how = f"write {self.name}(of=('TFC1', 'DIV'))"
+            raise WhyrankError(f"axiom {self.name!r} needs call strings of axioms, not {self.of!r}; {how}")
+        object.__setattr__(self, "of", tuple(given))
+        object.__setattr__(self, "of", tuple(map(call_within, self.parts)))
 
     @cached_property
     def parts(self) -> tuple[Axiom, ...]:
         """The axioms that are combined."""
         common = {field: getattr(self, field) for field in COMMON}
-        return tuple(_part(text, common) for text in self.of)
+        parts = tuple(made_from(text, common) for text in self.of)
+        for part in parts:
+            _check_part("the combination", common, part)
+        return parts
 
     @property
     def concludes(self) -> str:
@@ -86,10 +93,10 @@ class Combination(Axiom):
 class And(Combination):
     """What all parts say: each of them decides, and all agree. Strict where any part is."""
 
-    name: ClassVar[str] = "and"
+    name = "and"
 
     @property
-    def favours(self) -> str:  # type: ignore[override]
+    def favoured(self) -> str:
         """What all parts favour, in words."""
         return ", and also ".join(self._words())
 
@@ -105,10 +112,10 @@ class And(Combination):
 class Or(Combination):
     """What the first part says that says anything. Weak where any part is."""
 
-    name: ClassVar[str] = "or"
+    name = "or"
 
     @property
-    def favours(self) -> str:  # type: ignore[override]
+    def favoured(self) -> str:
         """What the parts favour, in words and in their order."""
         return ", else ".join(self._words())
 
@@ -122,7 +129,7 @@ class Or(Combination):
 class Not(Combination):
     """The reverse of its one part."""
 
-    name: ClassVar[str] = "not"
+    name = "not"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,7 +137,7 @@ class Not(Combination):
             raise WhyrankError(f"axiom 'not' reverses one axiom, not {len(self.of)}; write not(of=DIV)")
 
     @property
-    def favours(self) -> str:  # type: ignore[override]
+    def favoured(self) -> str:
         """What the part favours, in words."""
         return f"the reverse of ({self.parts[0].favoured})"
 
@@ -149,37 +156,36 @@ class Sum(Combination):
 
     weights: tuple[float, ...] = ()
 
-    name: ClassVar[str] = "sum"
+    name = "sum"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         given = self.weights if isinstance(self.weights, list | tuple) else (self.weights,)
-        for weight in given:
-            _check_weight(weight)
+        weights = tuple(map(_checked_weight, given))
         if given and len(given) != len(self.of):
             counts = f"{len(self.of)} axioms, {len(given)} weights"
             raise WhyrankError(f"axiom 'sum' takes one weight for each axiom ({counts}); give as many, or none")
-        weights = tuple(map(float, given))
         object.__setattr__(self, "weights", weights if set(weights) != {1.0} else ())
 
     @property
-    def favours(self) -> str:  # type: ignore[override]
+    def every_weight(self) -> tuple[float, ...]:
+        """A weight for each part, also where all are 1."""
+        return self.weights or (1.0,) * len(self.of)
+
+    @property
+    def favoured(self) -> str:
         """What is weighed, in words."""
-        weighed = (f"{weight:g} x ({part.favoured})" for weight, part in zip(self._all, self.parts, strict=True))
-        return "what a weighted sum favours: " + " + ".join(weighed)
+        weighed = zip(self.every_weight, self.parts, strict=True)
+        return "what a weighted sum favours: " + " + ".join(f"{w:g} x ({part.favoured})" for w, part in weighed)
 
     def combined(self, signs: Signs) -> Signs:
         """The sign of the sum, computed without rounding: 0.1 + 0.2 - 0.3 is nothing."""
-        fractions = [Fraction(repr(weight)) for weight in self._all]
+        fractions = [Fraction(repr(weight)) for weight in self.every_weight]
         scale = math.lcm(*(fraction.denominator for fraction in fractions))
         whole = [int(fraction * scale) for fraction in fractions]
         kind: Any = np.int64 if sum(map(abs, whole)) < _EXACT else object
         total: npt.NDArray[Any] = np.array(whole, dtype=kind) @ signs.astype(kind)
         return (total > 0).astype(np.int8) - (total < 0).astype(np.int8)
-
-    @property
-    def _all(self) -> tuple[float, ...]:
-        return self.weights or (1.0,) * len(self.of)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +198,7 @@ class Vote(Combination):
 
     minimum: float = 0.5
 
-    name: ClassVar[str] = "vote"
+    name = "vote"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,7 +207,7 @@ class Vote(Combination):
             raise WhyrankError("minimum must be below 1: no share is more than all")
 
     @property
-    def favours(self) -> str:  # type: ignore[override]
+    def favoured(self) -> str:
         """What is voted on, in words."""
         return f"what more than {self.minimum:.4g} of the votes favour: " + ", ".join(f"({w})" for w in self._words())
 
@@ -211,6 +217,8 @@ class Vote(Combination):
         least = math.floor(Fraction(repr(self.minimum)) * len(self.of)) + 1  # a whole number of votes above the share
         return np.where(np.maximum(ups, downs) >= least, np.sign(ups - downs), 0).astype(np.int8)
 
+
+# The operators.
 
 C = TypeVar("C", bound=Combination)
 
@@ -233,14 +241,13 @@ def reverse(axiom: Axiom) -> Axiom:
 
 def plus(*given: Axiom) -> Axiom:
     """The sign of the sum: `a + b`; sums of sums are one sum."""
-    parts = _flat(Sum, given)
-    return _combination(Sum, parts, weights=tuple(weight for axiom in given for weight in _weights(axiom)))
+    return _combination(Sum, _flat(Sum, given), weights=tuple(w for axiom in given for w in _weights(axiom)))
 
 
 def times(axiom: Axiom, weight: float) -> Axiom:
-    """The same with a weight, to be added to others: `2 * a`."""
-    _check_weight(weight)
-    weights = tuple(_product(each, weight) for each in _weights(axiom))
+    """The same with a weight, to be added to others: `2 * a`; a product of decimals is a decimal, 3 * 0.1 is 0.3."""
+    factor = Fraction(repr(_checked_weight(weight)))
+    weights = tuple(float(Fraction(repr(float(each))) * factor) for each in _weights(axiom))
     return _combination(Sum, _flat(Sum, [axiom]), weights=weights)
 
 
@@ -272,70 +279,39 @@ def check_pairs(axiom: object) -> None:
 
 
 def _combination(kind: type[C], given: Iterable[Axiom], **more: Any) -> C:
-    parts = list(given)
+    parts, common = list(given), dict[str, Any]()
     for part in parts:
         check_pairs(part)
-        _check_common(parts[0].id, {field: getattr(parts[0], field) for field in COMMON}, part)
-        if PREFIX + part.name not in axioms:
-            _not_registered(part)
-    common = {field: getattr(part, field) for part in parts[:1] for field in COMMON}
-    made = kind(of=tuple(call_within(part) for part in parts), **common, **more)
-    for part, found in zip(parts, made.parts, strict=True):
-        if part != found:
-            _not_registered(part)
-    return made
-
-
-def _not_registered(axiom: Axiom) -> None:
-    how = f"@axioms.register('{PREFIX}{axiom.name}')"
-    raise WhyrankError(f"{type(axiom).__name__} is not registered as axiom {axiom.name!r}; to combine it, add {how}")
+        common = common or {field: getattr(part, field) for field in COMMON}
+        _check_part(parts[0].id, common, part)
+        if PREFIX + part.name not in axioms or made_from(call_within(part), common) != part:
+            what = f"{type(part).__name__} is not registered as axiom {part.name!r}"
+            raise WhyrankError(f"{what}; to combine it, add @axioms.register('{PREFIX}{part.name}')")
+    return kind(of=tuple(map(call_within, parts)), **common, **more)
 
 
 def _flat(kind: type[Combination], given: Iterable[Axiom]) -> list[Axiom]:
-    """The axioms, with the parts of combinations of this kind in their place."""
+    """The axioms, with the parts of combinations of this kind in their place; one with its own conclusion stays."""
     found: list[Axiom] = []
     for axiom in given:
-        found += axiom.parts if isinstance(axiom, kind) and _opens(axiom) else (axiom,)
+        found += axiom.parts if isinstance(axiom, kind) and axiom.conclusion is None else (axiom,)
     return found
 
 
-def _opens(axiom: Axiom) -> bool:
-    """Whether the parts of a combination say all of it: one with a conclusion of its own stays whole."""
-    return axiom.conclusion is None
-
-
 def _weights(axiom: Axiom) -> tuple[float, ...]:
-    return axiom._all if isinstance(axiom, Sum) and _opens(axiom) else (1.0,)
+    return axiom.every_weight if isinstance(axiom, Sum) and axiom.conclusion is None else (1.0,)
 
 
-def _check_weight(weight: object) -> None:
+def _checked_weight(weight: object) -> float:
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise WhyrankError(f"the weight of an axiom must be a finite number, not {weight!r}")
+    return float(weight)
 
 
-def _product(one: float, two: float) -> float:
-    """A product of decimals: 3 times 0.1 is 0.3."""
-    return float(Fraction(repr(float(one))) * Fraction(repr(float(two))))
-
-
-def _part(text: str, common: Mapping[str, Any]) -> Axiom:
-    made = made_from(text, common)
-    check_pairs(made)
-    _check_common("the combination", common, made)
-    return made
-
-
-def _check_common(owner: str, common: Mapping[str, Any], part: Axiom) -> None:
+def _check_part(owner: str, common: Mapping[str, Any], part: Axiom) -> None:
+    """Raise an error unless an axiom states preferences and shares the common fields."""
+    check_pairs(part)
     for field, value in common.items():
         if getattr(part, field) != value:
             where = f"it is {value!r} for {owner} and {getattr(part, field)!r} for {call_within(part)}"
             raise WhyrankError(f"axioms that are combined must have the same {field}; {where}")
-
-
-def _texts(name: str, given: object) -> tuple[str, ...]:
-    texts = (given,) if isinstance(given, str) else given
-    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
-        raise WhyrankError(
-            f"axiom {name!r} needs call strings of axioms, not {given!r}; write {name}(of=('TFC1', 'DIV'))"
-        )
-    return tuple(texts)

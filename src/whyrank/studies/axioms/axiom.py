@@ -19,7 +19,6 @@ pair of which each document must beat the other is none, and one pair at a time 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -27,11 +26,26 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Codes, Flags, UnknownName, WhyrankError, call_of, check_text, check_whole, tolerance_of
+from whyrank.core import (
+    Codes,
+    Flags,
+    Floats,
+    UnknownName,
+    WhyrankError,
+    call_of,
+    check_text,
+    check_whole,
+    tolerance_of,
+)
 from whyrank.data import Collection
+from whyrank.studies.axioms.sampling import Sampler
 from whyrank.studies.axioms.view import View, Views
 from whyrank.studies.contrasts import Contrasts
-from whyrank.studies.pools import Pool, Pools, Source, assembled
+from whyrank.studies.pools import Pools, Source, assembled
+
+Signs = npt.NDArray[np.int8]
+COMPAT = ("camara-hauff",)
+BLOCK = 1 << 18  # pairs at a time
 
 # Preconditions: what both documents of a pair must meet before an axiom says anything about them.
 #
@@ -41,17 +55,25 @@ from whyrank.studies.pools import Pool, Pools, Source, assembled
 Precondition = Callable[[View, Codes, Codes], Flags]
 
 
+def allowed(what: str, tolerance: float | str, larger: npt.NDArray[Any]) -> Floats:
+    """How far two values may lie apart, the larger of which is given: a number, or a share of it such as `10%`."""
+    absolute, relative = tolerance_of(what, tolerance)
+    return np.asarray(absolute + relative * larger, dtype=np.float64)
+
+
 @dataclass(frozen=True)
 class SimilarLength:
     """||D1| - |D2|| is at most `tolerance` tokens, or a share of the longer one such as `10%`."""
 
     tolerance: float | str
 
+    def __post_init__(self) -> None:
+        tolerance_of("length", self.tolerance)
+
     def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
         """A flag per pair."""
-        absolute, relative = tolerance_of("length", self.tolerance)
         one, two = view.lengths[a], view.lengths[b]
-        return np.asarray(np.abs(one - two) <= absolute + relative * np.maximum(one, two))
+        return np.asarray(np.abs(one - two) <= allowed("length", self.tolerance, np.maximum(one, two)))
 
 
 @dataclass(frozen=True)
@@ -77,12 +99,6 @@ class LongQuery:
         return np.full(len(a), len(view.terms) >= self.least)
 
 
-def all_terms(view: View, a: Codes, b: Codes) -> Flags:
-    """Both documents have all query terms."""
-    full = view.distinct == len(view.terms)
-    return np.asarray(full[a] & full[b])
-
-
 def same_total(view: View, a: Codes, b: Codes) -> Flags:
     """Both documents have equally many query-term occurrences."""
     return np.asarray(view.total[a] == view.total[b])
@@ -91,77 +107,6 @@ def same_total(view: View, a: Codes, b: Codes) -> Flags:
 def similar_length(tolerance: float | str | None) -> tuple[Precondition, ...]:
     """The precondition on length, or none."""
     return () if tolerance is None else (SimilarLength(tolerance),)
-
-
-# Instances in bounded memory: all of them, or beyond a limit a sample of stated seed and rate.
-#
-# Whether an instance is kept depends on a hash of the seed, the query and its documents alone: a hash below
-# 2**64 / 2**k keeps a share 2**-k. Each time the limit is passed, k grows by one, so the sample does not depend on
-# the order in which instances come.
-
-Keys = npt.NDArray[np.uint64]
-
-
-class Sampler:
-    """Takes blocks of instances and holds at most `most` of them."""
-
-    def __init__(self, most: int, seed: int) -> None:
-        """Start with nothing found."""
-        self.most, self.seed = most, seed
-        self.found, self.held, self.halvings = 0, 0, 0
-        self._blocks: list[tuple[View, Codes]] = []
-
-    def offer(self, view: View, rows: Codes) -> None:
-        """Take the instances of a block: rows of document numbers."""
-        if not len(rows):
-            return
-        self.found += len(rows)
-        kept = self._thinned(view, rows)
-        self._blocks.append((view, kept))
-        self.held += len(kept)
-        while self.held > self.most:
-            self.halvings += 1
-            self._blocks = [(view, self._thinned(view, rows)) for view, rows in self._blocks]
-            self.held = sum(len(rows) for _, rows in self._blocks)
-
-    def blocks(self) -> list[tuple[Pool, Codes]]:
-        """What is held, by pool."""
-        return [(view.pool, rows) for view, rows in self._blocks]
-
-    def dropped(self) -> dict[str, int]:
-        """How many instances were not kept, and by which rule."""
-        if not self.halvings:
-            return {}
-        return {f"not drawn (rate 1/{2**self.halvings}, seed {self.seed})": self.found - self.held}
-
-    def _thinned(self, view: View, rows: Codes) -> Codes:
-        if not self.halvings:
-            return rows
-        hashes = _mixed(view.once(("keys", self.seed), lambda: _keys(view, self.seed)), rows)
-        return rows[hashes < np.uint64(2 ** (64 - self.halvings))]
-
-
-def _keys(view: View, seed: int) -> Keys:
-    """A hash per document of a view."""
-    texts = ["\x1f".join((str(seed), view.pool.query_id, doc_id)) for doc_id in view.pool.doc_ids]
-    digests = b"".join(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8] for text in texts)
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
-
-
-def _mixed(keys: Keys, rows: Codes) -> Keys:
-    """A hash per row that depends on its documents and their order (the finaliser of splitmix64)."""
-    mixed = np.zeros(len(rows), np.uint64)
-    for column in rows.T:
-        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + keys[column]
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    return mixed
-
-
-Signs = npt.NDArray[np.int8]
-COMPAT = ("camara-hauff",)
-BLOCK = 1 << 18  # pairs at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,11 +139,13 @@ class Axiom:
     name: ClassVar[str]
     favours: ClassVar[str]
     compat_favours: ClassVar[str] = ""  # what the released code favours, where that is another text
+    conditions: ClassVar[tuple[Precondition, ...]] = ()
     strict: ClassVar[bool] = True
     size: ClassVar[int] = 2
     exact: ClassVar[bool] = True  # delta is zero unless one is asked for
     symmetric: ClassVar[bool] = False
     not_filled: ClassVar[tuple[str, ...]] = ("compat",)  # those with a compat mode empty this
+    both_orders: ClassVar[bool] = False  # under `compat`, a pair is an instance in both orders where both hold
 
     def __post_init__(self) -> None:
         for field in ("analyzer", "pairs", "candidates", "stats"):
@@ -210,8 +157,11 @@ class Axiom:
             raise WhyrankError(f"seed must be a whole number, not {self.seed!r}")
         if self.conclusion not in (None, "strict", "weak"):
             raise UnknownName("conclusion", str(self.conclusion), ("strict", "weak"))
-        if self.compat is not None:
-            self._check_compat()
+        if self.compat not in (None, *COMPAT):
+            raise UnknownName("compat mode of axioms", str(self.compat), COMPAT)
+        if self.compat and "compat" in self.not_filled:
+            raise WhyrankError(f"axiom {self.name} is none of the nine with a compat mode; leave compat out")
+        self.preconditions()  # a wrong tolerance is refused here, and not when the axiom is asked
 
     @property
     def id(self) -> str:
@@ -235,7 +185,7 @@ class Axiom:
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """What both documents must meet before anything is said about them."""
-        return ()
+        return self.conditions
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Whether document `a[i]` must beat document `b[i]`."""
@@ -261,8 +211,7 @@ class Axiom:
         docs = {"first": first, "second": second}
         unranked = {self.candidates or "": {"query": dict[str, float]()}}  # no run has texts without ids
         made = Collection.of(docs, {"query": query}, {"query": dict.fromkeys(docs, 0)}, runs=unranked)
-        views = Views(Pools(made, self._source("judged")), collection or made, self.stats)
-        [view] = views
+        [view] = Views(Pools(made, self._source("judged")), collection or made, self.stats)
         zero, one = np.zeros(1, np.int32), np.ones(1, np.int32)
         return int(self.preferences(view, zero, one)[0])
 
@@ -273,9 +222,12 @@ class Axiom:
     def instances(self, view: View) -> Iterator[Codes]:
         """Blocks of instances: rows of document numbers, the winner first."""
         for a, b in _pair_blocks(len(view)):
-            preferences = self.preferences(view, a, b)
-            won, lost = preferences > 0, preferences < 0
-            yield np.concatenate([np.column_stack([a[won], b[won]]), np.column_stack([b[lost], a[lost]])])
+            if self.compat and self.both_orders:
+                first, second = self._directions(view, a, b)
+            else:
+                signs = self.preferences(view, a, b)
+                first, second = signs > 0, signs < 0
+            yield np.concatenate([np.column_stack([a[first], b[first]]), np.column_stack([b[second], a[second]])])
 
     def contrasts(self, collection: Any) -> Contrasts:
         """All instances of all queries; a sample of them where they are more than `most`."""
@@ -291,40 +243,22 @@ class Axiom:
         return {}
 
     def __and__(self, other: Axiom) -> Axiom:
-        """Both say the same."""
-        from whyrank.studies.axioms.algebra import both
-
-        return both(self, other)
+        return _combine("both", self, other)
 
     def __or__(self, other: Axiom) -> Axiom:
-        """The first, and where it says nothing, the second."""
-        from whyrank.studies.axioms.algebra import either
-
-        return either(self, other)
+        return _combine("either", self, other)
 
     def __neg__(self) -> Axiom:
-        """The reverse."""
-        from whyrank.studies.axioms.algebra import reverse
-
-        return reverse(self)
+        return _combine("reverse", self)
 
     def __add__(self, other: Axiom) -> Axiom:
-        """The sign of the sum."""
-        from whyrank.studies.axioms.algebra import plus
-
-        return plus(self, other)
+        return _combine("plus", self, other)
 
     def __sub__(self, other: Axiom) -> Axiom:
-        """The sign of the difference."""
-        from whyrank.studies.axioms.algebra import plus, times
-
-        return plus(self, times(other, -1))
+        return _combine("plus", self, _combine("times", other, -1))
 
     def __mul__(self, weight: float) -> Axiom:
-        """The same with a weight, for sums."""
-        from whyrank.studies.axioms.algebra import times
-
-        return times(self, weight)
+        return _combine("times", self, weight)
 
     __rmul__ = __mul__
 
@@ -340,27 +274,43 @@ class Axiom:
     def _source(self, pairs: str) -> Source:
         return Source(pairs, self.candidates, self.analyzer, self.max_tokens)
 
-    def _check_compat(self) -> None:
-        if self.compat not in COMPAT:
-            raise UnknownName("compat mode of axioms", str(self.compat), COMPAT)
-        if "compat" in self.not_filled:
-            raise WhyrankError(f"axiom {self.name} is none of the nine with a compat mode; leave compat out")
+
+@dataclass(frozen=True, kw_only=True)
+class OfSimilarLength(Axiom):
+    """An axiom on texts of about the same length.
+
+    Attributes:
+        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`.
+    """
+
+    length: float | str = 10
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Similar length, and the conditions of the axiom."""
+        return SimilarLength(self.length), *self.conditions
 
 
 @dataclass(frozen=True, kw_only=True)
-class BothWays(Axiom):
-    """An axiom whose published instances, under `compat`, contain a pair in both orders where both hold."""
+class OfAnyLength(Axiom):
+    """An axiom on texts of any length, unless similar length is asked for.
 
-    not_filled: ClassVar[tuple[str, ...]] = ()
+    Attributes:
+        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`; `None`: any.
+    """
 
-    def instances(self, view: View) -> Iterator[Codes]:
-        """Blocks of instances; under `compat` both directions of a pair."""
-        if self.compat is None:
-            yield from super().instances(view)
-            return
-        for a, b in _pair_blocks(len(view)):
-            first, second = self._directions(view, a, b)
-            yield np.concatenate([np.column_stack([a[first], b[first]]), np.column_stack([b[second], a[second]])])
+    length: float | str | None = None
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """The conditions of the axiom, and similar length where it is asked for."""
+        return *self.conditions, *similar_length(self.length)
+
+
+def _combine(operation: str, *given: Any) -> Axiom:
+    """Combine axioms by a function of the module of combinations, which are axioms themselves."""
+    from whyrank.studies.axioms import algebra
+
+    made: Axiom = getattr(algebra, operation)(*given)
+    return made
 
 
 def _pair_blocks(n: int) -> Iterator[tuple[Codes, Codes]]:

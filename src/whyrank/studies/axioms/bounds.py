@@ -6,91 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import ClassVar
 
 import numpy as np
 
 from whyrank.core import Codes, Flags, Floats, WhyrankError, check_text, generator, tolerance_of
 from whyrank.data import Collection, open_run
-from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, similar_length
+from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, allowed, similar_length
 from whyrank.studies.axioms.duplicates import Made, Synthetic
 from whyrank.studies.axioms.view import View
 from whyrank.text import Analyzer
-from whyrank.text.edits import Slot, word_of
+from whyrank.text.edits import word_of
 
-# One word of a text replaced by another, such that an analyzer sees one token replaced by another and no more.
-
-TRIES = 20
-_WORD = re.compile(r"\S+")
-
-
-@dataclass(frozen=True)
-class Replacer:
-    """Puts words in the place of a word of a text that is one token and none of the terms `kept`."""
-
-    analyzer: Analyzer
-    kept: frozenset[int]
-    seed: int = 0
-
-    def replaced(self, text: str, tokens: Codes, words: Mapping[int, str]) -> tuple[str, ...] | None:
-        """The text with one of its words replaced by each of `words` (token -> spelling), in their order.
-
-        Which word goes is drawn by the seed and the text; it is the same for all of them. None when 20 words were
-        tried in vain.
-        """
-        tried = 0
-        for slots in self._drawn(text):
-            usable = [slot for slot in slots if self._is_one_token(text[slot.start : slot.end])]
-            for slot in usable:
-                texts = tuple(text[: slot.start] + word + text[slot.end :] for word in words.values())
-                if self._differ_in_one(tokens, texts, list(words)):
-                    return texts
-            tried += bool(usable)
-            if tried == TRIES:
-                break
-        return None
-
-    def _drawn(self, text: str) -> Iterator[list[Slot]]:
-        """Where the words are, in random order: without the punctuation at their edges, then with it."""
-        found = list(_WORD.finditer(text))
-        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        for i in generator(self.seed, "word to replace", digest).permutation(len(found)):
-            yield _slots(found[i])
-
-    def _is_one_token(self, word: str) -> bool:
-        ids = self.analyzer.docs([word]).ids
-        return len(ids) == 1 and int(ids[0]) not in self.kept
-
-    def _differ_in_one(self, tokens: Codes, texts: Sequence[str], wanted: Sequence[int]) -> bool:
-        """Whether each text has the tokens given, but for the wanted one in the same place of all texts."""
-        found = self.analyzer.docs(texts)
-        if (np.diff(found.offsets) != len(tokens)).any():
-            return False
-        rows = found.ids.reshape(len(texts), len(tokens))
-        places = np.flatnonzero((rows != tokens).any(axis=0))
-        if len(places) != 1 or int(tokens[places[0]]) in self.kept:
-            return False
-        return bool(rows[:, places[0]].tolist() == list(wanted))
-
-
-def spellings(analyzer: Analyzer, text: str) -> dict[int, str]:
-    """How the text spells each token that a word of it stands for alone; the first spelling counts."""
-    found: dict[int, str] = {}
-    for match in _WORD.finditer(text):
-        for slot in _slots(match):
-            ids = analyzer.docs([text[slot.start : slot.end]]).ids
-            if len(ids) == 1:
-                found.setdefault(int(ids[0]), text[slot.start : slot.end])
-    return found
-
-
-def _slots(match: re.Match[str]) -> list[Slot]:
-    """The word without the punctuation at its edges, and with it; nothing for punctuation alone."""
-    word = word_of(match[0])
-    inner = Slot(match.start() + len(word.before), match.end() - len(word.after))
-    return list(dict.fromkeys([inner, Slot(*match.span())])) if word.core else []
-
-
+TRIES = 20  # words of a text that LB2 tries to replace
 _ROUNDING = 1e-9  # differences of logarithms that are equal on paper may differ by less
 
 
@@ -103,10 +30,9 @@ class SimilarScores:
 
     def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
         """A flag per pair."""
-        absolute, relative = tolerance_of("margin", self.margin)
         found = view.once(("scores", self.run), lambda: self._scores(view))
         one, two = found[a], found[b]
-        return np.asarray(np.abs(one - two) <= absolute + relative * np.maximum(np.abs(one), np.abs(two)))
+        return np.asarray(np.abs(one - two) <= allowed("margin", self.margin, np.maximum(np.abs(one), np.abs(two))))
 
     def _scores(self, view: View) -> Floats:
         """The score of each document, NaN for one that the run does not have or gives no finite score."""
@@ -131,21 +57,25 @@ class LB1(Axiom):
     Q c(q, D1) = c(q, D2).
     Conclusion: S(Q, D1) > S(Q, D2).
     Paper: Lv and Zhai, "Lower-bounding term frequency normalization", CIKM 2011.
+
+    Attributes:
+        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`; `None`: any.
+        scores: a run (its name or file) whose scores say which texts are alike; `None`: their counts and lengths do.
+        margin: how far scores of that run may differ: a number, or a share of the larger such as `10%`.
     """
 
     length: float | str | None = 10
     scores: str | None = None
     margin: float | str = "10%"
 
-    name: ClassVar[str] = "LB1"
-    not_filled: ClassVar[tuple[str, ...]] = ("compat", "margin")  # a margin of matched probes is another thing
-    favours: ClassVar[str] = "the text with a query term that the other lacks, all else alike"
+    name = "LB1"
+    not_filled = ("compat", "margin")  # a margin of matched probes is another thing
+    favours = "the text with a query term that the other lacks, all else alike"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.length is not None:
-            tolerance_of("length", self.length)
         check_text("scores", self.scores)
+        similar_length(self.length)
         tolerance_of("margin", self.margin)
 
     def preconditions(self) -> tuple[Precondition, ...]:
@@ -184,13 +114,16 @@ class LB2(Synthetic):
     D1 = D with q2 for t, D2 = D with q1 for t.
     Conclusion: S(Q, D1) > S(Q, D2).
     Paper: Lv and Zhai, "Lower-bounding term frequency normalization", CIKM 2011.
+
+    Attributes:
+        idf: how far the rarity of two terms may differ: a number, or a share of the larger such as `10%`.
     """
 
     idf: float | str = "10%"
 
-    name: ClassVar[str] = "LB2"
-    favours: ClassVar[str] = "the text with one more distinct query term, over one with a query term repeated"
-    compares: ClassVar[str] = "two changed forms of one text"
+    name = "LB2"
+    favours = "the text with one more distinct query term, over one with a query term repeated"
+    compares = "two changed forms of one text"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -205,11 +138,11 @@ class LB2(Synthetic):
     def texts(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Each document with the missing term, and with one more of the other."""
         spelled = _spelled(view)
-        replacer = Replacer(view.pool.pools.analyzer, frozenset(view.term_ids.tolist()), self.seed)
+        analyzer, kept = view.pool.pools.analyzer, frozenset(view.term_ids.tolist())
         for i in documents.tolist():
             had, missing = self._terms(view, i)
             words = {int(view.term_ids[term]): spelled[int(view.term_ids[term])] for term in (missing, had)}
-            texts = replacer.replaced(view.pool.texts[i], view.tokens(i), words)
+            texts = replace_word(analyzer, view.pool.texts[i], view.tokens(i), words, kept, self.seed)
             ids = [f"{view.pool.doc_ids[i]}+{view.terms[term]}" for term in (missing, had)]
             yield Made((texts[0], texts[1]), (ids[0], ids[1])) if texts else "no word to replace"
 
@@ -222,17 +155,76 @@ class LB2(Synthetic):
 
     def _gaps(self, view: View) -> Floats:
         """How far the idf of two query terms lies apart; infinite where it is too far or a term has no spelling."""
-        return view.once(("gaps", self.idf), lambda: _gaps(view, *tolerance_of("idf", self.idf)))
+        return view.once(("gaps", self.idf), lambda: self._measured_gaps(view))
 
-
-def _gaps(view: View, absolute: float, relative: float) -> Floats:
-    one, two = view.idf[:, None], view.idf[None, :]
-    gaps = np.abs(one - two)
-    usable = np.array([token in _spelled(view) for token in view.term_ids.tolist()], dtype=bool)
-    similar = gaps <= absolute + relative * np.maximum(one, two) + _ROUNDING
-    return np.where(similar & usable[:, None] & usable, np.round(gaps / _ROUNDING), np.inf)
+    def _measured_gaps(self, view: View) -> Floats:
+        one, two = view.idf[:, None], view.idf[None, :]
+        gaps = np.abs(one - two)
+        usable = np.array([token in _spelled(view) for token in view.term_ids.tolist()], dtype=bool)
+        similar = gaps <= allowed("idf", self.idf, np.maximum(one, two)) + _ROUNDING
+        return np.where(similar & usable[:, None] & usable, np.round(gaps / _ROUNDING), np.inf)
 
 
 def _spelled(view: View) -> dict[int, str]:
     analyzer = view.pool.pools.analyzer
     return view.once("spellings", lambda: spellings(analyzer, view.pool.query))
+
+
+# One word of a text replaced by another, such that an analyzer sees one token replaced by another and no more.
+
+_WORD = re.compile(r"\S+")
+
+
+def replace_word(
+    analyzer: Analyzer, text: str, tokens: Codes, words: Mapping[int, str], kept: frozenset[int], seed: int = 0
+) -> tuple[str, ...] | None:
+    """The text with one of its words replaced by each of `words` (token -> spelling), in their order.
+
+    The word that goes is one token, and none of the terms `kept`. It is drawn by the seed and the text, and is the
+    same for all of `words`; None when 20 words were tried in vain.
+    """
+    found, tried = list(_WORD.finditer(text)), 0
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    for i in generator(seed, "word to replace", digest).permutation(len(found)):
+        usable = [(start, end) for start, end, token in _alone(analyzer, found[i]) if token not in kept]
+        for start, end in usable:
+            texts = tuple(text[:start] + word + text[end:] for word in words.values())
+            if _differ_in_one(analyzer, tokens, texts, list(words), kept):
+                return texts
+        tried += bool(usable)
+        if tried == TRIES:
+            break
+    return None
+
+
+def spellings(analyzer: Analyzer, text: str) -> dict[int, str]:
+    """How the text spells each token that a word of it stands for alone; the first spelling counts."""
+    found: dict[int, str] = {}
+    for match in _WORD.finditer(text):
+        for start, end, token in _alone(analyzer, match):
+            found.setdefault(token, text[start:end])
+    return found
+
+
+def _alone(analyzer: Analyzer, match: re.Match[str]) -> Iterator[tuple[int, int, int]]:
+    """Start, end and token of a word without the punctuation at its edges, and with it, where it is one token."""
+    word = word_of(match[0])
+    inner = match.start() + len(word.before), match.end() - len(word.after)
+    for start, end in dict.fromkeys([inner, match.span()]) if word.core else ():
+        ids = analyzer.docs([match.string[start:end]]).ids
+        if len(ids) == 1:
+            yield start, end, int(ids[0])
+
+
+def _differ_in_one(
+    analyzer: Analyzer, tokens: Codes, texts: Sequence[str], wanted: Sequence[int], kept: frozenset[int]
+) -> bool:
+    """Whether each text has the tokens given, but for the wanted one at the same position of all texts."""
+    found = analyzer.docs(texts)
+    if (np.diff(found.offsets) != len(tokens)).any():
+        return False
+    rows = found.ids.reshape(len(texts), len(tokens))
+    positions = np.flatnonzero((rows != tokens).any(axis=0))
+    if len(positions) != 1 or int(tokens[positions[0]]) in kept:
+        return False
+    return bool(rows[:, positions[0]].tolist() == list(wanted))

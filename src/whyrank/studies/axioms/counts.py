@@ -1,31 +1,21 @@
-"""Axioms on coverage: all query terms, more of them, and words beyond them."""
+"""Axioms on counts of query terms: term frequency, term discrimination and coverage."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Flags, Floats, Ints, tolerance_of
-from whyrank.studies.axioms.axiom import (
-    Axiom,
-    BothWays,
-    LongQuery,
-    Precondition,
-    QueryTerms,
-    SimilarLength,
-    same_total,
-    similar_length,
-)
+from whyrank.core import Codes, Flags, Ints, tolerance_of
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, OfSimilarLength, QueryTerms, allowed, same_total
 from whyrank.studies.axioms.view import View
 
 # Axioms on term frequency: more query terms, and more different ones.
 
 
 @dataclass(frozen=True, kw_only=True)
-class TFC1(Axiom):
+class TFC1(OfSimilarLength):
     """Of two texts of about the same length, the one with more query terms wins.
 
     Original: for a query of one term q and |D1| = |D2|, c(q, D1) > c(q, D2) implies S(Q, D1) > S(Q, D2).
@@ -40,19 +30,10 @@ class TFC1(Axiom):
     Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
     """
 
-    length: float | str = 10
-
-    name: ClassVar[str] = "TFC1"
-    favours: ClassVar[str] = "the text with more query terms, at similar length"
-    not_filled: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tolerance_of("length", self.length)
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Similar length, and a query term in both."""
-        return SimilarLength(self.length), QueryTerms(1)
+    name = "TFC1"
+    favours = "the text with more query terms, at similar length"
+    conditions = (QueryTerms(1),)
+    not_filled = ()
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """No query term is rarer in `a`, and some is more frequent."""
@@ -61,7 +42,7 @@ class TFC1(Axiom):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TFC3(Axiom):
+class TFC3(OfSimilarLength):
     """Of two texts with equally many query terms, the one that spreads them over two terms and not one wins.
 
     Original: for a query of two terms a, b of equal rarity and |D1| = |D2|, c(a, D2) = c(a, D1) + c(b, D1),
@@ -74,22 +55,20 @@ class TFC3(Axiom):
     c(q, D1) = c(q, D2).
     Conclusion: S(Q, D1) > S(Q, D2).
     Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004.
+
+    Attributes:
+        idf: how far the rarity of two terms may differ: a number, or a share of the larger such as `10%`.
     """
 
-    length: float | str = 10
     idf: float | str = "10%"
 
-    name: ClassVar[str] = "TFC3"
-    favours: ClassVar[str] = "the text with more different query terms, at equal count"
+    name = "TFC3"
+    favours = "the text with more different query terms, at equal count"
+    conditions = (same_total,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        tolerance_of("length", self.length)
         tolerance_of("idf", self.idf)
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Similar length, and equally many query terms."""
-        return SimilarLength(self.length), same_total
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """All that `b` has more of one term, `a` has of another that `b` lacks."""
@@ -99,19 +78,16 @@ class TFC3(Axiom):
         if len(rows):  # the totals are equal, so one of the two terms is more frequent in `a`, the other in `b`
             shared, gained = rows.argmin(axis=1), rows.argmax(axis=1)
             spread = view.present[a, shared] & ~view.present[b, gained]
-            found[found] = spread & self._similar(view.idf[shared], view.idf[gained])
+            one, two = view.idf[shared], view.idf[gained]
+            found[found] = spread & (np.abs(one - two) <= allowed("idf", self.idf, np.maximum(one, two)))
         return found
-
-    def _similar(self, one: Floats, two: Floats) -> Flags:
-        absolute, relative = tolerance_of("idf", self.idf)
-        return np.asarray(np.abs(one - two) <= absolute + relative * np.maximum(one, two))
 
 
 # Axioms on term discrimination: of two query terms, the rarer one counts more.
 
 
 @dataclass(frozen=True, kw_only=True)
-class TDC(Axiom):
+class TDC(OfSimilarLength):
     """Of two texts that differ in two query terms only, the one with more of the rarer term wins.
 
     Original: for a query of two terms a, b and |D1| = |D2|, c(a, D1) + c(b, D1) = c(a, D2) + c(b, D2),
@@ -125,19 +101,10 @@ class TDC(Axiom):
     Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004.
     """
 
-    length: float | str = 10
-
-    name: ClassVar[str] = "TDC"
-    favours: ClassVar[str] = "the text with more of the rarer query term"
-    strict: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tolerance_of("length", self.length)
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Similar length, and equally many query terms."""
-        return SimilarLength(self.length), same_total
+    name = "TDC"
+    favours = "the text with more of the rarer query term"
+    conditions = (same_total,)
+    strict = False
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Two terms differ, and the one that `a` has more of is not the more common one."""
@@ -150,7 +117,7 @@ class TDC(Axiom):
 
 
 @dataclass(frozen=True, kw_only=True)
-class M_TDC(BothWays):  # noqa: N801
+class M_TDC(OfSimilarLength):  # noqa: N801
     """Of two texts whose query-term counts are exchanged between terms, the one with more of the rarer terms wins.
 
     Original: TDC, for queries of two terms.
@@ -169,66 +136,46 @@ class M_TDC(BothWays):  # noqa: N801
     formal study of information retrieval heuristics", SIGIR 2004.
     """
 
-    length: float | str = 10
-
-    name: ClassVar[str] = "M-TDC"
-    favours: ClassVar[str] = "the text with more of the rarer query terms"
-    strict: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tolerance_of("length", self.length)
+    name = "M-TDC"
+    favours = "the text with more of the rarer query terms"
+    conditions = (same_total,)
+    strict = False
+    not_filled = ()
+    both_orders = True
 
     @property
     def concludes(self) -> str:
         """`weak`, or under `compat` `strict`; what was asked for comes first."""
         return self.conclusion or ("weak" if self.compat is None else "strict")
 
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Similar length, and equally many query terms."""
-        return SimilarLength(self.length), same_total
-
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """All counts that differ are exchanged in favour of a term that is not more common."""
         frequency = np.maximum(view.df if self.compat is None else view.cf, 1)
         rarer = frequency[:, None] <= frequency[None, :]
-        found = np.zeros(len(a), bool)
-        _exchanged(view.counts, a, b, rarer & (view.in_query[:, None] >= view.in_query[None, :]), found)
-        return found
+        return _exchanged(view.counts, a, b, rarer & (view.in_query[:, None] >= view.in_query[None, :]))
 
 
 @njit(cache=True, nogil=True)
-def _exchanged(counts: Codes, a: Codes, b: Codes, allowed: Flags, found: Flags) -> None:
+def _exchanged(counts: Codes, a: Codes, b: Codes, may_swap: Flags) -> Flags:
     """Whether some counts differ, and each of these belongs to an allowed pair of terms that swap their counts."""
+    found = np.zeros(len(a), np.bool_)
     for i in range(len(a)):
         one, two = counts[a[i]], counts[b[i]]
         open_ = one != two
         found[i] = open_.any()
         for x in range(len(one)):
             for y in range(len(one)):
-                if allowed[x, y] and one[x] > two[x] and one[x] == two[y] and one[y] == two[x]:
+                if may_swap[x, y] and one[x] > two[x] and one[x] == two[y] and one[y] == two[x]:
                     open_[x] = open_[y] = False
         found[i] = found[i] and not open_.any()
+    return found
+
+
+# Axioms on coverage: all query terms, more of them, and words beyond them.
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Coverage(Axiom):
-    """What the three share: a precondition on length that is off unless asked for."""
-
-    length: float | str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.length is not None:
-            tolerance_of("length", self.length)
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Similar length, where asked for."""
-        return similar_length(self.length)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AND(_Coverage):
+class AND(OfAnyLength):
     """A text with all query terms beats a text that lacks one.
 
     Original: the terms of a query form aspects; a text that covers all of them is to be ranked above one that does
@@ -242,12 +189,9 @@ class AND(_Coverage):
     "Axiomatic result re-ranking", CIKM 2016.
     """
 
-    name: ClassVar[str] = "AND"
-    favours: ClassVar[str] = "the text with all query terms"
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Two query terms, and similar length where asked for."""
-        return LongQuery(2), *super().preconditions()
+    name = "AND"
+    favours = "the text with all query terms"
+    conditions = (LongQuery(2),)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Only `a` has all query terms."""
@@ -256,7 +200,7 @@ class AND(_Coverage):
 
 
 @dataclass(frozen=True, kw_only=True)
-class M_AND(_Coverage):  # noqa: N801
+class M_AND(OfAnyLength):  # noqa: N801
     """A text with more distinct query terms beats a text with fewer.
 
     Original: as AND, from which it follows by giving up that the winner has every term.
@@ -269,12 +213,9 @@ class M_AND(_Coverage):  # noqa: N801
     "Axiomatic result re-ranking", CIKM 2016.
     """
 
-    name: ClassVar[str] = "M-AND"
-    favours: ClassVar[str] = "the text with more distinct query terms"
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Two query terms, and similar length where asked for."""
-        return LongQuery(2), *super().preconditions()
+    name = "M-AND"
+    favours = "the text with more distinct query terms"
+    conditions = (LongQuery(2),)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """More distinct query terms are in `a`."""
@@ -282,7 +223,7 @@ class M_AND(_Coverage):  # noqa: N801
 
 
 @dataclass(frozen=True, kw_only=True)
-class DIV(_Coverage):
+class DIV(OfAnyLength):
     """The text whose words overlap less with the query wins: it has more to say beyond it.
 
     Original: axioms of result diversification, on sets of documents that are to differ from each other.
@@ -294,28 +235,23 @@ class DIV(_Coverage):
     Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
     """
 
-    name: ClassVar[str] = "DIV"
-    favours: ClassVar[str] = "the text that overlaps less with the query"
+    name = "DIV"
+    favours = "the text that overlaps less with the query"
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The share of common terms is smaller in `a`."""
-        shared, joined = view.distinct, len(view.terms) + _vocabularies(view) - view.distinct
+        tokens, size = view.pool.pools.tokens, len(view.pool.pools.analyzer.vocabulary)
+        sizes = view.views.once("distinct terms", lambda: _count_distinct(tokens.ids, tokens.offsets, size))
+        shared, joined = view.distinct, len(view.terms) + sizes[view.pool.rows] - view.distinct
         return np.asarray(shared[a] * joined[b] < shared[b] * joined[a])
-
-
-def _vocabularies(view: View) -> Ints:
-    """How many distinct terms each document has."""
-    tokens = view.pool.pools.tokens
-    size = len(view.pool.pools.analyzer.vocabulary)
-    found: Ints = view.views.once("vocabularies", lambda: _count_distinct(tokens.ids, tokens.offsets, size))
-    return found[view.pool.rows]
 
 
 @njit(cache=True, nogil=True)
 def _count_distinct(ids: Codes, offsets: Ints, size: int) -> Ints:
+    """How many distinct terms each text has."""
     found, last = np.zeros(len(offsets) - 1, np.int64), np.full(size, -1, np.int64)
     for text in range(len(found)):
-        for place in range(offsets[text], offsets[text + 1]):
-            found[text] += last[ids[place]] != text
-            last[ids[place]] = text
+        for at in range(offsets[text], offsets[text + 1]):
+            found[text] += last[ids[at]] != text
+            last[ids[at]] = text
     return found

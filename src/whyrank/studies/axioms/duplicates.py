@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, check_whole
-from whyrank.studies.axioms.axiom import Axiom, Sampler
+from whyrank.studies.axioms.axiom import Axiom
+from whyrank.studies.axioms.sampling import Sampler
 from whyrank.studies.axioms.view import View, Views, spelled
 from whyrank.studies.contrasts import Contrasts, Label, Pair
 from whyrank.studies.pools import Pool
@@ -56,17 +57,29 @@ class Synthetic(Axiom):
         views, sampler = self.views(collection), Sampler(self.most, self.seed)
         for view in views:
             sampler.offer(view, self.sources(view)[:, None])
-        dropped: Counter[str] = Counter(self.remarks(views))
-        pairs = list(self._pairs(views, sampler, dropped))
-        return Contrasts.from_pairs(pairs, dropped={**+dropped, **sampler.dropped()})
-
-    def _pairs(self, views: Views, sampler: Sampler, dropped: Counter[str]) -> Iterator[Pair]:
         drawn = {pool.query_id: rows[:, 0] for pool, rows in sampler.blocks()}
+        dropped: Counter[str] = Counter(self.remarks(views))
+        pairs: list[Pair] = []
         with Progress(f"making texts for {self.name}", sampler.held) as progress:
             for view in views:
                 documents = drawn.get(view.pool.query_id, np.empty(0, np.int32))
-                yield from _kept(view.pool, documents, self.texts(view, documents), dropped)
+                for document, made in zip(documents.tolist(), self.texts(view, documents), strict=True):
+                    if isinstance(made, str):
+                        dropped[made] += 1
+                    else:
+                        pairs.append(_pair(view.pool, document, made))
                 progress.step(len(documents))
+        return Contrasts.from_pairs(pairs, dropped={**+dropped, **sampler.dropped()})
+
+
+def _pair(pool: Pool, document: int, made: Made) -> Pair:
+    """The two texts with the grade of the document that both are made from."""
+    grade, group = float(pool.relevance[document]), "unjudged"
+    if not math.isnan(grade):
+        grade = int(grade)
+        group = pool.pools.collection.grades.group(grade)
+    labels: dict[str, Any] = {"query_id": pool.query_id, "doc_ids": made.doc_ids, "relevance": (grade, grade)}
+    return Pair(made.query or pool.query, made.texts, {**labels, "relevance_group": group, **made.labels})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,15 +98,18 @@ class LNC2(Synthetic):
     query likelihood does not: `conclusion=strict` gives the former.
     Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004; adapted in Câmara and
     Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
+
+    Attributes:
+        copies: how many copies; `None` takes as many as fit into `max_tokens`.
     """
 
     copies: int | None = None
 
-    name: ClassVar[str] = "LNC2"
-    favours: ClassVar[str] = "the text written several times"
-    compares: ClassVar[str] = "a text with copies of itself"
-    strict: ClassVar[bool] = False
-    not_filled: ClassVar[tuple[str, ...]] = ()
+    name = "LNC2"
+    favours = "the text written several times"
+    compares = "a text with copies of itself"
+    strict = False
+    not_filled = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,14 +139,19 @@ class LNC2(Synthetic):
         return np.where((lengths > 0) & (times >= 2), times, 0)
 
     def _in_turn(self, view: View, documents: Codes) -> Iterator[Made | str]:
-        """Copies of the whole text, one after the other."""
+        """Copies of the whole text, one after the other; the analyzer must find its tokens so many times over."""
         texts = [view.pool.texts[i] for i in documents.tolist()]
         times = _writable(self._times(view.lengths)[documents], texts)
         copied = [" ".join([text] * k) for text, k in zip(texts, times, strict=True)]
-        right = _repeated(view, documents, times, copied)
-        for i, k, both, same in zip(documents.tolist(), times, zip(copied, texts, strict=True), right, strict=True):
-            odd = "analysed otherwise when copied" if k else _TOO_LONG
-            yield _copied(view, i, k, both) if k and same else odd
+        found = view.pool.pools.analyzer.docs(copied)
+        tokens = [found.ids[start:end] for start, end in pairwise(found.offsets)]
+        for i, k, copies, text, seen in zip(documents.tolist(), times, copied, texts, tokens, strict=True):
+            if not k:
+                yield _TOO_LONG
+            elif not np.array_equal(np.tile(view.tokens(i), k), seen):
+                yield "analysed otherwise when copied"
+            else:
+                yield _copied(view, i, k, (copies, text))
 
     def _in_place(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Copies of each token beside it; tokens that become several when they stand alone take room as these."""
@@ -155,27 +176,3 @@ def _writable(times: Ints, texts: list[str]) -> list[int]:
 def _copied(view: View, document: int, k: int, texts: tuple[str, str]) -> Made:
     doc_id = view.pool.doc_ids[document]
     return Made(texts, (f"{doc_id}*{k}", doc_id), {"copies": k})
-
-
-def _repeated(view: View, documents: Codes, times: list[int], copied: list[str]) -> list[bool]:
-    """Whether the analyzer finds in each copied text the tokens of the document so many times over."""
-    found = view.pool.pools.analyzer.docs(copied)
-    rows = zip(documents.tolist(), times, pairwise(found.offsets), strict=True)
-    return [np.array_equal(np.tile(view.tokens(i), k), found.ids[a:b]) for i, k, (a, b) in rows]
-
-
-def _kept(pool: Pool, documents: Codes, made: Iterator[Made | str], dropped: Counter[str]) -> Iterator[Pair]:
-    for document, each in zip(documents.tolist(), made, strict=True):
-        if isinstance(each, str):
-            dropped[each] += 1
-            continue
-        labels = {"query_id": pool.query_id, "doc_ids": each.doc_ids, **_relevance(pool, document), **each.labels}
-        yield Pair(each.query or pool.query, each.texts, labels)
-
-
-def _relevance(pool: Pool, document: int) -> dict[str, Any]:
-    """The grade of the document that both texts are made from."""
-    grade, grades = float(pool.relevance[document]), pool.pools.collection.grades
-    if math.isnan(grade):
-        return {"relevance": (grade, grade), "relevance_group": "unjudged"}
-    return {"relevance": (int(grade), int(grade)), "relevance_group": grades.group(int(grade))}

@@ -3,93 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Flags, Floats, Ints, UnknownName, WhyrankError, tolerance_of
-from whyrank.studies.axioms.axiom import Axiom, BothWays, Precondition
+from whyrank.core import Codes, Flags, Ints, UnknownName, WhyrankError, tolerance_of
+from whyrank.studies.axioms.axiom import Axiom, Precondition, allowed
 from whyrank.studies.axioms.view import View
-
-# Bags of the words that are no query terms: which of two texts has one more of some word.
-#
-# A bag is a text as its distinct terms in ascending order with their counts. The bags of a view take about as much
-# memory as its texts, so only those of the last view are kept.
-
-
-class Bags(NamedTuple):
-    """The words of the documents of a view: document `i` has `offsets[i]:offsets[i + 1]`."""
-
-    offsets: Ints
-    terms: Codes
-    counts: Codes
-
-
-def bags_of(view: View) -> Bags:
-    """The bags of a view; kept until those of another view are asked for."""
-    memo = view.views.memo
-    owner, bags = memo.get("bags", (None, None))
-    if owner is not view:
-        bags = _bags(view)
-        memo["bags"] = (view, bags)
-    found: Bags = bags
-    return found
-
-
-def one_more(bags: Bags, a: Codes, b: Codes, least: int) -> Flags:
-    """Whether `b[i]` has exactly one more of some word than `a[i]`, which has it at least `least` times."""
-    found = np.zeros(len(a), bool)
-    _one_more(bags.offsets, bags.terms, bags.counts, a, b, least, found)
-    return found
-
-
-def _bags(view: View) -> Bags:
-    tokens, size = view.pool.pools.tokens, int(view.lengths.sum())
-    offsets, terms, counts = np.zeros(len(view) + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int32)
-    _gather(tokens.ids, tokens.offsets, view.pool.rows, np.sort(view.term_ids), offsets, terms, counts)
-    return Bags(offsets, terms[: offsets[-1]], counts[: offsets[-1]])
-
-
-@njit(cache=True, nogil=True)
-def _gather(ids: Codes, places: Ints, rows: Codes, query: Codes, offsets: Ints, terms: Codes, counts: Codes) -> None:
-    """Sort the tokens of each document, leave out those of the query, and count equal ones."""
-    n = 0
-    for i in range(len(rows)):
-        asked = 0
-        for token in np.sort(ids[places[rows[i]] : places[rows[i] + 1]]):
-            while asked < len(query) and query[asked] < token:
-                asked += 1
-            if asked < len(query) and query[asked] == token:
-                continue
-            if n == offsets[i] or terms[n - 1] != token:
-                terms[n], counts[n] = token, 0
-                n += 1
-            counts[n - 1] += 1
-        offsets[i + 1] = n
-
-
-@njit(cache=True, nogil=True)
-def _one_more(offsets: Ints, terms: Codes, counts: Codes, a: Codes, b: Codes, least: int, found: Flags) -> None:
-    """Walk two bags side by side until a word is found."""
-    for i in range(len(a)):
-        own, end = offsets[a[i]], offsets[a[i] + 1]
-        for other in range(offsets[b[i]], offsets[b[i] + 1]):
-            if counts[other] <= least:
-                continue
-            while own < end and terms[own] < terms[other]:
-                own += 1
-            held = counts[own] if own < end and terms[own] == terms[other] else 0
-            if held >= least and counts[other] == held + 1:
-                found[i] = True
-                break
-
 
 VARIANTS = ("strict", "length")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LNC1(BothWays):
+class LNC1(Axiom):
     """Of two texts with the same query terms, the one with an extra occurrence of another word does not win.
 
     Original: for a word t that is not in Q, c(t, D2) = c(t, D1) + 1 and equal counts of all other words imply
@@ -103,14 +30,19 @@ class LNC1(BothWays):
     as they do for most, is an instance in both.
     Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004; adapted in Câmara and
     Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
+
+    Attributes:
+        variant: `strict`, one more of some other word; `length`, the longer text.
     """
 
     variant: str = "strict"
 
-    name: ClassVar[str] = "LNC1"
-    favours: ClassVar[str] = "the text with fewer other words, at equal query terms"
-    compat_favours: ClassVar[str] = "the text with one less of some other word"
-    strict: ClassVar[bool] = False
+    name = "LNC1"
+    favours = "the text with fewer other words, at equal query terms"
+    compat_favours = "the text with one less of some other word"
+    strict = False
+    not_filled = ()
+    both_orders = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,7 +59,7 @@ class LNC1(BothWays):
         """`b` has one more of some word, or is longer."""
         if self.variant == "length":
             return np.asarray(view.lengths[a] < view.lengths[b])
-        return one_more(bags_of(view), a, b, least=0 if self.compat is None else 1)
+        return _has_one_more(*_bags_of(view), a, b, 0 if self.compat is None else 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +74,15 @@ class TF_LNC(Axiom):  # noqa: N801
     c(q, D1) = c(q, D2).
     Conclusion: S(Q, D1) > S(Q, D2).
     Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004.
+
+    Attributes:
+        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`.
     """
 
     length: float | str = 0
 
-    name: ClassVar[str] = "TF-LNC"
-    favours: ClassVar[str] = "the text that is longer by occurrences of a query term"
+    name = "TF-LNC"
+    favours = "the text that is longer by occurrences of a query term"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,17 +99,13 @@ class TF_LNC(Axiom):  # noqa: N801
         rows, a, b = more[found], a[found], b[found]
         if len(rows):
             term = rows.argmax(axis=1)
-            one, two = _without(view, a, term), _without(view, b, term)
-            found[found] = np.abs(one - two) <= self._room(np.maximum(one, two))
+            one, two = (view.lengths[side] - view.counts[side, term] for side in (a, b))
+            found[found] = np.abs(one - two) <= allowed("length", self.length, np.maximum(one, two))
         return found
 
     def _similar_others(self, view: View, a: Codes, b: Codes) -> Flags:
-        others = view.lengths - view.total
-        return np.asarray(np.abs(others[a] - others[b]) <= self._room(np.maximum(view.lengths[a], view.lengths[b])))
-
-    def _room(self, longer: Ints) -> Floats:
-        absolute, relative = tolerance_of("length", self.length)
-        return np.asarray(absolute + relative * longer)
+        others, longer = view.lengths - view.total, np.maximum(view.lengths[a], view.lengths[b])
+        return np.asarray(np.abs(others[a] - others[b]) <= allowed("length", self.length, longer))
 
 
 def same_counts(view: View, a: Codes, b: Codes) -> Flags:
@@ -182,6 +113,66 @@ def same_counts(view: View, a: Codes, b: Codes) -> Flags:
     return np.asarray((view.counts[a] == view.counts[b]).all(axis=1))
 
 
-def _without(view: View, documents: Codes, term: Ints) -> Ints:
-    """The lengths of documents without the occurrences of one term each."""
-    return view.lengths[documents] - view.counts[documents, term]
+# Bags of the words that are no query terms: which of two texts has one more of some word.
+
+
+class _Bags(NamedTuple):
+    """The words of the documents of a view, in ascending order: document `i` has `offsets[i]:offsets[i + 1]`."""
+
+    offsets: Ints
+    terms: Codes
+    counts: Codes
+
+
+def _bags_of(view: View) -> _Bags:
+    """The bags of a view; as they take about as much memory as its texts, only those of the last view are kept."""
+    memo = view.views.memo
+    if memo.get("bags", (None,))[0] is not view:
+        tokens = view.pool.pools.tokens
+        memo["bags"] = view, _Bags(*_gather(tokens.ids, tokens.offsets, view.pool.rows, np.sort(view.term_ids)))
+    found: _Bags = memo["bags"][1]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _gather(ids: Codes, starts: Ints, rows: Codes, query: Codes) -> tuple[Ints, Codes, Codes]:
+    """Sort the tokens of each document, leave out those of the query, and count equal ones."""
+    size = 0
+    for row in rows:
+        size += starts[row + 1] - starts[row]
+    offsets, terms, counts = np.zeros(len(rows) + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int32)
+    n = 0
+    for i in range(len(rows)):
+        asked = 0
+        for token in np.sort(ids[starts[rows[i]] : starts[rows[i] + 1]]):
+            while asked < len(query) and query[asked] < token:
+                asked += 1
+            if asked < len(query) and query[asked] == token:
+                continue
+            if n == offsets[i] or terms[n - 1] != token:
+                terms[n], counts[n] = token, 0
+                n += 1
+            counts[n - 1] += 1
+        offsets[i + 1] = n
+    return offsets, terms[:n].copy(), counts[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def _has_one_more(offsets: Ints, terms: Codes, counts: Codes, a: Codes, b: Codes, least: int) -> Flags:
+    """Whether `b[i]` has exactly one more of some word than `a[i]`, which has it at least `least` times.
+
+    Two bags are walked side by side until such a word is found.
+    """
+    found = np.zeros(len(a), np.bool_)
+    for i in range(len(a)):
+        own, end = offsets[a[i]], offsets[a[i] + 1]
+        for other in range(offsets[b[i]], offsets[b[i] + 1]):
+            if counts[other] <= least:
+                continue
+            while own < end and terms[own] < terms[other]:
+                own += 1
+            held = counts[own] if own < end and terms[own] == terms[other] else 0
+            if held >= least and counts[other] == held + 1:
+                found[i] = True
+                break
+    return found

@@ -7,219 +7,15 @@ ranker that sees a bag of words scores two orders of the same words alike, so it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Flags, Ints, tolerance_of
-from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, QueryTerms, all_terms, similar_length
-from whyrank.studies.axioms.view import Hits, View
+from whyrank.core import Codes, Flags, Ints
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, QueryTerms
+from whyrank.studies.axioms.view import View
 
-# How near each other the query terms of a document stand: distances, first places, phrases and windows.
-#
-# All of it is read off the places of query terms in one pass per document, once per query.
-
-NEVER = np.iinfo(np.int32).max  # the place of what a document does not have
-
-
-class Groups(NamedTuple):
-    """The closest groupings of all query terms in each document; `fewest` is NEVER where a term is missing.
-
-    `fewest` counts the other tokens inside a window, `often` the windows that have so few.
-    """
-
-    fewest: Ints
-    often: Ints
-
-
-@dataclass(frozen=True, eq=False)
-class Spans:
-    """What axioms on proximity ask of the documents of one query."""
-
-    hits: Hits
-    query: Codes
-    n_terms: int
-
-    @classmethod
-    def of(cls, view: View) -> Spans:
-        """The spans of a view; made once."""
-        return view.once(cls, lambda: cls(view.hits, view.query, len(view.terms)))
-
-    @cached_property
-    def nearest(self) -> Codes:
-        """The smallest distance between two different query terms in each document, NEVER without."""
-        found = self._never()
-        _nearest(*self.hits, found)
-        return found
-
-    @cached_property
-    def first(self) -> Codes:
-        """Where each query term first stands, [documents, terms], NEVER where it is missing."""
-        found = np.full((self._n_docs, self.n_terms), NEVER, np.int32)
-        _first(*self.hits, found)
-        return found
-
-    @cached_property
-    def phrase(self) -> Codes:
-        """Where the whole query first stands word by word, NEVER without."""
-        found = self._never()
-        _phrase(*self.hits, self.query, found)
-        return found
-
-    @cached_property
-    def groups(self) -> Groups:
-        """The closest groupings of all query terms."""
-        fewest, often = np.full(self._n_docs, NEVER, np.int64), np.zeros(self._n_docs, np.int64)
-        _groups(self.hits.offsets, self.hits.position, self._opens, fewest, often)
-        return Groups(fewest, often)
-
-    @cached_property
-    def lengths(self) -> Ints:
-        """Sum over all query-term occurrences of the shortest span with it and all query terms, in tokens.
-
-        Only for documents with all query terms does it mean anything.
-        """
-        found = np.zeros(self._n_docs, np.int64)
-        _lengths(self.hits.offsets, self.hits.position, self._opens, found)
-        return found
-
-    def spread(self, a: Codes, b: Codes) -> Ints:
-        """Tokens between the first places in `a` of each two query terms that `b` has as well, summed."""
-        found = np.zeros(len(a), np.int64)
-        _spread(self.first, self._by_place, a, b, found)
-        return found
-
-    def lead(self, a: Codes, b: Codes) -> Ints:
-        """How much later the query terms that both have first stand in `b` than in `a`, summed."""
-        found = np.zeros(len(a), np.int64)
-        _lead(self.first, a, b, found)
-        return found
-
-    def shared(self, a: Codes, b: Codes) -> Ints:
-        """How many distinct query terms both have."""
-        found = np.zeros(len(a), np.int64)
-        _shared(self.first, a, b, found)
-        return found
-
-    @cached_property
-    def _by_place(self) -> Codes:
-        """The query terms in order of their first place."""
-        return np.argsort(self.first, axis=1).astype(np.int32)
-
-    @cached_property
-    def _opens(self) -> Ints:
-        """For each hit that closes a minimal window with all query terms, the hit that opens it; else -1."""
-        found = np.full(len(self.hits.term), -1, np.int64)
-        _windows(self.hits.offsets, self.hits.term, self.n_terms, found)
-        return found
-
-    @property
-    def _n_docs(self) -> int:
-        return len(self.hits.offsets) - 1
-
-    def _never(self) -> Codes:
-        return np.full(self._n_docs, NEVER, np.int32)
-
-
-@njit(cache=True, nogil=True)
-def _nearest(offsets: Ints, position: Codes, term: Codes, found: Codes) -> None:
-    # Of two different terms with a hit between them, one differs from that hit and is nearer to it.
-    for doc in range(len(found)):
-        for k in range(offsets[doc] + 1, offsets[doc + 1]):
-            if term[k] != term[k - 1]:
-                found[doc] = min(found[doc], position[k] - position[k - 1])
-
-
-@njit(cache=True, nogil=True)
-def _first(offsets: Ints, position: Codes, term: Codes, found: Codes) -> None:
-    for doc in range(len(found)):
-        for k in range(offsets[doc], offsets[doc + 1]):
-            found[doc, term[k]] = min(found[doc, term[k]], position[k])
-
-
-@njit(cache=True, nogil=True)
-def _phrase(offsets: Ints, position: Codes, term: Codes, query: Codes, found: Codes) -> None:
-    for doc in range(len(found)):
-        for k in range(offsets[doc], offsets[doc + 1] - len(query) + 1):
-            same = 0
-            while same < len(query) and term[k + same] == query[same] and position[k + same] == position[k] + same:
-                same += 1
-            if 0 < same == len(query):
-                found[doc] = position[k]
-                break
-
-
-@njit(cache=True, nogil=True)
-def _spread(first: Codes, by_place: Codes, a: Codes, b: Codes, found: Ints) -> None:
-    for i in range(len(a)):
-        seen, places = 0, 0
-        for term in by_place[a[i]]:
-            place = first[a[i], term]
-            if place < NEVER and first[b[i], term] < NEVER:
-                found[i] += seen * (place - 1) - places
-                seen, places = seen + 1, places + place
-
-
-@njit(cache=True, nogil=True)
-def _lead(first: Codes, a: Codes, b: Codes, found: Ints) -> None:
-    for i in range(len(a)):
-        for term in range(first.shape[1]):
-            one, two = first[a[i], term], first[b[i], term]
-            if one < NEVER and two < NEVER:
-                found[i] += two - one
-
-
-@njit(cache=True, nogil=True)
-def _shared(first: Codes, a: Codes, b: Codes, found: Ints) -> None:
-    for i in range(len(a)):
-        for term in range(first.shape[1]):
-            found[i] += first[a[i], term] < NEVER and first[b[i], term] < NEVER
-
-
-@njit(cache=True, nogil=True)
-def _windows(offsets: Ints, term: Codes, n_terms: int, opens: Ints) -> None:
-    for doc in range(len(offsets) - 1):
-        inside, missing, left = np.zeros(n_terms, np.int64), n_terms, offsets[doc]
-        for right in range(offsets[doc], offsets[doc + 1]):
-            missing -= inside[term[right]] == 0
-            inside[term[right]] += 1
-            while not missing and inside[term[left]] > 1:
-                inside[term[left]] -= 1
-                left += 1
-            if not missing and inside[term[right]] == 1:
-                opens[right] = left
-
-
-@njit(cache=True, nogil=True)
-def _groups(offsets: Ints, position: Codes, opens: Ints, fewest: Ints, often: Ints) -> None:
-    for doc in range(len(fewest)):
-        for k in range(offsets[doc], offsets[doc + 1]):
-            if opens[k] < 0:
-                continue
-            others = position[k] - position[opens[k]] - (k - opens[k])
-            if others < fewest[doc]:
-                fewest[doc], often[doc] = others, 0
-            often[doc] += others == fewest[doc]
-
-
-@njit(cache=True, nogil=True)
-def _lengths(offsets: Ints, position: Codes, opens: Ints, found: Ints) -> None:
-    # The shortest span with a hit is that of a minimal window, stretched to the hit where it lies outside. Windows
-    # around one hit open with different terms, so that a hit is visited no more often than there are terms.
-    shortest = np.full(len(position), NEVER, np.int64)
-    for doc in range(len(found)):
-        left, reached = -1, offsets[doc]
-        for k in range(offsets[doc], offsets[doc + 1]):
-            if opens[k] >= 0:
-                left = opens[k]
-                for i in range(reached, k + 1):
-                    shortest[i] = min(shortest[i], position[k] - position[min(i, left)] + 1)
-                reached = left + 1
-            elif left >= 0:
-                shortest[k] = position[k] - position[left] + 1
-        found[doc] = shortest[offsets[doc] : offsets[doc + 1]].sum()
+NEVER = np.iinfo(np.int32).max  # the position of what a document does not have
 
 
 @dataclass(frozen=True)
@@ -230,7 +26,13 @@ class SharedTerms:
 
     def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
         """A flag per pair."""
-        return Spans.of(view).shared(a, b) >= self.least
+        return np.asarray(_shared(_first_positions(view), a, b) >= self.least)
+
+
+def all_terms(view: View, a: Codes, b: Codes) -> Flags:
+    """Both documents have all query terms."""
+    full = view.distinct == len(view.terms)
+    return np.asarray(full[a] & full[b])
 
 
 def phrase_query(view: View, a: Codes, b: Codes) -> Flags:
@@ -239,25 +41,7 @@ def phrase_query(view: View, a: Codes, b: Codes) -> Flags:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proximity(Axiom):
-    """An axiom on where query terms stand; `length` may ask for texts of about the same length as well."""
-
-    length: float | str | None = None
-
-    needs: ClassVar[tuple[Precondition, ...]] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.length is not None:
-            tolerance_of("length", self.length)
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """What the axiom needs, and similar length where it is asked for."""
-        return *self.needs, *similar_length(self.length)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TP(Proximity):
+class TP(OfAnyLength):
     """Of two texts with at least two query terms, the one where two of them come closest wins.
 
     Original: let G(D) be the smallest distance between occurrences of two different query terms; the smaller it is,
@@ -272,20 +56,20 @@ class TP(Proximity):
     Câmara and Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
     """
 
-    name: ClassVar[str] = "TP"
-    favours: ClassVar[str] = "the text where two query terms come closest"
-    compat_favours: ClassVar[str] = "the text where query terms stay farther apart"
-    needs: ClassVar[tuple[Precondition, ...]] = (QueryTerms(2),)
-    not_filled: ClassVar[tuple[str, ...]] = ()
+    name = "TP"
+    favours = "the text where two query terms come closest"
+    compat_favours = "the text where query terms stay farther apart"
+    conditions = (QueryTerms(2),)
+    not_filled = ()
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Two query terms come closer in `a`; under `compat`, in `b`."""
-        nearest = Spans.of(view).nearest
+        nearest = view.once("nearest", lambda: _nearest(*view.hits))
         return nearest[b] < nearest[a] if self.compat else nearest[a] < nearest[b]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PROX1(Proximity):
+class PROX1(OfAnyLength):
     """Of two texts, the one where the first occurrences of the shared query terms lie closer together wins.
 
     Original: the fewer words between the query terms of a text on average over pairs of terms, the higher the score.
@@ -297,18 +81,19 @@ class PROX1(Proximity):
     Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
     """
 
-    name: ClassVar[str] = "PROX1"
-    favours: ClassVar[str] = "the text whose query terms first stand closer together"
-    needs: ClassVar[tuple[Precondition, ...]] = (SharedTerms(2),)
+    name = "PROX1"
+    favours = "the text whose query terms first stand closer together"
+    conditions = (SharedTerms(2),)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Fewer words lie between the shared terms in `a`."""
-        spans = Spans.of(view)
-        return spans.spread(a, b) < spans.spread(b, a)
+        first = _first_positions(view)
+        order = view.once("order of terms", lambda: np.argsort(first, axis=1).astype(np.int32))
+        return np.asarray(_spread(first, order, a, b) < _spread(first, order, b, a))
 
 
 @dataclass(frozen=True, kw_only=True)
-class PROX2(Proximity):
+class PROX2(OfAnyLength):
     """Of two texts, the one where the shared query terms occur earlier wins.
 
     Original: the earlier the query terms first occur in a text, the higher the score.
@@ -319,17 +104,17 @@ class PROX2(Proximity):
     Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
     """
 
-    name: ClassVar[str] = "PROX2"
-    favours: ClassVar[str] = "the text whose query terms occur earlier"
-    needs: ClassVar[tuple[Precondition, ...]] = (SharedTerms(1),)
+    name = "PROX2"
+    favours = "the text whose query terms occur earlier"
+    conditions = (SharedTerms(1),)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The shared terms come earlier in `a`."""
-        return Spans.of(view).lead(a, b) > 0
+        return np.asarray(_lead(_first_positions(view), a, b) > 0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PROX3(Proximity):
+class PROX3(OfAnyLength):
     """Of two texts, the one with the earlier occurrence of the whole query as a phrase wins.
 
     Original: the earlier the query occurs in a text as a phrase, the higher the score.
@@ -341,18 +126,18 @@ class PROX3(Proximity):
     Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
     """
 
-    name: ClassVar[str] = "PROX3"
-    favours: ClassVar[str] = "the text with the query as a phrase, or with it earlier"
-    needs: ClassVar[tuple[Precondition, ...]] = (phrase_query,)
+    name = "PROX3"
+    favours = "the text with the query as a phrase, or with it earlier"
+    conditions = (phrase_query,)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The phrase comes earlier in `a`, or only in `a`."""
-        phrase = Spans.of(view).phrase
-        return phrase[a] < phrase[b]
+        phrase = _phrase_positions(view)
+        return np.asarray(phrase[a] < phrase[b])
 
 
 @dataclass(frozen=True, kw_only=True)
-class PROX4(Proximity):
+class PROX4(OfAnyLength):
     """Of two texts with all query terms, the one with the tightest grouping of them, or with more such, wins.
 
     Original: the fewer other words in the closest grouping of all query terms, the higher the score; at equally many,
@@ -365,19 +150,20 @@ class PROX4(Proximity):
     Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
     """
 
-    name: ClassVar[str] = "PROX4"
-    favours: ClassVar[str] = "the text with the tightest grouping of all query terms"
-    needs: ClassVar[tuple[Precondition, ...]] = (LongQuery(2), all_terms)
+    name = "PROX4"
+    favours = "the text with the tightest grouping of all query terms"
+    conditions = (LongQuery(2), all_terms)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The tightest grouping of `a` is tighter, or as tight and more frequent."""
-        fewest, often = Spans.of(view).groups
+        hits, opens = view.hits, _opening_hits(view)
+        fewest, often = view.once("groups", lambda: _groups(hits.offsets, hits.position, opens))
         as_tight = fewest[a] == fewest[b]
         return np.asarray((fewest[a] < fewest[b]) | (as_tight & (often[a] > often[b])))
 
 
 @dataclass(frozen=True, kw_only=True)
-class PROX5(Proximity):
+class PROX5(OfAnyLength):
     """Of two texts with all query terms, the one whose occurrences have the others nearer on average wins.
 
     Original: for each occurrence of a query term take the smallest span of text with it and all other query terms;
@@ -390,18 +176,19 @@ class PROX5(Proximity):
     Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
     """
 
-    name: ClassVar[str] = "PROX5"
-    favours: ClassVar[str] = "the text whose query terms have each other nearer on average"
-    needs: ClassVar[tuple[Precondition, ...]] = (LongQuery(2), all_terms)
+    name = "PROX5"
+    favours = "the text whose query terms have each other nearer on average"
+    conditions = (LongQuery(2), all_terms)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The spans of `a` are shorter on average."""
-        lengths = Spans.of(view).lengths
-        return lengths[a] * view.total[b] < lengths[b] * view.total[a]
+        hits, opens = view.hits, _opening_hits(view)
+        lengths = view.once("lengths of spans", lambda: _lengths(hits.offsets, hits.position, opens))
+        return np.asarray(lengths[a] * view.total[b] < lengths[b] * view.total[a])
 
 
 @dataclass(frozen=True, kw_only=True)
-class QPHRA(Proximity):
+class QPHRA(OfAnyLength):
     """Of two texts, the one that has the whole query as a phrase wins over the one that has not.
 
     Original: a text with the query as a phrase scores higher than one without.
@@ -411,11 +198,157 @@ class QPHRA(Proximity):
     Paper: Hagen, Völske, Göring and Stein, "Axiomatic result re-ranking", CIKM 2016.
     """
 
-    name: ClassVar[str] = "QPHRA"
-    favours: ClassVar[str] = "the text with the query as a phrase"
-    needs: ClassVar[tuple[Precondition, ...]] = (phrase_query,)
+    name = "QPHRA"
+    favours = "the text with the query as a phrase"
+    conditions = (phrase_query,)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Only `a` has the phrase."""
-        has = Spans.of(view).phrase < NEVER
-        return has[a] & ~has[b]
+        has = _phrase_positions(view) < NEVER
+        return np.asarray(has[a] & ~has[b])
+
+
+# Where the query terms of a document stand, read off their positions in one pass per document, once per query.
+
+
+def _first_positions(view: View) -> Codes:
+    """The first position of each query term, [documents, terms], NEVER where it is missing."""
+    return view.once("first positions", lambda: _first(*view.hits, len(view.terms)))
+
+
+def _phrase_positions(view: View) -> Codes:
+    """The first position of the whole query, token by token, NEVER without."""
+    return view.once("phrase positions", lambda: _phrase(*view.hits, view.query))
+
+
+def _opening_hits(view: View) -> Ints:
+    """For each hit that closes a minimal window with all query terms, the hit that opens it; else -1."""
+    return view.once("opening hits", lambda: _windows(view.hits.offsets, view.hits.term, len(view.terms)))
+
+
+@njit(cache=True, nogil=True)
+def _nearest(offsets: Ints, position: Codes, term: Codes) -> Codes:
+    """The smallest distance between two different query terms in each document, NEVER without.
+
+    Hits next to each other are enough: of two different terms with a hit between them, one differs from that hit and
+    is nearer to it.
+    """
+    found = np.full(len(offsets) - 1, NEVER, np.int32)
+    for doc in range(len(found)):
+        for k in range(offsets[doc] + 1, offsets[doc + 1]):
+            if term[k] != term[k - 1]:
+                found[doc] = min(found[doc], position[k] - position[k - 1])
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _first(offsets: Ints, position: Codes, term: Codes, n_terms: int) -> Codes:
+    found = np.full((len(offsets) - 1, n_terms), NEVER, np.int32)
+    for doc in range(len(found)):
+        for k in range(offsets[doc], offsets[doc + 1]):
+            found[doc, term[k]] = min(found[doc, term[k]], position[k])
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _phrase(offsets: Ints, position: Codes, term: Codes, query: Codes) -> Codes:
+    found = np.full(len(offsets) - 1, NEVER, np.int32)
+    for doc in range(len(found)):
+        for k in range(offsets[doc], offsets[doc + 1] - len(query) + 1):
+            same = 0
+            while same < len(query) and term[k + same] == query[same] and position[k + same] == position[k] + same:
+                same += 1
+            if 0 < same == len(query):
+                found[doc] = position[k]
+                break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _spread(first: Codes, order: Codes, a: Codes, b: Codes) -> Ints:
+    """Tokens between the first positions in `a` of each two query terms that `b` has as well, summed."""
+    found = np.zeros(len(a), np.int64)
+    for i in range(len(a)):
+        seen, passed = 0, 0
+        for term in order[a[i]]:
+            position = first[a[i], term]
+            if position < NEVER and first[b[i], term] < NEVER:
+                found[i] += seen * (position - 1) - passed
+                seen, passed = seen + 1, passed + position
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _lead(first: Codes, a: Codes, b: Codes) -> Ints:
+    """How much later the first positions of the query terms that both have are in `b` than in `a`, summed."""
+    found = np.zeros(len(a), np.int64)
+    for i in range(len(a)):
+        for term in range(first.shape[1]):
+            one, two = first[a[i], term], first[b[i], term]
+            if one < NEVER and two < NEVER:
+                found[i] += two - one
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _shared(first: Codes, a: Codes, b: Codes) -> Ints:
+    """How many distinct query terms both have."""
+    found = np.zeros(len(a), np.int64)
+    for i in range(len(a)):
+        for term in range(first.shape[1]):
+            found[i] += first[a[i], term] < NEVER and first[b[i], term] < NEVER
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _windows(offsets: Ints, term: Codes, n_terms: int) -> Ints:
+    opens = np.full(len(term), -1, np.int64)
+    for doc in range(len(offsets) - 1):
+        inside, missing, left = np.zeros(n_terms, np.int64), n_terms, offsets[doc]
+        for right in range(offsets[doc], offsets[doc + 1]):
+            missing -= inside[term[right]] == 0
+            inside[term[right]] += 1
+            while not missing and inside[term[left]] > 1:
+                inside[term[left]] -= 1
+                left += 1
+            if not missing and inside[term[right]] == 1:
+                opens[right] = left
+    return opens
+
+
+@njit(cache=True, nogil=True)
+def _groups(offsets: Ints, position: Codes, opens: Ints) -> tuple[Ints, Ints]:
+    """How few other tokens the closest grouping of all query terms has, NEVER without, and how many groupings do."""
+    fewest, often = np.full(len(offsets) - 1, NEVER, np.int64), np.zeros(len(offsets) - 1, np.int64)
+    for doc in range(len(fewest)):
+        for k in range(offsets[doc], offsets[doc + 1]):
+            if opens[k] < 0:
+                continue
+            others = position[k] - position[opens[k]] - (k - opens[k])
+            if others < fewest[doc]:
+                fewest[doc], often[doc] = others, 0
+            often[doc] += others == fewest[doc]
+    return fewest, often
+
+
+@njit(cache=True, nogil=True)
+def _lengths(offsets: Ints, position: Codes, opens: Ints) -> Ints:
+    """Sum over all query-term occurrences of the shortest span with it and all query terms, in tokens.
+
+    Only for documents with all query terms does it mean anything. The shortest span with a hit is that of a minimal
+    window, stretched to the hit where it lies outside. Windows around one hit open with different terms, so that a
+    hit is visited no more often than there are terms.
+    """
+    found, shortest = np.zeros(len(offsets) - 1, np.int64), np.full(len(position), NEVER, np.int64)
+    for doc in range(len(found)):
+        left, reached = -1, offsets[doc]
+        for k in range(offsets[doc], offsets[doc + 1]):
+            if opens[k] >= 0:
+                left = opens[k]
+                for i in range(reached, k + 1):
+                    shortest[i] = min(shortest[i], position[k] - position[min(i, left)] + 1)
+                reached = left + 1
+            elif left >= 0:
+                shortest[k] = position[k] - position[left] + 1
+        found[doc] = shortest[offsets[doc] : offsets[doc + 1]].sum()
+    return found

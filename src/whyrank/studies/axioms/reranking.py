@@ -1,16 +1,16 @@
-"""Re-ranking by an axiom: its preferences between the documents of a query become an order."""
+"""Orders and axioms: orders that axioms are held against, and orders that follow from their preferences."""
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from whyrank.core import UnknownName, check_whole, generator
-from whyrank.data import Collection, Run, ranking
+from whyrank.core import Codes, Flags, Floats, UnknownName, WhyrankError, check_whole, generator
+from whyrank.data import Collection, Run, open_run, ranking
 from whyrank.studies.axioms.algebra import check_pairs
 from whyrank.studies.axioms.axiom import Axiom, Signs
 from whyrank.studies.axioms.expressions import axiom_of
@@ -19,6 +19,53 @@ from whyrank.studies.pools import Pools, Source
 
 _GIVEN = "the run to re-rank"
 Scores = Mapping[str, Mapping[str, float]]
+
+
+# Orders as axioms, above all to be combined with others: that of a run, and that of the judgements.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ORIG(Axiom):
+    """The text that the run `candidates` ranks higher wins; texts that are not in it say nothing."""
+
+    name = "ORIG"
+    favours = "the text that the given run ranks higher"
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """Both are in the run, `a` before `b`."""
+        ranks = view.once(("ORIG", self.candidates), lambda: self._ranks(view))
+        return np.asarray(ranks[a] < ranks[b])
+
+    def _ranks(self, view: View) -> Floats:
+        """The rank of each document; NaN, which is neither less nor more, where it has none."""
+        run = view.views.once(("ORIG", self.candidates), lambda: self._run(view.pool.pools.collection))
+        rank = {doc_id: i for i, doc_id in enumerate(ranking(run.get(view.pool.query_id, {})))}
+        return np.array([rank.get(doc_id, np.nan) for doc_id in view.pool.doc_ids], dtype=np.float64)
+
+    def _run(self, collection: Collection) -> Run:
+        if self.candidates is not None:
+            return open_run(collection, self.candidates).run
+        if len(collection.runs) == 1:
+            return next(iter(collection.runs.values()))
+        have = ", ".join(collection.runs) or "none"
+        raise WhyrankError(f"axiom ORIG needs candidates=RUN (a run file, or a run of the collection: {have})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ORACLE(Axiom):
+    """The text that is judged more relevant wins; a text that is not judged counts as non-relevant."""
+
+    name = "ORACLE"
+    favours = "the text that is judged more relevant"
+
+    def wins(self, view: View, a: Codes, b: Codes) -> Flags:
+        """The grade of `a` is higher; an unjudged document has the non-relevant one."""
+        grades, nonrelevant = view.pool.relevance, view.pool.pools.collection.grades.nonrelevant
+        known = np.where(np.isnan(grades), nonrelevant, grades)
+        return np.asarray(known[a] > known[b])
+
+
+# Re-ranking: preferences between the documents of a query become an order.
 
 
 def rerank(
@@ -41,13 +88,24 @@ def rerank(
     """
     if method not in METHODS:
         raise UnknownName("method of re-ranking", method, METHODS)
-    asked, views = _setting(axiom, collection, run, depth)
-    found = {query_id: _descending(ranking(scores)) for query_id, scores in run.items()}
-    for pool in views.pools:
-        preferred = _decided(asked.matrix(View(pool, views)))
+    asked = axiom_of(axiom)
+    check_pairs(asked)
+    if depth is not None:
+        check_whole("depth", depth, 1)
+    deepest = depth or max([1, *map(len, run.values())])
+    runs: Any = ChainMap({_GIVEN: run}, collection.runs)  # type: ignore[arg-type]
+    source = Source(f"top:{deepest}", _GIVEN, asked.analyzer, asked.max_tokens)
+    pools = Pools(replace(collection, runs=runs), source)
+    asked, views = replace(asked, candidates=asked.candidates or _GIVEN), Views(pools, collection, asked.stats)
+    orders = {query_id: ranking(scores) for query_id, scores in run.items()}
+    for pool in pools:
+        matrix = asked.matrix(View(pool, views))
+        earlier = np.triu(np.ones_like(matrix), 1)
+        preferred = np.where(matrix != 0, matrix, earlier - earlier.T)
         order = METHODS[method](preferred, generator(seed, method, pool.query_id))
-        found[pool.query_id] = _descending(_moved(list(found[pool.query_id]), [pool.doc_ids[i] for i in order]))
-    return found
+        moving, following = set(pool.doc_ids), (pool.doc_ids[i] for i in order)
+        orders[pool.query_id] = [next(following) if d in moving else d for d in orders[pool.query_id]]
+    return {query_id: {d: float(len(order) - i) for i, d in enumerate(order)} for query_id, order in orders.items()}
 
 
 def kwiksort(preferred: Signs, random: np.random.Generator) -> list[int]:
@@ -76,33 +134,3 @@ METHODS: dict[str, Callable[[Signs, np.random.Generator], list[int]]] = {
     "kwiksort": kwiksort,
     "tournament": tournament,
 }
-
-
-def _setting(axiom: Axiom | str, collection: Collection, run: Scores, depth: int | None) -> tuple[Axiom, Views]:
-    """The axiom, and what it sees: for each query the first documents of the run."""
-    asked = axiom_of(axiom)
-    check_pairs(asked)
-    if depth is not None:
-        check_whole("depth", depth, 1)
-    deepest = depth or max([1, *map(len, run.values())])
-    runs: Any = ChainMap({_GIVEN: run}, collection.runs)  # type: ignore[arg-type]
-    source = Source(f"top:{deepest}", _GIVEN, asked.analyzer, asked.max_tokens)
-    pools = Pools(replace(collection, runs=runs), source)
-    return replace(asked, candidates=asked.candidates or _GIVEN), Views(pools, collection, asked.stats)
-
-
-def _decided(matrix: Signs) -> Signs:
-    """Signs between any two documents of a ranking: those of the matrix, and where it is 0 the order itself."""
-    earlier = np.triu(np.ones_like(matrix), 1)
-    return np.where(matrix != 0, matrix, earlier - earlier.T)
-
-
-def _moved(doc_ids: Sequence[str], order: Sequence[str]) -> list[str]:
-    """A ranking in which some documents stand in another order, on the places that they had together."""
-    moving, following = set(order), iter(order)
-    return [next(following) if doc_id in moving else doc_id for doc_id in doc_ids]
-
-
-def _descending(doc_ids: Sequence[str]) -> dict[str, float]:
-    """Scores that give this order: n, n - 1, ..., 1."""
-    return {doc_id: float(len(doc_ids) - i) for i, doc_id in enumerate(doc_ids)}

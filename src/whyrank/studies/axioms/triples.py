@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Flags, Ints, WhyrankError, tolerance_of
-from whyrank.studies.axioms.axiom import Axiom, Precondition, QueryTerms, SimilarLength
+from whyrank.studies.axioms.axiom import OfSimilarLength, QueryTerms
 from whyrank.studies.axioms.view import View
 
 BLOCK = 1 << 20  # triples at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class TFC2(Axiom):
+class TFC2(OfSimilarLength):
     """Of three texts with ever more query terms in equal steps, the first step adds more to the score.
 
     Original: for a query of one term q and |D1| = |D2| = |D3|, c(q, D1) > 0, c(q, D2) - c(q, D1) = 1 and
@@ -32,20 +32,11 @@ class TFC2(Axiom):
     Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
     """
 
-    length: float | str = 10
-
-    name: ClassVar[str] = "TFC2"
-    favours: ClassVar[str] = "first occurrences of query terms over further ones"
-    size: ClassVar[int] = 3
-    not_filled: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tolerance_of("length", self.length)
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Similar length, and a query term, for any two of the three."""
-        return SimilarLength(self.length), QueryTerms(1)
+    name = "TFC2"
+    favours = "first occurrences of query terms over further ones"
+    conditions = (QueryTerms(1),)
+    size = 3
+    not_filled = ()
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Nothing can be said of two texts: always an error."""
@@ -53,21 +44,23 @@ class TFC2(Axiom):
 
     def instances(self, view: View) -> Iterator[Codes]:
         """Blocks of instances: rows D1, D2, D3 of document numbers, in the order of their query-term sums."""
-        groups = _grouped(view)
-        heads = _heads(_progressions(groups.vectors), groups)
-        sizes = np.zeros(len(heads), np.int64)
-        rest = (groups.offsets, groups.members, view.lengths, *tolerance_of("length", self.length))
-        _extend(heads, *rest, sizes, np.empty((0, 3), np.int32))
-        for block in _blocks(sizes):
-            rows = np.empty((sizes[block].sum(), 3), np.int32)
-            _extend(heads[block], *rest, sizes[block], rows)
-            yield rows
+        groups, tolerance = _grouped(view), tolerance_of("length", self.length)
+        held, size = [np.empty((0, 3), np.int32)], 0
+        for group in range(len(groups.vectors)):
+            for document in groups.members[groups.offsets[group] : groups.offsets[group + 1]]:
+                held.append(_triples(document, group, *groups, view.lengths, *tolerance))
+                size += len(held[-1])
+                if size >= BLOCK:
+                    yield np.concatenate(held)
+                    held, size = held[:1], 0
+        yield np.concatenate(held)
 
 
 class _Groups(NamedTuple):
     """Documents by their counts of query terms: those with `vectors[g]` are `members[offsets[g]:offsets[g + 1]]`."""
 
     vectors: Codes
+    totals: Ints
     offsets: Ints
     members: Codes
 
@@ -76,47 +69,44 @@ def _grouped(view: View) -> _Groups:
     """The documents that have a query term, by their counts."""
     some = np.flatnonzero(view.total).astype(np.int32)
     if not len(some):
-        return _Groups(view.counts[some], np.zeros(1, np.int64), some)
+        return _Groups(view.counts[some], np.zeros(0, np.int64), np.zeros(1, np.int64), some)
     vectors, group = np.unique(view.counts[some], axis=0, return_inverse=True)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(group.ravel()))])
-    return _Groups(vectors, offsets, some[np.argsort(group.ravel(), kind="stable")])
-
-
-def _progressions(vectors: Codes) -> Codes:
-    """All groups of three with equal steps and growing sums."""
-    totals = vectors.sum(axis=1)
-    found = np.empty((_step(vectors, totals, np.empty((0, 3), np.int32)), 3), np.int32)
-    _step(vectors, totals, found)
-    return found
-
-
-def _heads(found: Codes, groups: _Groups) -> Codes:
-    """The beginnings of triples: a document of the first group, the second group and the third group."""
-    starts, sizes = groups.offsets[found[:, 0]], np.diff(groups.offsets)[found[:, 0]]
-    heads, ends = np.repeat(found, sizes, axis=0), np.cumsum(sizes)
-    heads[:, 0] = groups.members[np.arange(len(heads)) + np.repeat(starts - ends + sizes, sizes)]
-    return heads
-
-
-def _blocks(sizes: Ints) -> Iterator[slice]:
-    """Heads next to each other that have about `BLOCK` triples."""
-    number = np.cumsum(sizes) // BLOCK
-    edges = np.flatnonzero(np.diff(number, prepend=-1, append=-1))
-    yield from map(slice, edges[:-1].tolist(), edges[1:].tolist())
+    return _Groups(
+        vectors, vectors.sum(axis=1, dtype=np.int64), offsets, some[np.argsort(group.ravel(), kind="stable")]
+    )
 
 
 @njit(cache=True, nogil=True)
-def _step(vectors: Codes, totals: Ints, found: Codes) -> int:
-    """Fill `found` with groups (one, two, three) as far as there is room, and say how many there are."""
-    n = 0
-    for one in range(len(vectors)):
-        for two in range(len(vectors)):
-            three = _third(vectors, one, two) if totals[one] < totals[two] else -1
-            if three >= 0:
-                if n < len(found):
+def _triples(
+    one: int,
+    first: int,
+    vectors: Codes,
+    totals: Ints,
+    offsets: Ints,
+    members: Codes,
+    lengths: Ints,
+    absolute: float,
+    relative: float,
+) -> Codes:
+    """All triples that begin with the document `one` of the group `first`."""
+    found, n = np.empty((16, 3), np.int32), 0
+    for second in range(len(vectors)):
+        third = _third(vectors, first, second) if totals[first] < totals[second] else -1
+        if third < 0:
+            continue
+        for two in members[offsets[second] : offsets[second + 1]]:
+            if not _near(lengths[one], lengths[two], absolute, relative):
+                continue
+            for three in members[offsets[third] : offsets[third + 1]]:
+                if _near(lengths[one], lengths[three], absolute, relative) and _near(
+                    lengths[two], lengths[three], absolute, relative
+                ):
+                    if n == len(found):
+                        found = np.concatenate((found, np.empty_like(found)))
                     found[n] = one, two, three
-                n += 1
-    return n
+                    n += 1
+    return found[:n]
 
 
 @njit(cache=True, nogil=True)
@@ -133,34 +123,6 @@ def _third(vectors: Codes, one: int, two: int) -> int:
             return middle
         low, high = (middle + 1, high) if sign > 0 else (low, middle)
     return -1
-
-
-@njit(cache=True, nogil=True)
-def _extend(
-    heads: Codes,
-    offsets: Ints,
-    members: Codes,
-    lengths: Ints,
-    absolute: float,
-    relative: float,
-    sizes: Ints,
-    rows: Codes,
-) -> None:
-    """Count the triples of each head whose lengths are similar, and fill `rows` with them as far as there is room."""
-    n = 0
-    for head in range(len(heads)):
-        one, before = heads[head, 0], n
-        for two in members[offsets[heads[head, 1]] : offsets[heads[head, 1] + 1]]:
-            if not _near(lengths[one], lengths[two], absolute, relative):
-                continue
-            for three in members[offsets[heads[head, 2]] : offsets[heads[head, 2] + 1]]:
-                if _near(lengths[one], lengths[three], absolute, relative) and _near(
-                    lengths[two], lengths[three], absolute, relative
-                ):
-                    if n < len(rows):
-                        rows[n] = one, two, three
-                    n += 1
-        sizes[head] = n - before
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""What axioms see of a query and its documents: counts, lengths, places of query terms, rarity; computed once."""
+"""What axioms see of a query and its documents: counts, lengths, positions of query terms, rarity; computed once."""
 
 from __future__ import annotations
 
@@ -21,6 +21,19 @@ T = TypeVar("T")
 _made: WeakKeyDictionary[Pools, dict[str | None, Views]] = WeakKeyDictionary()
 
 
+class _Memo:
+    """Something that features are computed for, each once."""
+
+    memo: dict[Any, Any]
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """What `make` gives, computed once: for features of one's own."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: T = self.memo[key]
+        return found
+
+
 class Hits(NamedTuple):
     """Where the documents have query terms: document `i` has `offsets[i]:offsets[i + 1]`, by position in the text.
 
@@ -33,7 +46,7 @@ class Hits(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class View(_Memo):
     """One query and its documents. `a`, `b` in axioms are arrays of document numbers of a view."""
 
     pool: Pool
@@ -42,13 +55,6 @@ class View:
 
     def __len__(self) -> int:
         return len(self.pool.rows)
-
-    def once(self, key: Any, make: Callable[[], T]) -> T:
-        """What `make` gives, computed once for this view: for features of one's own."""
-        if key not in self.memo:
-            self.memo[key] = make()
-        found: T = self.memo[key]
-        return found
 
     @cached_property
     def counts(self) -> Codes:
@@ -120,18 +126,16 @@ class View:
 
     @cached_property
     def hits(self) -> Hits:
-        """Where the query terms stand in each document."""
+        """Where each document has query terms."""
         tokens = self.pool.pools.tokens
         offsets = np.concatenate([[0], np.cumsum(self.total)]).astype(np.int64)
-        position, term = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
         slot = np.full(len(self.pool.pools.analyzer.vocabulary), -1, np.int32)
         slot[self.term_ids] = np.arange(len(self.terms), dtype=np.int32)
-        _locate(tokens.ids, tokens.offsets, self.pool.rows, slot, position, term)
-        return Hits(offsets, position, term)
+        return Hits(offsets, *_locate(tokens.ids, tokens.offsets, self.pool.rows, slot, offsets[-1]))
 
 
 @dataclass(frozen=True, eq=False)
-class Views:
+class Views(_Memo):
     """The views of all queries of some pools.
 
     Document and collection frequencies are those of the collection `statistics`, or of the source `stats`: a file of
@@ -156,13 +160,6 @@ class Views:
         """Document and collection frequencies."""
         return Setting(self.statistics, stats=self.stats).background(self.pools.analyzer, None)
 
-    def once(self, key: Any, make: Callable[[], T]) -> T:
-        """What `make` gives, computed once for all queries."""
-        if key not in self.memo:
-            self.memo[key] = make()
-        found: T = self.memo[key]
-        return found
-
     def __iter__(self) -> Iterator[View]:
         return iter(self._views)
 
@@ -172,16 +169,18 @@ class Views:
 
 
 def spelled(term: str) -> str:
-    """A term as a word: pieces of words have a mark in front."""
+    """A term as a word: word pieces inside a word have a mark in front."""
     return term.removeprefix("##") or term
 
 
 @njit(cache=True, nogil=True)
-def _locate(ids: Codes, offsets: Ints, rows: Codes, slot: Codes, position: Codes, term: Codes) -> None:
-    n = 0
+def _locate(ids: Codes, offsets: Ints, rows: Codes, slot: Codes, size: int) -> tuple[Codes, Codes]:
+    """The positions and the query terms of all hits, document by document."""
+    position, term, n = np.empty(size, np.int32), np.empty(size, np.int32), 0
     for row in rows:
-        for place in range(offsets[row], offsets[row + 1]):
-            found = slot[ids[place]]
+        for at in range(offsets[row], offsets[row + 1]):
+            found = slot[ids[at]]
             if found >= 0:
-                position[n], term[n] = place - offsets[row], found
+                position[n], term[n] = at - offsets[row], found
                 n += 1
+    return position, term

@@ -3,7 +3,7 @@
     from whyrank.studies.bias import bias_studies
     study = bias_studies.create("bias/substitution(values=tea+coffee,head=drink)")
 
-A study turns a collection into a grid of templates and values. `whyrank.studies.bias.asking` puts it to rankers.
+A study turns a collection into a grid of templates and values, whose contrasts are put to rankers like all others.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 from whyrank.core.lazy import front_door
 from whyrank.core.registry import Registry
 
-bias_studies: Registry[Any] = Registry(
-    "bias_studies", "bias study", {"bias/": "whyrank.studies.bias.substitution:family"}
-)
+bias_studies: Registry[Any] = Registry("bias_studies", "bias study", {"bias/": "whyrank.studies.bias.studies:family"})
 bias_filters: Registry[Any] = Registry(
     "bias_filters",
     "bias filter",
@@ -29,13 +27,11 @@ bias_filters: Registry[Any] = Registry(
 )
 
 if TYPE_CHECKING:
-    from whyrank.studies.bias.asking import BiasAnswer, BiasPlan, bias_answers, named_studies
-    from whyrank.studies.bias.correlation import Correlation
-    from whyrank.studies.bias.grid import finite_columns, finite_rows
-    from whyrank.studies.bias.result import BiasResult, PairRow, ValueRow, with_adjusted_omnibus
+    from whyrank.studies.bias.correlation import Correlation, doc_term, spelled
+    from whyrank.studies.bias.grid import ValueContrasts, finite_columns, finite_rows
+    from whyrank.studies.bias.reading import BiasResult, PairRow, ValueRow
     from whyrank.studies.bias.statistics import Clustered, Sums, centred, cluster_scores, mean_bounds, value_p
-    from whyrank.studies.bias.substitution import PRESETS, Substitution
+    from whyrank.studies.bias.studies import PRESETS, Substitution
     from whyrank.studies.bias.values import LISTS, values_of
-    from whyrank.studies.bias.weights import doc_term, spelled
 
 front_door(__name__)

@@ -14,9 +14,8 @@ from whyrank.data import read_lines
 from whyrank.rankers import module_of
 from whyrank.scoring import one_line
 from whyrank.studies.bias import bias_filters
-from whyrank.studies.bias.slots import ValueClass
 from whyrank.studies.bias.templates import Template
-from whyrank.studies.bias.values import values_of
+from whyrank.studies.bias.values import ValueClass, values_of
 
 Scorer = Callable[[Sequence[Template]], Floats]
 
@@ -94,19 +93,17 @@ class Relevant:
 
     def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those with a high enough score."""
-        found = np.array([template.doc_id != "" for template in templates])
-        kept = np.ones(len(templates), bool)
+        kept, found = np.ones(len(templates), bool), np.array([template.doc_id != "" for template in templates])
         if scores is None or not found.any():
             return kept
         chosen = [template for template in templates if template.doc_id]
-        kept[found] = self._high(chosen, scores(chosen))
-        return kept
-
-    def _high(self, templates: Sequence[Template], scores: Floats) -> Flags:
-        high = np.isfinite(scores)
+        values = scores(chosen)
+        kept[found] = np.isfinite(values)
         if self.above is not None:
-            high &= scores > self.above
-        return high if self.rank is None else high & (_ranks(templates, scores) <= self.rank)
+            kept[found] &= values > self.above
+        if self.rank is not None:
+            kept[found] &= _ranks(chosen, values) <= self.rank
+        return kept
 
 
 @dataclass(frozen=True)
@@ -117,23 +114,17 @@ class Judge:
 
     def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those that the function says yes to."""
-        said = self._said([t.query for t in templates], [t.original for t in templates])
-        if len(said) != len(templates):
-            raise WhyrankError(
-                f"bias filter 'python:{self.resource}' gave {len(said)} answers to {len(templates)} texts; "
-                "return one yes or no per text"
-            )
-        if any(isinstance(answer, float) and np.isnan(answer) for answer in said):
-            raise WhyrankError(f"bias filter 'python:{self.resource}' answered nan; return one yes or no per text")
-        return np.array([bool(answer) for answer in said])
-
-    def _said(self, queries: list[str], texts: list[str]) -> list[object]:
-        function = self._function()
+        name, function = f"bias filter 'python:{self.resource}'", self._function()
         try:
-            return list(function(queries, texts))
+            said = list(function([t.query for t in templates], [t.original for t in templates]))
         except Exception as error:  # whatever a function of the user's raises
-            reason = one_line(f"{type(error).__name__}: {error}")
-            raise WhyrankError(f"bias filter 'python:{self.resource}' failed: {reason}") from error
+            raise WhyrankError(f"{name} failed: {one_line(f'{type(error).__name__}: {error}')}") from error
+        if len(said) != len(templates):
+            counts = f"{len(said)} answers to {len(templates)} texts"
+            raise WhyrankError(f"{name} gave {counts}; return one yes or no per text")
+        if any(isinstance(answer, float) and np.isnan(answer) for answer in said):
+            raise WhyrankError(f"{name} answered nan; return one yes or no per text")
+        return np.array([bool(answer) for answer in said])
 
     def _function(self) -> Callable[[list[str], list[str]], Iterable[object]]:
         try:

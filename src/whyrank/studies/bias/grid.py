@@ -1,27 +1,18 @@
-"""The grid of a bias study: a text for every template and value, scored once, and as contrasts of two values."""
+"""The grid of a bias study: a text for every template and value, and its contrasts of two values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from whyrank.core import Codes, Flags, Floats, Ranker, UnknownName
-from whyrank.scoring import Engine, Failure
-from whyrank.studies import Categories, Contrasts
+from whyrank.core import Codes, Flags, Floats
+from whyrank.scoring import Scores
 from whyrank.studies.bias.templates import Template
-from whyrank.studies.contrasts import Labels, index_texts
-
-CLUSTERS = ("both", "doc", "query", "pair")
-
-
-class Scored(NamedTuple):
-    """Scores by template and value, and the pairs that have none; NaN there."""
-
-    values: Floats
-    failures: list[Failure]
+from whyrank.studies.contrasts import Categories, Contrasts, Labels, Scorer, index_texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +41,6 @@ class Grid:
     dropped: Mapping[str, int] = field(default_factory=dict)
     ordered: bool = False
 
-    def __post_init__(self) -> None:
-        if self.cluster not in CLUSTERS:
-            raise UnknownName("cluster of templates", self.cluster, CLUSTERS)
-
     def __len__(self) -> int:
         return len(self.templates)
 
@@ -61,11 +48,8 @@ class Grid:
     def clusters(self) -> list[Codes]:
         """The cluster of each template, in each way that templates are clustered."""
         texts, queries = ["".join(t.slotted.parts) for t in self.templates], [t.query for t in self.templates]
-        keys = {
-            "doc": texts,
-            "query": queries,
-            "pair": [f"{q}\t{text}" for q, text in zip(queries, texts, strict=True)],
-        }
+        pairs = [f"{query}\t{text}" for query, text in zip(queries, texts, strict=True)]
+        keys = {"doc": texts, "query": queries, "pair": pairs}
         ways = ("doc", "query") if self.cluster == "both" else (self.cluster,)
         return [index_texts(keys[way])[1] for way in ways]
 
@@ -78,43 +62,63 @@ class Grid:
         """The filled texts, a row per template and a column per value."""
         return [[t.slotted.filled(value) for value in self.values] for t in self.templates]
 
-    def scored(self, engine: Engine, ranker: Ranker) -> Scored:
-        """The score of every text; of an appended value, its difference from the text without it."""
-        rows = self.texts()
-        if self.appended:
-            rows = [[*row, t.slotted.filled("")] for t, row in zip(self.templates, rows, strict=True)]
-        scores = _scored(engine, ranker, self.templates, rows, len(self.values) + self.appended)
-        if not self.appended:
-            return scores
-        return Scored(scores.values[:, :-1] - scores.values[:, -1:], scores.failures)
-
-    def paired(self, scores: Floats) -> Floats:
-        """Scores by template and value as those of the contrasts, two a row."""
+    def paired(self, figures: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Figures by template and value as those of the contrasts, two a row."""
         first, second = np.triu_indices(len(self.values), 1)
-        return np.stack([scores[:, first], scores[:, second]], axis=-1).reshape(-1, 2)
+        return np.stack([figures[:, first], figures[:, second]], axis=-1).reshape(-1, 2)
 
-    def contrasts(self) -> Contrasts:
+    def by_value(self, pairs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Figures of the contrasts by template and value: the first value meets all others in the first pairs."""
+        values = len(self.values)
+        shaped = pairs.reshape(len(self), values * (values - 1) // 2, 2)
+        return np.concatenate([shaped[:, :1, 0], shaped[:, : values - 1, 1]], axis=1)
+
+    def contrasts(self) -> ValueContrasts:
         """Every template with every two values, in the order of the values."""
         docs, codes = index_texts(text for row in self.texts() for text in row)
         queries, query = index_texts(template.query for template in self.templates)
-        grid, (first, second) = codes.reshape(len(self), len(self.values)), np.triu_indices(len(self.values), 1)
-        pairs = np.stack([grid[:, first], grid[:, second]], axis=-1).reshape(-1, 2)
-        times, ways = len(first), self.clusters
-        several = [way for way in ways if way.max(initial=0) > 0] or ways
+        pairs = self.paired(codes.reshape(len(self), len(self.values)))
+        numbers = np.broadcast_to(np.arange(len(self.values), dtype=np.int32), (len(self), len(self.values)))
+        several = [way for way in self.clusters if way.max(initial=0) > 0] or self.clusters
         coarsest = min(several, key=lambda way: int(way.max(initial=0)))
+        times = len(self.values) * (len(self.values) - 1) // 2
+
+        def named(names: Sequence[str]) -> Categories:
+            found, codes = index_texts(names)
+            return Categories(np.repeat(codes, times), found)
+
         labels: dict[str, Labels] = {
-            "query_id": _named([t.query_id or t.query for t in self.templates], times),
+            "query_id": named([t.query_id or t.query for t in self.templates]),
             "cluster": Categories(np.repeat(coarsest, times), [str(c) for c in range(len(self))]),
-            "values": Categories(
-                np.tile(np.stack([first, second], -1), (len(self), 1)).astype(np.int32), self.values
-            ),
+            "template": named([t.slotted.text for t in self.templates]),
+            "values": Categories(self.paired(numbers), self.values),
         }
-        return Contrasts(queries, docs, np.repeat(query, times), pairs, labels, self.dropped).take(slice(None))
+        return ValueContrasts(queries, docs, np.repeat(query, times), pairs, labels, self.dropped, self)
 
 
-def original_scores(engine: Engine, ranker: Ranker, templates: Sequence[Template]) -> Floats:
-    """The ranker's score of each template as it was found."""
-    return _scored(engine, ranker, templates, [[template.original] for template in templates], 1).values[:, 0]
+@dataclass(frozen=True, eq=False)
+class ValueContrasts(Contrasts):
+    """The contrasts of a grid; every text of the grid is scored once."""
+
+    grid: Grid = field(default_factory=lambda: Grid((), ()))
+
+    def scored(self, score: Scorer) -> Scores:
+        """The scores of all texts; of appended values, their differences from the text without one."""
+        doc, query = self.grid.by_value(self.doc), index_texts(t.query for t in self.grid.templates)[1]
+        docs = self.docs
+        if self.grid.appended:
+            bare, number = index_texts(template.slotted.filled("") for template in self.grid.templates)
+            docs, doc = [*docs, *bare], np.column_stack([doc, number + len(docs)])
+        found = score(self.queries, docs, np.repeat(query, doc.shape[1]), doc.ravel())
+        values = found.values.reshape(doc.shape)
+        if self.grid.appended:
+            values = values[:, :-1] - values[:, -1:]
+        return found._replace(values=self.grid.paired(values))
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> Contrasts:
+        """Some of the contrasts, which are no grid any more."""
+        labels = dict(self.labels)
+        return Contrasts(self.queries, self.docs, self.query, self.doc, labels, self.dropped).take(rows)
 
 
 def finite_columns(values: Floats) -> Flags:
@@ -126,18 +130,3 @@ def finite_columns(values: Floats) -> Flags:
 def finite_rows(values: Floats) -> Flags:
     """The templates that have a finite score for every value."""
     return np.asarray(np.isfinite(values).all(axis=1))
-
-
-def _scored(
-    engine: Engine, ranker: Ranker, templates: Sequence[Template], rows: Sequence[Sequence[str]], size: int
-) -> Scored:
-    """The scores of rows of texts, `size` each."""
-    docs, doc = index_texts(text for row in rows for text in row)
-    queries, query = index_texts(template.query for template in templates)
-    scores = engine.score(ranker, queries, docs, np.repeat(query, size), doc)
-    return Scored(scores.values.reshape(len(rows), size), scores.failures)
-
-
-def _named(names: Sequence[str], times: int) -> Categories:
-    found, codes = index_texts(names)
-    return Categories(np.repeat(codes, times), found)

@@ -1,39 +1,193 @@
-"""Readout of a bias study: from the scores of a grid to its result."""
+"""The reading of bias studies: mean scores of values, tests of their differences, and what a table says of them."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from whyrank.core import EXACT_CLUSTERS, Flags, Floats, adjust
-from whyrank.studies.bias.correlation import PERMUTATIONS, Correlation, correlate
-from whyrank.studies.bias.grid import Grid, finite_columns, finite_rows
-from whyrank.studies.bias.result import BiasResult, PairRow, ValueRow
+from whyrank.core import EXACT_CLUSTERS, Flags, Floats, Study, adjust
+from whyrank.studies.bias.correlation import Correlation, correlations_of, table_weights
+from whyrank.studies.bias.grid import Grid, ValueContrasts, finite_columns, finite_rows
 from whyrank.studies.bias.statistics import Clustered, cluster_scores, mean_bounds, omnibus, pair_differences, value_p
-from whyrank.studies.bias.weights import table_weights
+from whyrank.studies.contrasts import Contrasts
 from whyrank.studies.findings import or_none
-from whyrank.tables import TermTable
+from whyrank.studies.reading import Context, Preferences, Read, Reading
 
-_SURE = 0.05
+DRAWS = 10_000  # permutations of values, and flips of signs
+NAMED = 3  # values that share the highest or the lowest mean and are named
+_SIGNIFICANT = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class BiasSetting:
-    """What the readout needs to know besides the scores."""
+@dataclass(frozen=True)
+class ValueRow:
+    """One value: its mean score, and its effect, the mean difference from all values in the same templates.
+
+    `deltas` and `sds` are the effect in units of the ranker's delta, and of the standard deviation of its mean scores
+    over templates. `weight` is what the table says, `count` how often the collection has the value.
+    """
+
+    value: str
+    mean: float
+    mean_low: float | None
+    mean_high: float | None
+    effect: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    deltas: float | None
+    sds: float | None
+    weight: float | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """Two values: how much higher the first scores in the same templates."""
+
+    first: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    deltas: float | None
+
+
+@dataclass(frozen=True)
+class BiasResult:
+    """What one ranker answered to one bias study.
+
+    `p_value` is that of the omnibus test (any value differs), `p_adjusted` corrected over all studies and rankers
+    asked at once. `nonfinite` templates have no finite score for some value and are left out; `unscored` says in how
+    many templates a value has none, and one that has none in any is not in `values`, of which `n_values` were asked.
+    With `changes`, scores are changes from the text without a value.
+    """
 
     study: str
     call: str
     ranker: str
     collection: str
-    table: TermTable | None = None
-    delta: float | None = None
-    correction: str = "holm"
-    seed: int = 0
-    permutations: int = 10_000
+    n_templates: int
+    n_clusters: int
+    nonfinite: int
+    dropped: Mapping[str, int]
+    delta: float | None
+    sd: float | None
+    seed: int
+    correction: str
+    changes: bool
+    values: Sequence[ValueRow]
+    pairs: Sequence[PairRow]
+    correlations: Sequence[Correlation]
+    notes: Sequence[str] = ()
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    friedman: float | None = None
+    p_friedman: float | None = None
+    kendall_w: float | None = None
+    seconds: float = 0.0
+    unscored: Mapping[str, int] = field(default_factory=dict)
+    n_values: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by field name, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> BiasResult:
+        """The result of a row that `as_dict` made."""
+        kinds = {"values": ValueRow, "pairs": PairRow, "correlations": Correlation}
+        rows = {name: [kind(**each) for each in row[name]] for name, kind in kinds.items()}
+        return cls(**{**row, **rows})
+
+    @property
+    def range(self) -> float | None:
+        """How far the highest mean score of a value lies above the lowest; None without values."""
+        effects = [row.effect for row in self.values]
+        return max(effects) - min(effects) if effects else None
+
+    @property
+    def range_deltas(self) -> float | None:
+        """The same in units of the ranker's delta; None where there is none."""
+        return None if self.range is None or not self.delta else self.range / self.delta
+
+    @property
+    def favoured(self) -> str:
+        """The value with the highest mean, or the values that share it; empty where all are equal."""
+        return self._at(max((row.effect for row in self.values), default=0.0))
+
+    @property
+    def disfavoured(self) -> str:
+        """The value with the lowest mean, or the values that share it; empty where all are equal."""
+        return self._at(min((row.effect for row in self.values), default=0.0))
+
+    def _at(self, effect: float) -> str:
+        """The names of the values with this effect, but for rounding, in the order of the values."""
+        names = [row.value for row in self.values if abs(row.effect - effect) <= 1e-9 * (self.range or 0.0)]
+        if not self.range:
+            return ""
+        if 1 < len(names) == len(self.values) - 1:
+            return "all others"
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        kind = ("ending " if len(names) == 1 else "endings ") if self.changes else ""
+        return f"{kind}{', '.join(names[:NAMED])}{more}"
+
+    def value(self, name: str) -> ValueRow:
+        """The row of one value, in whatever case of letters."""
+        return next(row for row in self.values if row.value.lower() == name.lower())
+
+    def significant(self, alpha: float = 0.05) -> list[ValueRow]:
+        """The values that differ from the others after correction, the largest effects first."""
+        found = [row for row in self.values if row.p_adjusted is not None and row.p_adjusted < alpha]
+        return sorted(found, key=lambda row: -abs(row.effect))
+
+
+@dataclass(frozen=True)
+class ValueComparison(Preferences):
+    """The reading of bias studies: how far values lie apart, and how many pairs of them by more than delta.
+
+    The p-value of a finding is that of the omnibus test. The limit of a study is one of templates, which it draws
+    itself.
+    """
+
+    family: ClassVar[str] = "omnibus"
+    has_groups: ClassVar[bool] = False
+    has_table: ClassVar[bool] = True
+    needs_delta: ClassVar[bool] = False
+
+    def sample(self, contrasts: Contrasts, limit: int, seed: int) -> Contrasts:
+        """All contrasts: the study has drawn its templates."""
+        return contrasts
+
+    def needs_chance(self, study: Study) -> bool:
+        """The omnibus test needs none."""
+        return False
+
+    def read(self, study: Study, contrasts: Contrasts, reading: Reading, context: Context) -> Read:
+        """One finding, and the figures of every value and pair of values as details."""
+        assert isinstance(contrasts, ValueContrasts), "the contrasts of a bias study are those of a grid"
+        grid = contrasts.grid
+        result = compare_values(grid, np.asarray(grid.by_value(reading.scores)), context, study.id)
+        plain = replace(context, chance=math.nan, by=None)
+        [finding], _ = super().read(study, contrasts, reading, plain)
+        finding = replace(
+            finding,
+            p_value=result.p_value,
+            p_omnibus=result.p_value,
+            range=result.range,
+            range_deltas=result.range_deltas,
+            favoured=result.favoured,
+            disfavoured=result.disfavoured,
+            n_queries=result.n_clusters,
+        )
+        return Read([finding], result)
 
 
 class _Units(NamedTuple):
@@ -41,44 +195,44 @@ class _Units(NamedTuple):
     sd: float | None
 
 
-def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
+def compare_values(grid: Grid, scores: Floats, context: Context, call: str = "") -> BiasResult:
     """Means, tests, differences and correlations of the templates that have all scores.
 
     A value without a score in any template is left out, so that it does not take all templates with it.
     """
-    columns, unscored = finite_columns(scores), _unscored(grid, scores)
+    lacking = np.count_nonzero(~np.isfinite(scores), axis=0).tolist()
+    unscored = {value: count for value, count in zip(grid.values, lacking, strict=True) if count}
+    asked, columns, draws = len(grid.values), finite_columns(scores), context.draws or DRAWS
     grid, scores = grid.of_values(columns), scores[:, columns]
     usable = finite_rows(scores)
-    kept, clusters = scores[usable], [way[usable] for way in grid.clusters]
-    sums = cluster_scores(kept, *clusters)
-    units = _Units(setting.delta or None, _deviation(kept))
-    test = omnibus(sums, setting.permutations, setting.seed)
-    rows = _values(grid, sums, setting, units) if len(kept) else []
+    kept = scores[usable]
+    sums = cluster_scores(kept, *(way[usable] for way in grid.clusters))
+    deviation = float(kept.mean(axis=1).std(ddof=1)) if len(kept) > 1 else 0.0
+    units = _Units(context.unit, deviation or None)
+    test = omnibus(sums, draws, context.seed)
+    rows = _value_rows(grid, sums, context, units, draws) if len(kept) else []
+    figures = {name: _column(rows, field) for name, field in (("mean score", "mean"), ("weight", "weight"))}
+    figures["count"] = _column(rows, "count")
     return BiasResult(
-        study=setting.study,
-        call=setting.call,
-        ranker=setting.ranker,
-        collection=setting.collection,
+        study=context.study or call,
+        call=call,
+        ranker=context.ranker,
+        collection=context.collection,
         n_templates=len(kept),
         n_clusters=sums.size,
         nonfinite=int(np.count_nonzero(~usable)),
         dropped=dict(grid.dropped),
         delta=units.delta,
         sd=units.sd,
-        seed=setting.seed,
-        correction=setting.correction,
+        seed=context.seed,
+        correction=context.correction,
         changes=grid.appended,
         values=rows,
-        pairs=_pairs(grid, sums, setting, units) if len(kept) else [],
-        correlations=_correlations(grid, rows, setting),
-        notes=[
-            *_left_out(unscored, grid),
-            *_notes(sums.size, int(np.count_nonzero(~usable)), rows, setting),
-            *_unweighted(grid, rows, setting.table),
-            *_one_query(grid, usable),
-        ],
+        pairs=_pair_rows(grid, sums, context, units) if len(kept) else [],
+        correlations=correlations_of(figures, grid.ordered, context.seed, 10 * draws) if rows else [],
+        notes=_notes(grid, usable, sums.size, rows, unscored, context),
         unscored=unscored,
-        n_values=len(columns),
+        n_values=asked,
         p_value=or_none(test.p_value),
         friedman=or_none(test.friedman),
         p_friedman=or_none(test.p_friedman),
@@ -86,89 +240,36 @@ def read_bias(grid: Grid, scores: Floats, setting: BiasSetting) -> BiasResult:
     )
 
 
-def _values(grid: Grid, sums: Clustered, setting: BiasSetting, units: _Units) -> list[ValueRow]:
-    n, p = sums.cells.sizes.sum(), value_p(sums, setting.permutations, setting.seed)
-    effects = sums.cells.effects.sum(axis=0) / n
-    columns = [
-        sums.cells.scores.sum(axis=0) / n, *mean_bounds(sums, lambda way: way.scores),
-        effects, *mean_bounds(sums, lambda way: way.effects),
-        p, adjust(p, setting.correction), *_in_units(effects, units), _weights(grid, setting),
-    ]  # fmt: skip
-    known = np.full(len(grid.values), np.nan) if grid.counts is None else grid.counts
-    counts = [None if np.isnan(count) else int(count) for count in known]
-    table = np.stack(columns, axis=1).tolist()
-    return [_value(value, row, count) for value, row, count in zip(grid.values, table, counts, strict=True)]
+def _value_rows(grid: Grid, sums: Clustered, context: Context, units: _Units, draws: int) -> list[ValueRow]:
+    n, p = sums.cells.sizes.sum(), value_p(sums, draws, context.seed)
+    effects, unknown = sums.cells.effects.sum(axis=0) / n, np.full(len(grid.values), np.nan)
+    counts = unknown if grid.counts is None else grid.counts
+    columns = {
+        "mean": sums.cells.scores.sum(axis=0) / n,
+        **dict(zip(("mean_low", "mean_high"), mean_bounds(sums, lambda way: way.scores), strict=True)),
+        "effect": effects,
+        **dict(zip(("low", "high"), mean_bounds(sums, lambda way: way.effects), strict=True)),
+        "p_value": p,
+        "p_adjusted": adjust(p, context.correction),
+        "deltas": effects / units.delta if units.delta else unknown,
+        "sds": effects / units.sd if units.sd else unknown,
+        "weight": unknown if context.table is None else table_weights(context.table, grid),
+    }
+    table = np.stack(list(columns.values()), axis=1).tolist()
+    named: list[dict[str, Any]] = [dict(zip(columns, map(or_none, row), strict=True)) for row in table]
+    whole = [None if math.isnan(count) else int(count) for count in counts.tolist()]
+    return [
+        ValueRow(value=value, count=count, **row) for value, row, count in zip(grid.values, named, whole, strict=True)
+    ]
 
 
-def _value(value: str, figures: list[float], count: int | None) -> ValueRow:
-    mean, mean_low, mean_high, effect, *rest = figures
-    low, high, p, adjusted, deltas, sds, weight = map(or_none, rest)
-    bounds = or_none(mean_low), or_none(mean_high)
-    return ValueRow(value, mean, *bounds, effect, low, high, p, adjusted, deltas, sds, weight, count)
-
-
-def _pairs(grid: Grid, sums: Clustered, setting: BiasSetting, units: _Units) -> list[PairRow]:
+def _pair_rows(grid: Grid, sums: Clustered, context: Context, units: _Units) -> list[PairRow]:
     found = pair_differences(sums)
-    adjusted = adjust(found.p_values, setting.correction)
-    deltas, _ = _in_units(found.mean, units)
+    adjusted = adjust(found.p_values, context.correction)
+    deltas = found.mean / units.delta if units.delta else np.full(len(found.mean), np.nan)
     figures = np.stack([found.mean, *found.bounds, found.p_values, adjusted, deltas], axis=1).tolist()
     names = zip(found.first.tolist(), found.second.tolist(), figures, strict=True)
     return [PairRow(grid.values[i], grid.values[j], row[0], *map(or_none, row[1:])) for i, j, row in names]
-
-
-def _in_units(effects: Floats, units: _Units) -> tuple[Floats, Floats]:
-    found = [effects / unit if unit else np.full(len(effects), np.nan) for unit in units]
-    return found[0], found[1]
-
-
-def _deviation(scores: Floats) -> float | None:
-    """The standard deviation of the mean scores of the templates; None where there is none."""
-    if len(scores) < 2:
-        return None
-    return float(scores.mean(axis=1).std(ddof=1)) or None
-
-
-def _weights(grid: Grid, setting: BiasSetting) -> Floats:
-    if setting.table is None:
-        return np.full(len(grid.values), np.nan)
-    return table_weights(setting.table, grid)
-
-
-def _correlations(grid: Grid, rows: Sequence[ValueRow], setting: BiasSetting) -> list[Correlation]:
-    """Of mean scores with weights and counts, of weights with counts, and of the first two given counts."""
-    if not rows:
-        return []
-    figures = {
-        "mean score": _column(rows, "mean"),
-        "weight": _column(rows, "weight"),
-        "count": _column(rows, "count"),
-    }
-    return correlations_of(figures, grid.ordered, setting.seed, 10 * setting.permutations)
-
-
-def correlations_of(
-    figures: dict[str, Floats], ordered: bool, seed: int = 0, permutations: int = PERMUTATIONS
-) -> list[Correlation]:
-    """All correlations that a study reports, of the figures `mean score`, `weight` and `count` that are known."""
-    figures = {name: column for name, column in figures.items() if np.isfinite(column).any()}
-    if "count" in figures:
-        figures["log count"] = np.log1p(figures["count"])
-    asked = [("mean score", "weight", ""), ("mean score", "count", ""), ("mean score", "log count", "")]
-    asked += [("weight", "count", ""), ("weight", "log count", "")]
-    asked += [("mean score", "weight", "count"), ("mean score", "weight", "log count")]
-    return [
-        correlate(
-            figures[a],
-            figures[b],
-            figures[c] if c else None,
-            names=(a, b, c),
-            ordered=ordered,
-            permutations=permutations,
-            seed=seed,
-        )
-        for a, b, c in asked
-        if {a, b, *([c] if c else [])} <= figures.keys()
-    ]
 
 
 def _column(rows: Sequence[ValueRow], name: str) -> Floats:
@@ -176,41 +277,47 @@ def _column(rows: Sequence[ValueRow], name: str) -> Floats:
     return np.array([np.nan if value is None else float(value) for value in values])
 
 
-def _notes(clusters: int, nonfinite: int, rows: Sequence[ValueRow], setting: BiasSetting) -> list[str]:
-    notes = []
-    if clusters == 0 and nonfinite:
+# Notes: what keeps the tests from saying what a reader may expect of them.
+
+
+def _notes(
+    grid: Grid, usable: Flags, clusters: int, rows: Sequence[ValueRow], unscored: Mapping[str, int], context: Context
+) -> list[str]:
+    without = [value for value in unscored if value not in grid.values]
+    notes = [f"left out, without a finite score in any template: {', '.join(without)}"] if without else []
+    if clusters == 0 and not usable.all():
         notes.append("no template has a finite score for every value, so nothing can be said")
     elif clusters == 0:
         notes.append("no templates: the collection has no such texts and queries, or filters left none")
     elif clusters == 1:
         notes.append("1 independent template: figures of these texts alone, without tests")
     else:
-        notes += _too_few(clusters, len(rows), setting)
-    return notes
+        notes += _too_few(clusters, len(rows), context)
+    return [*notes, *_unweighted(grid, rows, context), *_one_query(grid, usable)]
 
 
-def _unweighted(grid: Grid, rows: Sequence[ValueRow], table: TermTable | None) -> list[str]:
+def _too_few(clusters: int, values: int, context: Context) -> list[str]:
+    """A note where not even equal signs of all templates make a value significant at 5%."""
+    exact, draws = clusters <= EXACT_CLUSTERS, context.draws or DRAWS
+    least = 2.0 ** (1 - clusters) if exact else 1 / (1 + draws)
+    bound = float(adjust(np.full(max(values, 1), least), context.correction)[0])
+    if bound < _SIGNIFICANT:
+        return []
+    more = f", nor {bound:.2g} after correction over {values} values" if bound > least else ""
+    few = f"{clusters} independent templates" if exact else f"{draws:,} draws of signs"
+    return [f"{few}: the p-value of a value cannot be below {least:g}{more}"]
+
+
+def _unweighted(grid: Grid, rows: Sequence[ValueRow], context: Context) -> list[str]:
     """A note that tells how many values have no weight in the table, or that nobody said for which query term."""
     lacking = sum(row.weight is None for row in rows)
-    if table is None or not lacking:
+    if context.table is None or not lacking:
         return []
     if not grid.term and not grid.appended:
         return ["no weights of the table: give head=WORD, the query term that they are of"]
-    limit = table.facts.get("threshold")
+    limit = context.table.facts.get("threshold")
     below = f", whose entries begin at {limit:g}" if isinstance(limit, float | int) else ""
     return [f"{lacking} of {len(rows)} values have no weight in the table{below}"]
-
-
-def _unscored(grid: Grid, scores: Floats) -> dict[str, int]:
-    """In how many templates a value has no finite score, for those that lack any."""
-    lacking = np.count_nonzero(~np.isfinite(scores), axis=0).tolist()
-    return {value: count for value, count in zip(grid.values, lacking, strict=True) if count}
-
-
-def _left_out(unscored: Mapping[str, int], grid: Grid) -> list[str]:
-    """A note that names the values that are not compared."""
-    without = [value for value in unscored if value not in grid.values]
-    return [f"left out, without a finite score in any template: {', '.join(without)}"] if without else []
 
 
 def _one_query(grid: Grid, usable: Flags) -> list[str]:
@@ -222,15 +329,3 @@ def _one_query(grid: Grid, usable: Flags) -> list[str]:
     if grid.cluster in ("both", "query") or most <= asked.total() / 2 or len(asked) < 2:
         return []
     return [f"{most} of {asked.total()} templates are of the query {query!r}; cluster=query takes them as one"]
-
-
-def _too_few(clusters: int, values: int, setting: BiasSetting) -> list[str]:
-    """A note where not even equal signs of all templates make a value significant at 5%."""
-    exact = clusters <= EXACT_CLUSTERS
-    least = 2.0 ** (1 - clusters) if exact else 1 / (1 + setting.permutations)
-    bound = float(adjust(np.full(max(values, 1), least), setting.correction)[0])
-    if bound < _SURE:
-        return []
-    more = f", nor {bound:.2g} after correction over {values} values" if bound > least else ""
-    few = f"{clusters} independent templates" if exact else f"{setting.permutations:,} draws of signs"
-    return [f"{few}: the p-value of a value cannot be below {least:g}{more}"]

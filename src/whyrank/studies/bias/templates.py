@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 
 from whyrank.core import BadInput, WhyrankError, generator
 from whyrank.data import Collection, read_lines
-from whyrank.studies.bias.slots import SLOT, Slot, Slotted, ValueClass, mentions
+from whyrank.studies.bias.values import SLOT, Slot, Slotted, ValueClass, mentions
 
 JUDGED, HEAD, JUDGED_HEAD = "judged", "head", "judged-head"
 
@@ -78,11 +78,33 @@ def found_templates(
     Of all queries with the head word and all texts with a value, at most `most` pairs are drawn.
     """
     if queries in (JUDGED, JUDGED_HEAD):
-        wanted = head if queries == JUDGED_HEAD else None
-        return Found(list(_judged(collection, scan, wanted)))
-    asked = _with_head(collection, _needed(head)) if queries == HEAD else _listed(queries)
-    free = [(query_id, query) for query_id, query in asked if not scan.values.named(query)]
-    return Found(list(_crossed(scan, free, most, seed)), max(0, len(free) * len(scan.slots) - most))
+        return Found(list(_judged(collection, scan, head if queries == JUDGED_HEAD else None)))
+    if queries == HEAD and head is None:
+        raise WhyrankError("queries=head needs the word that queries must have; give head=WORD")
+    if queries != HEAD and not Path(queries).is_file():
+        ways = f"{JUDGED}, {HEAD}, {JUDGED_HEAD} or a file with one query a line"
+        raise WhyrankError(f"queries {queries!r} is no file; give {ways}")
+    if queries == HEAD:
+        asked = [(query_id, query) for query_id, query in collection.queries.items() if mentions(query, head or "")]
+    else:
+        asked = [(str(line.number), line.text.strip()) for line in read_lines(Path(queries))]
+    free, docs = [(query_id, query) for query_id, query in asked if not scan.values.named(query)], sorted(scan.slots)
+    size = len(free) * len(docs)
+    drawn = np.arange(size)
+    if size > most:
+        drawn = np.sort(generator(seed, "bias", "pairs").choice(size, most, replace=False))
+    pairs = [(*free[number // len(docs)], docs[number % len(docs)]) for number in drawn.tolist()]
+    return Found([scan.template(*pair) for pair in pairs], max(0, size - most))
+
+
+def _judged(collection: Collection, scan: Scan, head: str | None) -> Iterator[Template]:
+    for query_id, judged in collection.qrels.items():
+        query = collection.queries.get(query_id, "")
+        if not query or scan.values.named(query) or (head and not mentions(query, head)):
+            continue
+        for doc_id, grade in judged.items():
+            if grade >= collection.grades.relevant and doc_id in scan.slots:
+                yield scan.template(query_id, query, doc_id)
 
 
 def given_templates(path: str | Path) -> list[Template]:
@@ -101,41 +123,3 @@ def written_templates(pairs: Iterable[tuple[str, str]], values: ValueClass) -> F
     made = [(query, Slotted.of(text)) for query, text in pairs]
     free = [Template(q, text, others=values.named(text.around)) for q, text in made if not values.named(q)]
     return Found(free, len(made) - len(free))
-
-
-def _judged(collection: Collection, scan: Scan, head: str | None) -> Iterator[Template]:
-    for query_id, judged in collection.qrels.items():
-        query = collection.queries.get(query_id, "")
-        if not query or scan.values.named(query) or (head and not mentions(query, head)):
-            continue
-        for doc_id, grade in judged.items():
-            if grade >= collection.grades.relevant and doc_id in scan.slots:
-                yield scan.template(query_id, query, doc_id)
-
-
-def _crossed(scan: Scan, queries: Sequence[tuple[str, str]], most: int, seed: int) -> Iterator[Template]:
-    docs = sorted(scan.slots)
-    size = len(queries) * len(docs)
-    drawn = np.arange(size)
-    if size > most:
-        drawn = np.sort(generator(seed, "bias", "pairs").choice(size, most, replace=False))
-    for number in drawn.tolist():
-        query_id, query = queries[number // len(docs)]
-        yield scan.template(query_id, query, docs[number % len(docs)])
-
-
-def _with_head(collection: Collection, head: str) -> list[tuple[str, str]]:
-    return [(query_id, query) for query_id, query in collection.queries.items() if mentions(query, head)]
-
-
-def _needed(head: str | None) -> str:
-    if head is None:
-        raise WhyrankError("queries=head needs the word that queries must have; give head=WORD")
-    return head
-
-
-def _listed(path: str) -> list[tuple[str, str]]:
-    if not Path(path).is_file():
-        ways = f"{JUDGED}, {HEAD}, {JUDGED_HEAD} or a file with one query a line"
-        raise WhyrankError(f"queries {path!r} is no file; give {ways}")
-    return [(str(line.number), line.text.strip()) for line in read_lines(Path(path))]

@@ -1,10 +1,14 @@
-"""Classes of values: the lists that are built in, ranges of numbers, files, and values joined by a plus."""
+"""Classes of values: which values there are, where a text has one, and the text with another in its place."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data import read_lines
@@ -72,25 +76,17 @@ def values_of(given: str) -> tuple[str, ...]:
     if given in LISTS:
         return LISTS[given]
     if span := _RANGE.fullmatch(given):
-        return _numbers(given, int(span[1]), int(span[2]))
-    if "+" not in given or Path(given).is_file():
-        lines = [line.text.strip() for line in read_lines(_file(given))]
+        first, last = int(span[1]), int(span[2])
+        if not 0 < last - first < _LONGEST_RANGE:
+            raise WhyrankError(f"values {given!r}: a range goes up, over {_LONGEST_RANGE:,} numbers at most")
+        return tuple(str(number) for number in range(first, last + 1))
+    if Path(given).is_file():
+        lines = [line.text.strip() for line in read_lines(Path(given))]
         return _checked(given, [line for line in lines if line != "#" and not line.startswith("# ")])
-    return _checked(given, [value.strip() for value in given.split("+")])
-
-
-def _file(given: str) -> Path:
-    path = Path(given)
-    if not path.is_file():
+    if "+" not in given:
         ways = f"a file with one a line, a+b+c, a range such as 2000..2024, or one of {', '.join(LISTS)}"
         raise WhyrankError(f"values {given!r} is no file; give {ways}")
-    return path
-
-
-def _numbers(given: str, first: int, last: int) -> tuple[str, ...]:
-    if not 0 < last - first < _LONGEST_RANGE:
-        raise WhyrankError(f"values {given!r}: a range goes up, over {_LONGEST_RANGE:,} numbers at most")
-    return tuple(str(number) for number in range(first, last + 1))
+    return _checked(given, [value.strip() for value in given.split("+")])
 
 
 def _checked(given: str, found: list[str]) -> tuple[str, ...]:
@@ -104,3 +100,136 @@ def _checked(given: str, found: list[str]) -> tuple[str, ...]:
     if len(found) < 2:
         raise WhyrankError(f"values {given!r}: give two values at least")
     return tuple(found)
+
+
+# Texts with slots, and the values of a class that a text has.
+
+SLOT = "{value}"
+SMALL, CAPITAL, PLAIN = "small", "capital", "plain"
+_ARTICLE = re.compile(r"(?<!\w)(a)n?(\s+)$", re.IGNORECASE)
+# Vowels that are spoken as consonants: European, one-way, UK, Ukrainian, unique, useful, Utah; not unnamed, ushers.
+_A = r"eu|on(?:e(?![a-z])|ce)|u(?![a-z])|u[ksnv](?![a-z])|uk|ugand|uni(?![dmn])|u[rs][aeiou]|ut[aeio]|ubi"
+# Vowels, names of letters (F-150, X-ray), a silent h, and the numbers that begin with eight or eleven, years too.
+_AN = r"[aeiou]|[fhlmnrsx](?![a-z])|hour|hono(?!l)|hones|heir|8|1[18](?:\d\d)?(?!\d)"
+_SPOKEN = re.compile(f"(?!{_A})(?:{_AN})", re.IGNORECASE)
+_CONTRACTED = r"['’](?:t|d|m|ll|re|ve)(?!\w)"  # won't is no won; Ford's is a Ford
+
+
+@dataclass(frozen=True)
+class Slotted:
+    """A text around its slots; `forms` says how the word of each was written, and so how another value is.
+
+    SMALL: in small letters; CAPITAL: not so, and a value in small letters gets a capital one; PLAIN: as values are.
+    """
+
+    parts: tuple[str, ...]
+    forms: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Slotted:
+        """The text of a template with `{value}` in it."""
+        parts = tuple(text.split(SLOT))
+        if len(parts) < 2:
+            raise WhyrankError(f"template {text[:60]!r} has no slot; write {SLOT} where the values go")
+        return cls(parts, (PLAIN,) * (len(parts) - 1))
+
+    @property
+    def text(self) -> str:
+        """The text with `{value}` in its slots."""
+        return SLOT.join(self.parts)
+
+    @property
+    def around(self) -> str:
+        """What stands outside of the slots; a word never reaches over one."""
+        return "\0".join(self.parts)
+
+    def filled(self, value: str) -> str:
+        """The text with a value in its slots, and the right `a` or `an` before it."""
+        found = [self.parts[0]]
+        for part, form in zip(self.parts[1:], self.forms, strict=True):
+            word = _written(value, form)
+            found[-1] = _with_article(found[-1], word)
+            found += [word + part]
+        return "".join(found)
+
+
+class Slot(NamedTuple):
+    """A text made a template: the value that stood there, and the values that stay, in any case of letters."""
+
+    slotted: Slotted
+    value: str
+    others: frozenset[str]
+
+
+@dataclass(frozen=True)
+class ValueClass:
+    """The values of a class, found in texts as whole words.
+
+    A value that has capitals is a name: in a text with capitals it is found only where it has one. The words of
+    `doubtful` mostly mean other things: of these, names are found with a capital only, others not at all.
+    """
+
+    values: tuple[str, ...]
+    doubtful: frozenset[str] = frozenset()
+
+    @cached_property
+    def _longest_first(self) -> list[str]:
+        return sorted(self.values, key=len, reverse=True)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """A group per value: which one a match is cannot be told by its small letters, as of an i without its dot."""
+        names = "|".join(r"\s+".join(map(re.escape, value.split())).join("()") for value in self._longest_first)
+        return re.compile(rf"(?<![\w-])(?:{names})(?![\w-])(?!{_CONTRACTED})", re.IGNORECASE)
+
+    def _matches(self, text: str) -> list[tuple[str, re.Match[str]]]:
+        return [(self._longest_first[(m.lastindex or 0) - 1], m) for m in self._pattern.finditer(text)]
+
+    def named(self, text: str) -> frozenset[str]:
+        """The values whose words a text has, in any case of letters, whatever they mean there."""
+        return frozenset(value for value, _ in self._matches(text))
+
+    def counts(self, text: str) -> Counter[str]:
+        """How often a text has each value."""
+        return Counter(value for value, _ in self._found(text))
+
+    def slot(self, text: str) -> Slot | None:
+        """The text with a slot for the value that it has most often, of equals the first; None without any."""
+        found = self._found(text)
+        if not found:
+            return None
+        value = Counter(each for each, _ in found).most_common(1)[0][0]
+        spans = [m for each, m in found if each == value]
+        edges = [0, *(place for m in spans for place in m.span()), len(text)]
+        parts = tuple(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
+        slotted = Slotted(parts, tuple(SMALL if m[0].islower() else CAPITAL for m in spans))
+        return Slot(slotted, value, self.named(slotted.around))
+
+    def _found(self, text: str) -> list[tuple[str, re.Match[str]]]:
+        small = text == text.lower()
+        return [(value, m) for value, m in self._matches(text) if self._is_value(value, m[0], small)]
+
+    def _is_value(self, value: str, found: str, small: bool) -> bool:
+        """Whether a word stands for a value; `small`: it is of a text without capitals."""
+        if value != value.lower() and found != found.lower():
+            return True
+        return value not in self.doubtful and (small or value == value.lower())
+
+
+def mentions(text: str, word: str) -> bool:
+    """Whether a text has a word, in any case of letters."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _written(value: str, form: str) -> str:
+    if form == SMALL:
+        return value.lower()
+    return value[:1].upper() + value[1:] if form == CAPITAL and value.islower() else value
+
+
+def _with_article(before: str, word: str) -> str:
+    found = _ARTICLE.search(before)
+    if found is None or not word[:1].isalnum():
+        return before
+    article = found[1] + ("n" if _SPOKEN.match(word) else "")
+    return before[: found.start()] + article + found[2]

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 from whyrank.core import Call, UnknownName, WhyrankError, check_flag, check_text, check_whole, seed_for
 from whyrank.data import Collection
@@ -21,21 +20,7 @@ from whyrank.text.annotation import Annotator, find_pipeline, import_spacy
 from whyrank.text.annotation.annotator import annotator
 from whyrank.text.edits import Edit, Passage, asks, edits, in_words, options_of
 
-# What a probe would need that this machine does not have.
-
-
-def missing(pipeline: str) -> str:
-    """Why texts cannot be annotated with a pipeline; empty when they can."""
-    try:
-        find_pipeline(pipeline)
-        import_spacy()
-    except WhyrankError as error:
-        return str(error)
-    return ""
-
-
 CONTROL = "re-space"
-_OWN = ("respace", "compat", "analyzer", "pipeline", "pairs", "candidates", "seed")
 _COMPAT = ("abnirml",)
 _PUBLISHED_SEED = 42
 
@@ -65,6 +50,8 @@ class Edited:
     candidates: str | None = None
     seed: int = 0
 
+    symmetric: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if self.compat not in (None, *_COMPAT):
             raise UnknownName("compat mode of edited probes", str(self.compat), _COMPAT)
@@ -84,11 +71,6 @@ class Edited:
     def positive(self) -> str:
         """What +1 means."""
         return f"prefers the text {in_words(self._edit)}"
-
-    @property
-    def symmetric(self) -> bool:
-        """An edited probe has a direction."""
-        return False
 
     @property
     def control_study(self) -> Edited | None:
@@ -116,86 +98,77 @@ class Edited:
 
     def contrasts(self, collection: Collection) -> Contrasts:
         """Every text with its edited form; what an edit leaves empty, unchanged or does not apply to is counted."""
-        run = _Run(self, collection)
-        return Contrasts.from_pairs(run.pairs(), dropped=run.dropped)
+        dropped: Counter[str] = Counter()
+        return Contrasts.from_pairs(self._pairs(collection, dropped), dropped=dropped)
 
     @property
     def _edit(self) -> Edit:
         found: Edit = edits.factory(self.name)
         return found
 
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """One study on one collection."""
-
-    study: Edited
-    collection: Collection
-    dropped: Counter[str] = field(default_factory=Counter)
-
-    def pairs(self) -> Iterator[Pair]:
-        pools = Pools.of(self.collection, Source(self.study.pairs, self.study.candidates, self.study.analyzer))
-        if self.study.annotates:
-            annotator(self.study.pipeline).annotate(pools.texts)
+    def _pairs(self, collection: Collection, dropped: Counter[str]) -> Iterator[Pair]:
+        pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
+        if self.annotates:
+            annotator(self.pipeline).annotate(pools.texts)
+        edit, options, generators = self._edit, dict(self.options), self._generators()
         for pool in pools:
-            for row in range(len(pool.doc_ids)):
-                yield from self._pair(pool, row)
+            for row, text in enumerate(pool.texts):
 
-    def _pair(self, pool: Pool, row: int) -> Iterator[Pair]:
-        text = pool.texts[row]
-        edited = self._passage(pool, row).ask(self._edit, dict(self.study.options))
-        reason = _reason(text, edited)
-        if edited is None and "others" in asks(self._edit) and not self._others(pool, row):
-            reason = "no non-relevant text of the query"
-        if reason:
-            self.dropped[reason] += 1
-        else:
-            yield Pair(pool.query, (str(edited), text), self._labels(pool, row))
+                def others(pool: Pool = pool, text: str = text) -> Sequence[str]:
+                    return self._others(pool, text)
 
-    def _passage(self, pool: Pool, row: int) -> Passage:
-        return Passage(
-            pool.texts[row],
-            pool.query,
-            self._rng(pool.texts[row]),
-            pool.pools.analyzer,
-            Annotator(self.study.pipeline),
-            lambda: self._others(pool, row),
-            self.study.compat,
-            self.study.respaces,
-        )
+                parts = (pool.query, generators(text), pool.pools.analyzer, Annotator(self.pipeline), others)
+                edited = Passage(text, *parts, self.compat, self.respaces).ask(edit, options)
+                if edited is None and "others" in asks(edit) and not others():
+                    dropped["no non-relevant text of the query"] += 1
+                elif edited is None:
+                    dropped["not applicable"] += 1
+                elif not edited.strip():
+                    dropped["empty after the edit"] += 1
+                elif edited == text:
+                    dropped["unchanged"] += 1
+                else:
+                    yield Pair(pool.query, (edited, text), _labels(pool, row))
 
-    def _rng(self, text: str) -> random.Random:
-        """A generator for this text alone; the released code has one stream for all texts of some edits."""
-        if self.study.compat and getattr(self._edit, "published_stream", False):
-            return self._stream
-        if self.study.compat:
-            return random.Random(f"{_PUBLISHED_SEED}{text}")
-        return random.Random(seed_for(self.study.seed, self.study.name, text))
+    def _generators(self) -> Callable[[str], random.Random]:
+        """A generator for each text alone; the released code has one stream for all texts of some edits."""
+        if not self.compat:
+            return lambda text: random.Random(seed_for(self.seed, self.name, text))
+        if getattr(self._edit, "published_stream", False):
+            stream = random.Random(_PUBLISHED_SEED)
+            return lambda text: stream
+        return lambda text: random.Random(f"{_PUBLISHED_SEED}{text}")
 
-    def _others(self, pool: Pool, row: int) -> Sequence[str]:
+    def _others(self, pool: Pool, text: str) -> Sequence[str]:
         """Texts of non-relevant documents of the query, sorted, so that their order does not decide what is drawn.
 
         The released code takes them as they come and does not leave out the text itself.
         """
-        worst = self.collection.grades.nonrelevant
-        texts = [text for text, grade in zip(pool.texts, pool.relevance, strict=True) if grade <= worst]
-        return texts if self.study.compat else sorted({*texts} - {pool.texts[row]})
+        worst = pool.pools.collection.grades.nonrelevant
+        texts = [other for other, grade in zip(pool.texts, pool.relevance, strict=True) if grade <= worst]
+        return texts if self.compat else sorted({*texts} - {text})
 
-    def _labels(self, pool: Pool, row: int) -> dict[str, Any]:
-        grade, doc_id = float(pool.relevance[row]), pool.doc_ids[row]
-        judged = not math.isnan(grade)
-        group = self.collection.grades.group(int(grade)) if judged else "unjudged"
-        relevance = int(grade) if judged else math.nan
-        labels = {"query_id": pool.query_id, "doc_ids": (doc_id, doc_id)}
-        return {**labels, "relevance": relevance, "relevance_group": group}
 
-    @cached_property
-    def _edit(self) -> Edit:
-        return self.study._edit
+_OWN = tuple(field.name for field in fields(Edited) if field.name not in ("name", "options"))
 
-    @cached_property
-    def _stream(self) -> random.Random:
-        return random.Random(_PUBLISHED_SEED)
+
+def _labels(pool: Pool, row: int) -> dict[str, Any]:
+    grade, group = float(pool.relevance[row]), "unjudged"
+    if not math.isnan(grade):
+        grade = int(grade)
+        group = pool.pools.collection.grades.group(grade)
+    doc_ids = (pool.doc_ids[row], pool.doc_ids[row])
+    return {"query_id": pool.query_id, "doc_ids": doc_ids, "relevance": grade, "relevance_group": group}
+
+
+def missing(pipeline: str) -> str:
+    """Why texts cannot be annotated with a pipeline; empty when they can."""
+    try:
+        find_pipeline(pipeline)
+        import_spacy()
+    except WhyrankError as error:
+        return str(error)
+    return ""
 
 
 class EditedFamily:
@@ -217,12 +190,3 @@ class EditedFamily:
 
 
 family = EditedFamily()
-
-
-def _reason(text: str, edited: str | None) -> str:
-    """Why a question cannot be asked; empty when it can."""
-    if edited is None:
-        return "not applicable"
-    if not edited.strip():
-        return "empty after the edit"
-    return "unchanged" if edited == text else ""

@@ -6,9 +6,9 @@ MacAvaney et al., "ABNIRML: Analyzing the Behavior of Neural IR Models", TACL 20
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,6 +17,85 @@ from whyrank.core import Codes, Floats, Ints, UnknownName, call_of, check_number
 from whyrank.studies.contrasts import Contrasts
 from whyrank.studies.pools import Pool, Pools, Source, assembled
 from whyrank.studies.probes.characteristics import characteristics, in_words, measured
+
+_COMPAT = ("abnirml",)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Pairs of documents of one query with equal control and different variable, the higher variable first.
+
+    Attributes:
+        variable: the characteristic that differs.
+        control: the characteristic that is held equal.
+        tolerance: how far control values may lie apart: a number, or a share of the larger one such as `10%`.
+        margin: by how much the variable must differ at least (more than this).
+        compat: `abnirml` finds the pairs that the released code finds, slips included.
+        analyzer: counts words and query terms.
+        pairs: `judged`, or `top:K` of the run `candidates`.
+    """
+
+    variable: str
+    control: str
+    tolerance: float | str = 0.0
+    margin: float = 0.0
+    compat: str | None = None
+    analyzer: str = "lucene"
+    pairs: str = "judged"
+    candidates: str | None = None
+
+    symmetric: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.compat not in (None, *_COMPAT):
+            raise UnknownName("compat mode of matched probes", str(self.compat), _COMPAT)
+        check_number("margin", self.margin, 0)
+        tolerance_of("tolerance", self.tolerance)
+        for name in ("analyzer", "pairs", "candidates"):
+            check_text(name, getattr(self, name))
+
+    @property
+    def id(self) -> str:
+        """Call string."""
+        return call_of(self, f"matched/{self.variable}|{self.control}", without=("variable", "control"))
+
+    @property
+    def positive(self) -> str:
+        """What +1 means."""
+        held = f"equal {self.control}" + (f" (within {self.tolerance})" if self.tolerance else "")
+        return f"prefers the text with {in_words(self.variable)}, at {held}"
+
+    def contrasts(self, collection: Any) -> Contrasts:
+        """All matched pairs of all queries."""
+        pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
+        found = [(pool, self._pairs(pool)) for pool in pools]
+        graded = (pool.relevance[~np.isnan(pool.relevance)] for pool in pools) if self.variable == "relevance" else ()
+        one_grade = sum(len(set(grades.tolist())) < 2 for grades in graded)
+        return assembled(pools, found, dropped={"queries with one grade only": one_grade})
+
+    def _pairs(self, pool: Pool) -> Codes:
+        control, variable = measured(self.control, pool), measured(self.variable, pool)
+        enumerate_pairs = walk if self.compat == "abnirml" else match
+        return enumerate_pairs(control, variable, Tolerance(*tolerance_of("tolerance", self.tolerance), self.margin))
+
+
+class MatchedFamily:
+    """All ordered pairs of different characteristics, those registered by others included."""
+
+    arguments = tuple(field.name for field in fields(Matched) if field.name not in ("variable", "control"))
+
+    def names(self) -> Iterable[str]:
+        """Ids such as `matched/relevance|length`."""
+        return [f"matched/{a}|{b}" for a, b in permutations(characteristics.names(), 2)]
+
+    def make(self, name: str, **arguments: Any) -> Matched:
+        """The probe with this id."""
+        variable, _, control = name.removeprefix("matched/").partition("|")
+        return Matched(variable, control, **arguments)
+
+
+family = MatchedFamily()
+
 
 # Enumeration of matched pairs: documents equal in one characteristic and different in another.
 
@@ -41,8 +120,11 @@ def match(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
         return _filled(_matches, control, variable, tolerance)
     usable = np.flatnonzero(~np.isnan(control).any(axis=1))
     order = usable[np.lexsort(control[usable].T)] if control.shape[1] else usable
-    starts = _group_starts(control[order])
-    room = np.empty((_within(np.diff(starts)), 2), np.int32)
+    rows = control[order]
+    new = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+    starts = np.concatenate([[0], new, [len(rows)]]).astype(np.int64)  # of groups of equal control, and the end
+    sizes = np.diff(starts)
+    room = np.empty(((sizes * (sizes - 1) // 2).sum(), 2), np.int32)
     n = _grouped(starts, order, variable, tolerance.margin, room)
     return room[:n]
 
@@ -64,17 +146,6 @@ def _filled(enumerate_pairs: Callable[..., int], control: Floats, variable: Floa
     pairs = np.empty((n, 2), np.int32)
     enumerate_pairs(control, variable, *tolerance, pairs)
     return pairs
-
-
-def _group_starts(rows: Floats) -> Ints:
-    """Where groups of equal rows begin, and the end."""
-    new = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
-    return np.concatenate([[0], new, [len(rows)]]).astype(np.int64)
-
-
-def _within(sizes: Ints) -> int:
-    """Number of unordered pairs within groups of these sizes."""
-    return int((sizes * (sizes - 1) // 2).sum())
 
 
 @njit(cache=True, nogil=True)
@@ -145,89 +216,3 @@ def _walked(control: Floats, variable: Floats, absolute: float, relative: float,
                     n += 1
                 j += -1 if backwards else 1
     return n
-
-
-_COMPAT = ("abnirml",)
-
-
-@dataclass(frozen=True)
-class Matched:
-    """Pairs of documents of one query with equal control and different variable, the higher variable first.
-
-    Attributes:
-        variable: the characteristic that differs.
-        control: the characteristic that is held equal.
-        tolerance: how far control values may lie apart: a number, or a share of the larger one such as `10%`.
-        margin: by how much the variable must differ at least (more than this).
-        compat: `abnirml` finds the pairs that the released code finds, slips included.
-        analyzer: counts words and query terms.
-        pairs: `judged`, or `top:K` of the run `candidates`.
-    """
-
-    variable: str
-    control: str
-    tolerance: float | str = 0.0
-    margin: float = 0.0
-    compat: str | None = None
-    analyzer: str = "lucene"
-    pairs: str = "judged"
-    candidates: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.compat not in (None, *_COMPAT):
-            raise UnknownName("compat mode of matched probes", str(self.compat), _COMPAT)
-        _tolerance(self.tolerance, self.margin)
-        for name in ("analyzer", "pairs", "candidates"):
-            check_text(name, getattr(self, name))
-
-    @property
-    def id(self) -> str:
-        """Call string."""
-        return call_of(self, f"matched/{self.variable}|{self.control}", without=("variable", "control"))
-
-    @property
-    def positive(self) -> str:
-        """What +1 means."""
-        held = f"equal {self.control}" + (f" (within {self.tolerance})" if self.tolerance else "")
-        return f"prefers the text with {in_words(self.variable)}, at {held}"
-
-    @property
-    def symmetric(self) -> bool:
-        """A matched probe has a direction."""
-        return False
-
-    def contrasts(self, collection: Any) -> Contrasts:
-        """All matched pairs of all queries."""
-        pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
-        found = [(pool, self._pairs(pool)) for pool in pools]
-        graded = (pool.relevance[~np.isnan(pool.relevance)] for pool in pools) if self.variable == "relevance" else ()
-        one_grade = sum(len(set(grades.tolist())) < 2 for grades in graded)
-        return assembled(pools, found, dropped={"queries with one grade only": one_grade})
-
-    def _pairs(self, pool: Pool) -> Codes:
-        control, variable = measured(self.control, pool), measured(self.variable, pool)
-        enumerate_pairs = walk if self.compat == "abnirml" else match
-        return enumerate_pairs(control, variable, _tolerance(self.tolerance, self.margin))
-
-
-class MatchedFamily:
-    """All ordered pairs of different characteristics, those registered by others included."""
-
-    arguments = ("tolerance", "margin", "compat", "analyzer", "pairs", "candidates")
-
-    def names(self) -> Iterable[str]:
-        """Ids such as `matched/relevance|length`."""
-        return [f"matched/{a}|{b}" for a, b in permutations(characteristics.names(), 2)]
-
-    def make(self, name: str, **arguments: Any) -> Matched:
-        """The probe with this id."""
-        variable, _, control = name.removeprefix("matched/").partition("|")
-        return Matched(variable, control, **arguments)
-
-
-family = MatchedFamily()
-
-
-def _tolerance(given: float | str, margin: float) -> Tolerance:
-    check_number("margin", margin, 0)
-    return Tolerance(*tolerance_of("tolerance", given), margin)

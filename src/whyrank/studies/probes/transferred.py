@@ -10,134 +10,23 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from whyrank.core import UnknownName, WhyrankError, call_of, check_text, check_whole
 from whyrank.data.pairs import PairSet, TextPair, open_pairs
 from whyrank.studies.contrasts import Contrasts, Pair
 from whyrank.studies.probes.edited import missing
 from whyrank.studies.probes.queries import PUBLISHED_SEED, Discard, Draft, content_lemmas, query_strategies
-from whyrank.text import Analyzer, analyzers
+from whyrank.text import analyzers
 from whyrank.text.annotation.annotator import Annotation, annotator
-
-# Clusters of text pairs: those that share a text hang together, as contrasts of one query do elsewhere.
-
-
-def cluster_names(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A short name for the cluster of each row: rows with a common text, also by way of other rows, have the same.
-
-    It is made of the cluster's first text in the order of the alphabet, so that the order of rows does not matter.
-    """
-    above: dict[str, str] = {}
-    for first, *others in rows:
-        for other in others:
-            low, high = sorted((_top(above, first), _top(above, other)))
-            above[high] = low
-    return [_short(_top(above, row[0])) for row in rows]
-
-
-def _top(above: dict[str, str], text: str) -> str:
-    while (higher := above.setdefault(text, text)) != text:
-        above[text] = above[higher]  # half of the way is kept, so that ways stay short
-        text = higher
-    return text
-
-
-def _short(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-
-
-# Wrong answers for the factuality probe: another answer of the same kind in the place of the right one.
-
-ENTITIES = ("PERSON", "GPE", "LOC", "NORP", "ORG")
-_BETWEEN = r"(?:\s+|(?<!\w)|(?!\w))"  # white space, which may be missing beside punctuation
-
-
-class Altered(NamedTuple):
-    """A passage with another answer, and the type of the answer."""
-
-    text: str
-    entity: str
-
-
-class Bucket(NamedTuple):
-    """Answers that may stand for each other: as many words, the same type of entity."""
-
-    words: int
-    entity: str
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """All answers of a pair set in buckets, to draw wrong ones from.
-
-    With `compat`, an answer is replaced inside words too, as by the released code.
-    """
-
-    buckets: Mapping[Bucket, list[str]]
-    analyzer: Analyzer
-    annotate: Callable[[str], Annotation]
-    wanted: tuple[str, ...]
-    seed: int = PUBLISHED_SEED
-    compat: str | None = None
-
-    @classmethod
-    def of(
-        cls, pairs: PairSet, entity: str | None, analyzer: str, annotate: Callable[[str], Annotation],
-        seed: int = PUBLISHED_SEED, compat: str | None = None,
-    ) -> Answers:  # fmt: skip
-        """Sort the answers of all pairs into buckets."""
-        if entity not in (None, *ENTITIES):
-            raise UnknownName("type of entity", str(entity), ENTITIES)
-        made = cls({}, analyzers.create(analyzer), annotate, (entity,) if entity else ENTITIES, seed, compat)
-        found: dict[Bucket, dict[str, None]] = {}
-        for pair in pairs:
-            bucket = made.bucket(pair)
-            if bucket:
-                found.setdefault(bucket, {})[pair.texts["answer"]] = None
-        return replace(made, buckets={bucket: sorted(answers) for bucket, answers in found.items()})
-
-    def bucket(self, pair: TextPair) -> Bucket | None:
-        """The bucket of a pair's answer: its declared type, else that of the first entity the parser finds in it."""
-        answer, declared = pair.texts.get("answer", ""), pair.texts.get("entity", "")
-        found = [declared] if declared else [span.label for span in self.annotate(answer).entities]
-        types = [label for label in found if label in self.wanted]
-        return Bucket(len(self.analyzer.terms(answer)), types[0]) if types else None
-
-    def altered(self, pair: TextPair) -> Altered:
-        """The passage with every occurrence of the answer replaced by another answer of its bucket."""
-        answer, passage, bucket = pair.texts["answer"], pair.texts["passage"], self.bucket(pair)
-        pattern = _occurrences(answer, whole_words=not self.compat)
-        if bucket is None:
-            raise Discard("no entity of the type in the answer")
-        if not pattern.search(passage):
-            raise Discard("answer not in the passage")
-        if _some_word_in(answer, pair.texts["question"]):
-            raise Discard("a word of the answer is in the question")
-        others = [other for other in self.buckets[bucket] if other.lower() != answer.lower()]
-        if not others:
-            raise Discard("no other answer of the kind")
-        chosen = random.Random(repr((pair.id, answer, self.seed))).choice(others)
-        return Altered(pattern.sub(lambda _: chosen, passage), bucket.entity)
-
-
-def _occurrences(answer: str, whole_words: bool) -> re.Pattern[str]:
-    """The answer whatever its case: as whole words, or anywhere, with or without blanks between its words."""
-    words = [re.escape(word) for word in answer.split()]
-    if not words:
-        return re.compile(r"(?!)")
-    pattern = rf"(?<!\w){_BETWEEN.join(words)}(?!\w)" if whole_words else r"\s*".join(words)
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def _some_word_in(answer: str, question: str) -> bool:
-    words = set(re.findall(r"\w+", question.lower()))
-    return any(word in words for word in re.findall(r"\w+", answer.lower()))
-
 
 _COMPAT = ("abnirml",)
 _TRIED = 100  # pairs on which other query strategies are tried where a pair set keeps nothing
@@ -253,13 +142,13 @@ class _Run:
     dropped: Counter[str] = field(default_factory=Counter)
 
     def asked(self) -> list[Pair]:
-        factual = self.study.name == "factuality"
-        self.given.need(*self._roles(factual))
-        self._annotate_all(factual)
+        """The pairs that can be asked about, each with the name of its cluster."""
+        self.given.need(*(("question", "answer", "passage") if self._factual else self._roles))
+        self._annotate_all()
         kept = list(self._kept())
         if self.dropped and not kept:
             self._suggest_strategy()
-        names = cluster_names([self._shared(pair) for pair, _ in kept])
+        names = cluster_names([self._shared_texts(pair) for pair, _ in kept])
         return [
             asked._replace(labels={**asked.labels, "cluster": name})
             for (_, asked), name in zip(kept, names, strict=True)
@@ -272,6 +161,27 @@ class _Run:
             except Discard as reason:
                 self.dropped[str(reason)] += 1
 
+    def _pair(self, pair: TextPair) -> Pair:
+        study, kind, labels = self.study, self.study.kind, dict[str, Any]()
+        if self._factual:
+            first, (second, labels["entity"]) = pair.texts["passage"], self._answers.altered(pair)
+        else:
+            first, second = (pair.texts[role] for role in self._roles)
+        if not first.strip() or not second.strip():
+            raise Discard("empty text")
+        if first == second and not (study.compat and kind.keeps_identical):
+            raise Discard("identical")
+        query: str = query_strategies.factory(self._query)(
+            Draft(pair, first, second, self._annotation, seed=self._seed)
+        )
+        if kind.shared_word:  # the released code does not fold the case of the texts
+            lemmas = [self._annotation(text).lemmas for text in (first, second)]
+            one, two = (set(each) if study.compat else {lemma.lower() for lemma in each} for each in lemmas)
+            if not content_lemmas(self._annotation(query)) & one & two:
+                raise Discard("no word shared by query and both texts")
+        ids = (f"{pair.id}/{kind.first}", f"{pair.id}/{kind.second}")
+        return Pair(query, (first, second), {"query_id": pair.id, "doc_ids": ids, **labels})
+
     def _suggest_strategy(self) -> None:
         """Add to the most frequent reason the query strategy that keeps most of the first pairs, where one does."""
         first, kept = PairSet.of(islice(self.given, _TRIED), self.given.name, self.given.source), Counter[str]()
@@ -283,52 +193,17 @@ class _Run:
             del self.dropped[reason]
             self.dropped[f"{reason} (query={best} keeps {count} of the first {len(first)})"] = discarded
 
-    def _roles(self, factual: bool) -> tuple[str, ...]:
-        kind = self.study.kind
-        return ("question", "answer", "passage") if factual else (kind.first, kind.second)
-
-    def _pair(self, pair: TextPair) -> Pair:
-        first, second, labels = self._texts(pair)
-        if not first.strip() or not second.strip():
-            raise Discard("empty text")
-        if first == second and not (self.study.compat and self.study.kind.keeps_identical):
-            raise Discard("identical")
-        draft = Draft(pair, first, second, self._annotation, seed=self._seed)
-        query = self._strategy(draft)
-        if self.study.kind.shared_word and not self._shares_a_word(query, draft):
-            raise Discard("no word shared by query and both texts")
-        ids = (f"{pair.id}/{self.study.kind.first}", f"{pair.id}/{self.study.kind.second}")
-        return Pair(query, (first, second), {"query_id": pair.id, "doc_ids": ids, **labels})
-
-    def _shared(self, pair: TextPair) -> list[str]:
+    def _shared_texts(self, pair: TextPair) -> list[str]:
         """What several pairs may share: a sentence that has several versions, on either side, and the question."""
-        kind = self.study.kind
-        texts = [] if self.study.name == "factuality" else [pair.texts[kind.first], pair.texts[kind.second]]
-        asked = not texts or self._strategy_name == "question"
-        return [*texts, pair.texts["question"]] if asked else texts
+        texts = [] if self._factual else [pair.texts[role] for role in self._roles]
+        return [*texts, pair.texts["question"]] if not texts or self._query == "question" else texts
 
-    def _texts(self, pair: TextPair) -> tuple[str, str, dict[str, str]]:
-        if self.study.name == "factuality":
-            altered = self._answers.altered(pair)
-            return pair.texts["passage"], altered.text, {"entity": altered.entity}
-        return pair.texts[self.study.kind.first], pair.texts[self.study.kind.second], {}
-
-    def _shares_a_word(self, query: str, draft: Draft) -> bool:
-        """Whether a content lemma of the query is in both texts; the released code does not fold the texts' case."""
-        wanted = content_lemmas(self._annotation(query))
-        return bool(wanted & self._lemmas(draft.first) & self._lemmas(draft.second))
-
-    def _lemmas(self, text: str) -> set[str]:
-        lemmas = self._annotation(text).lemmas
-        return set(lemmas) if self.study.compat else {lemma.lower() for lemma in lemmas}
-
-    def _annotate_all(self, factual: bool) -> None:
+    def _annotate_all(self) -> None:
         """Annotate whatever will be asked for in one go, many texts at a time."""
-        roles = ("answer",) if factual else (self.study.kind.first, self.study.kind.second)
-        needed = factual or self.study.kind.shared_word or self._strategy_name in ("noun-chunk", "overlapping-terms")
-        if needed:
-            given = self._strategy_name in ("title", "question")  # without this text a pair will be discarded
-            usable = [pair for pair in self.given if not given or pair.texts.get(self._strategy_name, "").strip()]
+        roles = ("answer",) if self._factual else self._roles
+        if self._factual or self.study.kind.shared_word or self._query in ("noun-chunk", "overlapping-terms"):
+            given = self._query in ("title", "question")  # without this text a pair will be discarded
+            usable = [pair for pair in self.given if not given or pair.texts.get(self._query, "").strip()]
             texts = [pair.texts[role] for pair in usable for role in roles if pair.texts.get(role)]
             annotator(self.study.pipeline).annotate(texts)
 
@@ -337,26 +212,30 @@ class _Run:
 
     @cached_property
     def _answers(self) -> Answers:
-        study = self.study
-        return Answers.of(self.given, study.entity, study.analyzer, self._annotation, self._seed, study.compat)
+        return Answers(self.given, self.study, self._annotation, self._seed)
+
+    @property
+    def _factual(self) -> bool:
+        return self.study.name == "factuality"
+
+    @property
+    def _roles(self) -> tuple[str, str]:
+        return self.study.kind.first, self.study.kind.second
 
     @property
     def _seed(self) -> int:
         return PUBLISHED_SEED + (0 if self.study.compat else self.study.seed)
 
     @property
-    def _strategy_name(self) -> str:
+    def _query(self) -> str:
+        """The name of the query strategy."""
         return self.study.query or self.study.kind.query
-
-    @cached_property
-    def _strategy(self) -> Any:
-        return query_strategies.factory(self._strategy_name)
 
 
 class TransferredFamily:
     """A probe for every quality that pair sets exist for."""
 
-    arguments = ("pairs", "query", "compat", "pipeline", "entity", "analyzer", "seed")
+    arguments = tuple(each.name for each in fields(Transferred) if each.name != "name")
     not_filled = ("pairs",)  # the command line's --pairs is about documents of a query
 
     def names(self) -> Iterable[str]:
@@ -369,3 +248,93 @@ class TransferredFamily:
 
 
 family = TransferredFamily()
+
+
+# Wrong answers for the factuality probe: another answer of the same kind in the place of the right one.
+
+ENTITIES = ("PERSON", "GPE", "LOC", "NORP", "ORG")
+_WORD = re.compile(r"\w+")
+_BETWEEN = r"(?:\s+|(?<!\w)|(?!\w))"  # white space, which may be missing beside punctuation
+
+
+class Altered(NamedTuple):
+    """A passage with another answer, and the type of the answer."""
+
+    text: str
+    entity: str
+
+
+class Bucket(NamedTuple):
+    """Answers that may stand for each other: as many words, the same type of entity."""
+
+    words: int
+    entity: str
+
+
+class Answers:
+    """All answers of a pair set in buckets, to draw wrong ones from."""
+
+    def __init__(self, pairs: PairSet, study: Transferred, annotate: Callable[[str], Annotation], seed: int) -> None:
+        if study.entity not in (None, *ENTITIES):
+            raise UnknownName("type of entity", str(study.entity), ENTITIES)
+        self.wanted = (study.entity,) if study.entity else ENTITIES
+        self.analyzer, self.annotate = analyzers.create(study.analyzer), annotate
+        self.seed, self.compat = seed, study.compat
+        self.buckets: dict[Bucket, set[str]] = {}
+        for pair in pairs:
+            if bucket := self.bucket(pair):
+                self.buckets.setdefault(bucket, set()).add(pair.texts["answer"])
+
+    def bucket(self, pair: TextPair) -> Bucket | None:
+        """The bucket of a pair's answer: its declared type, else that of the first entity the parser finds in it."""
+        answer, declared = pair.texts.get("answer", ""), pair.texts.get("entity", "")
+        found = [declared] if declared else [span.label for span in self.annotate(answer).entities]
+        types = [label for label in found if label in self.wanted]
+        return Bucket(len(self.analyzer.terms(answer)), types[0]) if types else None
+
+    def altered(self, pair: TextPair) -> Altered:
+        """The passage with every occurrence of the answer replaced by another answer of its bucket.
+
+        With `compat`, an answer is replaced inside words too, as by the released code.
+        """
+        answer, passage, bucket = pair.texts["answer"], pair.texts["passage"], self.bucket(pair)
+        pattern = _occurrences(answer, whole_words=not self.compat)
+        if bucket is None:
+            raise Discard("no entity of the type in the answer")
+        if not pattern.search(passage):
+            raise Discard("answer not in the passage")
+        if set(_WORD.findall(answer.lower())) & set(_WORD.findall(pair.texts["question"].lower())):
+            raise Discard("a word of the answer is in the question")
+        others = [other for other in sorted(self.buckets[bucket]) if other.lower() != answer.lower()]
+        if not others:
+            raise Discard("no other answer of the kind")
+        chosen = random.Random(repr((pair.id, answer, self.seed))).choice(others)
+        return Altered(pattern.sub(lambda _: chosen, passage), bucket.entity)
+
+
+def _occurrences(answer: str, whole_words: bool) -> re.Pattern[str]:
+    """The answer whatever its case: as whole words, or anywhere, with or without blanks between its words."""
+    words = [re.escape(word) for word in answer.split()]
+    if not words:
+        return re.compile(r"(?!)")
+    pattern = rf"(?<!\w){_BETWEEN.join(words)}(?!\w)" if whole_words else r"\s*".join(words)
+    return re.compile(pattern, re.IGNORECASE)
+
+
+# Clusters of text pairs: those that share a text belong together, as contrasts of one query do elsewhere.
+
+
+def cluster_names(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A short name for the cluster of each row: rows with a common text, also by way of other rows, have the same.
+
+    It is made of the cluster's first text in the order of the alphabet, so that the order of rows does not matter.
+    """
+    texts = sorted({text for row in rows for text in row})
+    number = {text: i for i, text in enumerate(texts)}
+    edges = [(number[row[0]], number[text]) for row in rows for text in row]
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(edges), bool), (ends[0], ends[1])), shape=(len(texts), len(texts)))
+    _, cluster = connected_components(graph, directed=False)
+    _, first = np.unique(cluster, return_index=True)
+    names = [blake2b(texts[i].encode("utf-8", "surrogatepass"), digest_size=6).hexdigest() for i in first]
+    return [names[cluster[number[row[0]]]] for row in rows]

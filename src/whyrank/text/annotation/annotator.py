@@ -11,22 +11,22 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from whyrank.core import Progress, cache_folder
-from whyrank.text.annotation.annotations import Annotation, Missing, Span
+from whyrank.text.analyzer import TextCache
+from whyrank.text.annotation.annotations import Annotation, AnnotationStore, Missing, Span
 from whyrank.text.annotation.parsing import load_parser
 from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline
-from whyrank.text.annotation.store import AnnotationStore
 
 __all__ = ["Annotation", "Annotator", "Missing", "Span", "annotator", "parsed_texts"]
 
 HELD_TOKENS = 2_000_000
-_ENTRY_COST = 16  # what an annotation costs beside its tokens, in tokens
 
 _lock = threading.RLock()
 _parsed: Counter[str] = Counter()
@@ -48,20 +48,31 @@ class Annotator:
         if isinstance(texts, str):
             raise TypeError("give a list of texts, not one text")
         with _lock:
-            found = self._found(dict.fromkeys(texts))
+            found = self._found(list(dict.fromkeys(texts)))
         return [found[text] for text in texts]
 
-    def _found(self, texts: Iterable[str]) -> dict[str, Annotation]:
-        identity, shelf = self.identity, _shelf(cache_folder() / "annotations.sqlite", os.getpid())
-        found = shelf.find(identity, texts)
-        fresh = [text for text in texts if text not in found]
-        if not fresh:
-            return found
-        with Progress("annotating", len(fresh)) as progress:
-            for batch in load_parser(self.name).parse(fresh):
-                found |= shelf.add(identity, batch)
-                _parsed[identity] += len(batch)
-                progress.step(len(batch))
+    def _found(self, texts: Sequence[str]) -> dict[str, Annotation]:
+        """The annotations of distinct texts: from memory, else from the disk, else parsed now."""
+        identity, found = self.identity, dict[str, Annotation]()
+        store, held = _shelf(cache_folder() / "annotations.sqlite", os.getpid())
+
+        def missing() -> list[str]:
+            return [text for text in texts if text not in found]
+
+        def hold(annotations: Iterable[Annotation]) -> None:
+            for annotation in annotations:
+                held[identity].put(annotation.text, annotation)
+                found[annotation.text] = annotation
+
+        found |= {text: known for text in texts if (known := held[identity].get(text)) is not None}
+        hold(store.find(identity, missing()).values())
+        if fresh := missing():
+            with Progress("annotating", len(fresh)) as progress:
+                for batch in load_parser(self.name).parse(fresh):
+                    store.add(identity, batch)
+                    hold(batch)
+                    _parsed[identity] += len(batch)
+                    progress.step(len(batch))
         return found
 
 
@@ -76,57 +87,14 @@ def parsed_texts(annotator: Annotator) -> int:
     return _parsed[annotator.identity]
 
 
-class Recent:
-    """Annotations in memory; those unused for longest go once `capacity` tokens are held."""
+class _Shelf(NamedTuple):
+    """The store of a file, and what was found or added lately by pipeline."""
 
-    def __init__(self, capacity: int = HELD_TOKENS) -> None:
-        """Start empty."""
-        self.capacity, self.held = capacity, 0
-        self._entries: OrderedDict[tuple[str, str], Annotation] = OrderedDict()
-
-    def get(self, identity: str, text: str) -> Annotation | None:
-        """The annotation of a text by a pipeline, or None when it is not held."""
-        found = self._entries.get((identity, text))
-        if found is not None:
-            self._entries.move_to_end((identity, text))
-        return found
-
-    def put(self, identity: str, annotation: Annotation) -> None:
-        """Hold an annotation that is not held yet."""
-        self._entries[identity, annotation.text] = annotation
-        self.held += _cost(annotation)
-        while self.held > self.capacity:
-            self.held -= _cost(self._entries.popitem(last=False)[1])
-
-
-class _Shelf:
-    """Where annotations are looked for before a text is parsed: in memory, then on disk."""
-
-    def __init__(self, path: Path) -> None:
-        self._recent, self._store = Recent(), AnnotationStore(path)
-
-    def find(self, identity: str, texts: Iterable[str]) -> dict[str, Annotation]:
-        held = {text: self._recent.get(identity, text) for text in texts}
-        found = {text: annotation for text, annotation in held.items() if annotation is not None}
-        stored = self._store.find(identity, [text for text, annotation in held.items() if annotation is None])
-        return found | self._hold(identity, stored.values())
-
-    def add(self, identity: str, annotations: Sequence[Annotation]) -> dict[str, Annotation]:
-        self._store.add(identity, annotations)
-        return self._hold(identity, annotations)
-
-    def _hold(self, identity: str, annotations: Iterable[Annotation]) -> dict[str, Annotation]:
-        by_text = {annotation.text: annotation for annotation in annotations}
-        for annotation in by_text.values():
-            self._recent.put(identity, annotation)
-        return by_text
+    store: AnnotationStore
+    held: defaultdict[str, TextCache[Annotation]]
 
 
 @lru_cache(maxsize=1)
 def _shelf(path: Path, process: int) -> _Shelf:
     """The shelf over this file; a forked process opens the file again, as sqlite demands."""
-    return _Shelf(path)
-
-
-def _cost(annotation: Annotation) -> int:
-    return max(len(annotation), len(annotation.text) // 4) + _ENTRY_COST
+    return _Shelf(AnnotationStore(path), defaultdict(partial(TextCache, HELD_TOKENS)))

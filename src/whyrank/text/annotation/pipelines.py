@@ -32,7 +32,10 @@ def find_pipeline(name: str) -> Pipeline:
     """The pipeline of a package, of a folder, or a blank one (`blank:de`); an error where there is none."""
     if find_spec("spacy") is None:
         raise MissingExtra("linguistic annotation", "nlp")
-    found = _blank(name) or _package(name) or _folder(name)
+    if name.startswith("blank:"):
+        found: Pipeline | None = Pipeline(name, lambda: import_module("spacy").blank(name.removeprefix("blank:")))
+    else:
+        found = _package(name) or _folder(name)
     if found is None:
         raise WhyrankError(f"no spaCy pipeline {name!r}; {_remedy(name)}")
     return found._replace(identity=f"{found.identity}, spaCy {version('spacy')}")
@@ -63,12 +66,6 @@ def loading(name: str) -> Iterator[None]:
         raise WhyrankError(f"the spaCy pipeline {name!r} cannot be loaded ({reason}); {_remedy(name)}") from error
 
 
-def _blank(name: str) -> Pipeline | None:
-    if not name.startswith("blank:"):
-        return None
-    return Pipeline(name, lambda: import_module("spacy").blank(name.removeprefix("blank:")))
-
-
 def _package(name: str) -> Pipeline | None:
     for package in (name, *_OTHER_NAMES.get(name, ())):
         spec = find_spec(package) if package.isidentifier() else None
@@ -87,16 +84,17 @@ def _folder(name: str) -> Pipeline | None:
     folder = Path(name).expanduser()
     if not name or not folder.is_dir():
         return None
-    home = next((home for home in _homes(folder) if (home / "config.cfg").is_file()), None)
+    homes = [
+        folder,
+        *sorted(folder.glob("*-[0-9]*")),
+    ]  # an unpacked package keeps its pipeline in a folder of its own
+    home = next((home for home in homes if (home / "config.cfg").is_file()), None)
     if home is None or not (home / "meta.json").is_file():
         raise BadInput(folder, "no spaCy pipeline is here", _NOT_A_PIPELINE)
-    return Pipeline(f"{_title(home)} #{_digest(home)}", lambda: import_module("spacy").load(home))
-
-
-def _homes(folder: Path) -> Iterator[Path]:
-    """The folder itself, then what an unpacked package keeps its pipeline in."""
-    yield folder
-    yield from sorted(folder.glob("*-[0-9]*"))
+    files = sorted(path for path in home.rglob("*") if path.is_file())
+    lines = [f"{path.relative_to(home).as_posix()} {file_digest(path)}" for path in files]
+    digest = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return Pipeline(f"{_title(home)} #{digest}", lambda: import_module("spacy").load(home))
 
 
 def _title(home: Path) -> str:
@@ -105,12 +103,6 @@ def _title(home: Path) -> str:
         return f"{meta['lang']}_{meta['name']} {meta['version']}"
     except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(home / "meta.json", "not the description of a pipeline", _NOT_A_PIPELINE) from None
-
-
-def _digest(home: Path) -> str:
-    files = sorted(path for path in home.rglob("*") if path.is_file())
-    lines = [f"{path.relative_to(home).as_posix()} {file_digest(path)}" for path in files]
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _remedy(name: str) -> str:

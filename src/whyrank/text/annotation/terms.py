@@ -11,7 +11,7 @@ from whyrank.text import steps
 from whyrank.text.analyzer import Analyzer, Step, call_of_factory
 from whyrank.text.annotation.annotator import annotator
 from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline, loading
-from whyrank.text.chain import INDRI, read_stopwords, stop_file
+from whyrank.text.steps import INDRI, read_stopwords, stop_file
 
 # English words that bind other words together, and the ends of contractions: what `words` and `lemmas` leave out.
 
@@ -58,11 +58,20 @@ _TOKENS = "blank:en"  # the rules of the English pipeline, without its models
 
 def words(stopwords: str = "") -> Analyzer:
     """English tokens of spaCy in lower case, without function words (or those of a file) and contractions."""
-    path = _listed("words", stopwords)
-    stops = _stops(path)
-    call = call_of_factory(words, {"stopwords": path})
-    digests = [*stops.digests, find_pipeline(_TOKENS).identity]
-    return Analyzer.of_batches(call, _split, _steps(stops.words), digests=digests)
+    stops, pipeline = _stops("words", stopwords), find_pipeline(_TOKENS)
+
+    @cache
+    def loaded() -> Any:
+        with loading(_TOKENS):
+            return pipeline.load()
+
+    def found(texts: Sequence[str]) -> list[list[str]]:
+        nlp, valid = loaded(), [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        with nlp.memory_zone():  # the words of these texts are forgotten after it
+            return [[token.text for token in nlp.tokenizer(text)] for text in valid]
+
+    call = call_of_factory(words, {"stopwords": stops.path})
+    return Analyzer.of_batches(call, found, _steps(stops), digests=[*stops.digests, pipeline.identity])
 
 
 def lemmas(stopwords: str = "") -> Analyzer:
@@ -70,61 +79,35 @@ def lemmas(stopwords: str = "") -> Analyzer:
 
     A token goes when it or its lemma is listed. Each text is parsed once; what was found is kept on disk.
     """
-    path = _listed("lemmas", stopwords)
-    stops, pipeline = _stops(path), annotator(ENGLISH)
+    stops, pipeline = _stops("lemmas", stopwords), annotator(ENGLISH)
 
     def found(texts: Sequence[str]) -> list[list[str]]:
-        return [
-            [
-                lemma
-                for token, lemma in zip(known.tokens, known.lemmas, strict=True)
-                if steps.lower(token) not in stops.words
-            ]
-            for known in pipeline.annotate(texts)
-        ]
+        rows = [zip(known.tokens, known.lemmas, strict=True) for known in pipeline.annotate(texts)]
+        return [[lemma for token, lemma in row if steps.lower(token) not in stops.words] for row in rows]
 
-    call = call_of_factory(lemmas, {"stopwords": path})
-    return Analyzer.of_batches(call, found, _steps(stops.words), digests=[*stops.digests, pipeline.identity])
+    call = call_of_factory(lemmas, {"stopwords": stops.path})
+    return Analyzer.of_batches(call, found, _steps(stops), digests=[*stops.digests, pipeline.identity])
 
 
 class _Stops(NamedTuple):
+    """The words that are left out, the file that lists them (or nothing) and its digest."""
+
     words: frozenset[str]
+    path: str
     digests: list[str]
 
 
-def _listed(name: str, given: str) -> str:
-    """The file that is given, else Indri's list where a variable names it, else none."""
-    return stop_file(name, given, INDRI) if given or os.environ.get(INDRI) else ""
+def _stops(name: str, given: str) -> _Stops:
+    """The list that is given, else Indri's where a variable names its file, else our own."""
+    if not (given or os.environ.get(INDRI)):
+        return _Stops(FUNCTION_WORDS | CONTRACTIONS, "", [])
+    path = stop_file(name, given, INDRI)
+    listed, digest = read_stopwords(path)
+    return _Stops(frozenset(map(steps.lower, listed)) | CONTRACTIONS, path, [digest])
 
 
-def _stops(path: str) -> _Stops:
-    if not path:
-        return _Stops(FUNCTION_WORDS | CONTRACTIONS, [])
-    given, digest = read_stopwords(path)
-    return _Stops(frozenset(map(steps.lower, given)) | CONTRACTIONS, [digest])
+def _steps(stops: _Stops) -> list[Step]:
+    def with_a_letter(token: str) -> str | None:
+        return token if any(map(str.isalnum, token)) else None
 
-
-def _steps(stops: frozenset[str]) -> list[Step]:
-    return [steps.lower, steps.stop(stops), _with_a_letter]
-
-
-def _with_a_letter(token: str) -> str | None:
-    """The token, or None when it has neither a letter nor a digit."""
-    return token if any(map(str.isalnum, token)) else None
-
-
-def _split(texts: Sequence[str]) -> list[list[str]]:
-    nlp = _tokeniser()
-    with nlp.memory_zone():  # the words of these texts are forgotten after it
-        return [[token.text for token in nlp.tokenizer(_valid(text))] for text in texts]
-
-
-@cache
-def _tokeniser() -> Any:
-    with loading(_TOKENS):
-        return find_pipeline(_TOKENS).load()
-
-
-def _valid(text: str) -> str:
-    """The text without half surrogate pairs, which spaCy refuses."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return [steps.lower, steps.stop(stops.words), with_a_letter]

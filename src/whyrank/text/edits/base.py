@@ -1,4 +1,17 @@
-"""Texts in pieces that fit together again: words and the white space between them, spans and what lies around."""
+"""Edits: one change to a text, so that a ranker can be asked what the change is worth to it.
+
+An edit is a function. It asks by name for what it needs, and gives the new text, or None where it does not apply:
+
+    @edits.register("shout")
+    def shout(text: str) -> str:
+        "in capital letters"
+        return text.upper()
+
+From then on the probe `edited/shout` exists. What an edit may ask for: `text`, `query`, `rng` (a random generator of
+its own for each text), `annotation` (sentences, tokens, lemmas, ...), `annotator`, `analyzer`, `others` (texts of
+non-relevant documents of the query), `compat`. Keyword-only parameters with a default are options of the probe:
+`edited/repeat-document(times=3)`. The docstring says in words what the edited text is.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from whyrank.core import Registry
 from whyrank.text.analyzer import Analyzer
-from whyrank.text.annotation import Annotator
-from whyrank.text.annotation.annotator import Annotation
-
-# Edits: one change to a text, so that a ranker can be asked what the change is worth to it.
-#
-# An edit is a function. It asks by name for what it needs, and gives the new text, or None where it does not apply:
-#
-#     @edits.register("shout")
-#     def shout(text: str) -> str:
-#         "in capital letters"
-#         return text.upper()
-#
-# From then on the probe `edited/shout` exists. What an edit may ask for: `text`, `query`, `rng` (a random generator
-# of
-# its own for each text), `annotation` (sentences, tokens, lemmas, ...), `analyzer`, `others` (texts of non-relevant
-# documents of the query), `compat`. Keyword-only parameters with a default are options of the probe:
-# `edited/repeat-document(times=3)`. The docstring says in words what the edited text is.
+from whyrank.text.annotation.annotator import Annotation, Annotator
 
 Edit = Callable[..., str | None]
 F = TypeVar("F", bound=Edit)
@@ -53,8 +50,6 @@ edits: Registry[Edit] = Registry(
                 "shuffle-prepositions": "shuffle_prepositions",
                 "swap-noun-chunks": "swap_noun_chunks",
                 "shuffle-words-keep-noun-chunks": "shuffle_words_keep_noun_chunks",
-            },
-            "sentences": {
                 "shuffle-words-in-sentences": "shuffle_words_in_sentences",
                 "shuffle-sentences": "shuffle_sentences",
                 "reverse-sentences": "reverse_sentences",
@@ -158,6 +153,8 @@ def respaced(annotation: Annotation) -> Annotation:
     return annotation.moved(" ".join(tokens), starts, ends)
 
 
+# Texts in pieces that fit together again: words and the white space between them, spans and what lies around.
+
 _PIECES = re.compile(r"\s+|\S+")
 _WORDS = re.compile(r"\S+")
 _LETTER = re.compile(r"\w")
@@ -197,9 +194,9 @@ def pieces(text: str) -> list[str]:
 def reorder_words(text: str, reorder: Reorder) -> str:
     """Put the words of a text in another order; the white space stays where it is."""
     found = pieces(text)
-    places = [i for i, piece in enumerate(found) if not piece.isspace()]
-    for place, word in zip(places, reorder([found[i] for i in places]), strict=True):
-        found[place] = word
+    positions = [i for i, piece in enumerate(found) if not piece.isspace()]
+    for position, word in zip(positions, reorder([found[i] for i in positions]), strict=True):
+        found[position] = word
     return "".join(found)
 
 
@@ -242,7 +239,13 @@ def sentence_slots(annotation: Annotation) -> list[Slot]:
     starts = [annotation.starts[sentence.start] for sentence in annotation.sentences if sentence.start < sentence.end]
     cuts = [start for start in starts if start == 0 or text[start - 1].isspace()]
     edges = [*([0] if not cuts or cuts[0] else []), *cuts, len(text)]
-    return [slot for a, b in pairwise(edges) if (slot := _trimmed(text, a, b)).start < slot.end]
+    found = []
+    for start, end in pairwise(edges):  # without white space at the ends
+        part = text[start:end]
+        first, last = start + len(part) - len(part.lstrip()), start + len(part.rstrip())
+        if first < last:
+            found.append(Slot(first, last))
+    return found
 
 
 def word_slots(text: str) -> list[Slot]:
@@ -274,12 +277,3 @@ def preposition_slots(annotation: Annotation) -> list[Slot]:
             word = bisect_right(ends, token.start)
             tags.setdefault(word, []).append(tag if token.end <= ends[word] else "several words")
     return [words[i] for i, found in tags.items() if found == ["ADP"]]
-
-
-def _trimmed(text: str, start: int, end: int) -> Slot:
-    """A slot without white space at its ends."""
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return Slot(start, end)

@@ -38,7 +38,12 @@ def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str
     check_whole("doc2query: n", n, 1)
     check_text("doc2query: expansions", expansions)
     check_text("doc2query: model", model)
-    queries = _from_file(expansions).get(text) if expansions else _generated(text, model, n, rng.getrandbits(32))
+    if expansions:
+        queries = _from_file(expansions).get(text)
+    else:
+        from whyrank.text.generation import generate
+
+        queries = generate([text], model, n, rng.getrandbits(32))[0]
     return f"{text} {' '.join(queries[:n])}" if queries else None
 
 
@@ -55,29 +60,20 @@ def _from_file(path: str) -> Mapping[str, list[str]]:
     if not Path(path).is_file():
         raise BadInput(path, "no such file of expansions", "give JSON lines with text and queries")
     found: dict[str, list[str]] = {}
-    with open(path, encoding="utf-8", errors="strict") as file:
+    with open(path, encoding="utf-8") as file:
         try:
             for number, line in enumerate(file, 1):
-                found |= _row(path, number, line)
+                try:
+                    row = json.loads(line)
+                    text, queries = row["text"], row["queries"]
+                except (ValueError, KeyError, TypeError):
+                    text, queries = None, None
+                if not isinstance(text, str) or not isinstance(queries, list):
+                    what = "not a JSON object with text and a list of queries"
+                    raise BadInput(path, what, "mend or drop the line", number)
+                found[text] = [str(query) for query in queries]
         except UnicodeDecodeError as error:
             raise BadInput(path, f"not UTF-8 ({error.reason})", "give JSON lines with text and queries") from None
     if not found:
         raise BadInput(path, "the file is empty", "give JSON lines with text and queries")
     return found
-
-
-def _row(path: str, number: int, line: str) -> dict[str, list[str]]:
-    try:
-        row = json.loads(line)
-        text, queries = row["text"], row["queries"]
-    except (ValueError, KeyError, TypeError):
-        text, queries = None, None
-    if not isinstance(text, str) or not isinstance(queries, list):
-        raise BadInput(path, "not a JSON object with text and a list of queries", "mend or drop the line", number)
-    return {text: [str(query) for query in queries]}
-
-
-def _generated(text: str, model: str, n: int, seed: int) -> list[str]:
-    from whyrank.text.generation import generate
-
-    return generate([text], model, n, seed)[0]

@@ -29,7 +29,14 @@ def typos(text: str, rng: random.Random, analyzer: Analyzer, *, list: str = "", 
     if list:
         known = misspellings(list, frozenset(analyzer.stopwords))
         return known.pattern.sub(lambda found: rng.choice(known.forms[found[0]]), text)
-    return _slips(text, rng, rate)
+    check_number("typos: rate", rate, 0, 1)
+    if rate == 0:
+        raise WhyrankError("typos: a rate of 0 changes nothing; give one above 0")
+    slots = [Slot(*found.span()) for found in _WORDS.finditer(text)]
+    if not slots:
+        return None
+    chosen = [slot for slot in slots if rng.random() < rate] or [rng.choice(slots)]
+    return fill(text, chosen, [_slip(text[start:end], rng) for start, end in chosen])
 
 
 class Misspellings(NamedTuple):
@@ -43,12 +50,15 @@ class Misspellings(NamedTuple):
 def misspellings(path: str, stopwords: frozenset[str]) -> Misspellings:
     """Read a list of misspellings; several corrections stand in one field, separated by commas."""
     forms: dict[str, list[str]] = {}
-    for number, line in enumerate(_lines(path), 1):
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(path, f"cannot be read as a list of misspellings ({error})", "give a UTF-8 file") from None
+    for number, line in enumerate(lines, 1):
         wrong, tab, right = line.partition("\t")
         if not tab:
-            raise BadInput(
-                path, "expected a misspelling and its corrections, separated by a tab", "mend the line", number
-            )
+            what = "expected a misspelling and its corrections, separated by a tab"
+            raise BadInput(path, what, "mend the line", number)
         for form in map(str.strip, right.split(",")) if number > 1 or right != "corrections" else ():
             if form and form not in stopwords and wrong != form:
                 forms.setdefault(form, []).append(wrong)
@@ -58,29 +68,11 @@ def misspellings(path: str, stopwords: frozenset[str]) -> Misspellings:
     return Misspellings(forms, re.compile(rf"\b(?:{'|'.join(longest_first)})\b"))
 
 
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(path, f"cannot be read as a list of misspellings ({error})", "give a UTF-8 file") from None
-
-
-def _slips(text: str, rng: random.Random, rate: float) -> str | None:
-    check_number("typos: rate", rate, 0, 1)
-    if rate == 0:
-        raise WhyrankError("typos: a rate of 0 changes nothing; give one above 0")
-    places = [Slot(*found.span()) for found in _WORDS.finditer(text)]
-    if not places:
-        return None
-    chosen = [place for place in places if rng.random() < rate] or [rng.choice(places)]
-    return fill(text, chosen, [_slip(text[start:end], rng) for start, end in chosen])
-
-
 def _slip(word: str, rng: random.Random) -> str:
     """One slip inside a word that changes it; its first letter stays."""
-    place = rng.randrange(1, len(word) - 1)
+    position = rng.randrange(1, len(word) - 1)
     slips = rng.sample(SLIPS, len(SLIPS))
-    return next(found for slip in slips if (found := slip(word, place, rng)) != word)
+    return next(found for slip in slips if (found := slip(word, position, rng)) != word)
 
 
 def _swap(word: str, i: int, rng: random.Random) -> str:

@@ -1,7 +1,8 @@
-"""Edits of words: removed, replaced by lemmas, put in another order.
+"""Edits of words and sentences: removed, added, replaced by lemmas, put in another order.
 
 As published (MacAvaney et al., ABNIRML, arXiv 2020 and TACL 2022) these emit the parser's tokens joined by blanks;
 `respace=True` gives that form. By default they work on words between white space and leave the white space alone.
+Sentences are the parser's, cut at white space only, so that no word is split.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import string
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from whyrank.core import UnknownName
 from whyrank.text.analyzer import Analyzer
-from whyrank.text.annotation.annotator import Annotation
+from whyrank.text.annotation.annotator import Annotation, Annotator
 from whyrank.text.edits.base import (
-    Slot,
     chunk_slots,
     fill,
     map_words,
@@ -24,6 +25,7 @@ from whyrank.text.edits.base import (
     reorder_slots,
     reorder_words,
     respaced,
+    sentence_slots,
     token_slots,
     word_of,
     word_slots,
@@ -112,9 +114,9 @@ def _published_prepositions(annotation: Annotation, rng: random.Random) -> str:
 
     Most prepositions therefore stay, and tokens whose index happens to be some preposition's offset are overwritten.
     """
-    tokens, places = annotation.tokens, [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
-    mixed = shuffled([tokens[place] for place in places], rng)
-    moved = {annotation.starts[place]: word for place, word in zip(places, mixed, strict=True)}
+    tokens, positions = annotation.tokens, [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
+    mixed = shuffled([tokens[position] for position in positions], rng)
+    moved = {annotation.starts[position]: word for position, word in zip(positions, mixed, strict=True)}
     return " ".join(moved.get(i, token) for i, token in enumerate(tokens))
 
 
@@ -130,12 +132,6 @@ def swap_noun_chunks(annotation: Annotation, rng: random.Random) -> str | None:
 @published(tokens=True)
 def shuffle_words_keep_noun_chunks(annotation: Annotation, rng: random.Random) -> str:
     """With its words in random order, noun phrases kept whole"""
-    units = _units(annotation)
-    return reorder_slots(annotation.text, units, lambda words: shuffled(words, rng))
-
-
-def _units(annotation: Annotation) -> list[Slot]:
-    """Noun chunks, and the words between them."""
     chunks = chunk_slots(annotation)
     ends = [chunk.end for chunk in chunks]
     between = [
@@ -143,4 +139,68 @@ def _units(annotation: Annotation) -> list[Slot]:
         for word in word_slots(annotation.text)
         if (i := bisect_right(ends, word.start)) == len(chunks) or word.start < chunks[i].start
     ]
-    return sorted([*chunks, *between])
+    return reorder_slots(annotation.text, sorted([*chunks, *between]), lambda words: shuffled(words, rng))
+
+
+# Sentences.
+
+
+@moves_words
+@published(tokens=True)
+def shuffle_words_in_sentences(annotation: Annotation, rng: random.Random) -> str:
+    """With the words of each sentence in random order, but for its last"""
+    slots = sentence_slots(annotation)
+
+    def all_but_last(words: list[str]) -> list[str]:
+        return [*shuffled(words[:-1], rng), *words[-1:]]
+
+    return fill(annotation.text, slots, [reorder_words(annotation.text[a:b], all_but_last) for a, b in slots])
+
+
+@moves_words
+@published(stream=True)
+def shuffle_sentences(annotation: Annotation, rng: random.Random, compat: str | None) -> str | None:
+    """With its sentences in random order"""
+    if compat == "abnirml":  # the parser's sentences wherever they are cut, joined by blanks
+        parts = [annotation.words_of(sentence) for sentence in annotation.sentences]
+        return " ".join(shuffled(parts, rng)) if len(parts) > 1 else None
+    slots = sentence_slots(annotation)
+    return reorder_slots(annotation.text, slots, lambda parts: shuffled(parts, rng)) if len(slots) > 1 else None
+
+
+@moves_words
+def reverse_sentences(annotation: Annotation) -> str | None:
+    """With its sentences in reverse order"""
+    slots = sentence_slots(annotation)
+    return reorder_slots(annotation.text, slots, lambda parts: parts[::-1]) if len(slots) > 1 else None
+
+
+def delete_sentence(annotation: Annotation, rng: random.Random, *, which: str = "first") -> str | None:
+    """Without one of its sentences"""
+    slots = sentence_slots(annotation)
+    positions = {"first": 0, "last": -1, "random": rng.randrange(len(slots)) if slots else 0}
+    if which not in positions:
+        raise UnknownName("sentence to delete", str(which), positions)
+    if len(slots) < 2:
+        return None
+    gone = positions[which] % len(slots)
+    end = slots[gone + 1].start if gone + 1 < len(slots) else len(annotation.text)
+    return (annotation.text[: slots[gone].start] + annotation.text[end:]).strip()
+
+
+@published(stream=True)
+def add_nonrelevant_sentence(
+    text: str, others: Sequence[str], annotator: Annotator, rng: random.Random, *, position: str = "end"
+) -> str | None:
+    """With a sentence of a non-relevant document of the same query added"""
+    if position not in ("start", "end"):
+        raise UnknownName("position", str(position), ("start", "end"))
+    if not others:
+        return None
+    other = annotator.annotate([rng.choice(others)])[0]
+    slots = sentence_slots(other)
+    if not slots:
+        return None
+    start, end = rng.choice(slots)
+    sentence = other.text[start:end]
+    return f"{text} {sentence}" if position == "end" else f"{sentence} {text}"

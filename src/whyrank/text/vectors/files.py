@@ -1,14 +1,13 @@
-"""Word vectors as text: a word and its numbers a line, as GloVe, word2vec and fastText write them."""
+"""Files of word vectors: text (GloVe, word2vec, fastText), JSON, and a `.npy` matrix with its words beside it."""
 
 from __future__ import annotations
 
-import codecs
 import gzip
+import hashlib
 import json
-import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -17,14 +16,16 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import BadInput, Progress, lines_of
-
-# From words with their numbers as text to a matrix, a batch at a time.
+from whyrank.core import EMPTY, BadInput, Progress, check_seal, damaged, lines_of, replacing, sealed_file
 
 Matrix = npt.NDArray[np.float32]
 
-GET_AGAIN = "get the file again, or mend or drop this word"
-_BATCH = 16_384
+_GET_AGAIN, _GET_BOTH = "get the file again, or mend or drop this word", "get both files again"
+_NO_VECTORS = "give a file of word vectors"
+_LARGEST = float(np.finfo(np.float32).max)
+_BATCH = 16_384  # words
+_SAMPLE = 100  # lines that say how many numbers there are
+_BLANKS = b" \t\r\n"
 _GZIP = b"\x1f\x8b"
 
 
@@ -33,102 +34,6 @@ class Parsed(NamedTuple):
 
     words: Sequence[str]
     matrix: Matrix
-
-
-class Entry(NamedTuple):
-    """A word with its numbers as they are written, and the line it stands in (None where lines mean nothing)."""
-
-    word: str
-    numbers: bytes
-    line: int | None
-
-
-class Entries(NamedTuple):
-    """Words as they stream by, each with `width` numbers of which the first `dims` are its vector."""
-
-    dims: int
-    width: int
-    separator: str
-    entries: Iterator[Entry]
-
-
-def parse(path: Path, size: int, take_apart: Callable[[Path, IO[bytes]], Entries]) -> Parsed:
-    """Read a file of so many bytes whose layout `take_apart` knows."""
-    words: list[str] = []
-    parts: list[Matrix] = []
-    with _reading(path) as (file, raw), Progress(f"reading {path.name}: bytes", size) as progress:
-        found = take_apart(path, file)
-        while batch := list(islice(found.entries, _BATCH)):
-            words += [entry.word for entry in batch]
-            parts.append(_numbers(path, batch, found))
-            progress.step(raw.tell() - progress.done)
-    if not words:
-        raise BadInput(path, "no word with its vector was found", "give a file of word vectors")
-    return Parsed(words, _stacked(parts, len(words), found.dims))
-
-
-def _numbers(path: Path, batch: list[Entry], found: Entries) -> Matrix:
-    import pyarrow as pa
-
-    try:
-        numbers = _converted(b"\n".join(entry.numbers for entry in batch), found)
-    except pa.ArrowInvalid:
-        numbers = np.full((len(batch), found.dims), np.nan, np.float32)
-    if len(numbers) != len(batch) or not np.isfinite(numbers).all():
-        raise next((_problem(path, entry, found) for entry in batch if _bad(entry, found)), _unclear(path, batch))
-    return numbers
-
-
-def _converted(lines: bytes, found: Entries) -> Matrix:
-    """The numbers of many lines; Arrow reads them several times faster than numpy does."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    names = [str(i) for i in range(found.width)]
-    table = csv.read_csv(
-        pa.BufferReader(lines),
-        csv.ReadOptions(use_threads=False, column_names=names, block_size=max(len(lines) + 1, 1 << 16)),
-        csv.ParseOptions(delimiter=found.separator, quote_char=False),
-        csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float32()), null_values=[], check_utf8=False),
-    )
-    return np.column_stack([table[name].to_numpy() for name in names[: found.dims]])
-
-
-def _bad(entry: Entry, found: Entries) -> bool:
-    return len(entry.numbers.split(found.separator.encode())) != found.width or bool(_wrong(entry, found))
-
-
-def _wrong(entry: Entry, found: Entries) -> list[bytes]:
-    return [field for field in entry.numbers.split(found.separator.encode()) if not _is_number(field)]
-
-
-def _is_number(field: bytes) -> bool:
-    try:
-        return abs(float(field)) <= float(np.finfo(np.float32).max) and b"_" not in field
-    except ValueError:
-        return False
-
-
-def _problem(path: Path, entry: Entry, found: Entries) -> BadInput:
-    wrong = _wrong(entry, found)
-    shown = wrong[0].decode("utf-8", "replace") if wrong else ""
-    what = f"the vector of {entry.word!r} has {shown!r} where a number is expected"
-    return BadInput(path, what, GET_AGAIN, entry.line)
-
-
-def _unclear(path: Path, batch: list[Entry]) -> BadInput:
-    return BadInput(path, f"the vectors from {batch[0].word!r} on cannot be read", GET_AGAIN, batch[0].line)
-
-
-def _stacked(parts: list[Matrix], n: int, dims: int) -> Matrix:
-    """The parts in one matrix; each is given up when it is copied, so that memory is not needed twice."""
-    whole, at = np.empty((n, dims), np.float32), 0
-    parts.reverse()
-    while parts:
-        part = parts.pop()
-        whole[at : at + len(part)] = part
-        at += len(part)
-    return whole
 
 
 @contextmanager
@@ -144,140 +49,225 @@ def _reading(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
 
 
-# Word vectors as JSON: an object with `vectors: {word: [numbers]}`, read as it streams by.
-
-_PIECE = 1 << 22
-_LONGEST = 1 << 24  # what has no member in so many characters is no file of vectors
-_OPENING = re.compile(r'"vectors"\s*:\s*\{')
-_MEMBER = re.compile(r'\s*,?\s*("(?:[^"\\]|\\.)*")\s*:\s*\[([^\]]*)\]')
-_DIMS = re.compile(r'"dimensions"\s*:\s*(\d+)')
+# Text: a word and its numbers a line.
 
 
-def json_entries(path: Path, file: IO[bytes]) -> Entries:
-    """The members of `vectors`; of each the first `dimensions` numbers, where the file says how many there are."""
-    pieces = _pieces(path, file)
-    head, rest = _head(path, pieces)
-    members = _members(path, chain([rest], pieces))
-    first = next(members, None)
-    width = _width(first) if first else 1
-    said = _DIMS.search(head)
-    dims = int(said[1]) if said else width
-    if not 1 <= dims <= width:
-        raise BadInput(path, f"{width} numbers where {dims} are expected", GET_AGAIN)
-    entries = (_checked(path, entry, width) for entry in chain([first] if first else [], members))
-    return Entries(dims, width, ",", entries)
+class _Entry(NamedTuple):
+    """A word with its numbers as they are written, and the line it stands in."""
+
+    word: str
+    numbers: bytes
+    line: int
 
 
-def _head(path: Path, pieces: Iterator[str]) -> tuple[str, str]:
-    """What stands before the first word, and what was read beyond it."""
-    head = ""
-    for piece in pieces:
-        start, head = max(len(head) - 1000, 0), head + piece
-        if found := _OPENING.search(head, start):
-            return head[: found.start()], head[found.end() :]
-    raise BadInput(path, "no JSON object with 'vectors' by word", "give a file of word vectors")
+def read_text(path: Path) -> Parsed:
+    """Read a text file, a batch of lines at a time; a first line with the two counts is passed over."""
+    words: list[str] = []
+    parts: list[Matrix] = []
+    with _reading(path) as (file, raw), Progress(f"reading {path.name}: bytes", path.stat().st_size) as progress:
+        lines = ((number, text) for number, line in lines_of(path, file) if (text := line.strip(_BLANKS)))
+        first = list(islice(lines, _SAMPLE))
+        if not first:
+            raise BadInput(path, "the file is empty", _NO_VECTORS)
+        counts, dims, promised = first[0][1].split(), _usual_size(first[1:]), 0
+        if len(counts) == 2 and all(count.isdigit() for count in counts) and int(counts[1]) == dims:
+            promised, first = int(counts[0]), first[1:]
+        else:
+            dims = _usual_size(first)
+        if dims < 1:
+            raise BadInput(path, "a word and its numbers were expected here", _NO_VECTORS, 1)
+        entries = (_entry(path, number, text, dims) for number, text in chain(first, lines))
+        while batch := list(islice(entries, _BATCH)):
+            words += [entry.word for entry in batch]
+            parts.append(_numbers(path, batch, dims))
+            progress.step(raw.tell() - progress.done)
+    if len(words) < promised:
+        what = f"{len(words):,} words where its first line promises {promised:,}"
+        raise BadInput(path, what, "get the file again")
+    whole, at = np.empty((len(words), dims), np.float32), 0
+    parts.reverse()
+    while parts:  # each part is given up when it is copied, so that memory is not needed twice
+        part = parts.pop()
+        whole[at : at + len(part)] = part
+        at += len(part)
+    return Parsed(words, whole)
 
 
-def _members(path: Path, pieces: Iterator[str]) -> Iterator[Entry]:
-    rest = ""
-    for piece in pieces:
-        rest, at = rest + piece, 0
-        while found := _MEMBER.match(rest, at):
-            at = found.end()
-            yield Entry(json.loads(found[1], strict=False), _written(found[2]), None)
-        rest = rest[at:].lstrip()
-        if rest.startswith("}"):
-            return
-        if len(rest) > _LONGEST:
-            break
-    raise BadInput(path, f"malformed JSON at {rest[:40]!r}", "get the file again")
-
-
-def _written(numbers: str) -> bytes:
-    return numbers.encode("ascii", "replace").translate(None, b" \t\r\n")
-
-
-def _width(entry: Entry) -> int:
-    return entry.numbers.count(b",") + 1
-
-
-def _checked(path: Path, entry: Entry, width: int) -> Entry:
-    if _width(entry) != width:
-        what = f"the vector of {entry.word!r} has {_width(entry)} numbers where {width} are expected"
-        raise BadInput(path, what, GET_AGAIN)
-    return entry
-
-
-def _pieces(path: Path, file: IO[bytes]) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    try:
-        while raw := file.read(_PIECE):
-            yield decoder.decode(raw)
-        yield decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise BadInput(path, f"not UTF-8 ({error.reason})", "save the file as UTF-8 text") from None
-
-
-_SAMPLE = 100  # lines that say how many numbers there are
-_BLANKS = b" \t\r\n"
-
-
-class _Line(NamedTuple):
-    number: int
-    text: bytes
-
-
-def text_entries(path: Path, file: IO[bytes]) -> Entries:
-    """The words of a file; a first line with the two counts is passed over."""
-    lines = (line for n, raw in lines_of(path, file) if (line := _Line(n, raw.strip(_BLANKS))).text)
-    first = list(islice(lines, _SAMPLE))
-    if not first:
-        raise BadInput(path, "the file is empty", "give a file of word vectors")
-    promised = _promised(first)
-    rest = first if promised is None else first[1:]
-    dims = _usual_size(rest)
-    if dims < 1:
-        raise BadInput(path, "a word and its numbers were expected here", "give a file of word vectors", 1)
-    entries = (_entry(path, line, dims) for line in chain(rest, lines))
-    return Entries(dims, dims, " ", _counted(path, entries, promised or 0))
-
-
-def _promised(first: list[_Line]) -> int | None:
-    """How many words the header promises; None without a header."""
-    fields = first[0].text.split()
-    is_header = len(fields) == 2 and all(field.isdigit() for field in fields)
-    return int(fields[0]) if is_header and int(fields[1]) == _usual_size(first[1:]) else None
-
-
-def _usual_size(lines: Iterable[_Line]) -> int:
+def _usual_size(lines: Iterable[tuple[int, bytes]]) -> int:
     """The most usual count of numbers in a line, for a word may have blanks inside."""
-    sizes = Counter(len(line.text.split()) - 1 for line in lines)
+    sizes = Counter(len(text.split()) - 1 for _, text in lines)
     return min(sizes, key=lambda size: (-sizes[size], size), default=0)
 
 
-def _entry(path: Path, line: _Line, dims: int) -> Entry:
+def _entry(path: Path, number: int, text: bytes, dims: int) -> _Entry:
     """A line taken apart: its last `dims` fields are the numbers, what stands before them is the word."""
-    word, _, numbers = line.text.partition(b" ")
-    if numbers.count(b" ") != dims - 1 or b"\t" in line.text:
-        fields = line.text.rsplit(None, dims)
+    word, _, numbers = text.partition(b" ")
+    if numbers.count(b" ") != dims - 1 or b"\t" in text:
+        fields = text.rsplit(None, dims)
         if len(fields) <= dims:
-            what = f"{len(fields) - 1} numbers where {dims} are expected"
-            raise BadInput(path, what, GET_AGAIN, line.number)
+            raise BadInput(path, f"{len(fields) - 1} numbers where {dims} are expected", _GET_AGAIN, number)
         word, numbers = fields[0], b" ".join(fields[1:])
-    return Entry(_decoded(path, line.number, word), numbers, line.number)
-
-
-def _decoded(path: Path, number: int, word: bytes) -> str:
     try:
-        return word.decode("utf-8-sig" if number == 1 else "utf-8")
+        return _Entry(word.decode("utf-8-sig" if number == 1 else "utf-8"), numbers, number)
     except UnicodeDecodeError:
         raise BadInput(path, "the word in this line is not UTF-8", "save the file as UTF-8 text", number) from None
 
 
-def _counted(path: Path, entries: Iterator[Entry], promised: int) -> Iterator[Entry]:
-    found = 0
-    for entry in entries:
-        found += 1
-        yield entry
-    if found < promised:
-        raise BadInput(path, f"{found:,} words where its first line promises {promised:,}", "get the file again")
+def _numbers(path: Path, batch: list[_Entry], dims: int) -> Matrix:
+    """The numbers of many lines; Arrow reads them several times faster than numpy does."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    lines = b"\n".join(entry.numbers for entry in batch)
+    names = [str(i) for i in range(dims)]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(lines),
+            csv.ReadOptions(use_threads=False, column_names=names, block_size=max(len(lines) + 1, 1 << 16)),
+            csv.ParseOptions(delimiter=" ", quote_char=False),
+            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float32()), null_values=[], check_utf8=False),
+        )
+        numbers = np.column_stack([table[name].to_numpy() for name in names])
+        if len(numbers) == len(batch) and np.isfinite(numbers).all():
+            return numbers
+    except pa.ArrowInvalid:
+        pass
+    for entry in batch:
+        for field in entry.numbers.split(b" "):
+            if not _is_number(field):
+                shown = field.decode("utf-8", "replace")
+                what = f"the vector of {entry.word!r} has {shown!r} where a number is expected"
+                raise BadInput(path, what, _GET_AGAIN, entry.line)
+    raise BadInput(path, f"the vectors from {batch[0].word!r} on cannot be read", _GET_AGAIN, batch[0].line)
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        return abs(float(field)) <= _LARGEST and b"_" not in field
+    except ValueError:
+        return False
+
+
+# JSON: an object with `vectors: {word: [numbers]}`.
+
+
+def read_json(path: Path) -> Parsed:
+    """Read a JSON file; of each vector the first `dimensions` numbers, where the file says how many there are."""
+    with _reading(path) as (file, _):
+        try:
+            content = json.load(file)
+        except UnicodeDecodeError as error:
+            raise BadInput(path, f"not UTF-8 ({error.reason})", "save the file as UTF-8 text") from None
+        except ValueError as error:
+            raise BadInput(path, f"malformed JSON ({error})", "get the file again") from None
+    vectors = content.get("vectors") if isinstance(content, dict) else None
+    if not isinstance(vectors, dict) or not vectors:
+        raise BadInput(path, "no JSON object with 'vectors' by word", _NO_VECTORS)
+    width = None
+    for word, numbers in vectors.items():
+        if not isinstance(numbers, list):
+            raise BadInput(path, f"the vector of {word!r} is no list of numbers", _GET_AGAIN)
+        width = len(numbers) if width is None else width
+        if len(numbers) != width:
+            what = f"the vector of {word!r} has {len(numbers)} numbers where {width} are expected"
+            raise BadInput(path, what, _GET_AGAIN)
+    dims = content.get("dimensions", width)
+    if not isinstance(dims, int) or not 1 <= dims <= (width or 0):
+        raise BadInput(path, f"{width} numbers where {dims} are expected", _GET_AGAIN)
+    try:
+        with np.errstate(over="ignore"):
+            matrix = np.array([numbers[:dims] for numbers in vectors.values()], np.float64).astype(np.float32)
+    except (ValueError, TypeError, OverflowError):
+        matrix = np.full((1, 1), np.nan, np.float32)
+    if not np.isfinite(matrix).all():
+        wrong = ((word, number) for word, row in vectors.items() for number in row if not _is_finite(number))
+        word, number = next(wrong)
+        what = f"the vector of {word!r} has {json.dumps(number)!r} where a number is expected"
+        raise BadInput(path, what, _GET_AGAIN)
+    return Parsed(list(vectors), matrix)
+
+
+def _is_finite(number: object) -> bool:
+    return isinstance(number, int | float) and abs(number) <= _LARGEST
+
+
+# A matrix of numpy, with its words in `NAME.words.txt`, in `NAME.parquet` or in the only Parquet file of the folder.
+
+
+def read_matrix(path: Path) -> Parsed:
+    """Read a matrix and its words; the matrix stays on the disk where it has the right type."""
+    named = [_listing(path), path.with_suffix(".parquet")]
+    tables = sorted(path.parent.glob("*.parquet"))
+    found = [file for file in named if file.is_file()] or (tables if len(tables) == 1 else [])
+    if not found:
+        raise BadInput(path, "the words of this matrix are missing", f"put {named[0].name} beside it, a word a line")
+    names = found[0]
+    _check(path, names)
+    words = _table_words(names) if names.suffix == ".parquet" else _listed_words(names)
+    try:
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise BadInput(path, f"not a matrix that numpy can read ({error})", "write it with numpy.save") from None
+    if matrix.ndim != 2 or not matrix.shape[1] or matrix.dtype.kind != "f":
+        what = f"{matrix.dtype} of shape {matrix.shape} where a matrix of floating-point numbers is expected"
+        raise BadInput(path, what, "write a row for each word with numpy.save")
+    if matrix.dtype != np.float32:
+        matrix = matrix.astype(np.float32)
+    for start in range(0, len(matrix), _BATCH):
+        bad = np.flatnonzero(~np.isfinite(matrix[start : start + _BATCH]).all(axis=1))
+        if len(bad):
+            what = f"row {start + bad[0]} has a value that is not a finite number"
+            raise BadInput(path, what, "drop the word and its row")
+    if len(words) != len(matrix):
+        raise BadInput(names, f"{len(words):,} words for {len(matrix):,} vectors in {path.name}", _GET_BOTH)
+    return Parsed(words, matrix)
+
+
+def write_matrix(path: Path, words: Sequence[str], matrix: Matrix) -> None:
+    """Write a matrix and its words beside it; the digest of the words stands behind the matrix."""
+    listed = "".join(f"{word}\n" for word in words).encode("utf-8", "surrogatepass")
+    with replacing(_listing(path)) as beside:
+        beside.write_bytes(listed)
+    with sealed_file(path) as file:
+        np.save(file, matrix, allow_pickle=False)
+        file.write(hashlib.sha256(listed).hexdigest().encode())
+
+
+def _listing(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.words.txt")
+
+
+def _check(path: Path, names: Path) -> None:
+    """Raise an error where a matrix that `write_matrix` wrote, or the file of its words, has changed since."""
+    check_seal(path, _GET_BOTH)
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - len(EMPTY) - 64))
+        tail = file.read()
+    if tail[64:].startswith(b"whyrank-sha256:"):
+        words = hashlib.sha256(names.read_bytes()).hexdigest()
+        if tail[:64] != words.encode():
+            raise damaged(names, _GET_BOTH)
+
+
+def _listed_words(path: Path) -> list[str]:
+    try:
+        lines = path.read_bytes().decode("utf-8", "surrogatepass").split("\n")
+    except UnicodeDecodeError as error:
+        raise BadInput(path, f"not UTF-8 ({error.reason})", "save the file as UTF-8 text") from None
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+def _table_words(path: Path) -> list[str]:
+    """The first column of a Parquet table that holds text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(path, f"not a Parquet file ({error})", "get the file again") from None
+    texts = [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    if not texts:
+        raise BadInput(path, "no column of words", "write the words as a column of text")
+    words: list[str] = table[texts[0]].fill_null("").to_pylist()
+    return words

@@ -13,18 +13,20 @@ whatever order the texts come, and on another machine the same up to how it roun
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
-from whyrank.core import Codes, Floats, Ints, Progress, check_number, check_whole, generator
+from whyrank.core import Codes, Floats, Ints, check_number, check_whole, generator, track
+from whyrank.text.analyzer import Analyzer, Tokens
 from whyrank.text.vectors.files import Matrix
-from whyrank.text.vectors.vectors import Vectors
-from whyrank.text.vocabulary import Tokens
+from whyrank.text.vectors.vectors import Vectors, keep, load_kept
 
 # How often words stand near one another: counts within a window, the nearer the more.
 
@@ -38,7 +40,7 @@ class Cells(NamedTuple):
 
 
 def cooccurrences(tokens: Tokens, n_words: int, window: int) -> Cells:
-    """Count, for each word, the words at most `window` places away in the same text; one d places away counts 1/d.
+    """Count, for each word, the words at most `window` positions away in the same text; one d away counts 1/d.
 
     Ids are word numbers below `n_words`. The parts 1/d are added up as whole multiples of 1/lcm(1..window), so the
     counts are exact and do not depend on the order of the texts.
@@ -60,10 +62,10 @@ def _count(ids: Codes, offsets: Ints, text: Codes, order: Ints, starts: Ints, wi
     """How many different words stand near each word."""
     seen = np.full(len(sizes), -1, np.int64)
     for word in range(len(sizes)):
-        for place in order[starts[word] : starts[word + 1]]:
-            first = max(offsets[text[place]], place - window)
-            for other in range(first, min(offsets[text[place] + 1], place + window + 1)):
-                if other != place and seen[ids[other]] != word:
+        for position in order[starts[word] : starts[word + 1]]:
+            first = max(offsets[text[position]], position - window)
+            for other in range(first, min(offsets[text[position] + 1], position + window + 1)):
+                if other != position and seen[ids[other]] != word:
                     seen[ids[other]] = word
                     sizes[word] += 1
 
@@ -83,14 +85,14 @@ def _fill(
     sums, at, window = np.zeros(len(sizes), np.int64), 0, len(parts) - 1
     for word in range(len(sizes)):
         end = at
-        for place in order[starts[word] : starts[word + 1]]:
-            first = max(offsets[text[place]], place - window)
-            for other in range(first, min(offsets[text[place] + 1], place + window + 1)):
-                if other != place:
+        for position in order[starts[word] : starts[word + 1]]:
+            first = max(offsets[text[position]], position - window)
+            for other in range(first, min(offsets[text[position] + 1], position + window + 1)):
+                if other != position:
                     if sums[ids[other]] == 0:
                         column[end] = ids[other]
                         end += 1
-                    sums[ids[other]] += parts[abs(other - place)]
+                    sums[ids[other]] += parts[abs(other - position)]
         column[at:end] = np.sort(column[at:end])
         for cell in range(at, end):
             total[cell] = sums[column[cell]]
@@ -101,8 +103,11 @@ def _fill(
 SMALL = 10_000
 """Texts with fewer tokens than this in all keep the words that occur once."""
 
+KEPT_FROM = 100
+"""Vectors of fewer documents are trained in no time and not kept."""
+
 Column = Matrix
-_TILE = 2048  # words
+_TILE, _CHUNK = 2048, 4096  # words of a tile, documents that are analysed at once
 
 
 class Trained(NamedTuple):
@@ -118,7 +123,7 @@ class GloVe:
 
     Attributes:
         dims: numbers per word.
-        window: places between two words that count as near.
+        window: positions between two words that count as near.
         x_max: count from which a cell weighs 1.
         alpha: how fast the weight falls below it.
         rate: step size of AdaGrad.
@@ -165,17 +170,16 @@ class GloVe:
         chosen = chosen[: self.most_words]
         number = np.full(len(terms), -1, np.int32)
         number[chosen] = np.arange(len(chosen), dtype=np.int32)
-        return [terms[i] for i in chosen], _without_gaps(number[tokens.ids], tokens)
+        ids = number[tokens.ids]
+        before = np.concatenate([[0], np.cumsum(ids >= 0)])  # what stood on either side of a gap is then adjacent
+        return [terms[i] for i in chosen], Tokens(ids[ids >= 0], before[tokens.offsets])
 
     def _fitted(self, cells: Cells, n_words: int) -> tuple[Matrix, list[float]]:
         rng = generator(self.seed, "glove")
-        state = State.of(n_words, self.dims, rng)
+        state = Parameters.of(n_words, self.dims, rng)
         shuffled = Visits.of(cells, self.x_max, self.alpha, rng)
-        losses: list[float] = []
-        with Progress("training word vectors: epochs", self.epochs) as progress:
-            for _ in range(self.epochs):
-                losses.append(visit(*shuffled, *state, np.float32(self.rate)) / max(len(cells.row), 1))
-                progress.step()
+        epochs = track(range(self.epochs), "training word vectors: epochs", self.epochs)
+        losses = [visit(*shuffled, *state, np.float32(self.rate)) / max(len(cells.row), 1) for _ in epochs]
         return state.words + state.contexts, losses
 
 
@@ -196,7 +200,7 @@ class Visits(NamedTuple):
         return cls(cells.row[order], cells.column[order], np.log(count).astype("f4"), weight.astype("f4"))
 
 
-class State(NamedTuple):
+class Parameters(NamedTuple):
     """The vectors of words and of contexts, their biases, and the squared gradients so far of all of them."""
 
     words: Matrix
@@ -225,12 +229,6 @@ def _shuffled(cells: Cells, rng: np.random.Generator) -> Ints:
     across = int(cells.row.max(initial=0)) // _TILE + 1
     tile = cells.row[order] // _TILE * np.int64(across) + cells.column[order] // _TILE
     return np.asarray(order[np.argsort(rng.permutation(across**2)[tile], kind="stable")])
-
-
-def _without_gaps(numbers: Codes, tokens: Tokens) -> Tokens:
-    """The texts without the words that have no number; what stood on either side of one is then adjacent."""
-    kept = np.concatenate([[0], np.cumsum(numbers >= 0)])
-    return Tokens(numbers[numbers >= 0], kept[tokens.offsets])
 
 
 # the numpy error model leaves out the check for a zero divisor (there is none), so the loops use vector registers
@@ -284,3 +282,50 @@ def _dot(a: Column, b: Column) -> np.float32:
     for k in range(whole, len(a)):
         s += a[k] * b[k]
     return (s + t) + (u + v)
+
+
+# Vectors of a collection, which are kept in the cache for the next run.
+
+
+def collection_vectors(docs: Mapping[str, str], analyzer: Analyzer, model: GloVe) -> Vectors:
+    """Train on all documents in the analyzer's own terms; neither their order nor their ids make a difference.
+
+    Of documents with more than `model.most_tokens` tokens in all, those are taken that a hash of seed and text puts
+    first.
+    """
+    keys = _keys(docs, model.seed)
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    facts = hashlib.sha256(f"glove 1\x1f{analyzer.identity}\x1f{model!r}\x1f".encode("utf-8", "surrogatepass"))
+    facts.update(np.ascontiguousarray(keys[order], dtype="<u8").data)
+    name, key = f"{model!r} of {len(docs)} documents", facts.hexdigest()[:32]
+    kept = load_kept(name, key) if len(docs) >= KEPT_FROM else None
+    if kept is not None:
+        return kept
+    found = model.train(_drawn(docs, order, analyzer, model.most_tokens), analyzer.vocabulary.terms).vectors
+    made = Vectors(name, found.words, found.matrix)
+    if len(docs) >= KEPT_FROM:
+        keep(made, key)
+    return made
+
+
+def _keys(docs: Mapping[str, str], seed: int) -> npt.NDArray[np.uint64]:
+    """Two numbers per document, a hash of the seed and its text."""
+    salt = hashlib.sha256(str(seed).encode()).digest()[:16]
+    found = bytearray()
+    for text in track(docs.values(), "reading documents", len(docs)):
+        found += hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, salt=salt).digest()
+    return np.frombuffer(found, dtype=">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def _drawn(docs: Mapping[str, str], order: Ints, analyzer: Analyzer, most: int) -> Tokens:
+    """The first documents in this order that have at most so many tokens in all."""
+    ids, parts, lengths = list(docs), [np.empty(0, np.int32)], [0]
+    for start in range(0, len(order), _CHUNK):
+        tokens = analyzer.docs([docs[ids[i]] for i in order[start : start + _CHUNK].tolist()])
+        ends = sum(lengths) + tokens.offsets[1:]
+        fit = int(np.searchsorted(ends, most, side="right"))
+        parts.append(tokens.ids[: tokens.offsets[fit]])
+        lengths += np.diff(tokens.offsets[: fit + 1]).tolist()
+        if fit < len(ends):
+            break
+    return Tokens(np.concatenate(parts), np.cumsum(lengths))

@@ -1,4 +1,4 @@
-"""Terms as pieces: tokenised once, each sequence once, grouped by length so that nothing is padded."""
+"""Terms as tokens: tokenised once, each sequence once, grouped by length so that nothing is padded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from whyrank.networks import Ids
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Sequences of pieces end to end: sequence `i` is `pieces[ends[i]:ends[i + 1]]`."""
+    """Sequences of tokens end to end: sequence `i` is `pieces[ends[i]:ends[i + 1]]`."""
 
     pieces: Codes
     ends: Ints
@@ -28,14 +28,6 @@ class Sequences:
     def __len__(self) -> int:
         """How many there are."""
         return len(self.ends) - 1
-
-    def row(self, i: int) -> Ids:
-        """One sequence."""
-        return self.pieces[self.ends[i] : self.ends[i + 1]]
-
-    def rows(self) -> list[Ids]:
-        """All of them."""
-        return [self.row(i) for i in range(len(self))]
 
 
 class Distinct(NamedTuple):
@@ -59,13 +51,13 @@ def distinct(rows: Sequence[Ids]) -> Distinct:
 
 
 class Group(NamedTuple):
-    """The sequences of one length: which these are, the distinct (piece, place) in them, and where each has which.
+    """The sequences of one length: which these are, the distinct (token, place) in them, and where each has which.
 
     Attributes:
         members: numbers of the sequences.
-        pieces: the piece of each distinct (piece, place).
-        places: its place, counted from 0.
-        rows: for each member and place the number of its (piece, place).
+        tokens: the token of each distinct (token, place).
+        positions: its place, counted from 0.
+        rows: for each member and place the number of its (token, place).
     """
 
     members: Codes
@@ -74,7 +66,7 @@ class Group(NamedTuple):
     rows: Codes
 
 
-class Side(NamedTuple):
+class TermGroups(NamedTuple):
     """All sequences of one side of the pairs, by length.
 
     Attributes:
@@ -88,7 +80,7 @@ class Side(NamedTuple):
     groups: dict[int, Group]
 
 
-def side_of(sequences: Sequences) -> Side:
+def group_terms(sequences: Sequences) -> TermGroups:
     """Group sequences by length."""
     lengths = np.diff(sequences.ends).astype(np.int32)
     inside, groups = np.zeros(len(lengths), np.int32), {}
@@ -96,7 +88,7 @@ def side_of(sequences: Sequences) -> Side:
         members = np.flatnonzero(lengths == length).astype(np.int32)
         inside[members] = np.arange(len(members), dtype=np.int32)
         groups[length] = _group(sequences, members, length)
-    return Side(lengths, inside, groups)
+    return TermGroups(lengths, inside, groups)
 
 
 def _group(sequences: Sequences, members: Codes, length: int) -> Group:

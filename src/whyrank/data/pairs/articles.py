@@ -1,0 +1,147 @@
+"""Published pair sets of longer texts: summaries (XSum, CNN and Daily Mail) and passages (Natural Questions)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
+
+from whyrank.core import BadInput
+from whyrank.data.lines import needed_file, read_json, whole_text
+from whyrank.data.pairs.rows import TextPair, read_pairs
+from whyrank.data.pairs.sentences import flag, laid_out, located, two_columns
+from whyrank.data.pairs.sets import PairSet
+
+_SECTION = re.compile(r"\[SN\]([A-Z-]+)\[SN\]")
+_SECTIONS = {"title": "TITLE", "summary": "FIRST-SENTENCE", "body": "RESTBODY"}
+_SHA1 = re.compile(r"[0-9a-f]{40}")
+
+
+def xsum(resource: str, sample10: bool = False) -> PairSet:
+    """News articles and their first sentences (roles summary, body, and title where known; Narayan et al. 2018).
+
+    Args:
+        resource: a folder of `*.summary` files (sections `[SN]TITLE[SN]`, `[SN]FIRST-SENTENCE[SN]` and
+            `[SN]RESTBODY[SN]`), also in folders below; or JSON lines with id, title, text and summary, a file
+            or the folder of `articles.jsonl`; all lines have a title or none has.
+        sample10: keep the published tenth, by the SHA-256 of the name `ID.summary`.
+    """
+    path, sample = located(resource), flag("sample10", sample10)
+    files = _below(path, "*.summary")
+    found = map(_sections, files) if files else _json_articles(path)
+    return laid_out("xsum", path, (pair for pair in found if not sample or _in_sample(f"{pair.id}.summary")))
+
+
+def cnndm(resource: str, titles: str | None = None, sample10: bool = False) -> PairSet:
+    """Stories and their highlights (roles summary, body, and title where known; See et al. 2017).
+
+    Args:
+        resource: a folder of `*.story` files, also in folders below: the text, then `@highlight` before each
+            highlight. The summary has a line for each of them.
+        titles: a file with a story's id or address, tab, title; `*titles.tsv` in the folder unless given.
+            A story that it does not name has an empty title; without such a file there is no role title.
+        sample10: keep the published tenth, by the SHA-256 of the id.
+    """
+    path, sample = located(resource), flag("sample10", sample10)
+    lists = [located(titles)] if titles is not None else sorted(path.glob("*titles.tsv*"))
+    known = {
+        key if _SHA1.fullmatch(key) else hashlib.sha1(key.encode()).hexdigest(): title  # of a story's address
+        for file in lists
+        for key, title in two_columns(file)
+    }
+    files = _below(path, "*.story")
+    if not files:
+        raise BadInput(path, "there are no .story files in it", "name the folder that holds them")
+    pairs = (_story(file, known if lists else None) for file in files if not sample or _in_sample(_stem(file)))
+    return laid_out("cnndm", path, pairs)
+
+
+def _in_sample(name: str) -> bool:
+    """The published choice of about 10%: the first byte of the SHA-256 of a name, modulo 10, is 0."""
+    return hashlib.sha256(name.encode()).digest()[0] % 10 == 0
+
+
+def _below(path: Path, pattern: str) -> list[Path]:
+    return sorted(path.rglob(pattern), key=lambda file: (file.name, file)) if path.is_dir() else []
+
+
+def _stem(file: Path) -> str:
+    return file.name.partition(".")[0]
+
+
+def _sections(file: Path) -> TextPair:
+    _, *parts = _SECTION.split(whole_text(file))
+    found = dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
+    if missing := [name for name in _SECTIONS.values() if name not in found]:
+        raise BadInput(file, f"the section [SN]{missing[0]}[SN] is missing", "get the file again")
+    return TextPair(_stem(file), {role: found[name] for role, name in _SECTIONS.items()})
+
+
+def _json_articles(path: Path) -> Iterator[TextPair]:
+    file = needed_file(path, "articles.jsonl") if path.is_dir() else path
+    for row_id, texts in read_pairs(file, {"body": "text"}):
+        if "summary" not in texts:
+            raise BadInput(file, "'summary' is missing", "the fields are id, title, text and summary")
+        yield TextPair(row_id, {role: text for role, text in texts.items() if role in _SECTIONS})
+
+
+def _story(file: Path, titles: Mapping[str, str] | None) -> TextPair:
+    body, *highlights = (part.strip() for part in whole_text(file).split("@highlight"))
+    title = {} if titles is None else {"title": titles.get(_stem(file), "")}
+    return TextPair(_stem(file), {"summary": "\n".join(highlights), "body": body, **title})
+
+
+# Questions, answers and passages: Natural Questions as DPR distributes them (Karpukhin et al. 2020).
+
+_NQ_FILES = ("biencoder-nq-train.json", "biencoder-nq-dev.json")
+
+
+class _Passage(BaseModel):
+    text: str
+    title: str = ""
+    passage_id: str | int = Field(default="", validation_alias=AliasChoices("passage_id", "psg_id"))
+
+
+_NO_PASSAGE = _Passage.model_validate({"text": ""})
+
+
+class _Question(BaseModel):
+    question: str
+    answers: list[str] = []
+    positive_ctxs: list[_Passage] = []
+
+
+def nq(resource: str, every_passage: bool = False) -> PairSet:
+    """Questions with exactly one answer, and a passage that has it.
+
+    The roles are question, answer, passage, and the passage's title and passage_id. A question without a passage
+    has an empty one.
+
+    Args:
+        resource: `biencoder-nq-train.json` (a list of question, answers and positive_ctxs), or its folder. The
+            file is read whole into memory.
+        every_passage: a pair for every positive passage, as in the published probe, not the first one only.
+    """
+    path, every = located(resource), flag("every_passage", every_passage)
+    return laid_out("nq", path, _answered(needed_file(path, *_NQ_FILES) if path.is_dir() else path, every))
+
+
+def _answered(file: Path, every: bool) -> Iterator[TextPair]:
+    try:
+        questions = TypeAdapter(list[_Question]).validate_python(read_json(file))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"])
+        remedy = "the file must be one JSON array of objects, as DPR distributes it"
+        raise BadInput(file, f"item {place}: {problem['msg']}" if place else problem["msg"], remedy) from None
+    for number, each in enumerate(questions):
+        if len(each.answers) != 1:
+            continue
+        asked = {"question": each.question, "answer": each.answers[0]}
+        passages = each.positive_ctxs or [_NO_PASSAGE]
+        for i, passage in enumerate(passages if every else passages[:1]):
+            texts = {"passage": passage.text, "title": passage.title, "passage_id": str(passage.passage_id)}
+            yield TextPair(f"{number}-{i}" if every else str(number), {**asked, **texts})

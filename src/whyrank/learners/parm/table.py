@@ -1,0 +1,238 @@
+"""A term table from a trained PaRM: the weights of all pairs of two vocabularies, as `parm:FOLDER(query_terms=1000)`.
+
+    made = build_table(Parm("network", query_terms=100), ["sample"], "thesaurus.parquet")
+
+Pairs are scored in blocks that lie in a folder beside the table until it is written; the same call goes on from
+there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from whyrank.core import (
+    LOCK,
+    BadInput,
+    UnknownName,
+    WhyrankError,
+    call_of,
+    check_flag,
+    check_number,
+    check_place,
+    check_text,
+    check_whole,
+    exclusive,
+)
+from whyrank.data import Collection, open_collection
+from whyrank.learners.parm.pairs import (
+    Blocks,
+    Entries,
+    PairScorer,
+    PairTask,
+    Say,
+    distinct,
+    group_terms,
+    score_blocks,
+)
+from whyrank.learners.parm.vocabulary import DOC_TERMS, QUERY_TERMS, TermVocabulary, make_vocabulary
+from whyrank.networks import BARE, FRAMES, Network, digest, framed, load, read_config
+from whyrank.tables import SUFFIXES, TermTable, check_suffix
+from whyrank.text import analyzers
+
+
+@dataclass(frozen=True)
+class Parm:
+    """The relevance thesaurus of a trained PaRM over the vocabulary of a collection: `parm:FOLDER`.
+
+    `whyrank tables learn parm` trains the network as well.
+
+    Attributes:
+        resource: the folder of a parm network.
+        query_terms: how many query terms at most.
+        doc_terms: how many document terms at most.
+        threshold: pairs with a smaller weight are left out.
+        top: so many document terms of each query term at most, the best ones.
+        from_queries: query terms are those of the collections' queries only.
+        analyzer: makes the terms; by default the one that the network learned with, else lucene.
+        queries_of: collections whose queries' terms are query terms besides.
+        doc_words: words whose terms are document terms besides, such as the values of a bias study.
+        frame: what stands around terms, see `networks.parm`; by default what the network says, else nothing.
+    """
+
+    resource: str
+    query_terms: int = QUERY_TERMS
+    doc_terms: int = DOC_TERMS
+    threshold: float = 0.1
+    top: int | None = None
+    from_queries: bool = False
+    analyzer: str | None = None
+    queries_of: Sequence[str] = ()
+    doc_words: Sequence[str] = ()
+    frame: str | None = None
+
+    def __post_init__(self) -> None:
+        check_text("parm: analyzer", self.analyzer)
+        check_flag("parm: from_queries", self.from_queries)
+        check_number("parm: threshold", self.threshold, 0, 1)
+        if self.frame is not None and self.frame not in FRAMES:
+            raise UnknownName("frame", str(self.frame), FRAMES)
+        for name in ("query_terms", "doc_terms", *(["top"] if self.top is not None else [])):
+            check_whole(f"parm: {name}", getattr(self, name), 1)
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, "parm")
+
+    def learn(self, collection: Collection | None = None) -> TermTable:
+        """The table of the network over the terms of a collection."""
+        if collection is None:
+            raise WhyrankError("parm needs the vocabulary of a collection; give one")
+        with TemporaryDirectory() as folder:
+            table = build_table(self, [collection], Path(folder) / "table.parquet", say=lambda _: None).table
+        return replace(table, facts={**table.facts, "learner": self.name}, trusted=True)
+
+
+class Built(NamedTuple):
+    """A table, and that of the audited terms with all document terms where there are such."""
+
+    table: TermTable
+    audit: TermTable | None
+
+
+def build_table(
+    parm: Parm, collections: Sequence[str | Collection], out: str | Path, device: str = "cpu", precision: str = "",
+    audit: Sequence[str] = (), say: Say = print, block: int | None = None,
+) -> Built:  # fmt: skip
+    """Score all pairs of the terms of collections, and write their table.
+
+    Args:
+        parm: the network, and which terms and pairs are kept.
+        collections: collections whose terms are counted, or the names of such.
+        out: where the table is written; that of audited terms lies beside it.
+        device: where pairs are scored.
+        precision: `fp32` or `bf16`; by default bf16 on a GPU.
+        audit: words whose weights are kept for all document terms, in a second table.
+        say: hears of the progress.
+        block: pairs of a block, instead of what half a minute allows.
+    """
+    check_out(out, bool(audit))
+    folder = Path(parm.resource)
+    network, known = open_parm(folder), read_config(folder)
+    analyzer, frame = parm.analyzer or known.get("analyzer") or "lucene", parm.frame or known.get("frame") or BARE
+    found = [each if isinstance(each, Collection) else open_collection(each) for each in collections]
+    terms = make_vocabulary(
+        found, analyzer, parm.query_terms, parm.doc_terms, parm.from_queries, audit,
+        [open_collection(name) for name in parm.queries_of], parm.doc_words,
+    )  # fmt: skip
+    asked, told = framed(network.query_ids(terms.queries.terms), network.doc_ids(terms.docs.terms), network, frame)
+    task = PairTask(distinct(asked), distinct(told), parm.threshold, parm.top, tuple(terms.audited))
+    chosen = precision or ("bf16" if device.startswith("cuda") else "fp32")
+    own, work = digest(folder), Path(f"{out}.blocks")
+    with exclusive(f"{work}{LOCK}"):
+        blocks = Blocks(work, task.identity(own, chosen))
+        groups = group_terms(task.queries.sequences), group_terms(task.docs.sequences)
+        scorer = PairScorer(network, *groups, device, chosen)
+        score_blocks(task, scorer, blocks, say, block)
+        entries = blocks.entries()
+        facts = {
+            "learner": "parm", **analyzers.create(analyzer).facts, "collection": ", ".join(c.name for c in found),
+            "collections": [getattr(each, "name", each) for each in collections], "threshold": parm.threshold,
+            "from_queries": parm.from_queries, **({} if frame == BARE else {"frame": frame}),
+            **({"queries_of": list(parm.queries_of)} if parm.queries_of else {}),
+            **({"doc_words": len(parm.doc_words)} if parm.doc_words else {}), "network": own, **_trained(known),
+            "scored": _scored(scorer, task, entries.seconds),
+            "pairs": len(terms.queries.terms) * len(terms.docs.terms),
+        }  # fmt: skip
+        made = Built(_table(task, terms, entries, facts), _audit_table(task, terms, entries, facts))
+        made.table.save(out)
+        if made.audit is not None:
+            made.audit.save(beside(out, ".audit", keep=True))
+        shutil.rmtree(work)
+    return made
+
+
+def check_out(out: str | Path, audited: bool = False) -> None:
+    """Raise an error where a table, or that of audited terms beside it, cannot be written."""
+    check_suffix(out)
+    for place in (out, *([beside(out, ".audit", keep=True)] if audited else [])):
+        check_place(place)
+
+
+def beside(out: str | Path, name: str, keep: bool = False) -> Path:
+    """What lies beside a table: `thesaurus.audit.parquet` (its suffix is kept) or `thesaurus.parm`."""
+    suffix = next(suffix for suffix in sorted(SUFFIXES, key=len, reverse=True) if str(out).endswith(suffix))
+    return Path(str(out)[: -len(suffix)] + name + (suffix if keep else ""))
+
+
+def open_parm(folder: Path) -> Network:
+    """Load a network that scores pairs of terms; an error for one of another architecture."""
+    own = read_config(folder).get("architecture")
+    if own != "parm":
+        raise BadInput(folder, f"is a network of architecture {own}, not parm", "give a parm network")
+    return load(folder)
+
+
+def _trained(known: Mapping[str, Any]) -> dict[str, Any]:
+    """What the network tells about the ranker that it learned from."""
+    found = {name: known[name] for name in ("learner", "ranker", "target", "alignment") if name in known}
+    return found | ({"network_seed": known["seed"]} if "seed" in known else {})
+
+
+def _scored(scorer: PairScorer, task: PairTask, seconds: float) -> dict[str, Any]:
+    """How the pairs of distinct token sequences were scored."""
+    device = torch.cuda.get_device_name(scorer.device) if scorer.device.startswith("cuda") else "CPU"
+    return {
+        "device": device, "torch": torch.__version__, "implementation": scorer.implementation,
+        "precision": scorer.precision, "tokens": scorer.tokens, "pairs": task.pairs, "seconds": round(seconds, 2),
+        "pairs_per_second": round(task.pairs / max(seconds, 1e-9)),
+    }  # fmt: skip
+
+
+def _table(task: PairTask, terms: TermVocabulary, entries: Entries, facts: dict[str, Any]) -> TermTable:
+    """The entries of terms. A query term is not tied to itself: rankers count that as a match already."""
+    rows, columns, weights = expanded(task, entries)
+    other = np.array(terms.queries.terms, object)[rows] != np.array(terms.docs.terms, object)[columns]
+    cut = {} if task.top is None else {"top": task.top}
+    table = TermTable.from_codes(
+        terms.queries.terms, terms.docs.terms, rows[other], columns[other], weights[other].astype(np.float32),
+        facts | {"self_pairs": int((~other).sum())} | cut, terms.docs.occurrences,
+    )  # fmt: skip
+    return table if task.top is None else table.pruned(top_query=task.top)
+
+
+def expanded(task: PairTask, entries: Entries) -> tuple[Any, Any, Any]:
+    """Entries of token sequences as entries of terms: several terms may share a sequence."""
+    found: list[Any] = []
+    place = np.arange(len(entries.queries))
+    for side, sequences in ((task.queries, entries.queries), (task.docs, entries.docs)):
+        order, size, of = np.argsort(side.of_term, kind="stable"), side.counts, sequences[place]
+        starts, repeats = np.cumsum(size) - size, size[of]
+        inside = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        found = [np.repeat(column, repeats) for column in found]
+        found.append(order[np.repeat(starts[of], repeats) + inside])
+        place = np.repeat(place, repeats)
+    return found[0], found[1], entries.weights[place]
+
+
+def _audit_table(task: PairTask, terms: TermVocabulary, entries: Entries, facts: dict[str, Any]) -> TermTable | None:
+    """All document terms of the audited query terms, whatever their weights."""
+    if not task.audited:
+        return None
+    rows = np.repeat(np.arange(len(task.audited)), len(terms.docs.terms))
+    columns = np.tile(np.arange(len(terms.docs.terms)), len(task.audited))
+    slices = [entries.slices[int(task.queries.of_term[q])][task.docs.of_term] for q in task.audited]
+    names = [terms.queries.terms[q] for q in task.audited]
+    own = {"threshold": 0.0, "audited": names, "pairs": len(rows)}
+    return TermTable.from_codes(
+        names, terms.docs.terms, rows, columns, np.concatenate(slices).astype(np.float32), facts | own,
+        terms.docs.occurrences,
+    )  # fmt: skip

@@ -1,0 +1,302 @@
+"""How models read texts: query and text together or apart, tokenised here or by the model's own processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from whyrank.core import BadInput, Codes, Ints, WhyrankError
+from whyrank.networks import Arrays, Ids
+from whyrank.rankers.neural.computing import Computing
+from whyrank.rankers.neural.passages import TextPairs
+from whyrank.rankers.neural.scorer import Prepared, Reader, Side
+from whyrank.rankers.neural.weights import config_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_CUT = {"input_ids", "attention_mask", "token_type_ids"}  # arrays that may be cut to the longest row of a batch
+
+# Models that read query and text together, each of them tokenised once for all its pairs.
+
+
+class PairReader(Reader):
+    """Tokenises queries and texts apart and reads them together. Each kind of model has its own subclass."""
+
+    def query_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """Queries as token numbers."""
+        raise NotImplementedError
+
+    def doc_ids(self, texts: Sequence[str]) -> list[Ids]:
+        """Texts as token numbers."""
+        raise NotImplementedError
+
+    def cut(self, query: Ids, doc: Ids) -> tuple[Ids, Ids]:
+        """What is read of a pair."""
+        return query, doc
+
+    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """A batch of pairs as padded arrays."""
+        raise NotImplementedError
+
+    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
+        """What tokenises some pairs; each distinct text is tokenised when it is first met."""
+        queries, docs = _Tokenised(self.query_ids, pairs.queries), _Tokenised(self.doc_ids, pairs.docs)
+
+        def prepared(rows: Ints) -> Prepared:
+            given = zip(queries.take(pairs.query[rows]), docs.take(pairs.doc[rows]), strict=True)
+            cut = [self.cut(query, doc) for query, doc in given]
+            lengths = np.array([len(query) + len(doc) for query, doc in cut], np.int64)
+
+            def batch(some: Sequence[int]) -> Arrays:
+                return self.arrays([cut[i][0] for i in some], [cut[i][1] for i in some])
+
+            return Prepared([_key(*each) for each in cut], lengths, batch)
+
+        return prepared
+
+
+class _Tokenised:
+    """The token numbers of texts, each text tokenised when it is first asked for."""
+
+    def __init__(self, tokenise: Callable[[Sequence[str]], list[Ids]], texts: Sequence[str]) -> None:
+        self._tokenise, self._texts = tokenise, texts
+        self._known: dict[int, Ids] = {}
+
+    def take(self, codes: Codes) -> list[Ids]:
+        new = [code for code in np.unique(codes).tolist() if code not in self._known]
+        self._known |= dict(zip(new, self._tokenise([self._texts[code] for code in new]), strict=True))
+        return [self._known[code] for code in codes.tolist()]
+
+
+def _key(*parts: Ids | bytes) -> bytes:
+    """A digest of token numbers, in parts."""
+    found = blake2b(digest_size=16)
+    for part in parts:
+        content = part if isinstance(part, bytes) else part.tobytes()
+        found.update(f"{len(content)} ".encode() + content)
+    return found.digest()
+
+
+# Networks that were trained here.
+
+
+class NetworkPairs(PairReader):
+    """A network that reads query and text together."""
+
+    def __init__(self, network: Any) -> None:
+        self.module = self.network = network
+        self.query_ids, self.doc_ids, self.arrays = network.query_ids, network.doc_ids, network.arrays  # type: ignore[method-assign]
+
+    def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
+        """One score per pair of a batch."""
+        found: Tensor = self.network(batch)
+        return found
+
+
+class NetworkTexts(Reader):
+    """A network that reads queries and texts apart; an encoding is a dict of tensors."""
+
+    apart = True
+
+    def __init__(self, network: Any) -> None:
+        self.module = self.network = network
+
+    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
+        """What tokenises some of the texts."""
+        network, asked = self.network, side == "query"
+        tokenise, arrays = (
+            (network.query_ids, network.query_arrays) if asked else (network.doc_ids, network.doc_arrays)
+        )
+
+        def prepared(rows: Ints) -> Prepared:
+            ids = tokenise([pairs.docs[i] for i in pairs.doc[rows]])
+            keys = [_key(side.encode(), each) for each in ids]
+            lengths = np.array([len(each) for each in ids], np.int64)
+            return Prepared(keys, lengths, lambda some: arrays([ids[i] for i in some]))
+
+        return prepared
+
+    def __call__(self, batch: dict[str, Any], side: Side) -> dict[str, Tensor]:
+        """The encodings of a batch."""
+        found: dict[str, Tensor]
+        found = self.network.encode_queries(batch) if side == "query" else self.network.encode_docs(batch)
+        return found
+
+    def rows(self, output: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+        """The encoding of each text, still with a first dimension of 1."""
+        n = len(next(iter(output.values())))
+        return [{name: tensor[i : i + 1] for name, tensor in output.items()} for i in range(n)]
+
+    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
+        """What the network gives for pairs of encodings."""
+        from whyrank.networks import joined, take
+
+        found: Tensor = self.network.interact(take(joined(queries), query), take(joined(docs), doc))
+        return found
+
+
+# Models of sentence-transformers.
+
+
+class Kind(NamedTuple):
+    """A class of sentence-transformers by name, and how its trained models are recognised.
+
+    A folder says for which class it was saved; where it does not, its architecture must end in one of these.
+    """
+
+    name: str
+    saved_as: tuple[str, ...]
+    architectures: tuple[str, ...] = ("",)
+
+
+def load_model(folder: Path, kind: Kind, computing: Computing) -> Any:
+    """A model of sentence-transformers on its device, from safetensors only and without code of its own.
+
+    Raises an error for a model of another kind, to which the package would add layers with random weights.
+    """
+    import sentence_transformers
+
+    saved_as = config_of(folder, "config_sentence_transformers.json").get("model_type")
+    architecture = str((config_of(folder).get("architectures") or [""])[0])
+    if not (saved_as in kind.saved_as if saved_as else architecture.endswith(kind.architectures)):
+        what = f"is no trained {kind.name} (it says {saved_as or architecture or 'nothing'})"
+        raise BadInput(folder, what, "give a model of this kind, or write bi:, cross:, sparse: or late:PATH as fits")
+    made = getattr(sentence_transformers, kind.name, None)
+    if made is None or not hasattr(made, "preprocess"):
+        raise WhyrankError(f"{folder} needs a newer sentence-transformers, one with {kind.name}; pip install -U it")
+    own = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
+    return computing.placed(made(str(folder), device=computing.device, **own))
+
+
+class ModelReader(Reader):
+    """A model of sentence-transformers whose inputs are made by its own processor: prompts, templates, expansions.
+
+    Args:
+        model: the model, on its device.
+        prompts: what is put before the texts of each side.
+    """
+
+    apart = True
+
+    def __init__(self, model: Any, prompts: Mapping[str, str | None]) -> None:
+        """Nothing is read yet."""
+        self.module = self.model = model
+        self.prompts = prompts
+        self._others: dict[str, dict[str, Any]] = {}  # what the processor gives besides arrays, alike for all batches
+
+    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
+        """What tokenises some of the pairs or texts."""
+
+        def prepared(rows: Ints) -> Prepared:
+            texts: list[Any] = [pairs.docs[i] for i in pairs.doc[rows]]
+            if side == "pair":
+                texts = list(zip([pairs.queries[i] for i in pairs.query[rows]], texts, strict=True))
+            features = self.features(texts, side)
+            arrays = {name: value.numpy() for name, value in features.items() if hasattr(value, "numpy")}
+            self._others[side] = {name: value for name, value in features.items() if name not in arrays}
+            if not {"input_ids", "attention_mask"} <= arrays.keys():
+                keys = [_key(side.encode(), repr(text).encode("utf-8", "replace")) for text in texts]
+                return Prepared(keys, np.array([len(str(text)) for text in texts]), partial(_rows, arrays))
+            read = [ids[mask > 0] for ids, mask in zip(arrays["input_ids"], arrays["attention_mask"], strict=True)]
+            lengths = np.array([len(ids) for ids in read], np.int64)
+            return Prepared([_key(side.encode(), ids) for ids in read], lengths, partial(_rows, arrays))
+
+        return prepared
+
+    def features(self, texts: Sequence[Any], side: Side) -> Mapping[str, Any]:
+        """What the model's processor makes of texts or pairs."""
+        task = {} if side == "pair" else {"task": side}
+        features: Mapping[str, Any] = self.model.preprocess(list(texts), prompt=self.prompts[side], **task)
+        return features
+
+    def outputs(self, batch: Mapping[str, Any], side: Side) -> Any:
+        """All that the model gives for a batch."""
+        task = {} if side == "pair" else {"task": side}
+        return self.model({**self._others.get(side, {}), **batch}, **task)
+
+    def __call__(self, batch: dict[str, Any], side: Side) -> Any:
+        """The embeddings of a batch."""
+        return self.outputs(batch, side)["sentence_embedding"]
+
+
+class DenseReader(ModelReader):
+    """One vector per text, compared by a similarity of sentence-transformers in double precision."""
+
+    def __init__(self, model: Any, prompts: Mapping[str, str | None], similarity: str) -> None:
+        """Nothing is read yet."""
+        from sentence_transformers.util import SimilarityFunction
+
+        super().__init__(model, prompts)
+        self.similarity: Any = SimilarityFunction.to_similarity_pairwise_fn(similarity)
+
+    def rows(self, output: Tensor) -> list[Tensor]:
+        """The vector of each text; some models want only the first dimensions to be used."""
+        return list(output[:, : getattr(self.model, "truncate_dim", None)].float())
+
+    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
+        """Similarities of pairs."""
+        import torch
+
+        a, b = (torch.stack(list(vectors)).double() for vectors in (queries, docs))
+        found: Tensor = self.similarity(a[query.to(a.device)], b[doc.to(b.device)])
+        return found
+
+
+class SparseReader(ModelReader):
+    """A vector over the vocabulary per text, most of it zero, compared by the sum of products."""
+
+    def rows(self, output: Tensor) -> list[dict[str, Tensor]]:
+        """The dimensions that are not zero and their weights; some models want only the largest weights."""
+        self.width, most = output.shape[1], getattr(self.model, "max_active_dims", None)
+        found = []
+        for row in output.float():
+            at = row.nonzero().squeeze(1)
+            if most is not None and len(at) > most:
+                at = at[row[at].abs().argsort(descending=True, stable=True)[:most]]
+            found.append({"at": at, "weights": row[at]})
+        return found
+
+    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
+        """Sums of products of pairs."""
+        import torch
+
+        a, b = (torch.zeros(len(side), self.width, device=query.device) for side in (queries, docs))
+        for matrix, side in ((a, queries), (b, docs)):
+            for i, vector in enumerate(side):
+                matrix[i, vector["at"]] = vector["weights"]
+        return (a[query] * b[doc]).sum(1, dtype=torch.float64)
+
+
+class LateReader(ModelReader):
+    """One vector per token; the model knows how two texts are compared by them (ColBERT)."""
+
+    def __call__(self, batch: dict[str, Any], side: Side) -> Any:
+        """The vectors of all tokens, and which of them count."""
+        found = self.outputs(batch, side)
+        return found["token_embeddings"], found["attention_mask"]
+
+    def rows(self, output: Any) -> list[Tensor]:
+        """The vectors of each text."""
+        return [vectors[mask.bool()] for vectors, mask in zip(output[0].float(), output[1], strict=True)]
+
+    def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
+        """Summed highest similarities of pairs."""
+        a, b = [queries[i] for i in query.tolist()], [docs[i] for i in doc.tolist()]
+        found: Tensor = self.model.similarity_pairwise(a, b)
+        return found
+
+
+def _rows(arrays: Arrays, some: Sequence[int]) -> Arrays:
+    """Some rows of a batch, without the columns that are padding in all of them."""
+    chosen = {name: array[list(some)] for name, array in arrays.items()}
+    if "attention_mask" not in chosen or not chosen.keys() <= _CUT:
+        return chosen
+    used = np.flatnonzero(chosen["attention_mask"].any(axis=0))
+    first, last = (used[0], used[-1] + 1) if len(used) else (0, 1)
+    return {name: array[:, first:last] for name, array in chosen.items()}

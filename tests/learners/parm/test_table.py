@@ -1,0 +1,235 @@
+"""A table built from a PaRM, against pairs scored one by one; its vocabulary, against plain counting."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pair_models import saved
+from whyrank.core import BadInput, WhyrankError
+from whyrank.data import open_collection
+from whyrank.learners import table_learners
+from whyrank.learners.parm import Parm, beside, build_table
+from whyrank.learners.parm.pairs import Blocks, Entries, PairTask, distinct
+from whyrank.learners.parm.table import expanded
+from whyrank.learners.parm.vocabulary import make_vocabulary, term_counts
+from whyrank.networks import load, make, save
+from whyrank.tables import open_table
+from whyrank.text import analyzers
+
+torch.set_num_threads(1)
+TEXTS = {"d1": "cab bad cab dice", "d2": "bad fad a", "d3": "dice DICE jig", "d4": "bad cab ab zebra yacht"}
+QUIET = lambda line: None  # noqa: E731
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, texts in (("one", dict(list(TEXTS.items())[:3])), ("two", {"d4": TEXTS["d4"]})):
+        (tmp_path / name).mkdir()
+        lines = [json.dumps({"id": i, "text": text}) for i, text in texts.items()]
+        (tmp_path / name / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+        (tmp_path / name / "queries.tsv").write_text("q1\tjig of cab\n" if name == "one" else "q2\tunheard\n")
+    saved(tmp_path)
+    return tmp_path
+
+
+def by_hand(terms_q, terms_d, network="parm"):
+    made = load(network)
+    with torch.inference_mode():
+        return {(q, d): float(torch.sigmoid(made.score_texts([q], [d]))) for q in terms_q for d in terms_d}
+
+
+def asked(**settings) -> Parm:
+    return Parm("parm", **{"threshold": 0.2, "analyzer": "whitespace"} | settings)
+
+
+def build(parm, out, *audit):
+    return build_table(parm, ["one", "two"], out, audit=audit, say=QUIET)
+
+
+def test_the_vocabulary_is_that_of_plain_counting(place):
+    opened = [open_collection(name) for name in ("one", "two")]
+    counts = Counter(term for text in TEXTS.values() for term in set(text.split()))
+    expected = sorted(counts, key=lambda term: (-counts[term], term))
+    found = term_counts(opened, analyzers.create("whitespace"))
+    assert found.terms == expected
+    assert found.texts.tolist() == [counts[term] for term in expected]
+    often = Counter(term for text in TEXTS.values() for term in text.split())
+    assert found.occurrences.tolist() == [often[term] for term in expected]
+    small = make_vocabulary(opened, "whitespace", 2, 4)
+    assert small.queries.terms == expected[:2]
+    assert small.docs.terms == expected[:4]
+
+
+def test_audited_words_and_queries_bring_their_terms(place):
+    opened = [open_collection(name) for name in ("one", "two")]
+    found = make_vocabulary(opened, "whitespace", 1, 4, audited=["yacht", "bad"])
+    assert [found.queries.terms[i] for i in found.audited] == ["yacht", "bad"]
+    assert sorted(found.queries.terms) == ["bad", "yacht"]
+    own = make_vocabulary(opened, "whitespace", from_queries=True)
+    assert own.queries.terms == ["cab", "jig", "of", "unheard"]
+    assert own.queries.texts.tolist() == [2, 1, 0, 0]
+    stems = make_vocabulary(opened, "lucene", audited=["Dices"])
+    assert stems.queries.terms[stems.audited[0]] == "dice"
+    more = make_vocabulary(opened, "whitespace", 1, 4, audited=["yacht"], queries_of=opened[:1])
+    assert more.queries.terms == ["bad", "cab", "jig", "yacht", "of"]
+    assert more.queries.texts.tolist() == [3, 2, 1, 1, 0]
+    assert more.docs.terms == found.docs.terms
+    both = make_vocabulary(opened, "whitespace", 1, 4, from_queries=True, queries_of=opened[1:])
+    assert both.queries.terms == ["cab", "unheard"]
+    wide = make_vocabulary(opened, "lucene", 1, 2, doc_words=["cabs", "cabz", "the", "dice cabz"])
+    assert wide.docs.terms == ["bad", "cab", "dice", "cabz"]
+    assert wide.docs.texts.tolist() == [3, 2, 2, 0]
+    assert wide.docs.occurrences.tolist() == [3, 3, 3, 0]
+    with pytest.raises(WhyrankError, match="leave out --queries-of"):
+        make_vocabulary(opened, "whitespace", queries_of=[replace(opened[0], queries={"q": " "})])
+    for word, what in (("the", "drops it"), ("two words", "makes 2 terms")):
+        with pytest.raises(WhyrankError, match=what):
+            make_vocabulary(opened, "lucene", audited=[word])
+
+
+def test_the_learner_by_name_builds_the_same(place):
+    learner = table_learners.create("parm:parm(analyzer=whitespace,threshold=0.2,doc_terms=6,top=3)")
+    assert table_learners.create(learner.name) == learner
+    expected = build_table(asked(doc_terms=6, top=3), ["one"], "t.parquet", say=QUIET).table
+    found = learner.learn(open_collection("one"))
+    assert list(found.rows()) == list(expected.rows())
+    assert found.facts["learner"] == learner.name
+    assert found.facts["collections"] == ["one"]
+    with pytest.raises(WhyrankError, match="give one"):
+        learner.learn()
+    with pytest.raises(WhyrankError, match="parm: top must be a whole number"):
+        table_learners.create("parm:parm(top=0)")
+
+
+def test_entries_are_those_of_pairs_scored_one_by_one(place):
+    build(asked(), "t.parquet", "dice")
+    table, audit = open_table("t.parquet", check=True), open_table("t.audit.parquet", check=True)
+    weights = by_hand(table.query_terms, table.doc_terms)
+    expected = {pair: w for pair, w in weights.items() if w >= 0.2 and pair[0] != pair[1]}
+    found = {(e.query_term, e.document_term): e.weight for e in table.rows()}
+    assert found.keys() == expected.keys()
+    assert 0 < len(found) < len(weights) / 1.1
+    assert all(abs(found[pair] - expected[pair]) < 1e-5 for pair in expected)
+    slice_ = {(e.query_term, e.document_term): e.weight for e in audit.rows()}
+    assert slice_.keys() == {("dice", d) for d in table.doc_terms}
+    assert all(abs(slice_[pair] - weights[pair]) < 1e-5 for pair in slice_)
+    assert table.counts is not None
+    assert table.counts[table.doc_numbers["cab"]] == 3
+    assert not Path("t.parquet.blocks").exists()
+
+
+def test_facts_say_how_it_was_made(place):
+    build(asked(top=2), "t.arrow")
+    table = open_table("t.arrow")
+    facts = table.facts
+    assert (facts["learner"], facts["analyzer"], facts["collections"]) == ("parm", "whitespace", ["one", "two"])
+    assert facts["threshold"] == 0.2
+    assert facts["pairs"] == len(table.query_terms) * len(table.doc_terms)
+    assert (facts["scored"]["precision"], facts["scored"]["implementation"]) == ("fp32", "torch")
+    assert len(facts["network"]) == 16
+    assert np.diff(table.indptr).max() == 2
+
+
+def test_the_best_of_each_term_and_what_facts_tell_of_the_cut(place):
+    every = build(asked(threshold=0.0), "t.parquet").table
+    made = build(asked(threshold=0.0, top=2), "u.parquet", "cab")
+    assert list(made.table.rows()) == list(every.pruned(top_query=2).rows())
+    assert made.table.facts["top"] == 2
+    assert "top" not in made.audit.facts
+
+
+def test_queries_of_other_collections_are_told(place):
+    made = build(asked(query_terms=1, queries_of=["two"]), "t.parquet")
+    assert set(made.table.query_terms) >= {"unheard"}
+    assert made.table.facts["queries_of"] == ["two"]
+
+
+def test_terms_may_stand_between_masks(place):
+    made = build(asked(threshold=0.0, frame="masks"), "t.parquet")
+    assert made.table.facts["frame"] == "masks"
+    network = load("parm").eval()
+    mask = network.pieces.special["mask"]
+    for entry in list(made.table.rows())[::7]:
+        query, doc = network.pieces.ids([entry.query_term, entry.document_term], 9)
+        inputs = [np.array([mask, *query, mask]), np.array([*[mask] * 4, *doc, *[mask] * 24])]
+        arrays = {name: torch.from_numpy(array) for name, array in network.arrays([inputs[0]], [inputs[1]]).items()}
+        with torch.inference_mode():
+            assert abs(entry.weight - float(torch.sigmoid(network(arrays)))) < 1e-5
+    save(network, "told", frame="runs")
+    for frame, expected in ((None, "runs"), ("masks", "masks"), ("bare", None)):
+        build(replace(asked(frame=frame), resource="told"), "u.parquet")
+        assert open_table("u.parquet").facts.get("frame") == expected
+    with pytest.raises(WhyrankError, match="unknown frame 'mask'"):
+        build(asked(frame="mask"), "v.parquet")
+
+
+def test_the_network_tells_whom_it_learned_from_and_how_terms_were_made(place):
+    save(
+        load("parm"),
+        "told",
+        ranker="cross(x)",
+        target="cross:x",
+        learner="parm(preset=code)",
+        analyzer="krovetz",
+        seed=4,
+    )
+    build(replace(asked(), resource="told", analyzer=None), "t.parquet")
+    facts = open_table("t.parquet").facts
+    assert (facts["ranker"], facts["target"], facts["learner"]) == ("cross(x)", "cross:x", "parm(preset=code)")
+    assert (facts["analyzer"], facts["network_seed"]) == ("krovetz", 4)
+    build(replace(asked(), analyzer=None), "u.parquet")
+    assert open_table("u.parquet").facts["analyzer"] == "lucene"
+
+
+def test_what_changed_is_noticed(place, monkeypatch):
+    """Another threshold, vocabulary or network does not go on from the blocks of a stopped build."""
+    with monkeypatch.context() as patch:
+        real = Blocks.add
+
+        def add(self, block):
+            real(self, block)
+            raise KeyboardInterrupt
+
+        patch.setattr(Blocks, "add", add)
+        with pytest.raises(KeyboardInterrupt):
+            build_table(asked(), ["one", "two"], "t.tsv", say=QUIET, block=1)
+    assert len(list(Path("t.tsv.blocks").iterdir())) == 1
+    changed = load("parm")
+    changed.outer.bias.data += 0.5
+    save(changed, "changed")
+    for other in (asked(threshold=0.3), asked(doc_terms=3), replace(asked(), resource="changed")):
+        with pytest.raises(BadInput, match="another network, vocabulary, precision or setting"):
+            build(other, "t.tsv")
+    again, whole = (build_table(asked(), ["one", "two"], out, say=QUIET, block=1) for out in ("t.tsv", "whole.tsv"))
+    assert again.table.digest == whole.table.digest
+    save(make("cross", changed.encoder, changed.pieces), "cross")
+    with pytest.raises(BadInput, match="of architecture cross, not parm"):
+        build(replace(asked(), resource="cross"), "u.tsv")
+
+
+def test_terms_that_share_their_pieces_share_their_entries():
+    task = PairTask(
+        distinct([np.array([1]), np.array([2]), np.array([1])]),
+        distinct([np.array([5]), np.array([6]), np.array([5]), np.array([5])]),
+    )
+    entries = Entries(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.5, 0.25, 0.125]), {}, 0.0)
+    found = sorted(zip(*(column.tolist() for column in expanded(task, entries)), strict=True))
+    expected = [(q, d, 0.5) for q in (0, 2) for d in (0, 2, 3)] + [(1, d, 0.25) for d in (0, 2, 3)] + [(1, 1, 0.125)]
+    assert found == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("out", "expected"),
+    [("a.parquet", "a.audit.parquet"), ("x/b.tsv.gz", "x/b.audit.tsv.gz"), ("c.tsv", "c.audit.tsv")],
+)
+def test_the_slice_lies_beside(out, expected):
+    assert beside(out, ".audit", keep=True) == Path(expected)
+    assert beside("x/b.tsv.gz", ".parm") == Path("x/b.parm")

@@ -1,0 +1,112 @@
+"""An audit in memory and in a folder: the same findings, scores, examples and report."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import whyrank
+from toy_bias import BRANDS, PLANTED, toy_collection, toy_table
+from whyrank.core import MissingExtra, UnknownName
+from whyrank.studies import Catalogue
+from whyrank.studies.axioms import axioms
+
+CARS = f"bias/substitution(values={'+'.join(BRANDS[:4])},head=car)"
+SHUFFLED = "edited/shuffle-words"
+
+
+def longer(queries, docs):
+    return [len(doc) for doc in docs]
+
+
+@pytest.fixture(scope="module")
+def audit():
+    table = toy_table(PLANTED)
+    return whyrank.audit([PLANTED, longer], toy_collection(), ["axiom/TFC1", SHUFFLED, CARS], delta=0.1, table=table)
+
+
+def test_it_has_findings_and_the_details_of_bias_studies(audit):
+    assert [(f.study, f.ranker) for f in audit] == [(s, r) for s in audit.studies for r in ("toy0", "longer")]
+    assert audit.studies == ["axiom/TFC1", SHUFFLED, CARS]
+    assert [(result.study, result.ranker) for result in audit.details] == [(CARS, "toy0"), (CARS, "longer")]
+    assert [result.p_adjusted for result in audit.details] == [f.p_adjusted for f in audit[CARS].findings]
+    assert audit.details[0].values[0].weight is not None
+    assert repr(audit) == "Audit(3 studies of toy0, longer on toys)"
+    assert audit.settings["correction"] == "holm"
+
+
+def test_scores_and_examples_of_a_study(audit):
+    view = audit[CARS]
+    contrasts, reading = view.contrasts("toy0"), view.reading("toy0")
+    for row in (0, len(contrasts) - 1):
+        texts = [contrasts.docs[doc] for doc in contrasts.doc[row]]
+        scores = PLANTED.score([contrasts.queries[contrasts.query[row]]] * 2, texts)
+        np.testing.assert_allclose(view.scores("toy0")[row], scores)
+    best, *rest = view.examples(2, "toy0")
+    assert best.diff == np.nanmax(reading.diffs)
+    assert len(rest) == 1, "a symmetric study has no contrasts at the other end"
+    assert audit[SHUFFLED].examples(1)[0].texts[0].score > audit[SHUFFLED].examples(1)[0].texts[1].score
+    with pytest.raises(UnknownName, match="axiom/TFC1"):
+        _ = audit["axiom/TFC2"]
+    with pytest.raises(UnknownName, match="longer"):
+        view.contrasts("longr")
+
+
+def test_it_comes_back_from_a_folder(audit, tmp_path):
+    audit.save(tmp_path / "one")
+    found = whyrank.open_audit(tmp_path / "one")
+    assert found == audit
+    for study in audit.studies:
+        for ranker in ("toy0", "longer"):
+            before, after = audit[study], found[study]
+            assert after.contrasts(ranker).fingerprint == before.contrasts(ranker).fingerprint
+            assert after.contrasts(ranker).labels.keys() == before.contrasts(ranker).labels.keys()
+            for name in ("scores", "diffs", "effects", "finite"):
+                np.testing.assert_array_equal(
+                    getattr(after.reading(ranker), name), getattr(before.reading(ranker), name)
+                )
+            assert after.examples(2, ranker) == before.examples(2, ranker)
+    found.save(tmp_path / "two")
+    assert whyrank.open_audit(tmp_path / "two") == audit
+
+
+def test_a_folder_that_is_written_at_once_holds_the_same(audit, tmp_path):
+    options = {"delta": 0.1, "table": toy_table(PLANTED), "out": tmp_path / "out"}
+    found = whyrank.audit([PLANTED, longer], toy_collection(), ["axiom/TFC1", SHUFFLED, CARS], **options)
+    assert not found.answers
+    assert found == whyrank.open_audit(tmp_path / "out")
+    assert [f.score for f in found] == [f.score for f in audit]
+    assert found[CARS].examples(1) == audit[CARS].examples(1)
+
+
+def test_the_report_is_that_of_the_folder(audit, tmp_path):
+    audit.save(tmp_path / "out")
+    audit.report(tmp_path / "a.html")
+    whyrank.open_audit(tmp_path / "out").report(tmp_path / "b.html")
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "What it favours" in page
+    assert len(page) == pytest.approx(len((tmp_path / "b.html").read_text(encoding="utf-8")), abs=200)
+
+
+def test_findings_as_a_data_frame(audit):
+    pandas = pytest.importorskip("pandas")
+    frame = audit.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["study"].tolist() == [finding.study for finding in audit]
+
+
+def test_a_data_frame_needs_pandas(audit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match="pandas"):
+        audit.to_pandas()
+
+
+def test_without_names_all_that_the_collection_allows(monkeypatch):
+    monkeypatch.setattr("whyrank.studies.catalogue.everything", lambda: Catalogue(axioms))
+    docs = {"a": "cats purr", "b": "cats purr and sleep a lot", "c": "dogs"}
+    collection = whyrank.Collection.of(docs, {"q": "cats"}, {"q": {"a": 1, "b": 1, "c": 0}})
+    found = whyrank.audit(longer, collection, limit=2)
+    assert len(found.studies) > 20
+    assert {study.partition("/")[0] for study in found.studies} == {"axiom"}

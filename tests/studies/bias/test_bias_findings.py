@@ -1,0 +1,188 @@
+"""Bias studies beside probes and axioms: the same runner, findings in the same form, results as when asked alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import whyrank
+from toy_bias import BRANDS, PLANTED, TERMS, Toy, ask_bias, toy_collection
+from whyrank.report import csv_of, from_csv, render, to_csv, to_markdown, verdicts
+from whyrank.report.arrow import findings_of, findings_table
+from whyrank.report.grid import significant
+from whyrank.scoring import Engine
+from whyrank.studies import Plan, Threshold, answers, every_kind, limit_options, with_adjusted_p
+from whyrank.studies.bias import BiasResult, bias_studies
+
+CARS = f"bias/substitution(values={'+'.join(BRANDS)},head=car)"
+LETTERS = "bias/postfix-letter(values=a+q+x)"
+DELTA = 0.12
+
+
+def planned(*studies: str, rankers=(PLANTED,), **changes) -> Plan:
+    chosen = every_kind().make(studies, {"seed": 0})
+    thresholds = {ranker.name: Threshold(DELTA) for ranker in rankers}
+    return replace(Plan(toy_collection(), chosen, list(rankers), Engine(), thresholds), **changes)
+
+
+@pytest.mark.parametrize("study", [CARS, LETTERS])
+def test_results_are_those_of_the_study_asked_alone(study):
+    [answer] = answers(planned(study))
+    [alone] = ask_bias(study, PLANTED, toy_collection(), delta=DELTA)
+    assert answer.details is not None
+    assert replace(answer.details, seconds=0.0, p_adjusted=alone.p_adjusted) == replace(alone, seconds=0.0)
+    assert answer.details.p_value is not None
+
+
+def test_a_finding_counts_pairs_of_values_in_the_same_text():
+    """Against scores that are computed here, one text at a time."""
+    [answer] = answers(planned(CARS))
+    [finding] = answer.findings
+    collection = toy_collection()
+    gaps = []
+    for number in range(24):
+        query, text = collection.queries[f"q{number}"], collection.docs[f"b{number}"]
+        own = BRANDS[number % len(BRANDS)].capitalize()
+        filled = [f"{'an' if brand == 'audi' else 'a'} {brand.capitalize()}" for brand in BRANDS]
+        scores = [PLANTED.one(query, text.replace(f"a {own}", words)) for words in filled]
+        gaps += [abs(a - b) for a, b in combinations(scores, 2)]
+    wide = sum(gap > DELTA for gap in gaps)
+    assert (finding.n, finding.n_queries, finding.nonfinite) == (24 * 66, 24, 0)
+    assert (finding.positive, finding.neutral, finding.negative) == (wide, len(gaps) - wide, 0)
+    assert finding.score == pytest.approx(wide / len(gaps))
+    assert finding.mean_diff == pytest.approx(np.mean(gaps))
+    assert finding.p_value == answer.details.p_value < 0.01
+    assert finding.ci_low <= finding.score <= finding.ci_high
+    assert (finding.study, finding.ranker, finding.call) == (CARS, "toy0", bias_studies.create(CARS).id)
+
+
+def test_scores_belong_to_the_texts_of_their_contrast():
+    [answer] = answers(planned(CARS))
+    contrasts, scores = answer.contrasts, answer.reading.scores
+    for row in range(0, len(contrasts), 97):
+        query = contrasts.queries[contrasts.query[row]]
+        texts = [contrasts.docs[doc] for doc in contrasts.doc[row]]
+        assert scores[row].tolist() == PLANTED.score([query] * 2, texts).tolist()
+
+
+def test_each_ranker_has_the_templates_that_its_filters_leave():
+    fond, cool = Toy(1, words=(("engine", 5.0),)), Toy(2, words=(("garage", 5.0),))
+    study = CARS.replace("head=car", "head=car,filters='relevant(above=4)'")
+    found = list(answers(planned(study, rankers=(fond, cool))))
+    queries = [set(answer.contrasts.queries) for answer in found]
+    assert all("engine" in query for query in queries[0])
+    assert all("garage" in query for query in queries[1])
+    assert all(queries)
+    assert [answer.details.n_templates for answer in found] == [len(names) for names in queries]
+
+
+def test_probes_and_axioms_come_first_and_are_what_they_were():
+    plan = planned(CARS, "axiom/TFC1", "matched/length|tf")
+    found = list(answers(plan))
+    assert [answer.name for answer in found] == ["axiom/TFC1", "matched/length|tf", CARS]
+    assert [isinstance(answer.details, BiasResult) for answer in found] == [False, False, True]
+    alone = list(answers(planned("axiom/TFC1", "matched/length|tf")))
+    for one, other in zip(found, alone, strict=False):
+        assert [replace(f, seconds=0.0) for f in one.findings] == [replace(f, seconds=0.0) for f in other.findings]
+
+
+def test_corrections_of_bias_studies_are_their_own():
+    plan = planned(CARS, "axiom/TFC1", LETTERS)
+    raw = [finding for answer in answers(plan) for finding in answer.findings]
+    given = [replace(f, p_value=p) for f, p in zip(raw, (0.04, 0.01, 0.03), strict=True)]
+    found = with_adjusted_p(given, "holm", plan.families)
+    assert [f.study for f in found] == ["axiom/TFC1", CARS, LETTERS]
+    assert [f.p_adjusted for f in found] == pytest.approx([0.04, 0.02, 0.03])
+
+
+def test_a_limit_is_one_of_templates_unless_the_call_says_another():
+    assert limit_options(None) == {}
+    given = CARS.replace("head=car", "head=car,most=7")
+    made = every_kind().make([CARS, given, "axiom/TFC1"], {}, limit_options(5))
+    assert [made[CARS].most, made[given].most] == [5, 7]
+    assert made["axiom/TFC1"].most > 7
+    [finding] = whyrank.audit(PLANTED, toy_collection(), CARS, delta=DELTA, limit=5)
+    assert finding.n == 5 * 66
+
+
+def test_an_audit_takes_every_kind_of_study():
+    found = whyrank.audit(PLANTED, toy_collection(), ["axiom/TFC1", CARS], delta=DELTA).findings
+    [alone] = ask_bias(CARS, PLANTED, toy_collection())
+    assert [f.study for f in found] == ["axiom/TFC1", CARS]
+    assert (found[1].p_value, found[1].p_adjusted) == (alone.p_value, alone.p_adjusted)
+    assert (
+        whyrank.audit(PLANTED, toy_collection(), CARS, delta=DELTA, correction="none").findings[0].p_adjusted
+        == alone.p_value
+    )
+
+
+def test_a_ranker_without_scores_has_a_finding_that_says_so():
+    class Mute:
+        name = "mute"
+
+        def score(self, queries, docs):
+            return np.full(len(docs), np.nan)
+
+    [answer] = answers(planned(CARS, rankers=(Mute(),)))
+    [finding] = answer.findings
+    assert (finding.n, finding.nonfinite, finding.score, finding.p_value) == (24 * 66, 24 * 66, None, None)
+    assert answer.details.n_templates == 0
+    assert len(answer.failures) == 24 * len(BRANDS)
+
+
+def fond(name: str, gain: float, noise_of: float = 0.0) -> Toy:
+    """A ranker that adds `gain` for one make, to scores that differ by 1 between words of the query."""
+
+    class Fond(Toy):
+        @property
+        def name(self) -> str:
+            return name
+
+    return Fond(words=(("honda", gain), *((term, float(i)) for i, term in enumerate(TERMS))), scale=noise_of)
+
+
+def test_a_finding_states_how_strong_a_bias_is():
+    """A bias of 0.5, one of 1.5, and a ranker whose scores of different texts differ by noise of 0.001."""
+    rankers = [fond("mild", 0.5), fond("strong", 1.5), fond("innocent", 0.0, 1e-3)]
+    found = whyrank.audit(rankers, toy_collection(), CARS, delta=0.25).findings
+    mild, strong, innocent = found
+    assert [f.range for f in found] == [pytest.approx(0.5), pytest.approx(1.5), pytest.approx(0, abs=0.002)]
+    assert [f.range_deltas for f in found] == [pytest.approx(2), pytest.approx(6), pytest.approx(0, abs=0.008)]
+    assert mild.score == strong.score, "the share of pairs that differ does not tell them apart"
+    for f in (mild, strong):
+        assert (f.favoured, f.disfavoured) == ("honda", "all others")
+        assert f.p_omnibus == f.p_value < 0.01
+        assert significant(f, 0.05)
+    assert innocent.p_omnibus > 0.05
+    assert not significant(innocent, 0.05)
+    said = [str(verdict) for verdict in verdicts(found, 0.05, {CARS})]
+    assert said[0] == f"mild favours honda over all others in {CARS} (2.0 δ)."
+    assert said[1] == f"strong favours honda over all others in {CARS} (6.0 δ)."
+    assert said[2] == "innocent shows no significant preference (α = 0.05)."
+    row = to_markdown(found).splitlines()[2]
+    assert row.endswith("| 2.0 δ† | 6.0 δ† | 0.0 δ |")
+    cells = re.findall(r'<td class="cell([^"]*)"[^>]*><span class="score">([^<]*)', render(found))
+    assert cells == [(" pos sure", "2.0 δ"), (" pos sure", "6.0 δ"), ("", "0.0 δ")], "coloured where significant"
+    assert from_csv(to_csv(found)) == found
+
+
+def test_without_a_delta_a_bias_is_stated_in_scores():
+    [found] = whyrank.audit(fond("mild", 0.5), toy_collection(), CARS, delta=0)
+    assert (found.range, found.range_deltas) == (pytest.approx(0.5), None)
+    assert "over all others in" in str(verdicts([found])[0])
+    assert str(verdicts([found])[0]).endswith("(0.5).")
+
+
+def test_findings_without_a_strength_are_read_and_shown():
+    """Those of a folder that an earlier version wrote."""
+    [found] = whyrank.audit(fond("mild", 0.5), toy_collection(), CARS, delta=0.25)
+    table = findings_table([found]).drop_columns(["range", "range_deltas", "favoured", "disfavoured", "p_omnibus"])
+    [old] = findings_of(table)
+    assert from_csv(csv_of(table)) == [old]
+    assert (old.range, old.favoured, old.p_omnibus) == (None, "", None)
+    assert f"{old.score:+.2f}" in to_markdown([old])
+    assert f"{old.score:+.2f}" in render([old])
