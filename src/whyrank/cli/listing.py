@@ -35,12 +35,12 @@ def list_(kinds: Kinds = None, json_: o.JsonOption = False) -> None:
 
 
 def _registries() -> dict[str, Registry[Any]]:
+    from whyrank.core import executors
     from whyrank.data import collections
     from whyrank.data.pairs import pair_layouts
     from whyrank.learners import table_learners
     from whyrank.networks import networks
     from whyrank.rankers import rankers
-    from whyrank.scoring import executors
     from whyrank.studies.axioms import axioms
     from whyrank.studies.bias import bias_filters, bias_studies
     from whyrank.studies.probes import probes, query_strategies

@@ -90,17 +90,17 @@ def make_engine(
     executor: str, batch_size: int | None, store: str | None, fresh: bool = False, timeout: float | None = None
 ) -> Engine:
     """An engine with the user's score store, another one, or none; a time limit needs a process to kill."""
-    from whyrank.core import WhyrankError, cache_folder
-    from whyrank.scoring import Engine, ProcessExecutor, ScoreStore, SerialExecutor
-    from whyrank.scoring import executor as executor_named
+    from whyrank.core import Processes, Serial, WhyrankError, cache_folder
+    from whyrank.core import executor as executor_named
+    from whyrank.scoring import Engine, ScoreStore
 
     if store != "none":
         stopping.keeps(stopping.SCORES)
     kept = None if store == "none" else ScoreStore(store or cache_folder() / "scores.sqlite")
     made = executor_named(executor)
     if timeout is not None:
-        made = ProcessExecutor(1) if isinstance(made, SerialExecutor) else made
-        if not isinstance(made, ProcessExecutor):
+        made = Processes(1) if isinstance(made, Serial) else made
+        if not isinstance(made, Processes):
             raise WhyrankError(f"--timeout needs the executor serial or processes, not {executor}")
         made = replace(made, timeout=timeout)
     return Engine(kept, made, batch_size, fresh, warn=lambda text: say(f"warning: {text}"))

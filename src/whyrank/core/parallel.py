@@ -114,8 +114,8 @@ class Processes:
                     attempts += not overdue
                     if waiting and attempts == ATTEMPTS:
                         raise WhyrankError(
-                            f"{load.name!r}: a worker process was lost {ATTEMPTS} times ({lost}); what was done before "
-                            "is kept; use fewer workers or the serial executor"
+                            f"{load.name!r}: a worker process was lost {ATTEMPTS} times ({lost}); what was done "
+                            "before is kept; use fewer workers or the serial executor"
                         )
 
     def close(self) -> None:
@@ -198,9 +198,9 @@ executors: Registry[Executor] = Registry(
     "executors",
     "executor",
     {
-        "serial": "whyrank.core.executors:Serial",
-        "processes": "whyrank.core.executors:Processes",
-        "ray": "whyrank.core.executors:Ray",
+        "serial": "whyrank.core.parallel:Serial",
+        "processes": "whyrank.core.parallel:Processes",
+        "ray": "whyrank.core.parallel:Ray",
     },
 )
 
