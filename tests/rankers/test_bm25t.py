@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thesaurus_oracle import TERMS, WORDS, bm25t, qlt, random_table, related
 
-from whyrank.core import BadInput, WhyrankError, parse_call
+from whyrank.core import BadInput, WhyrankError, executor, parse_call
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import without_ranges
 from whyrank.evaluation.tuning import DEFAULT_GRIDS
 from whyrank.rankers import Background, Setting, open_ranker, query_scale, rankers
-from whyrank.scoring import Engine, executor
+from whyrank.scoring import Engine
 from whyrank.tables import TermTable
 from whyrank.testing import RankerContract
 from whyrank.text import analyzers

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whyrank.core import Processes
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.neural import deviation as module
 from whyrank.rankers.neural import lines_of
 from whyrank.rankers.neural.deviation import PAIRS as ENOUGH
 from whyrank.rankers.neural.deviation import Deviation, Watch, mean_tau, recalled, remember
-from whyrank.scoring import Engine, ProcessExecutor
+from whyrank.scoring import Engine
 from whyrank.testing.examples import PAIRS
 
 QUERIES, DOCS = (list(texts) for texts in zip(*PAIRS, strict=True))
@@ -167,7 +168,7 @@ def test_the_engine_and_the_ranker_count_a_pair_once(models, monkeypatch):
 
 def test_with_several_processes_the_parent_measures(models):
     ranker, rows = half_ranker(models, backend="torch"), np.arange(len(PAIRS), dtype=np.int32)
-    Engine(executor=ProcessExecutor(2), batch_size=24).score(ranker, QUERIES, DOCS, rows, rows)
+    Engine(executor=Processes(2), batch_size=24).score(ranker, QUERIES, DOCS, rows, rows)
     assert ranker.deviation.pairs == len(set(PAIRS))
 
 

@@ -23,12 +23,12 @@ import pytest
 pytest.importorskip("httpx", reason="the extra http is not installed")
 from rerank_server import jina, rows, serving, tei, true_score
 
-from whyrank.core import Call, MissingExtra, UnknownName, WhyrankError
+from whyrank.core import Call, MissingExtra, UnknownName, WhyrankError, executor
 from whyrank.core.protocols import PartlyScored
 from whyrank.rankers import open_ranker, rankers
 from whyrank.rankers.http import service
 from whyrank.rankers.http.service import BREAKER_LIMIT, retry_after
-from whyrank.scoring import Engine, ScoreStore, executor
+from whyrank.scoring import Engine, ScoreStore
 from whyrank.testing import RankerContract
 
 KEY = "sk-0123456789abcdef"

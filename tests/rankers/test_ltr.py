@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from whyrank.core import MissingExtra, UnknownName, WhyrankError
+from whyrank.core import MissingExtra, UnknownName, WhyrankError, executor
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import evaluate
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.ltr import FEATURES, Boosting, read_model, train_ltr, train_recipe
 from whyrank.rankers.ltr.ranker import with_facts
-from whyrank.scoring import Engine, executor, rerank, retrieve
+from whyrank.scoring import Engine, rerank, retrieve
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import sample
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core import BadInput, WhyrankError
+from whyrank.core import BadInput, WhyrankError, executor
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Background, Setting, open_ranker
-from whyrank.scoring import Engine, executor
+from whyrank.scoring import Engine
 from whyrank.tables import TermTable, open_table
 from whyrank.testing import RankerContract
 from whyrank.text import analyzers

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import whyrank
-from whyrank.core import BadInput, WhyrankError
+from whyrank.core import BadInput, Processes, WhyrankError
 from whyrank.data import Collection
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural import Computing, by_length, digest_of, model_folder
@@ -27,7 +27,7 @@ from whyrank.rankers.neural.computing import has_bfloat16
 from whyrank.rankers.neural.passages import Passages, TextPairs, windows
 from whyrank.rankers.neural.readers import PairReader
 from whyrank.rankers.neural.scorer import Scorer, ahead
-from whyrank.scoring import Engine, ProcessExecutor, ScoreStore
+from whyrank.scoring import Engine, ScoreStore
 from whyrank.testing.examples import PAIRS
 
 WORDS = ["the", "a", "of", "is", "was", "who", "what", "berlin", "wall", "fell", "robert", "gray", "explorer"]
@@ -422,7 +422,7 @@ def test_scores_are_stored_until_the_weights_change(copy, tmp_path):
 
 def test_several_processes(models):
     ranker = open_ranker(f"cross:{models.folder('cross')}")
-    found = Engine(executor=ProcessExecutor(2), batch_size=24).score(ranker, *asked())
+    found = Engine(executor=Processes(2), batch_size=24).score(ranker, *asked())
     assert np.allclose(found.values, ranker.score(QUERIES, DOCS), rtol=1e-5, atol=1e-5)
 
 

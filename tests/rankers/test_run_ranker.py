@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core import WhyrankError
+from whyrank.core import WhyrankError, executor
 from whyrank.data import Collection, open_collection, read_run, write_run
 from whyrank.rankers import Setting, open_ranker
-from whyrank.scoring import Engine, ScoreStore, executor, rerank
+from whyrank.scoring import Engine, ScoreStore, rerank
 from whyrank.studies import Contrasts, Pair, Plan, Threshold, answers, candidates_for_delta
 from whyrank.studies.delta import thresholds
 from whyrank.studies.probes import probes

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whyrank
-from whyrank.core import MissingExtra, WhyrankError
+from whyrank.core import MissingExtra, WhyrankError, executor
 from whyrank.rankers import open_ranker
 from whyrank.rankers.wmd import words
-from whyrank.scoring import Engine, executor
+from whyrank.scoring import Engine
 from whyrank.testing import RankerContract
 
 pytest.importorskip("ot")

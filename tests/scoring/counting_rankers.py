@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from whyrank.core import WhyrankError
-from whyrank.scoring import Engine, ScoreStore, executor
+from whyrank.core import WhyrankError, executor
+from whyrank.scoring import Engine, ScoreStore
 
 
 def true_score(query: str, doc: str) -> float:

@@ -10,8 +10,8 @@ from counting_rankers import Counting, Plain, grid, read_log, true_score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core import WhyrankError
-from whyrank.scoring import Engine, Failure, ScoreStore, SerialExecutor
+from whyrank.core import Serial, WhyrankError
+from whyrank.scoring import Engine, Failure, ScoreStore
 
 ODD = ["", "\0", "a\0", "\ud800", "\ud800\udc00", "\U00010000", "y" * 2_000_000]
 
@@ -293,5 +293,5 @@ def test_progress_names_the_ranker_and_counts_what_is_missing(store, monkeypatch
 
 
 def test_engines_default_to_no_store_and_this_process():
-    assert Engine() == Engine(None, SerialExecutor(), None)
+    assert Engine() == Engine(None, Serial(), None)
     assert Engine().score(Spy(), *grid(1, 0, 3)).seconds >= 0

@@ -148,8 +148,9 @@ def test_a_script_without_a_main_guard_gets_an_error_and_not_a_fork_bomb(tmp_pat
     script.write_text(
         f"import sys; sys.path[:0] = [{HERE!r}, {SOURCE!r}]\n"
         "from counting_rankers import Picky, grid\n"
-        "from whyrank.scoring import Engine, ProcessExecutor\n"
-        f"Engine(executor=ProcessExecutor(2)).score(Picky('x' * {size}), *grid(1, 0, 100))\n"
+        "from whyrank.core import Processes\n"
+        "from whyrank.scoring import Engine\n"
+        f"Engine(executor=Processes(2)).score(Picky('x' * {size}), *grid(1, 0, 100))\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 1

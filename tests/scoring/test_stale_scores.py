@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from counting_rankers import Misbehaving, Plain, grid
 
+from whyrank.core import Processes
 from whyrank.rankers import open_ranker
-from whyrank.scoring import Engine, ProcessExecutor
+from whyrank.scoring import Engine
 from whyrank.scoring.engine import identity_of
 
 ROWS = grid(3, 0, 20)
@@ -114,7 +115,7 @@ def _known(store):
 def test_the_sample_is_asked_under_the_time_limit(store):
     slow = Misbehaving("sleep", trigger="")
     store.add(repr(slow), *_known(store))
-    executor = ProcessExecutor(1, timeout=0.5)
+    executor = Processes(1, timeout=0.5)
     lines, found = told(store, slow, executor=executor, checked=1)
     executor.close()
     assert found.reused == 60

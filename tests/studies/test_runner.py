@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whyrank
-from whyrank.core import WhyrankError
+from whyrank.core import WhyrankError, executor
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
-from whyrank.scoring import Engine, ScoreStore, executor
+from whyrank.scoring import Engine, ScoreStore
 from whyrank.studies import (
     Plan,
     Threshold,

@@ -55,12 +55,12 @@ class ListCommand:
 
 def registries() -> dict[str, Registry[Any]]:
     """All registries by kind."""
+    from whyrank.core import executors
     from whyrank.data import collections
     from whyrank.data.pairs import pair_layouts
     from whyrank.learners import table_learners
     from whyrank.networks import networks
     from whyrank.rankers import rankers
-    from whyrank.scoring import executors
     from whyrank.studies.axioms import axioms
     from whyrank.studies.bias import bias_filters, bias_studies
     from whyrank.studies.probes import probes, query_strategies

@@ -64,7 +64,7 @@ class Scoring:
     Attributes:
         precision: how neural rankers compute that do not say it themselves: exact, or fast, which is bf16 where the
             hardware has it.
-        executor: serial or processes.
+        executor: serial, processes, or a call string such as processes(workers=4).
         batch_size: pairs per call of the ranker.
         store: where scores are kept; 'none' keeps nothing. Default: the user's cache folder.
         fresh: delete what the store has of these rankers, and score anew.
@@ -82,17 +82,17 @@ class Scoring:
         """An engine with the user's score store, another one, or none; a time limit needs a process to kill."""
         from dataclasses import replace
 
-        from whyrank.core import WhyrankError, cache_folder
-        from whyrank.scoring import Engine, ProcessExecutor, ScoreStore, SerialExecutor
-        from whyrank.scoring import executor as executor_named
+        from whyrank.core import Processes, Serial, WhyrankError, cache_folder
+        from whyrank.core import executor as executor_named
+        from whyrank.scoring import Engine, ScoreStore
 
         if self.store != "none":
             keeps(SCORES)
         store = None if self.store == "none" else ScoreStore(self.store or cache_folder() / "scores.sqlite")
         made = executor_named(self.executor)
         if self.timeout is not None:
-            made = ProcessExecutor(1) if isinstance(made, SerialExecutor) else made
-            if not isinstance(made, ProcessExecutor):
+            made = Processes(1) if isinstance(made, Serial) else made
+            if not isinstance(made, Processes):
                 raise WhyrankError(f"--timeout needs the executor serial or processes, not {self.executor}")
             made = replace(made, timeout=self.timeout)
         return Engine(store, made, self.batch_size, self.fresh, warn=lambda text: say(f"warning: {text}"))

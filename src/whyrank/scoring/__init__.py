@@ -7,8 +7,6 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.scoring.asking import Failure, one_line
     from whyrank.scoring.engine import Engine, Scores
-    from whyrank.scoring.execution import Executor, SerialExecutor, executor, executors
-    from whyrank.scoring.processes import ProcessExecutor
     from whyrank.scoring.ranking import candidates_for, first_ranker, rerank, rescore, retrieve, scored
     from whyrank.scoring.store import ScoreStore
 

@@ -88,6 +88,13 @@ def answer(ranker: Ranker, task: Task) -> Answer:
     return Answer(task.number, values, reasons, succeeded)
 
 
+def too_late(task: Task, seconds: float) -> Answer:
+    """What stands for the answer to a batch that took longer than so many seconds."""
+    size = len(task.docs)
+    reasons = dict.fromkeys(range(size), f"TimeoutError: no answer within {seconds:g} s")
+    return Answer(task.number, np.full(size, np.nan), reasons, succeeded=False, late=True)
+
+
 def _try(ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Answered | str:
     """The scores, with reasons where there are none; or the one reason why there are none at all."""
     try:

@@ -18,10 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank import __version__
-from whyrank.core import BadInput, Codes, Floats, Ints, Progress, Ranker, WhyrankError
+from whyrank.core import BadInput, Codes, Executor, Floats, Ints, Progress, Ranker, Serial, WhyrankError
 from whyrank.rankers import files_digest
-from whyrank.scoring.asking import Answer, Failure, Task, name_of, one_line
-from whyrank.scoring.execution import Executor, SerialExecutor
+from whyrank.scoring.asking import Answer, Failure, Task, answer, name_of, one_line, too_late
 from whyrank.scoring.pairs import Pairs, unique_pairs
 from whyrank.scoring.store import ScoreStore
 
@@ -99,10 +98,10 @@ class Job:
         texts = zip(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), strict=True)
         tasks = iter([Task(i, [query], [doc]) for i, (query, doc) in enumerate(texts)])
         now, reasons, stored = np.full(len(rows), np.nan), dict[int, str](), self.values[rows]
-        with closing(executor.run(self.ranker, tasks)) as answers:
-            for answer in answers:
-                now[answer.number] = answer.values[0]
-                reasons[answer.number] = answer.reasons.get(0, "")
+        with closing(executor.run(answer, self.ranker, tasks)) as answers:
+            for found in answers:
+                now[found.number] = found.values[0]
+                reasons[found.number] = found.reasons.get(0, "")
         least = max(_DRIFT * np.abs(self.values[known]).mean(), getattr(self.ranker, "tie_tolerance", 0.0))
         wrong = np.flatnonzero(~np.isclose(now, stored, _DRIFT, least))
         if not len(wrong):
@@ -123,9 +122,9 @@ class Job:
         self.waiting = deque(range(len(self.batches)))
         with Progress(f"scoring {name_of(self.ranker)}", len(missing), unit="pairs") as progress:
             while self.waiting:  # a second round only when a batch was put back after the last one was drawn
-                with closing(executor.run(self.ranker, self._tasks(progress))) as answers:
-                    for answer in answers:
-                        progress.step(self._take(answer))
+                with closing(executor.run(answer, self.ranker, self._tasks(progress), too_late)) as answers:
+                    for found in answers:
+                        progress.step(self._take(found))
 
     def failures(self) -> list[Failure]:
         """Every pair without a finite score, known or new."""
@@ -250,7 +249,7 @@ class Engine:
     """
 
     store: ScoreStore | None = None
-    executor: Executor = field(default_factory=SerialExecutor)
+    executor: Executor = field(default_factory=Serial)
     batch_size: int | None = None
     fresh: bool = False
     checked: int = 4
