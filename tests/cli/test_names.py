@@ -48,7 +48,9 @@ def test_commands_and_options(row):
 
 
 @pytest.mark.parametrize(
-    ("kind", "opened"), [("rankers", rankers), ("analyzers", analyzers), ("studies", None)], ids=str
+    ("kind", "opened"),
+    [("rankers", rankers), ("analyzers", analyzers), ("studies", None)],
+    ids=["rankers", "analyzers", "studies"],
 )
 def test_rankers_studies_and_analyzers(kind, opened):
     known = set(every_kind().names() if opened is None else opened.names())
