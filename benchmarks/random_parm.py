@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from term_pairs import SIZES
 
-from whyrank.networks import Pieces, make, new_encoder, save
+from whyrank.networks import ModelTokenizer, make, new_encoder, save
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="base")
     given = parser.parse_args()
     torch.manual_seed(0)
-    pieces = Pieces(given.tokenizer)
+    pieces = ModelTokenizer(given.tokenizer)
     shape = {"model_type": "bert", "vocab_size": len(pieces), **SIZES[given.size]}
     save(make("parm", new_encoder(shape), pieces).eval(), given.out)
 

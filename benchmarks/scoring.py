@@ -61,7 +61,7 @@ def export(folder: Path) -> Path:
     model.save_pretrained(str(folder))
     special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "cls", "sep", "unk", "mask")}
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=own.pieces._tokenizer,
+        tokenizer_object=own.tokenizer._tokenizer,
         model_max_length=512,
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
         **special,

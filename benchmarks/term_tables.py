@@ -69,7 +69,7 @@ def main(entries: int) -> None:
             print(f"open {suffix:<23}{float(seconds):8.3f} s, {size:,.0f} MB on disk, {megabytes} MB more in memory")
             if suffix == ".arrow":
                 mapped = open_table(path)
-                timed("first look-up in it", lambda mapped=mapped: mapped.answers("q77"))
+                timed("first look-up in it", lambda mapped=mapped: mapped.doc_terms_for("q77"))
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB")
 
 

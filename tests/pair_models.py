@@ -1,4 +1,4 @@
-"""A small PaRM with random weights over pieces of words, and terms of one to several pieces."""
+"""A small PaRM with random weights over pieces of words, and terms of one to several tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from whyrank.learners.parm.pairs import PairScorer, distinct, group_terms
-from whyrank.networks import Network, Pieces, make, new_encoder, save
+from whyrank.networks import ModelTokenizer, Network, make, new_encoder, save
 
 LETTERS = "abcdefghij"
 WORDS = (
@@ -32,7 +32,7 @@ def parm(folder: Path, seed: int = 0, head: str = "deep", spread: float = 8.0, l
     folder.mkdir(exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     encoder = new_encoder(SHAPE | {"vocab_size": len(words)} | shape)
-    made = make("parm", encoder, Pieces(folder), head=head, max_query=8, max_doc=12).eval()
+    made = make("parm", encoder, ModelTokenizer(folder), head=head, max_query=8, max_doc=12).eval()
     made.outer.weight.data *= spread
     made.outer.bias.data -= 1.0
     return made

@@ -51,8 +51,8 @@ def test_terms_in_both_directions(whyrank, files):
     assert "document term 'kitten'" in out
     code, out, _ = whyrank("tables", "show", files[0], "car", "kitten", "--json", "--top", "2")
     assert json.loads(out) == {
-        "car": {"answers": [["car", 0.9], ["auto", 0.5]], "asked_by": [["car", 0.9]]},
-        "kitten": {"answers": [], "asked_by": [["cat", 0.125]]},
+        "car": {"doc_terms": [["car", 0.9], ["auto", 0.5]], "query_terms": [["car", 0.9]]},
+        "kitten": {"doc_terms": [], "query_terms": [["cat", 0.125]]},
     }
 
 

@@ -16,7 +16,7 @@ from full_disks import small_files
 from whyrank.core import (
     WhyrankError,
     cache_folder,
-    check_place,
+    check_writable,
     exclusive,
     file_digest,
     near_folder,
@@ -164,12 +164,12 @@ def test_a_folder_that_may_have_been_meant(tmp_path, given, meant):
 
 def test_a_place_is_tried_before_anything_is_written(tmp_path):
     (tmp_path / "file").write_text("x")
-    check_place(tmp_path / "file")
-    check_place(tmp_path / "new" / "folder" / "file.tsv")
+    check_writable(tmp_path / "file")
+    check_writable(tmp_path / "new" / "folder" / "file.tsv")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
     for wrong in (tmp_path, tmp_path / "file" / "below", "/proc/nothing.tsv"):
         with pytest.raises(WhyrankError, match=r"no ordinary file|cannot be written \("):
-            check_place(wrong)
+            check_writable(wrong)
 
 
 def test_a_full_disk_is_one_line_with_the_name_that_was_given(tmp_path):

@@ -75,10 +75,10 @@ def test_along_a_line_every_stretch_has_its_value(seed, kind, whole):
     matrix, offsets, grades = problem(seed)
     matrix = np.round(matrix) if whole else matrix  # whole numbers cross at the same place, or not at all
     base, slope = matrix[:, 0], matrix[:, 1]
-    pieces = made(kind, offsets, grades).pieces(base, slope)
-    assert pieces.low[0] == -np.inf
-    assert pieces.high[-1] == np.inf
-    assert (pieces.low[1:] == pieces.high[:-1]).all()
+    segments = made(kind, offsets, grades).segments(base, slope)
+    assert segments.low[0] == -np.inf
+    assert segments.high[-1] == np.inf
+    assert (segments.low[1:] == segments.high[:-1]).all()
     crossed = {
         (base[j] - base[i]) / (slope[i] - slope[j])
         for a, b in itertools.pairwise(offsets)
@@ -89,8 +89,8 @@ def test_along_a_line_every_stretch_has_its_value(seed, kind, whole):
     edges = sorted(crossed)
     points = [(x + y) / 2 for x, y in itertools.pairwise(edges) if y - x > 1e-6]
     for t in [(edges or [0.0])[0] - 1, *points, (edges or [0.0])[-1] + 1]:
-        place = np.searchsorted(pieces.high, t)
-        assert pieces.values[place] == pytest.approx(by_hand(kind, offsets, grades, base + t * slope), abs=1e-9)
+        place = np.searchsorted(segments.high, t)
+        assert segments.values[place] == pytest.approx(by_hand(kind, offsets, grades, base + t * slope), abs=1e-9)
 
 
 @given(seeds, st.sampled_from(KINDS))
@@ -148,11 +148,11 @@ def test_no_step_along_a_line_finds_more(seed, kind, j):
     matrix, offsets, grades = problem(seed)
     objective = made(kind, offsets, grades)
     weights = np.ones(3) / 3
-    pieces = objective.pieces(matrix @ np.where(np.arange(3) == j, 0.0, weights), matrix[:, j])
+    segments = objective.segments(matrix @ np.where(np.arange(3) == j, 0.0, weights), matrix[:, j])
     tried = [
         objective.value(matrix @ np.where(np.arange(3) == j, point, weights)) for point in rank_lib_points(1 / 3, 50)
     ]
-    assert pieces.values.max() >= max(tried) - 1e-12
+    assert segments.values.max() >= max(tried) - 1e-12
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -155,8 +155,8 @@ def state_of(module) -> str:
     total = hashlib.sha256(repr(sorted(getattr(module, "settings", {}).items())).encode())
     for name, tensor in module.state_dict().items():
         total.update(name.encode() + tensor.numpy().tobytes())
-    pieces = getattr(module, "pieces", None)
-    total.update(repr(pieces and pieces.ids(["cab dice zebra jig"], 9)).encode())
+    tokenizer = getattr(module, "tokens", None)
+    total.update(repr(tokenizer and tokenizer.ids(["cab dice zebra jig"], 9)).encode())
     return total.hexdigest()
 
 

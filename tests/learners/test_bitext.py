@@ -120,11 +120,11 @@ def test_on_disk_is_the_same(monkeypatch):
 
 
 @given(st.lists(st.lists(st.integers(-5, 5), max_size=9), max_size=9), st.integers(0, 80))
-def test_growing_arrays(pieces, held):
+def test_growing_arrays(tokenizer, held):
     array = Growing(np.int32, held)
-    for piece in pieces:
+    for piece in tokenizer:
         array.add(np.array(piece, np.int64))
-    expected = [number for piece in pieces for number in piece]
+    expected = [number for piece in tokenizer for number in piece]
     assert len(array) == len(expected)
     whole = array.finish()
     assert whole.tolist() == expected

@@ -81,7 +81,7 @@ def learner(*settings, **more):
 def test_a_planted_synonym_is_found(method, variant):
     how = learner(method, variant, depth=60, top=5, words=4)
     table, explained, failures = how.explain(COLLECTION, Planted(), Engine())
-    first, *others = table.answers("car")
+    first, *others = table.doc_terms_for("car")
     assert (first.term, first.weight) == ("vehicle", 1.0)
     assert all(weight < 1 for _, weight in others)
     assert {each.words[0] for each in explained if "car" in each.terms} == {"vehicle"}

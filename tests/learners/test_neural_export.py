@@ -13,7 +13,7 @@ from refusals import one_line
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data import Collection
 from whyrank.learners import export_table, open_network
-from whyrank.networks import NeuralModel1, Pieces, save
+from whyrank.networks import ModelTokenizer, NeuralModel1, save
 from whyrank.rankers import open_ranker
 from whyrank.tables import open_table
 
@@ -34,7 +34,9 @@ def made(place, **settings):
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
     tokenizer.save(str(place / "tokenizer.json"))
     torch.manual_seed(0)
-    network = NeuralModel1.over_pieces(Pieces(place), dims=8, **{"widths": (8, 8, 4), "max_doc": 30} | settings)
+    network = NeuralModel1.over_tokenizer(
+        ModelTokenizer(place), dims=8, **{"widths": (8, 8, 4), "max_doc": 30} | settings
+    )
     if network.layer.variant == "network":
         network.layer.third.weight.data *= 4
     save(network, place / "network")
@@ -42,7 +44,7 @@ def made(place, **settings):
 
 
 def one_by_one(network, q, d):
-    """T(q|d) as the score of a query and a text of one piece each."""
+    """T(q|d) as the score of a query and a text of one token each."""
     with torch.inference_mode():
         batch = network.arrays([np.array([q], np.int32)], [np.array([d], np.int32)])
         return math.exp(float(network({name: torch.from_numpy(array) for name, array in batch.items()})))
@@ -87,15 +89,15 @@ def test_a_table_ranks_as_its_network(settings, tmp_path):
 @pytest.mark.parametrize("settings", [{}, {"p_self": None}, {"p_self": 1e-9}])
 @pytest.mark.parametrize("block", [None, 7])
 def test_the_best_of_each_query_piece(settings, block, tmp_path):
-    """Against all entries, sorted one query piece at a time; a piece and itself come first where there is a p_self."""
+    """Against all entries, sorted one query token at a time; a token and itself come first where there is a p_self."""
     network = open_network(made(tmp_path, **settings))
     whole, found = export_table(network, 0.01, block), export_table(network, 0.01, block, top=3)
     for term in TERMS:
         own = network.layer.p_self is not None
         ranked = sorted(
-            whole.answers(term, len(TERMS)), key=lambda each: (not own or each.term != term, -each.weight)
+            whole.doc_terms_for(term, len(TERMS)), key=lambda each: (not own or each.term != term, -each.weight)
         )
-        kept = found.answers(term, len(TERMS))
+        kept = found.doc_terms_for(term, len(TERMS))
         assert {each.term for each in kept} == {each.term for each in ranked[:3]}
         assert all(whole.weight(term, each.term) == each.weight for each in kept)
     assert found.facts["top"] == 3
@@ -189,7 +191,7 @@ def test_the_command_writes_the_table(whyrank, folder, tmp_path):
     table = open_table(out)
     assert (code, printed) == (0, ""), said
     assert table.digest == export_table(open_network(folder), 0.05).digest
-    assert said.splitlines()[-2] == f"676 pairs of pieces, {len(table):,} entries: {out}"
+    assert said.splitlines()[-2] == f"676 pairs of tokens, {len(table):,} entries: {out}"
     assert said.splitlines()[-1] == f"score with it: --ranker model1:{out}"
 
 
@@ -202,8 +204,8 @@ def test_the_command_trains_first(whyrank, tmp_path):
     assert code == 0, said
     assert "seed 3: 1 step in " in said
     assert open_network(place).encoder.width == 8
-    pieces = open_network(place).pieces
-    assert list(open_table(out).query_terms) == pieces.spell(range(len(pieces)))
+    tokenizer = open_network(place).tokenizer
+    assert list(open_table(out).query_terms) == tokenizer.spell(range(len(tokenizer)))
 
 
 @pytest.mark.parametrize(

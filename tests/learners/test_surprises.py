@@ -339,7 +339,7 @@ class TestRowsThatWereCut:
     def test_an_absent_entry_is_no_lower_than_it_must_be(self):
         table = self.cut(10)
         tested = value_surprises(table, self.group(table), 2_000, 0)
-        lowest = [min(entry.weight for entry in table.answers(term, None)) for term in table.query_terms]
+        lowest = [min(entry.weight for entry in table.doc_terms_for(term, None)) for term in table.query_terms]
         assert next(s for s in tested.found if s.value == "2010").weight == pytest.approx(np.mean(lowest))
         assert any("after the best 10 of a query term" in each.why for each in tested.partly)
         assert tested.unjudged == []

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from whyrank.networks import Network, Pieces, make, new_encoder
+from whyrank.networks import ModelTokenizer, Network, make, new_encoder
 
 ARCHITECTURES = ("vanilla", "cedr-knrm", "cedr-drmm", "cedr-pacrr", "bert-model1")
 WORDS = [f"w{i}" for i in range(60)]
@@ -16,24 +16,24 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ENCODER = {
     "model_type": "bert", "vocab_size": len(WORDS) + len(SPECIAL), "hidden_size": 64, "num_hidden_layers": 2,
     "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 64,
-    "initializer_range": 0.2,  # states of different pieces lie far apart: cosines of all sizes
+    "initializer_range": 0.2,  # states of different tokens lie far apart: cosines of all sizes
 }  # fmt: skip
 
 
-def small_pieces(folder: Path) -> Pieces:
+def small_pieces(folder: Path) -> ModelTokenizer:
     """A tokenizer of whole words."""
     tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate([*SPECIAL, *WORDS])}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
-    return Pieces(folder)
+    return ModelTokenizer(folder)
 
 
-def small_network(architecture: str, pieces: Pieces, seed: int = 0, **settings: int) -> Network:
-    """A network with random weights that reads 8 pieces of a query and chunks of 12; its encoder has no dropout."""
+def small_network(architecture: str, tokenizer: ModelTokenizer, seed: int = 0, **settings: int) -> Network:
+    """A network with random weights that reads 8 tokens of a query and chunks of 12; its encoder has no dropout."""
     torch.manual_seed(seed)
     encoder = new_encoder(ENCODER | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})
-    return make(architecture, encoder, pieces, **({"max_query": 8, "max_doc": 12} | settings)).eval()
+    return make(architecture, encoder, tokenizer, **({"max_query": 8, "max_doc": 12} | settings)).eval()
 
 
 def words(random: np.random.Generator, n: int) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from whyrank.networks import Network, Pieces, joined, make, networks, new_encoder, tensors
+from whyrank.networks import ModelTokenizer, Network, joined, make, networks, new_encoder, tensors
 from whyrank.training import Trainer, TrainingSet
 from whyrank.training.data import Judged
 from whyrank.training.losses import CrossEntropy
@@ -44,10 +44,10 @@ def small(architecture: str, folder: Path, seed: int = 0, **settings) -> Network
     if "knrm" in architecture:
         vectors = np.random.default_rng(seed).standard_normal((len(WORDS), 16))
         return factory.over(WORDS, vectors, buckets=50, **settings).eval()
-    pieces = Pieces(tokenizer_file(folder))
+    tokenizer = ModelTokenizer(tokenizer_file(folder))
     if architecture == "neural-model1":
-        return factory.over_pieces(pieces, **({"dims": 16, "widths": (12, 10, 8)} | settings)).eval()
-    made = make(architecture, new_encoder(SHAPE | {"vocab_size": len(pieces)}), pieces, **settings).eval()
+        return factory.over_tokenizer(tokenizer, **({"dims": 16, "widths": (12, 10, 8)} | settings)).eval()
+    made = make(architecture, new_encoder(SHAPE | {"vocab_size": len(tokenizer)}), tokenizer, **settings).eval()
     for parameter in made.heads():
         if not parameter.any():  # what starts at zero would hide mistakes
             torch.nn.init.normal_(parameter, std=0.2)

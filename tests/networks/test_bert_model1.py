@@ -15,8 +15,8 @@ KINDS = [{}, {"chunks": 1}, {"p_self": None}, {"variant": "cosine"}]
 
 
 @pytest.fixture(scope="module")
-def pieces(tmp_path_factory):
-    return small_pieces(tmp_path_factory.mktemp("pieces"))
+def tokenizer(tmp_path_factory):
+    return small_pieces(tmp_path_factory.mktemp("tokens"))
 
 
 def scores(network, queries, docs):
@@ -30,7 +30,7 @@ def read(network, query, doc):
     found_query, found_doc = [], []
     for start in range(0, max(len(told), 1), network.max_doc):
         chunk = told[start : start + network.max_doc]
-        batch = tensors(pair_arrays([asked], [chunk], network.pieces.special))
+        batch = tensors(pair_arrays([asked], [chunk], network.tokenizer.special))
         with torch.inference_mode():
             states = network.encoder.last(batch)[0].double().numpy()
         found_query = found_query or list(zip(asked.tolist(), states[1 : 1 + len(asked)], strict=True))
@@ -39,15 +39,15 @@ def read(network, query, doc):
 
 
 @pytest.mark.parametrize("settings", KINDS)
-def test_scores_are_those_of_the_definition(pieces, settings):
-    network = small_network("bert-model1", pieces, **settings)
+def test_scores_are_those_of_the_definition(tokenizer, settings):
+    network = small_network("bert-model1", tokenizer, **settings)
     queries, docs = small_pairs()
     expected = [oracle.score(network.layer, *read(network, q, d)) for q, d in zip(queries, docs, strict=True)]
     np.testing.assert_allclose(scores(network, queries, docs), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_matrix_has_a_column_for_each_place(pieces):
-    network = small_network("bert-model1", pieces)
+def test_the_matrix_has_a_column_for_each_place(tokenizer):
+    network = small_network("bert-model1", tokenizer)
     text = "w1 w2 w1 " * 8
     found = matrix(network, "w2 w9 w2", text)
     assert found.query_pieces == ["w2", "w9", "w2"]
@@ -59,8 +59,8 @@ def test_the_matrix_has_a_column_for_each_place(pieces):
     assert scores(network, ["w2 w9 w2"], [text])[0] == pytest.approx(found.counts @ logs, abs=1e-9)
 
 
-def test_the_first_position_counts_nowhere(pieces, monkeypatch):
-    network = small_network("bert-model1", pieces)
+def test_the_first_position_counts_nowhere(tokenizer, monkeypatch):
+    network = small_network("bert-model1", tokenizer)
     expected = scores(network, *small_pairs())
 
     plain = type(network.encoder).last

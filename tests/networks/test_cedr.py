@@ -15,8 +15,8 @@ torch.set_num_threads(1)
 
 
 def states_of(network, query, chunk):
-    """Hidden states of [CLS] query [SEP] chunk [SEP] as float64: [layers, pieces, width]."""
-    special = network.pieces.special
+    """Hidden states of [CLS] query [SEP] chunk [SEP] as float64: [layers, tokens, width]."""
+    special = network.tokenizer.special
     ids = [special["cls"], *query, special["sep"], *chunk, special["sep"]]
     types = [0] * (len(query) + 2) + [1] * (len(chunk) + 1)
     given = {"input_ids": torch.tensor([ids]), "token_type_ids": torch.tensor([types])}
@@ -76,7 +76,7 @@ def cedr_drmm(network, weights, first, cosines):
 
 
 def best_matches(cosines, kernels, biases, n):
-    """For each query piece, its best two places: the largest ReLU of any n x n filter there."""
+    """For each query token, its best two places: the largest ReLU of any n x n filter there."""
     _, q, d = cosines.shape
     wide = np.pad(cosines, ((0, 0), (0, n - 1), (0, n - 1)))
     found = []

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.parametrize("architecture", ARCHITECTURES)
 
 
 @pytest.fixture(scope="module")
-def pieces(tmp_path_factory):
-    return small_pieces(tmp_path_factory.mktemp("pieces"))
+def tokenizer(tmp_path_factory):
+    return small_pieces(tmp_path_factory.mktemp("tokens"))
 
 
 def scores(network, queries, docs):
@@ -24,8 +24,8 @@ def scores(network, queries, docs):
         return network.score_texts(queries, docs).numpy()
 
 
-def test_batches_and_padding_do_not_change_scores(pieces, architecture):
-    network = small_network(architecture, pieces)
+def test_batches_and_padding_do_not_change_scores(tokenizer, architecture):
+    network = small_network(architecture, tokenizer)
     queries, docs = small_pairs()
     together = scores(network, queries, docs)
     alone = [scores(network, [q], [d])[0] for q, d in zip(queries, docs, strict=True)]
@@ -35,15 +35,15 @@ def test_batches_and_padding_do_not_change_scores(pieces, architecture):
     np.testing.assert_allclose(shuffled, together[order], rtol=1e-5, atol=1e-5)
 
 
-def test_empty_texts_and_queries_have_scores(pieces, architecture):
-    network = small_network(architecture, pieces)
+def test_empty_texts_and_queries_have_scores(tokenizer, architecture):
+    network = small_network(architecture, tokenizer)
     found = scores(network, ["", "w1 w2", "", "w3"], ["", "", "w1 w2", "w3 w4"])
     assert np.isfinite(found).all()
     assert np.isfinite(scores(network, [""], [""])).all()
 
 
-def test_a_text_is_read_up_to_its_last_chunk_only(pieces, architecture):
-    network = small_network(architecture, pieces, chunks=3)
+def test_a_text_is_read_up_to_its_last_chunk_only(tokenizer, architecture):
+    network = small_network(architecture, tokenizer, chunks=3)
     text = words(np.random.default_rng(0), 36)
     within = text.rsplit(" ", 6)[0] + " w1 w2 w3 w4 w5 w6"
     cut, longer, other = scores(network, ["w1 w2"] * 3, [text, text + " w1 w2" * 40, within])
@@ -51,8 +51,8 @@ def test_a_text_is_read_up_to_its_last_chunk_only(pieces, architecture):
     assert cut != pytest.approx(other, abs=1e-3)
 
 
-def test_one_chunk_is_the_short_form(pieces, architecture):
-    short, full = (small_network(architecture, pieces, chunks=chunks) for chunks in (1, 3))
+def test_one_chunk_is_the_short_form(tokenizer, architecture):
+    short, full = (small_network(architecture, tokenizer, chunks=chunks) for chunks in (1, 3))
     text = words(np.random.default_rng(0), 30)
     first = " ".join(text.split()[:12])
     found = scores(short, ["w1 w2"], [text])
@@ -60,8 +60,8 @@ def test_one_chunk_is_the_short_form(pieces, architecture):
     assert abs(found - scores(full, ["w1 w2"], [text])) > 1e-3
 
 
-def test_a_failed_pair_does_not_spoil_the_others(pieces, architecture, monkeypatch):
-    network = small_network(architecture, pieces)
+def test_a_failed_pair_does_not_spoil_the_others(tokenizer, architecture, monkeypatch):
+    network = small_network(architecture, tokenizer)
     expected = scores(network, *small_pairs())
 
     def spoilt(states):
@@ -77,8 +77,8 @@ def test_a_failed_pair_does_not_spoil_the_others(pieces, architecture, monkeypat
     np.testing.assert_array_equal(found[1:], expected[1:])
 
 
-def test_mixed_precision_is_close(pieces, architecture):
-    network = small_network(architecture, pieces)
+def test_mixed_precision_is_close(tokenizer, architecture):
+    network = small_network(architecture, tokenizer)
     with torch.autocast("cpu", torch.bfloat16):
         mixed = scores(network, *small_pairs())
     plain = scores(network, *small_pairs())
@@ -86,8 +86,8 @@ def test_mixed_precision_is_close(pieces, architecture):
     assert np.corrcoef(mixed, plain)[0, 1] > 0.95
 
 
-def test_a_saved_network_scores_the_same(pieces, architecture, tmp_path):
-    network = small_network(architecture, pieces, seed=3, chunks=2)
+def test_a_saved_network_scores_the_same(tokenizer, architecture, tmp_path):
+    network = small_network(architecture, tokenizer, seed=3, chunks=2)
     save(network, tmp_path)
     again = load(tmp_path)
     assert again.settings == network.settings
@@ -96,7 +96,7 @@ def test_a_saved_network_scores_the_same(pieces, architecture, tmp_path):
     np.testing.assert_array_equal(scores(again, *small_pairs()), scores(network, *small_pairs()))
 
 
-def test_a_trained_network_finds_every_relevant_text(pieces, architecture):
+def test_a_trained_network_finds_every_relevant_text(tokenizer, architecture):
     """Twenty queries of two words, each with one relevant text of up to three chunks among five candidates."""
     random = np.random.default_rng(1)
     queries = [" ".join(random.choice(WORDS, 2, replace=False)) for _ in range(20)]
@@ -107,7 +107,7 @@ def test_a_trained_network_finds_every_relevant_text(pieces, architecture):
     place = doc[:, [1, 2, 0, 3, 4]].ravel()
     query = np.repeat(np.arange(20, dtype=np.int32), 5)
     check = Validation(queries, docs, query, place, grade, [[1.0]] * 20, measure="RR@10")
-    network = small_network(architecture, pieces)
+    network = small_network(architecture, tokenizer)
     with torch.inference_mode():
         before = check(network)
     schedule = Schedule(epochs=10, batch=10, rate=2e-3, head_rate=5e-3, validate_every=10)

@@ -21,7 +21,7 @@ def a(x):
 
 
 def query_vector(network, text):
-    ids, found = network.query_ids([text])[0], np.zeros(len(network.pieces))
+    ids, found = network.query_ids([text])[0], np.zeros(len(network.tokenizer))
     importance = a(layer(network.query_importance, states(network, "query", text)))[:, 0]
     for place, number in enumerate(ids, 1):
         found[number] += importance[place]

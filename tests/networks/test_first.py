@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from whyrank.core import BadInput, WhyrankError
 from whyrank.networks import (
     Encoder,
-    Pieces,
+    ModelTokenizer,
     is_plain,
     load,
     load_encoder,
@@ -70,12 +70,12 @@ def test_gradients_are_the_same_padded_and_end_to_end(network):
 
 def test_packed_arrays_are_the_padded_ones_without_padding(network):
     queries, docs = ids_of(network)
-    padded, packed = (make(queries, docs, network.pieces.special) for make in (pair_arrays, packed_pairs))
+    padded, packed = (make(queries, docs, network.tokenizer.special) for make in (pair_arrays, packed_pairs))
     real = padded["mask"].astype(bool)
     for name in ("ids", "types"):
         np.testing.assert_array_equal(packed[name], padded[name][real])
     np.testing.assert_array_equal(np.diff(packed["ends"]), real.sum(axis=1))
-    np.testing.assert_array_equal(packed["places"], np.nonzero(real)[1])
+    np.testing.assert_array_equal(packed["positions"], np.nonzero(real)[1])
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra", "roberta", "mpnet", "distilbert"])
@@ -193,8 +193,8 @@ def test_a_tokenizer_without_cls_has_its_own_token_for_beginnings_and_ends(tmp_p
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="w0"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    network = make("cross", encoder_of("gpt2"), Pieces(tmp_path), max_query=8, max_doc=12)
+    network = make("cross", encoder_of("gpt2"), ModelTokenizer(tmp_path), max_query=8, max_doc=12)
     found = network.arrays(network.query_ids(["w1"]), network.doc_ids(["w2 w3"]))
     assert found["ids"].tolist() == [[0, 2, 0, 3, 4, 0]]
     with pytest.raises(BadInput, match=r"the tokenizer has no token \[MASK\]; give a BERT-like model"):
-        network.pieces.special["mask"]
+        network.tokenizer.special["mask"]

@@ -66,7 +66,7 @@ def test_mixed_precision_does_not_lose_exact_matches():
         mixed = pooling(cosine_matrix(states, states, real, real), real, real)
     assert mixed.dtype == torch.float32
     torch.testing.assert_close(mixed, plain)
-    torch.testing.assert_close(plain[:, -1], torch.zeros(2), atol=1e-4, rtol=0)  # one exact match per piece: log 1
+    torch.testing.assert_close(plain[:, -1], torch.zeros(2), atol=1e-4, rtol=0)  # one exact match per token: log 1
 
 
 def test_a_width_that_training_brings_to_zero_stays_finite():

@@ -97,7 +97,7 @@ def test_a_network_starts_from_a_file_of_vectors(tmp_path):
     (tmp_path / "vectors.txt").write_text("\n".join(lines) + "\n")
     network = start("knrm", tmp_path / "vectors.txt", most=100, buckets=10, max_doc=20)
     assert isinstance(network, Knrm)
-    assert len(network.pieces) == len(network.encoder.vectors.weight) == 1 + 100 + 10
+    assert len(network.tokenizer) == len(network.encoder.vectors.weight) == 1 + 100 + 10
     assert network.encoder.vectors.weight[3].tolist() == [2.5, 2.0, 1.0]
     assert not network.encoder.vectors.weight[0].any()
     assert network.max_doc == 20

@@ -12,7 +12,7 @@ from separate_models import DOCS, QUERIES, SHAPE, SPECIAL, layer, scores, small,
 from transformers import BertConfig, BertModel
 
 from whyrank.core import BadInput
-from whyrank.networks import Pieces, make, new_encoder, start
+from whyrank.networks import ModelTokenizer, make, new_encoder, start
 
 torch.set_num_threads(1)
 CLS, SEP, MASK, Q, D, COMMA = (
@@ -27,7 +27,7 @@ def unit_vectors(network, side, text):
 
 def best_matches(network, query, doc):
     ids = network.doc_arrays(network.doc_ids([doc]))["ids"][0]
-    spelled = network.pieces.spell(ids)
+    spelled = network.tokenizer.spell(ids)
     matched = [v for v, token in zip(unit_vectors(network, "doc", doc), spelled, strict=True) if token not in ".,!"]
     return sum(max(float(q @ d) for d in matched) for q in unit_vectors(network, "query", query))
 
@@ -78,16 +78,16 @@ def test_texts_are_marked_and_their_punctuation_is_read_but_not_matched(tmp_path
 
 
 def test_a_tokenizer_without_unused_tokens_is_one_clear_line(tmp_path):
-    pieces = Pieces(tokenizer_file(tmp_path, SPECIAL[:5]))
+    tokenizer = ModelTokenizer(tokenizer_file(tmp_path, SPECIAL[:5]))
     with pytest.raises(BadInput, match=r"\[unused0\]"):
-        make("late", new_encoder(SHAPE | {"vocab_size": len(pieces)}), pieces)
+        make("late", new_encoder(SHAPE | {"vocab_size": len(tokenizer)}), tokenizer)
 
 
 def test_the_projection_of_a_checkpoint_is_taken_over(tmp_path):
     torch.manual_seed(0)
-    pieces = Pieces(tokenizer_file(tmp_path))
+    tokenizer = ModelTokenizer(tokenizer_file(tmp_path))
     shape = {name: value for name, value in SHAPE.items() if name != "model_type"}
-    model = BertModel(BertConfig(**shape, vocab_size=len(pieces)), add_pooling_layer=False)
+    model = BertModel(BertConfig(**shape, vocab_size=len(tokenizer)), add_pooling_layer=False)
     model.save_pretrained(tmp_path)
     weights = {f"bert.{name}": t for name, t in load_file(tmp_path / "model.safetensors").items()}
     projection = torch.randn(24, 64)

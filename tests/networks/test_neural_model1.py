@@ -11,7 +11,7 @@ import torch
 from separate_models import DOCS, QUERIES, puzzle, reciprocal_rank_of, scores, small, tokenizer_file, trainer
 
 from whyrank.core import WhyrankError
-from whyrank.networks import Pieces, load, make, matrix, save, start
+from whyrank.networks import ModelTokenizer, load, make, matrix, save, start
 from whyrank.networks.encoder import WordEncoder
 from whyrank.training.schedule import Schedule
 
@@ -20,10 +20,10 @@ KINDS = [{}, {"p_self": None}, {"p_self": 0.9}, {"variant": "cosine"}, {"variant
 
 
 def read(network, query, doc):
-    """The pieces of a query and a text with their vectors: rows of the two halves of one matrix."""
+    """The tokens of a query and a text with their vectors: rows of the two halves of one matrix."""
     rows = network.encoder.vectors.weight.detach().double().numpy()
     asked, told = network.query_ids([query])[0].tolist(), network.doc_ids([doc])[0].tolist()
-    halves = rows[1 : 1 + len(network.pieces)], rows[1 + len(network.pieces) :]
+    halves = rows[1 : 1 + len(network.tokenizer)], rows[1 + len(network.tokenizer) :]
     return [(i, halves[0][i]) for i in asked], [(i, halves[1][i]) for i in told]
 
 
@@ -112,7 +112,7 @@ def test_a_new_network_has_the_published_shape(tmp_path):
     assert (network.layer.p_self, network.layer.eps) == (0.3, 1e-8)
     assert not network.encoder.vectors.weight[0].any()
     for half in network.encoder.vectors.weight[1:].chunk(2):
-        bound = math.sqrt(6 / (len(network.pieces) + 128))
+        bound = math.sqrt(6 / (len(network.tokenizer) + 128))
         assert 0.9 * bound < half.abs().max() <= bound
 
 
@@ -128,8 +128,8 @@ def test_what_cannot_be_is_one_clear_line(settings, what, tmp_path):
 
 
 def test_vectors_must_be_those_of_the_pieces(tmp_path):
-    pieces = Pieces(tokenizer_file(tmp_path))
+    tokenizer = ModelTokenizer(tokenizer_file(tmp_path))
     with pytest.raises(WhyrankError, match="stands on vectors of its own for"):
-        make("neural-model1", WordEncoder(len(pieces), 8), pieces)
+        make("neural-model1", WordEncoder(len(tokenizer), 8), tokenizer)
     with pytest.raises(WhyrankError, match="which have none"):
         start("neural-model1", tmp_path, layers=[0])

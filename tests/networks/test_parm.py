@@ -17,25 +17,25 @@ QUERIES, DOCS = ["w1", "w2 w3", "unheard"], ["w4", "w1", "w5 w6 w7 w8 w9"]
 
 
 @pytest.fixture
-def pieces(tmp_path):
+def tokenizer(tmp_path):
     (tmp_path / "tokens").mkdir()
     return small_pieces(tmp_path / "tokens")
 
 
-def parm(pieces, architecture="parm", **settings):
+def parm(tokenizer, architecture="parm", **settings):
     torch.manual_seed(1)
-    encoder = new_encoder({**SHAPE, "vocab_size": len(pieces)})
-    return make(architecture, encoder, pieces, max_query=6, max_doc=12, **settings).eval()
+    encoder = new_encoder({**SHAPE, "vocab_size": len(tokenizer)})
+    return make(architecture, encoder, tokenizer, max_query=6, max_doc=12, **settings).eval()
 
 
 @pytest.mark.parametrize("head", ["deep", "affine"])
-def test_the_logit_by_hand(pieces, head):
-    network = parm(pieces, head=head)
+def test_the_logit_by_hand(tokenizer, head):
+    network = parm(tokenizer, head=head)
     with torch.inference_mode():
         found = network.score_texts(QUERIES, DOCS)
         for i, (query, doc) in enumerate(zip(QUERIES, DOCS, strict=True)):
             asked, told = network.query_ids([query])[0], network.doc_ids([doc])[0]
-            special = pieces.special
+            special = tokenizer.special
             row = [special["cls"], *asked, special["sep"], *told, special["sep"]]
             types = [0] * (len(asked) + 2) + [1] * (len(told) + 1)
             given = {"input_ids": torch.tensor([row]), "token_type_ids": torch.tensor([types])}
@@ -48,8 +48,8 @@ def test_the_logit_by_hand(pieces, head):
 
 
 @pytest.mark.parametrize("head", ["deep", "affine"])
-def test_a_saved_network_is_the_same(tmp_path, pieces, head):
-    network = parm(pieces, head=head)
+def test_a_saved_network_is_the_same(tmp_path, tokenizer, head):
+    network = parm(tokenizer, head=head)
     save(network, tmp_path / "net", target="some ranker")
     again = load(tmp_path / "net")
     assert isinstance(again, ParmNetwork)
@@ -58,8 +58,8 @@ def test_a_saved_network_is_the_same(tmp_path, pieces, head):
     assert set(dict(again.named_parameters())) == set(dict(network.named_parameters()))
 
 
-def test_end_to_end_is_as_padded(pieces):
-    network = parm(pieces)
+def test_end_to_end_is_as_padded(tokenizer):
+    network = parm(tokenizer)
     sides = network.query_ids(QUERIES), network.doc_ids(DOCS)
     assert network.packs
     with torch.inference_mode():
@@ -67,8 +67,8 @@ def test_end_to_end_is_as_padded(pieces):
     torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-5)
 
 
-def test_it_starts_from_a_network_trained_here(tmp_path, pieces):
-    other = parm(pieces, "cross")
+def test_it_starts_from_a_network_trained_here(tmp_path, tokenizer):
+    other = parm(tokenizer, "cross")
     folder = tmp_path / "net"
     save(other, folder)
     assert is_network(folder)
@@ -81,13 +81,13 @@ def test_it_starts_from_a_network_trained_here(tmp_path, pieces):
         start("parm", folder, [0])
 
 
-def test_its_head_may_start_as_the_pooler_of_bert(tmp_path, pieces):
+def test_its_head_may_start_as_the_pooler_of_bert(tmp_path, tokenizer):
     torch.manual_seed(2)
-    config = AutoConfig.for_model(**SHAPE, vocab_size=len(pieces))
+    config = AutoConfig.for_model(**SHAPE, vocab_size=len(tokenizer))
     model = AutoModel.from_config(config)
     model.pooler.dense.bias.data.normal_()
     model.save_pretrained(tmp_path / "bert")
-    (tmp_path / "bert" / "tokenizer.json").write_bytes(pieces.content)
+    (tmp_path / "bert" / "tokenizer.json").write_bytes(tokenizer.content)
     found = start("parm", tmp_path / "bert", pooler=True, max_query=6, max_doc=12, dropout=0.0).eval()
     made = found.arrays(found.query_ids(QUERIES), found.doc_ids(DOCS))
     given = {name: torch.from_numpy(array) for name, array in made.items()}
@@ -100,7 +100,7 @@ def test_its_head_may_start_as_the_pooler_of_bert(tmp_path, pieces):
     with pytest.raises(WhyrankError, match="pooler: needs head=deep"):
         start("parm", tmp_path / "bert", pooler=True, head="affine")
     plain.encoder.model.save_pretrained(tmp_path / "bare")
-    (tmp_path / "bare" / "tokenizer.json").write_bytes(pieces.content)
+    (tmp_path / "bare" / "tokenizer.json").write_bytes(tokenizer.content)
     with pytest.raises(WhyrankError, match="a model with a pooler"):
         start("parm", tmp_path / "bare", pooler=True)
     save(plain, tmp_path / "net")
@@ -108,13 +108,13 @@ def test_its_head_may_start_as_the_pooler_of_bert(tmp_path, pieces):
         start("parm", tmp_path / "net", pooler=True)
 
 
-def test_no_such_head(pieces):
+def test_no_such_head(tokenizer):
     with pytest.raises(UnknownName, match="unknown head of parm 'deeper'; did you mean 'deep'"):
-        parm(pieces, head="deeper")
+        parm(tokenizer, head="deeper")
 
 
 @pytest.mark.parametrize("architecture", ["parm", "cross", "vanilla"])
 @pytest.mark.parametrize("dropout", [5, -0.1, "x"])
-def test_a_dropout_that_is_no_share_is_one_clear_line(pieces, architecture, dropout):
+def test_a_dropout_that_is_no_share_is_one_clear_line(tokenizer, architecture, dropout):
     with pytest.raises(WhyrankError, match="dropout must be a number between 0 and 1"):
-        parm(pieces, architecture, dropout=dropout)
+        parm(tokenizer, architecture, dropout=dropout)

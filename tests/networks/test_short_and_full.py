@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 torch.set_num_threads(1)
-SIZE = 12  # pieces of a chunk
+SIZE = 12  # tokens of a chunk
 KINDS = ("vanilla", "bert-model1", "cedr-knrm")
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def forms(request, tmp_path_factory):
     """Short and full with equal weights."""
-    pieces = small_pieces(tmp_path_factory.mktemp("forms"))
-    return [small_network(request.param, pieces, chunks=chunks) for chunks in (1, 3)]
+    tokenizer = small_pieces(tmp_path_factory.mktemp("forms"))
+    return [small_network(request.param, tokenizer, chunks=chunks) for chunks in (1, 3)]
 
 
 def score(network, query, text):
@@ -55,10 +55,10 @@ def test_a_second_chunk_changes_the_full_form_alone(forms):
 
 def test_full_finds_what_stands_in_the_second_chunk(tmp_path):
     """With p_self, a query word that only the second chunk has makes the text more probable, for the full form."""
-    pieces = small_pieces(tmp_path / "pieces")
-    short, full = (small_network("bert-model1", pieces, chunks=chunks, start=-20.0) for chunks in (1, 3))
+    tokenizer = small_pieces(tmp_path / "tokens")
+    short, full = (small_network("bert-model1", tokenizer, chunks=chunks, start=-20.0) for chunks in (1, 3))
     for layer in (short.layer, full.layer):
-        layer.third.weight.data.zero_()  # T is p_self for a piece and itself, and next to nothing otherwise
+        layer.third.weight.data.zero_()  # T is p_self for a token and itself, and next to nothing otherwise
     first, hit, miss = "w1 w2 w3 w4 " * 3, "w5 w6 w7 w8 " * 3, "w11 w12 w13 w14 " * 3
     with_it, without = (f"{first} {second}" for second in (hit, miss))
     assert score(short, "w6", with_it) == pytest.approx(score(short, "w6", without), abs=1e-6)

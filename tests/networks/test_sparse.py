@@ -17,7 +17,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from whyrank.networks import Pieces, load, save, start, tensors
+from whyrank.networks import ModelTokenizer, load, save, start, tensors
 from whyrank.networks.vocabulary import flops
 from whyrank.training.schedule import Schedule
 
@@ -67,7 +67,7 @@ def test_the_score_is_the_product_of_two_sparse_vectors(tmp_path):
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_head_of_a_masked_language_model_is_taken_over(kind, tmp_path):
     torch.manual_seed(0)
-    model, pieces = MODELS[kind]().eval(), Pieces(tokenizer_file(tmp_path))
+    model, tokenizer = MODELS[kind]().eval(), ModelTokenizer(tokenizer_file(tmp_path))
     for name, parameter in model.named_parameters():
         if name.endswith("bias") or "norm" in name.lower():
             torch.nn.init.normal_(parameter)
@@ -76,7 +76,7 @@ def test_the_head_of_a_masked_language_model_is_taken_over(kind, tmp_path):
     assert network.settings["transform"]
     found = encoded(network, "doc", DOCS)["weights"]
     for row, doc in zip(found, DOCS, strict=True):
-        batch = tensors(network.doc_arrays(pieces.ids([doc], 60)))
+        batch = tensors(network.doc_arrays(tokenizer.ids([doc], 60)))
         logits = model(input_ids=batch["ids"], attention_mask=batch["mask"]).logits[0]
         torch.testing.assert_close(row, torch.log1p(torch.relu(logits)).amax(dim=0), rtol=1e-4, atol=1e-4)
     save(network, tmp_path / "saved")

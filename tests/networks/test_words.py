@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.core import BadInput
-from whyrank.networks.tokens import Words, open_pieces
+from whyrank.networks.tokens import Words, open_tokenizer
 
 KNOWN = Words(["cat", "dog", "cat", "über"], buckets=8)
 
@@ -45,7 +45,7 @@ def test_half_a_surrogate_pair_is_no_word_but_no_error():
 
 def test_words_are_read_again(tmp_path):
     (tmp_path / "tokenizer.json").write_bytes(KNOWN.content)
-    again = open_pieces(tmp_path)
+    again = open_tokenizer(tmp_path)
     assert isinstance(again, Words)
     assert again.words == KNOWN.words
     assert again.content == KNOWN.content
@@ -55,12 +55,12 @@ def test_words_are_read_again(tmp_path):
 def test_a_broken_list_is_one_clear_line(bad, tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps({"kind": "whyrank words"} | bad))
     with pytest.raises(BadInput, match="no list of words"):
-        open_pieces(tmp_path)
+        open_tokenizer(tmp_path)
 
 
 def test_a_missing_or_torn_file_is_one_clear_line(tmp_path):
     with pytest.raises(BadInput, match="cannot be read"):
-        open_pieces(tmp_path)
+        open_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes(KNOWN.content[:20])
     with pytest.raises(BadInput, match="cannot be read"):
-        open_pieces(tmp_path)
+        open_tokenizer(tmp_path)

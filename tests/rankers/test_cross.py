@@ -140,11 +140,11 @@ def test_relative_positions_have_no_end(tmp_path):
     from transformers import DebertaV2Config, DebertaV2ForSequenceClassification
 
     relative = {"relative_attention": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"]}
-    pieces = tiny_models.wordpiece()
+    tokenizer = tiny_models.wordpiece()
     config = DebertaV2Config(
-        vocab_size=len(pieces), max_position_embeddings=64, num_labels=1, **relative, **tiny_models.SHAPE
+        vocab_size=len(tokenizer), max_position_embeddings=64, num_labels=1, **relative, **tiny_models.SHAPE
     )
-    folder = tiny_models.save(DebertaV2ForSequenceClassification(config), pieces, tmp_path / "deberta")
+    folder = tiny_models.save(DebertaV2ForSequenceClassification(config), tokenizer, tmp_path / "deberta")
     found = open_ranker(f"cross:{folder}(max_length=200)").score([LONG[0]], [LONG[1]])
     assert np.allclose(found, plain(folder, [LONG[0]], [LONG[1]], max_length=200)[:, 0], rtol=1e-5, atol=1e-5)
 

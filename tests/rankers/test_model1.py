@@ -157,7 +157,7 @@ class TestLimits:
 
     def test_a_translation_makes_a_text_better(self, path):
         table = open_table(path)
-        [(term, weight)] = table.answers("t9", 1)
+        [(term, weight)] = table.doc_terms_for("t9", 1)
         poor = next(t for t in table.doc_terms if table.weight("t9", t) == 0 and t != "t9")
         assert weight > 0
         good, bad = call(path, lam=0.1).score(["t9", "t9"], [term, poor])

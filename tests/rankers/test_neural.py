@@ -514,7 +514,7 @@ def test_the_tie_tolerance_is_measured_once(models, monkeypatch):
 
 @pytest.mark.parametrize("size", [None, 7, 1])
 def test_findings_do_not_depend_on_the_batch_size(models, size):
-    """Both texts of each question are the same to the model, which reads 64 pieces."""
+    """Both texts of each question are the same to the model, which reads 64 tokens."""
     random = Random(0)
     docs = {f"d{i}": " ".join(random.choices(WORDS, k=random.randint(70, 120))) for i in range(30)}
     judged = {"q": dict.fromkeys(docs, 0), "p": dict.fromkeys(docs, 1)}

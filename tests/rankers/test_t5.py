@@ -76,11 +76,11 @@ def test_no_more_than_the_model_has_places_for(tmp_path):
     import tiny_models
     from transformers import BartConfig, BartForConditionalGeneration
 
-    pieces = tiny_models.sentencepiece()
+    tokenizer = tiny_models.sentencepiece()
     shape = {f"{part}_{what}": size for part in ("encoder", "decoder")
              for what, size in (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))}  # fmt: skip
-    config = BartConfig(vocab_size=len(pieces), max_position_embeddings=64, d_model=16, pad_token_id=0, **shape)
-    folder = tiny_models.save(BartForConditionalGeneration(config), pieces, tmp_path / "bart")
+    config = BartConfig(vocab_size=len(tokenizer), max_position_embeddings=64, d_model=16, pad_token_id=0, **shape)
+    folder = tiny_models.save(BartForConditionalGeneration(config), tokenizer, tmp_path / "bart")
     with pytest.raises(BadInput, match="reads 64 tokens at most, and max_length is 512; give max_length=64 or less"):
         open_ranker(f"t5:{folder}").score(["who"], ["wall"])
     assert np.isfinite(open_ranker(f"t5:{folder}(max_length=64)").score(["who"], ["wall " * 100])).all()

@@ -17,7 +17,7 @@ NAMES = sorted(set(networks.names()) - {"cross"})
 
 
 def folder_of(models, name):
-    kinds = {"knrm": "words", "conv-knrm": "words", "neural-model1": "pieces"}
+    kinds = {"knrm": "words", "conv-knrm": "words", "neural-model1": "tokens"}
     return models.folder(kinds.get(name, "network"), name)
 
 

@@ -37,7 +37,7 @@ def parts(models, tmp_path_factory):
     """The call strings of the three models."""
     from whyrank.learners import export_table, open_network
 
-    place, network = tmp_path_factory.mktemp("parts"), models.folder("pieces", "neural-model1")
+    place, network = tmp_path_factory.mktemp("parts"), models.folder("tokens", "neural-model1")
     export_table(open_network(network), 1e-4).save(place / "neural.arrow")
     return {
         "expanded": f"doc2query:{generator('seq2seq', place / 'generator')}(n=2)",
@@ -121,7 +121,7 @@ def test_the_scale_of_a_query_is_that_of_the_ranker_behind(parts, collection):
 
 def test_short_and_full_differ_on_texts_longer_than_one_chunk_alone(parts):
     short, full = open_ranker(parts["short"]), open_ranker(parts["bert"])
-    words = ["the", "berlin", "wall", "fell", "and", "robert", "gray", "stood"]  # a chunk of eight pieces
+    words = ["the", "berlin", "wall", "fell", "and", "robert", "gray", "stood"]  # a chunk of eight tokens
     inside, longer = " ".join(words), " ".join([*words, "explorer", "since"])
     query = "who was the explorer"
     assert short.score([query], [inside]) == pytest.approx(full.score([query], [inside]), abs=1e-6)

@@ -54,8 +54,8 @@ SHAPE = {
 
 
 def vocabulary(special: list[str]) -> dict[str, int]:
-    pieces = [*special, *WORDS, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
-    return {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+    tokenizer = [*special, *WORDS, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    return {piece: number for number, piece in enumerate(dict.fromkeys(tokenizer))}
 
 
 def wordpiece() -> PreTrainedTokenizerFast:
@@ -217,9 +217,9 @@ def t5(folder: Path) -> Path:
 
 
 def sentencepiece() -> PreTrainedTokenizerFast:
-    pieces = ["<pad>", "</s>", "<unk>", "▁true", "▁false", "▁Query:", "▁Document:", "▁Relevant:", "▁"]
-    pieces += [f"▁{word}" for word in WORDS] + LETTERS + [letter.upper() for letter in LETTERS[:26]] + [":"]
-    scores = [(piece, -float(i % 13)) for i, piece in enumerate(dict.fromkeys(pieces))]
+    tokenizer = ["<pad>", "</s>", "<unk>", "▁true", "▁false", "▁Query:", "▁Document:", "▁Relevant:", "▁"]
+    tokenizer += [f"▁{word}" for word in WORDS] + LETTERS + [letter.upper() for letter in LETTERS[:26]] + [":"]
+    scores = [(piece, -float(i % 13)) for i, piece in enumerate(dict.fromkeys(tokenizer))]
     made = Tokenizer(models.Unigram(scores, unk_id=2))
     made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     made.post_processor = processors.TemplateProcessing(
@@ -231,7 +231,7 @@ def sentencepiece() -> PreTrainedTokenizerFast:
 
 
 def network(folder: Path, architecture: str = "cross", **settings: object) -> Path:
-    from whyrank.networks import Pieces, new_encoder
+    from whyrank.networks import ModelTokenizer, new_encoder
     from whyrank.networks import network as networks
 
     torch.manual_seed(6)
@@ -240,7 +240,7 @@ def network(folder: Path, architecture: str = "cross", **settings: object) -> Pa
     encoder = new_encoder(
         {"model_type": "bert", "vocab_size": len(tokenizer), "max_position_embeddings": 128, **SHAPE}
     )
-    made = networks.make(architecture, encoder, Pieces(folder / "tokens"), **settings)
+    made = networks.make(architecture, encoder, ModelTokenizer(folder / "tokens"), **settings)
     networks.save(made, folder / "network")
     return folder / "network"
 
@@ -276,13 +276,15 @@ def words(folder: Path, architecture: str) -> Path:
     return folder
 
 
-def pieces(folder: Path, architecture: str) -> Path:
-    """A network with vectors of its own for pieces."""
-    from whyrank.networks import Pieces
+def tokenizer(folder: Path, architecture: str) -> Path:
+    """A network with vectors of its own for tokens."""
+    from whyrank.networks import ModelTokenizer
     from whyrank.networks import network as networks
 
     torch.manual_seed(9)
     wordpiece().save_pretrained(str(folder / "tokens"))
-    made = networks.networks.factory(architecture).over_pieces(Pieces(folder / "tokens"), dims=16, widths=(16, 16, 8))
+    made = networks.networks.factory(architecture).over_tokenizer(
+        ModelTokenizer(folder / "tokens"), dims=16, widths=(16, 16, 8)
+    )
     networks.save(made, folder / "network")
     return folder / "network"

@@ -45,11 +45,11 @@ def test_look_up_is_that_of_a_dictionary(drawn, other, n):
             assert table.weight(q, d) == entries.get((q, d), 0.0)
             assert table.has(q, d) is ((q, d) in entries)
         best = sorted((-w, table.doc_terms.index(d), d) for (query, d), w in entries.items() if query == q)
-        assert [(t, -w) for t, w in table.answers(q, n)] == [(d, w) for w, _, d in best[:n]]
-        assert table.neighbours(q, n) == (table.answers(q, n), table.asked_by(q, n))
+        assert [(t, -w) for t, w in table.doc_terms_for(q, n)] == [(d, w) for w, _, d in best[:n]]
+        assert table.neighbours(q, n) == (table.doc_terms_for(q, n), table.query_terms_for(q, n))
     for d in {*table.doc_terms, other}:
         best = sorted((-w, table.query_terms.index(q), q) for (q, document), w in entries.items() if document == d)
-        assert [(t, -w) for t, w in table.asked_by(d, n)] == [(q, w) for w, _, q in best[:n]]
+        assert [(t, -w) for t, w in table.query_terms_for(d, n)] == [(q, w) for w, _, q in best[:n]]
 
 
 @given(st.dictionaries(st.tuples(TERMS, TERMS), st.floats(0, 1, width=32), max_size=12))
@@ -64,9 +64,9 @@ def test_by_hand():
     table = small()
     assert len(table) == 3
     assert list(table.rows()) == [Entry("car", "auto", 0.5), Entry("car", "car", 0.25), Entry("cat", "auto", 0.125)]
-    assert table.answers("car", 1) == [("auto", 0.5)]
-    assert table.asked_by("auto") == [("car", 0.5), ("cat", 0.125)]
-    assert table.answers("dog") == table.asked_by("dog") == []
+    assert table.doc_terms_for("car", 1) == [("auto", 0.5)]
+    assert table.query_terms_for("auto") == [("car", 0.5), ("cat", 0.125)]
+    assert table.doc_terms_for("dog") == table.query_terms_for("dog") == []
     assert table.facts == {"learner": "mine"}
     assert repr(table) == "TermTable(2 x 2 terms, 3 entries)"
 

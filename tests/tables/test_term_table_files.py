@@ -232,7 +232,7 @@ import pyarrow.ipc
 from whyrank.tables import open_table
 from whyrank.tables import files as term_table_files, files as term_table_arrow
 def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-small = open_table(sys.argv[1]).answers("q1")
+small = open_table(sys.argv[1]).doc_terms_for("q1")
 before, start = resident(), time.process_time()
 table = open_table(sys.argv[2])
 seconds, opened = time.process_time() - start, resident()

@@ -81,7 +81,7 @@ def test_embeddings_are_mean_states_of_length_one(tmp_path):
     texts = toy_texts()[1]
     found = embed(str(tmp_path), texts, most=10, batch=3)
     with torch.inference_mode():
-        special, ids = network.pieces.special, network.pieces.ids(texts, 10)
+        special, ids = network.tokenizer.special, network.tokenizer.ids(texts, 10)
         row = torch.tensor([[special["cls"], *ids[7].tolist(), special["sep"]]])
         states = network.encoder.eval().last({"ids": row, "types": row * 0, "mask": torch.ones_like(row)})[0]
     torch.testing.assert_close(found[7], functional.normalize(states.mean(dim=0), dim=0), rtol=1e-4, atol=1e-5)

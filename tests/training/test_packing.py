@@ -39,6 +39,6 @@ def test_training_is_the_same_padded_and_end_to_end():
         network, schedule = toy_network(dropout=0.0), Schedule(epochs=3, batch=5, rate=1e-3)
         trainer = Trainer(network, toy_data(negatives=3), CrossEntropy(), schedule, say=quiet)
         if packed:
-            trainer._packer = Packer(trainer._queries, trainer._docs, network.pieces.special, "cpu")
+            trainer._packer = Packer(trainer._queries, trainer._docs, network.tokenizer.special, "cpu")
         losses.append(trainer.run().losses)
     np.testing.assert_allclose(*losses, rtol=1e-3, atol=1e-4)

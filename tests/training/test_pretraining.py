@@ -106,11 +106,11 @@ def test_at_most_so_many_steps():
 
 
 def test_a_corpus_without_texts_is_one_clear_line():
-    with pytest.raises(WhyrankError, match="no text of four pieces"):
+    with pytest.raises(WhyrankError, match="no text of four tokens"):
         pretrain(toy_network(), ["", "balan"], SETTINGS, 0, say=quiet)
 
 
 def test_an_encoder_that_reads_from_left_to_right_is_refused():
     encoder = {"model_type": "gpt2", "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 48}
-    with pytest.raises(WhyrankError, match="hidden pieces are found from both sides, not by an encoder of type gpt2"):
+    with pytest.raises(WhyrankError, match="hidden tokens are found from both sides, not by an encoder of type gpt2"):
         pretrain(new_network(toy_recipe(encoder=encoder), 0, toy_sources()), CORPUS, SETTINGS, 0, say=quiet)

@@ -138,8 +138,8 @@ def test_a_missing_recipe_is_one_clear_line(name, what):
      ({"architecture": "knrm", "encoder": "collection", "settings": {"trainables": True}}, "did you mean 'trainable'"),
      ({"architecture": "knrm", "encoder": "", "tokenizer": "x"}, "tokenizer: 'knrm' stands on word vectors"),
      ({"architecture": "conv-knrm", "pretraining": {"collection": "a"}}, "pretraining: 'conv-knrm' stands on"),
-     ({"architecture": "neural-model1", "tokenizer": "x"}, "encoder: 'neural-model1' stands on pieces and takes none"),
-     ({"architecture": "neural-model1", "encoder": ""}, "tokenizer: pieces need one"),
+     ({"architecture": "neural-model1", "tokenizer": "x"}, "encoder: 'neural-model1' stands on tokens and takes none"),
+     ({"architecture": "neural-model1", "encoder": ""}, "tokenizer: tokens need one"),
      ({"encoder": ""}, "encoder: give a hub id"), ({"encoder": {"hidden_size": 64}}, "tokenizer: a new encoder needs"),
      ({"encoder": {"hidden_size": 64}, "tokenizer": "x", "layers": [0]}, "num_hidden_layers")],
 )  # fmt: skip

@@ -89,8 +89,8 @@ def test_networks_over_word_vectors_train_on_those_of_the_collection(tmp_path, a
     history = train_quietly(made, tmp_path)
     assert np.isfinite(history.losses).all()
     network = load(tmp_path)
-    assert network.pieces.words[:20] == tuple(made.sources.words[:20])
-    assert len(network.pieces) == len(made.sources.words) + 11
+    assert network.tokenizer.words[:20] == tuple(made.sources.words[:20])
+    assert len(network.tokenizer) == len(made.sources.words) + 11
 
 
 def test_word_vectors_of_a_file(tmp_path):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from training_models import toy_texts
 from whyrank.core import WhyrankError
-from whyrank.networks import Pieces
+from whyrank.networks import ModelTokenizer
 from whyrank.training.sources import SPECIAL, word_pieces
 
 TEXTS = [*toy_texts(60)[1], "Ünïcode, naïve café: “quotes” 東京 😀", "a" * 300, "half a pair \ud800 here", ""]
@@ -26,13 +26,13 @@ print(hashlib.sha256(word_pieces(json.load(sys.stdin), 300)).hexdigest())
 """
 
 
-def pieces(folder: Path, texts=TEXTS, size=300) -> Pieces:
+def tokenizer(folder: Path, texts=TEXTS, size=300) -> ModelTokenizer:
     (folder / "tokenizer.json").write_bytes(word_pieces(texts, size))
-    return Pieces(folder)
+    return ModelTokenizer(folder)
 
 
 def test_the_tokenizer_knows_special_tokens_and_frequent_words(tmp_path):
-    made = pieces(tmp_path)
+    made = tokenizer(tmp_path)
     assert made.special == {"cls": 2, "sep": 3, "pad": 0, "mask": 4}
     assert made.numbers(SPECIAL) == list(range(len(SPECIAL)))
     assert made.spell(made.ids(["Balan CEMER!"], 10)[0]) == ["balan", "cemer", "[UNK]"]
@@ -40,7 +40,7 @@ def test_the_tokenizer_knows_special_tokens_and_frequent_words(tmp_path):
 
 
 def test_rare_words_fall_into_pieces_and_accents_are_stripped(tmp_path):
-    made = pieces(tmp_path)
+    made = tokenizer(tmp_path)
     spelled = made.spell(made.ids(["café balancemer 東"], 30)[0])
     assert "".join(spelled).replace("##", "") == "cafebalancemer東"
     assert "[UNK]" not in spelled
@@ -48,7 +48,7 @@ def test_rare_words_fall_into_pieces_and_accents_are_stripped(tmp_path):
 
 
 def test_pieces_inside_words_are_no_special_tokens(tmp_path):
-    made = pieces(tmp_path)
+    made = tokenizer(tmp_path)
     assert made.spell(made.ids(["##a"], 10)[0]) == ["[UNK]", "[UNK]", "a"]
 
 
@@ -61,7 +61,7 @@ def test_the_same_texts_give_the_same_bytes_in_every_process():
 
 
 def test_every_number_below_the_size_is_a_piece(tmp_path):
-    made = pieces(tmp_path)
+    made = tokenizer(tmp_path)
     vocabulary = json.loads(made.content)["model"]["vocab"]
     assert sorted(vocabulary.values()) == list(range(len(made)))
 

@@ -80,7 +80,7 @@ class FidelityCommand(Scoring, Lexical, Input):
 
     def _check(self) -> None:
         """Raise an error for what cannot be done, or cannot be written, before anything is opened."""
-        from whyrank.core import adjust, check_place
+        from whyrank.core import adjust, check_writable
         from whyrank.evaluation.fidelity import check_settings, measures_of
 
         check_settings(self.k, self.missing)
@@ -91,7 +91,7 @@ class FidelityCommand(Scoring, Lexical, Input):
             if not self.out.endswith(SUFFIXES):
                 remedy = f"end the name in {' or '.join(SUFFIXES)}"
                 raise BadInput(self.out, "fidelity cannot be written so", remedy)
-            check_place(self.out)
+            check_writable(self.out)
         if self.baseline is not None and self.baseline not in self.surrogate:
             raise UnknownName("baseline among the surrogates", self.baseline, self.surrogate)
         for option in ("target", "surrogate", "collection"):

@@ -90,12 +90,12 @@ class LearnLocal(Scoring, Learn):
 
     def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         """Explain the lists of the target, and add the explanations up."""
-        from whyrank.core import check_place
+        from whyrank.core import check_writable
         from whyrank.learners.local import default_analyzer
 
         made = learner(**{"analyzer": default_analyzer(), **settings, "precision": self.precision})
         if made.explanations is not None:
-            check_place(made.explanations)
+            check_writable(made.explanations)
             if Path(made.explanations).resolve() == Path(self.out).resolve():
                 raise WhyrankError("--out and --explanations name one file; give each one of its own")
         collection = self.open_collection()
@@ -262,11 +262,11 @@ class LearnParm(Scoring, Learn):
 
     def _train(self, recipe: Recipe, target: str, folder: Path, seed: int, device: str) -> None:
         """Train a network in a folder, unless it is trained already."""
-        from whyrank.core import LOCK, check_place, exclusive
+        from whyrank.core import LOCK, check_writable, exclusive
         from whyrank.learners.parm import check_parm, is_trained, prepare_parm, train_parm
 
         check_parm(recipe, target)
-        check_place(folder / "config.json")
+        check_writable(folder / "config.json")
         with exclusive(folder / LOCK):
             if is_trained(folder, recipe, seed):
                 say(f"{folder}: trained already")
@@ -313,12 +313,12 @@ def _command(name: str) -> Callable[..., None]:
     without = [*own, *(["resource"] if "network" in own else [])]
 
     def called(**given: Any) -> None:
-        from whyrank.core import check_place
+        from whyrank.core import check_writable
         from whyrank.tables import writer
 
         made = front(**values(front, {name: value for name, value in given.items() if name in own}))
         writer(made.out)  # a name or a place that cannot be written is said before anything is learned
-        check_place(made.out)
+        check_writable(made.out)
         made.learn(learner, values(learner, {name: value for name, value in given.items() if name not in own}))
 
     called.__doc__ = description(learner)

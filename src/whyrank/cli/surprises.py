@@ -89,7 +89,7 @@ class SurprisesCommand:
             raise WhyrankError(f"ranker {self.ranker!r} {what}")
 
     def _check(self) -> None:
-        from whyrank.core import adjust, check_place
+        from whyrank.core import adjust, check_writable
 
         adjust([], self.correction)
         if self.run_ and not (self.ranker and self.collection):
@@ -101,7 +101,7 @@ class SurprisesCommand:
         if self.out is not None:
             if not self.out.endswith(".json"):
                 raise BadInput(self.out, "surprises cannot be written so", "end the name in .json")
-            check_place(self.out)
+            check_writable(self.out)
         if self.pipeline not in (None, "none") and self.collection is None:
             remedy = "give them with --collection SPEC"
             raise WhyrankError(f"--pipeline {self.pipeline} finds entity types in texts; {remedy}")

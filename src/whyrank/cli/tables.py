@@ -50,12 +50,17 @@ class ShowCommand:
         found = {term: opened.neighbours(term, self.top) for term in self.terms}
         if self.json:
             print(
-                _json({t: {"answers": _pairs(n.answers), "asked_by": _pairs(n.asked_by)} for t, n in found.items()})
+                _json(
+                    {
+                        t: {"doc_terms": _pairs(n.doc_terms), "query_terms": _pairs(n.query_terms)}
+                        for t, n in found.items()
+                    }
+                )
             )
         else:
             for term, near in found.items():
-                table(f"query term {term!r}", ["document term", "weight"], _rows(near.answers), 1)
-                table(f"document term {term!r}", ["query term", "weight"], _rows(near.asked_by), 1)
+                table(f"query term {term!r}", ["document term", "weight"], _rows(near.doc_terms), 1)
+                table(f"document term {term!r}", ["query term", "weight"], _rows(near.query_terms), 1)
         say(f"{plural(len(self.terms), 'term')} of {self.table}")
 
 

@@ -152,7 +152,7 @@ def temporary_room(remedy: str = "") -> Iterator[None]:
         raise BadInput(tempfile.tempdir or "TMPDIR", what, more) from None
 
 
-def check_place(path: str | os.PathLike[str]) -> None:
+def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise an error where no file can be written, before long work goes into what it is to hold."""
     target = _target(path)
     folder = next(each for each in target.parents if each.exists())

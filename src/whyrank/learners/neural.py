@@ -101,7 +101,7 @@ def export_table(
     check_whole("block", size, 1)
     if top is not None:
         check_whole("top", top, 1)
-    terms = network.pieces.spell(range(len(network.pieces)))
+    terms = network.tokenizer.spell(range(len(network.tokenizer)))
     query_tokens = doc_tokens = np.arange(len(terms), dtype=np.int64)
     if collection is not None:
         query_tokens = _distinct(network.query_ids, collection.queries, len(terms))
@@ -114,11 +114,11 @@ def export_table(
             weights.add(rows.weights)
     indptr = np.concatenate([[0], np.cumsum(sizes.finish())]).astype(np.int64)
     settings = network.settings
-    own = str(Call("wordpiece", str(network.pieces.path), {"max_tokens": network.max_doc}))
+    own = str(Call("wordpiece", str(network.tokenizer.path), {"max_tokens": network.max_doc}))
     facts = {
         "learner": ARCHITECTURE, "variant": settings["variant"], "p_self": settings["p_self"] or 0.0, "lam": 0.0,
         "threshold": threshold, "top": top, **analyzers.create(analyzer or own).facts,
-        "note": "weights are T(query piece | document piece), self-translation included",
+        "note": "weights are T(query token | document token), self-translation included",
     }  # fmt: skip
     if collection:
         facts["collection"] = collection.name
@@ -147,7 +147,7 @@ def _scored(
     device: str, progress: Progress,
 ) -> Iterator[_Rows]:  # fmt: skip
     """The entries of all query tokens, a block of these at a time; those that no query has get p_self alone."""
-    layer, every = network.layer, torch.arange(len(network.pieces), device=device)
+    layer, every = network.layer, torch.arange(len(network.tokenizer), device=device)
     queries, docs = (torch.from_numpy(side).to(device) for side in (query_tokens, doc_tokens))
     with torch.inference_mode():
         query_vectors, doc_vectors = network.to(device).eval().vectors(every, docs)

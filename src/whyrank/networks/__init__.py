@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         CHARACTERS_PER_PIECE,
         Arrays,
         Ids,
-        Pieces,
+        ModelTokenizer,
         lengths_mask,
         padded,
         pair_arrays,

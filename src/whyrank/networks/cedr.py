@@ -1,7 +1,7 @@
 """CEDR: classic interaction networks over the contextual states of every layer, together with [CLS].
 
 MacAvaney et al., "CEDR: contextualized embeddings for document ranking", SIGIR 2019. Each layer of the encoder, its
-embeddings included, gives one channel: the matrix of cosines between the pieces of query and text. For a text of
+embeddings included, gives one channel: the matrix of cosines between the tokens of query and text. For a text of
 several chunks the columns of all chunks stand side by side, the query's states are those read with the first chunk,
 and [CLS] is the mean over the chunks; over a causal encoder the last [SEP] stands for [CLS]. Padding counts nowhere,
 so that a pair has the same score in any batch.
@@ -19,7 +19,7 @@ from torch.nn import functional
 from whyrank.networks.chunks import ChunkedNetwork, first_states, reading
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.knrm import KernelPooling, cosine_matrix
-from whyrank.networks.tokens import Pieces
+from whyrank.networks.tokens import ModelTokenizer
 
 BINS = 11
 _HIDDEN = 5  # of the DRMM head
@@ -36,9 +36,9 @@ class CedrNetwork(ChunkedNetwork):
     through: ClassVar[bool] = True
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, chunks: int = 3
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3
     ) -> None:
-        super().__init__(encoder, pieces, max_query, max_doc, chunks)
+        super().__init__(encoder, tokenizer, max_query, max_doc, chunks)
         self.channels = encoder.depth + 1
         self.build(encoder.width)
 
@@ -81,9 +81,9 @@ class CedrKnrm(CedrNetwork):
 
 
 class CedrDrmm(CedrNetwork):
-    """score = sum over the query's pieces of MLP([log counts of every channel, h]), h the state of [CLS].
+    """score = sum over the query's tokens of MLP([log counts of every channel, h]), h the state of [CLS].
 
-    The log counts of a piece are log(c + 1e-5) for the number c of cosines in each of 11 bins (`log_counts`); the MLP
+    The log counts of a token are log(c + 1e-5) for the number c of cosines in each of 11 bins (`log_counts`); the MLP
     has 5 hidden units with ReLU. Counts have no gradient: the loss reaches the encoder through [CLS] alone. A cosine
     that lies within rounding of the edge of a bin may change it with the batch, as in any histogram.
 
@@ -99,7 +99,7 @@ class CedrDrmm(CedrNetwork):
         self.outer = nn.Linear(_HIDDEN, 1)
 
     def head(self, first: Tensor, similarity: Tensor, query_mask: Tensor, doc_mask: Tensor) -> Tensor:
-        """The sum over the query's own pieces."""
+        """The sum over the query's own tokens."""
         counts = log_counts(similarity, doc_mask).transpose(1, 2).flatten(2)
         features = torch.cat([counts, first.unsqueeze(1).expand(-1, counts.shape[1], -1)], dim=2)
         found: Tensor = self.outer(torch.relu(self.inner(features))).squeeze(2)
@@ -107,11 +107,11 @@ class CedrDrmm(CedrNetwork):
 
 
 class CedrPacrr(CedrNetwork):
-    """score = MLP([best 2 matches of every n-gram and query piece, h]), h the state of [CLS].
+    """score = MLP([best 2 matches of every n-gram and query token, h]), h the state of [CLS].
 
     For n = 1, 2, 3: 32 filters of n x n over all channels with ReLU, the best filter at each place, the best 2 places
-    of the text for each of `max_query` pieces of the query; windows may reach over the end of query or text, where
-    cosines are 0, and places without a piece of both give 0. The MLP has layers of 32, 32 and 1 with ReLU between.
+    of the text for each of `max_query` tokens of the query; windows may reach over the end of query or text, where
+    cosines are 0, and places without a token of both give 0. The MLP has layers of 32, 32 and 1 with ReLU between.
 
     The head: Hui et al., "PACRR: a position-aware neural IR model for relevance matching", EMNLP 2017.
     """
@@ -136,7 +136,7 @@ class CedrPacrr(CedrNetwork):
         return found.squeeze(1)
 
     def _best(self, similarity: Tensor, real: Tensor, i: int) -> Tensor:
-        """The best matches of each query piece by one size of n-gram, [n, q, 2]."""
+        """The best matches of each query token by one size of n-gram, [n, q, 2]."""
         beyond = _NGRAMS[i] - 1
         matches = torch.relu(self.filters[i](functional.pad(similarity, (0, beyond, 0, beyond)))).amax(dim=1)
         wide = functional.pad(matches.masked_fill(~real, 0.0), (0, max(0, _BEST - matches.shape[2])))
@@ -155,7 +155,7 @@ def log_counts(similarity: Tensor, doc_mask: Tensor, bins: int = BINS) -> Tensor
     The bin of s is floor((s + 1.000001) / 2 * (bins - 1)): the last one is for exact matches, rounding allowed.
     """
     with torch.no_grad():
-        places = ((similarity + 1.000001) / 2 * (bins - 1)).long().clamp(0, bins - 1)
+        positions = ((similarity + 1.000001) / 2 * (bins - 1)).long().clamp(0, bins - 1)
         ones = doc_mask.to(similarity.dtype)[:, None, None].expand_as(similarity)
-        counts = similarity.new_zeros((*similarity.shape[:3], bins)).scatter_add_(3, places, ones)
+        counts = similarity.new_zeros((*similarity.shape[:3], bins)).scatter_add_(3, positions, ones)
         return (counts + 1e-5).log()

@@ -1,7 +1,7 @@
 """Long texts in chunks: every chunk is read with the query on its own, then the states are put together again.
 
 A batch of pairs holds all chunks of all texts as its rows (`ids`, `types`, `mask`), and numbers that say what belongs
-where: `parts` [n, chunks] are the rows of each pair, `query` [n, q] and `doc` [n, d] the places of its pieces in the
+where: `parts` [n, chunks] are the rows of each pair, `query` [n, q] and `doc` [n, d] the places of its tokens in the
 rows laid end to end; -1 stands for none. `reading` follows these numbers for the states of any layer: a head over the
 last layer's states of query and text is `reading(self.encoder.last(batch), batch)` and what it does with them.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 from whyrank.core import check_whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import Network
-from whyrank.networks.tokens import Arrays, Ids, Pieces, padded, pair_arrays
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, padded, pair_arrays
 
 _NONE = -1
 
@@ -26,10 +26,10 @@ class Reading(NamedTuple):
     """States of one layer for n pairs, with the chunks of a text joined.
 
     Attributes:
-        query: states of the query's pieces, read with the first chunk, [n, q, width].
-        doc: states of the text's pieces, chunk after chunk, [n, d, width].
-        query_mask: where the query has a piece, [n, q].
-        doc_mask: where the text has a piece, [n, d].
+        query: states of the query's tokens, read with the first chunk, [n, q, width].
+        doc: states of the text's tokens, chunk after chunk, [n, d, width].
+        query_mask: where the query has a token, [n, q].
+        doc_mask: where the text has a token, [n, d].
     """
 
     query: Tensor
@@ -39,12 +39,12 @@ class Reading(NamedTuple):
 
 
 class ChunkedNetwork(Network):
-    """A network that reads up to `chunks` chunks of `max_doc` pieces of a text; one chunk is the short form."""
+    """A network that reads up to `chunks` chunks of `max_doc` tokens of a text; one chunk is the short form."""
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, chunks: int = 3
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3
     ) -> None:
-        super().__init__(encoder, pieces, max_query, max_doc)
+        super().__init__(encoder, tokenizer, max_query, max_doc)
         check_whole("chunks", chunks, 1)
         self.chunks = chunks
 
@@ -54,18 +54,18 @@ class ChunkedNetwork(Network):
         return super().settings | {"chunks": self.chunks}
 
     def doc_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Texts as pieces: so many as all chunks together hold."""
-        return self.pieces.ids(texts, self.max_doc * self.chunks)
+        """Texts as tokens: so many as all chunks together hold."""
+        return self.tokenizer.ids(texts, self.max_doc * self.chunks)
 
     def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
         """Pairs as one row per chunk, and the numbers that put them together."""
-        return chunk_arrays(queries, docs, self.pieces.special, self.max_doc, self.chunks)
+        return chunk_arrays(queries, docs, self.tokenizer.special, self.max_doc, self.chunks)
 
 
 def chunk_arrays(
     queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[str, int], size: int, most: int
 ) -> Arrays:
-    """Each text as at most `most` chunks of `size` pieces, each as [CLS] query [SEP] chunk [SEP]; at least one."""
+    """Each text as at most `most` chunks of `size` tokens, each as [CLS] query [SEP] chunk [SEP]; at least one."""
     cut = [[doc[i : i + size] for i in range(0, max(len(doc), 1), size)][:most] for doc in docs]
     owner = [pair for pair, chunks in enumerate(cut) for _ in chunks]
     found = pair_arrays([queries[i] for i in owner], [chunk for chunks in cut for chunk in chunks], special)
@@ -80,7 +80,7 @@ def chunk_arrays(
 
 
 def reading(states: Tensor, batch: Mapping[str, Tensor]) -> Reading:
-    """The states of a layer, [rows, pieces, width], by pair."""
+    """The states of a layer, [rows, tokens, width], by pair."""
     flat = states.flatten(0, 1)
     query, doc = (flat[batch[name].clamp(min=0)] for name in ("query", "doc"))
     return Reading(query, doc, batch["query"] >= 0, batch["doc"] >= 0)

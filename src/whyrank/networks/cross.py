@@ -12,7 +12,7 @@ from whyrank.core import check_number
 from whyrank.networks.chunks import ChunkedNetwork, first_states
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.separate import JointNetwork
-from whyrank.networks.tokens import Pieces
+from whyrank.networks.tokens import ModelTokenizer
 
 
 class CrossNetwork(JointNetwork):
@@ -26,9 +26,10 @@ class CrossNetwork(JointNetwork):
     architecture: ClassVar[str] = "cross"
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, dropout: float = 0.1
-    ) -> None:
-        super().__init__(encoder, pieces, max_query, max_doc)
+        self, encoder: Encoder, tokenizer: ModelTokenizer,
+        max_query: int = 32, max_doc: int = 477, dropout: float = 0.1,
+    ) -> None:  # fmt: skip
+        super().__init__(encoder, tokenizer, max_query, max_doc)
         check_number("dropout", dropout, 0, 1)
         self.inner, self.outer = nn.Linear(encoder.width, encoder.width), nn.Linear(encoder.width, 1)
         self.dropout = nn.Dropout(dropout)
@@ -64,10 +65,10 @@ class VanillaNetwork(ChunkedNetwork):
     architecture: ClassVar[str] = "vanilla"
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
         dropout: float = 0.1,
     ) -> None:  # fmt: skip
-        super().__init__(encoder, pieces, max_query, max_doc, chunks)
+        super().__init__(encoder, tokenizer, max_query, max_doc, chunks)
         check_number("dropout", dropout, 0, 1)
         self.dropout, self.outer = nn.Dropout(dropout), nn.Linear(encoder.width, 1)
         nn.init.xavier_uniform_(self.outer.weight)

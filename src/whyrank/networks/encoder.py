@@ -49,13 +49,13 @@ class Encoder(nn.Module):
         return int(self.model.config.num_hidden_layers)
 
     @property
-    def places(self) -> int:
+    def max_positions(self) -> int:
         """The longest input that the model has positions for, or declares where its positions are relative."""
         declared = getattr(self.model.config, "max_position_embeddings", None) or 0
         return positions_of(self.model) or (int(declared) if declared > 0 else sys.maxsize)
 
     def last(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """The last hidden states: [texts, pieces, width]."""
+        """The last hidden states: [texts, tokens, width]."""
         states: Tensor = self.model(**self._inputs(batch)).last_hidden_state
         return states
 
@@ -73,14 +73,14 @@ class Encoder(nn.Module):
         turned once, not in every product. `longest` bounds its texts.
         """
         if "ends" in batch:
-            return self._packed(batch, longest or self.places)
+            return self._packed(batch, longest or self.max_positions)
         if is_plain(self.model):
             return first_padded(self.model, batch["ids"], batch["mask"], batch["types"] if self.typed else None)
         return self.pool(self.last(batch), batch)
 
     def forward(self, batch: Mapping[str, Tensor], longest: int) -> Tensor:
         """The first position of a packed batch, in the number format of the weights."""
-        return first_packed(self.model, batch["ids"], batch["places"], batch["types"], batch["ends"], longest)
+        return first_packed(self.model, batch["ids"], batch["positions"], batch["types"], batch["ends"], longest)
 
     def _packed(self, batch: Mapping[str, Tensor], longest: int) -> Tensor:
         kind = batch["ids"].device.type
@@ -124,7 +124,7 @@ class WordEncoder(Encoder):
         return 0
 
     @property
-    def places(self) -> int:
+    def max_positions(self) -> int:
         """Texts of any length."""
         return sys.maxsize
 

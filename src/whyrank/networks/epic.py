@@ -12,15 +12,15 @@ from torch.nn import functional
 from whyrank.core import check_number, check_whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.separate import Encoded
-from whyrank.networks.tokens import Arrays, Ids, Pieces
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer
 from whyrank.networks.vocabulary import VocabularyNetwork
 
 
 class EpicNetwork(VocabularyNetwork):
-    """score = sum over the query's pieces i of a(u . h_i) * phi(q_i), with a(x) = log(1 + softplus(x)).
+    """score = sum over the query's tokens i of a(u . h_i) * phi(q_i), with a(x) = log(1 + softplus(x)).
 
-    phi(v) = sigmoid(c . h_CLS) * max over the text's pieces j of a(w . h_j) * a(E_v . t(h_j) + b_v): the quality of
-    the text, the importance of its pieces and what each of them expands to. E are the encoder's word embeddings; t
+    phi(v) = sigmoid(c . h_CLS) * max over the text's tokens j of a(w . h_j) * a(E_v . t(h_j) + b_v): the quality of
+    the text, the importance of its tokens and what each of them expands to. E are the encoder's word embeddings; t
     and b are those of a masked language model where the encoder comes with one (`transform`), else the identity and
     0. Over a causal encoder [SEP] stands for [CLS]. With `top`, only so many largest values of phi are kept, and the
     rest are 0. u, w and c have a bias each.
@@ -32,10 +32,11 @@ class EpicNetwork(VocabularyNetwork):
     architecture: ClassVar[str] = "epic"
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, top: int | None = None,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477,
+        top: int | None = None,
         transform: bool = False, dropout: float = 0.1,
     ) -> None:  # fmt: skip
-        super().__init__(encoder, pieces, max_query, max_doc, transform)
+        super().__init__(encoder, tokenizer, max_query, max_doc, transform)
         if top is not None:
             check_whole("top", top, 1)
         check_number("dropout", dropout, 0, 1)
@@ -56,7 +57,7 @@ class EpicNetwork(VocabularyNetwork):
         return _own(super().doc_arrays(docs), docs)
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """The pieces of each query, and their importance."""
+        """The tokens of each query, and their importance."""
         states = self.encoder.last(batch)
         importance = log_softplus(self.query_importance(self.dropout(states)).squeeze(2).float())
         return {"ids": batch["ids"] * batch["own"], "importance": importance * batch["own"]}
@@ -70,7 +71,7 @@ class EpicNetwork(VocabularyNetwork):
         return {"weights": found if self.top is None else pruned(found, self.top)}
 
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
-        """The product of the two vectors over the vocabulary, taken at the pieces of the query."""
+        """The product of the two vectors over the vocabulary, taken at the tokens of the query."""
         return (docs["weights"].gather(1, queries["ids"]) * queries["importance"]).sum(dim=1)
 
 

@@ -3,7 +3,7 @@
 A score that is read from [CLS] needs the last layer at one position only: its keys and values everywhere, and all
 else of the layer once per text. Any model with such layers can be told so (`first_only`). The networks that are
 trained here read a padded batch (`ids`, `types`, `mask`) or, on a GPU, a packed one: all texts end to end in `ids`
-and `types`, the position of each token in `places`, and where the texts begin and end in `ends`. For these the layers
+and `types`, the position of each token in `positions`, and the bounds of the texts in `ends`. For these the layers
 are written out over the model's own modules, so that dropout in training draws what is read and no more.
 """
 
@@ -55,11 +55,11 @@ def first_padded(model: Any, ids: Tensor, mask: Tensor, types: Tensor | None = N
     return _layer(model.encoder.layer[-1], states[:, :1], states, attend)[:, 0]
 
 
-def first_packed(model: Any, ids: Tensor, places: Tensor, types: Tensor, ends: Tensor, longest: int) -> Tensor:
+def first_packed(model: Any, ids: Tensor, positions: Tensor, types: Tensor, ends: Tensor, longest: int) -> Tensor:
     """The last states of the first position of texts that lie end to end; `ends` holds 0 and the end of each."""
     own, layers = model.embeddings, model.encoder.layer
     kinds = own.token_type_embeddings.weight
-    states = own.word_embeddings(ids) + own.position_embeddings(places) + kinds[0]
+    states = own.word_embeddings(ids) + own.position_embeddings(positions) + kinds[0]
     if len(kinds) > 1:  # the two types as a product: the gradient of a look-up in two rows is slow on a GPU
         states = states + types[:, None].to(states.dtype) * (kinds[1] - kinds[0])
     states = own.dropout(own.LayerNorm(states)).to(layers[0].output.dense.weight.dtype)

@@ -16,7 +16,7 @@ from whyrank.core import WhyrankError, check_flag, check_whole, generator
 from whyrank.networks.encoder import Encoder, WordEncoder
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
-from whyrank.networks.tokens import Arrays, Ids, Pieces, Words, lengths_mask, padded
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, Words, lengths_mask, padded
 
 # Cosine matrices of query and text, and soft counts of their values by Gaussian kernels.
 
@@ -67,14 +67,14 @@ class KernelPooling(nn.Module):
             return (logs * query_mask.unsqueeze(-1)).sum(dim=-2)
 
     def _soft_counts(self, similarity: Tensor, k: int, doc_mask: Tensor) -> Tensor:
-        """How many pieces of the text lie near a kernel, for each of the query; one kernel at a time saves memory."""
+        """How many tokens of the text lie near a kernel, for each of the query; one kernel at a time saves memory."""
         factor = -0.5 / self.sigmas[k].abs().clamp(min=NARROWEST).square()
         near = ((similarity - self.mus[k]).square() * factor).exp()
         return torch.matmul(near, doc_mask.unsqueeze(-1)).squeeze(-1)
 
 
 class WordNetwork(SeparateNetwork):
-    """What both have in common: words instead of pieces, and vectors that training moves at the encoder's rate."""
+    """What both have in common: words instead of tokens, and vectors that training moves at the encoder's rate."""
 
     scale: ClassVar[str] = "logit"
 
@@ -128,9 +128,10 @@ class Knrm(WordNetwork):
     architecture: ClassVar[str] = "knrm"
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, trainable: bool = False
-    ) -> None:
-        super().__init__(encoder, pieces, max_query, max_doc)
+        self, encoder: Encoder, tokenizer: ModelTokenizer,
+        max_query: int = 32, max_doc: int = 477, trainable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(encoder, tokenizer, max_query, max_doc)
         check_flag("trainable", trainable)
         self.trainable, self.kernels = trainable, KernelPooling(trainable=trainable)
         self.outer = nn.Linear(len(self.kernels), 1)
@@ -163,10 +164,10 @@ class ConvKnrm(WordNetwork):
     architecture: ClassVar[str] = "conv-knrm"
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, ngrams: int = 3,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, ngrams: int = 3,
         filters: int = 128, trainable: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(encoder, pieces, max_query, max_doc)
+        super().__init__(encoder, tokenizer, max_query, max_doc)
         check_whole("ngrams", ngrams, 1)
         check_whole("filters", filters, 1)
         check_flag("trainable", trainable)

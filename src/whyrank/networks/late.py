@@ -1,4 +1,4 @@
-"""Late interaction: one vector per piece of query and text, matched piece by piece (ColBERT)."""
+"""Late interaction: one vector per token of query and text, matched token by token (ColBERT)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from whyrank.core import BadInput, check_flag, check_whole
 from whyrank.networks.encoder import Encoder, stored
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
-from whyrank.networks.tokens import Arrays, Ids, Pieces, lengths_mask, padded
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, lengths_mask, padded
 
 MARKERS = ("[unused0]", "[unused1]")
 _PROJECTION = "linear.weight"  # as checkpoints of ColBERT call it
@@ -26,9 +26,9 @@ class LateNetwork(SeparateNetwork):
     """score = sum over the query's positions i of max over the text's positions j of v_i . v_j.
 
     v = P h / |P h|: the last hidden states, projected to `dim` numbers without a bias, at unit length. A query is
-    [CLS] [Q] pieces [SEP], filled up with [MASK] to `max_query` + 3 positions, all of which are matched; the other
+    [CLS] [Q] tokens [SEP], filled up with [MASK] to `max_query` + 3 positions, all of which are matched; the other
     positions do not attend to the [MASK]s unless `attend` is set. Without `augment` there are no [MASK]s, which are
-    noise until trained. A text is [CLS] [D] pieces [SEP]; its punctuation is read but not matched, unless
+    noise until trained. A text is [CLS] [D] tokens [SEP]; its punctuation is read but not matched, unless
     `punctuation` is set. [Q] and [D] are two unused tokens of the vocabulary.
 
     Khattab and Zaharia, "ColBERT: efficient and effective passage search via contextualized late interaction over
@@ -38,18 +38,18 @@ class LateNetwork(SeparateNetwork):
     architecture: ClassVar[str] = "late"
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 29, max_doc: int = 477, dim: int = 128,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 29, max_doc: int = 477, dim: int = 128,
         augment: bool = True, attend: bool = False, punctuation: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(encoder, pieces, max_query, max_doc)
+        super().__init__(encoder, tokenizer, max_query, max_doc)
         check_whole("dim", dim, 1)
         for name, value in (("augment", augment), ("attend", attend), ("punctuation", punctuation)):
             check_flag(name, value)
         self.augment, self.attend, self.punctuation = augment, attend, punctuation
         self.projection = nn.Linear(encoder.width, dim, bias=False)
         nn.init.orthogonal_(self.projection.weight)
-        self._markers = _markers(pieces)
-        self._unmatched = [] if punctuation else pieces.numbers(list(string.punctuation))
+        self._markers = _markers(tokenizer)
+        self._unmatched = [] if punctuation else tokenizer.numbers(list(string.punctuation))
 
     @classmethod
     def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
@@ -97,16 +97,16 @@ class LateNetwork(SeparateNetwork):
         return (best * queries["mask"]).sum(dim=1)
 
     def _arrays(self, texts: Sequence[Ids], marker: int, filler: str, width: int = 1) -> Arrays:
-        special = self.pieces.special
+        special = self.tokenizer.special
         rows = [np.concatenate([[special["cls"], marker], text, [special["sep"]]]) for text in texts]
         ids = padded(rows, special[filler], width)
         return {"ids": ids, "types": np.zeros_like(ids), "mask": lengths_mask(rows, ids.shape[1])}
 
 
-def _markers(pieces: Pieces) -> list[int]:
+def _markers(tokenizer: ModelTokenizer) -> list[int]:
     """The numbers of [Q] and [D]."""
-    found = pieces.numbers(MARKERS)
+    found = tokenizer.numbers(MARKERS)
     if len(found) < len(MARKERS):
         lack = f"the tokenizer has no tokens {MARKERS[0]} and {MARKERS[1]} to mark queries and texts"
-        raise BadInput(pieces.path, lack, "give a model with BERT's vocabulary")
+        raise BadInput(tokenizer.path, lack, "give a model with BERT's vocabulary")
     return found

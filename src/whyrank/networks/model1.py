@@ -1,4 +1,4 @@
-"""Neural Model 1: T(q|d) of pieces without context, or of pieces as BERT reads them, query and text together."""
+"""Neural Model 1: T(q|d) of tokens without context, or of tokens as BERT reads them, query and text together."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from whyrank.networks.chunks import ChunkedNetwork, reading
 from whyrank.networks.encoder import Encoder, WordEncoder
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
-from whyrank.networks.tokens import Arrays, Ids, Pieces, padded, tensors
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, padded, tensors
 
-# Neural Model 1 as a layer: T(q|d), how probable a query piece is as the translation of a piece of a text.
+# Neural Model 1 as a layer: T(q|d), how probable a query token is as the translation of a token of a text.
 #
-# score = sum over the query's pieces q of ln(max(eps, sum over the text's pieces d of T(q|d) / |D|))
+# score = sum over the query's tokens q of ln(max(eps, sum over the text's tokens d of T(q|d) / |D|))
 #
 #     T(q|d) = sigmoid(F3 relu(F2 relu(F1 [x; y; x * y])))  with x = Pq(tanh(LN(q))) and y = Pd(tanh(LN(d)))
 #
 # for the vectors of q and d, or T(q|d) = (cos(q, d) + 1) / 2 in the `cosine` variant. With p_self, T(t|t) = p_self
-# for a piece and itself,
+# for a token and itself,
 # and all other T are multiplied by 1 - p_self. T is not normalised over q.
 #
 # Boytsov and Kolter, "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
@@ -36,14 +36,14 @@ WIDTHS = (128, 128, 64)  # of Pq and Pd, of F1, of F2
 
 
 class Compared(NamedTuple):
-    """The pieces of n queries and n texts, each query beside its text.
+    """The tokens of n queries and n texts, each query beside its text.
 
     Attributes:
         translations: T(q|d), self-translation included, [n, q, d].
-        query_ids: numbers of the query's pieces, [n, q].
-        doc_ids: numbers of the text's pieces, [n, d].
-        counts: how much each query piece counts, [n, q]; 0 where there is none.
-        shares: P(d|D) of each piece of the text, [n, d]; 0 where there is none.
+        query_ids: numbers of the query's tokens, [n, q].
+        doc_ids: numbers of the text's tokens, [n, d].
+        counts: how much each query token counts, [n, q]; 0 where there is none.
+        shares: P(d|D) of each token of the text, [n, d]; 0 where there is none.
     """
 
     translations: Tensor
@@ -60,8 +60,8 @@ class Matrix(NamedTuple):
         query_pieces: one for each row.
         doc_pieces: one for each column.
         translations: T(q|d), self-translation included.
-        counts: how much each query piece counts.
-        shares: P(d|D) of each piece of the text; they add up to 1.
+        counts: how much each query token counts.
+        shares: P(d|D) of each token of the text; they add up to 1.
     """
 
     query_pieces: list[str]
@@ -85,7 +85,7 @@ class Translating(nn.Module):
             variant: `network` or `cosine`.
             p_self: T(t|t); None leaves that to the network.
             widths: of Pq and Pd, of F1, of F2.
-            eps: the least probability of a query piece.
+            eps: the least probability of a query token.
             dropout: of what is made of each vector alone.
             start: the bias of F3 in a new layer, about the logit of each T(q|d) before any training.
         """
@@ -124,14 +124,14 @@ class Translating(nn.Module):
         return found | {"dropout": self.dropout.p, "start": self.start}
 
     def query(self, vectors: Tensor) -> Tensor:
-        """What is made of the vectors of query pieces, whatever the text."""
+        """What is made of the vectors of query tokens, whatever the text."""
         if self.variant == "cosine":
             return functional.normalize(vectors, dim=-1)
         found: Tensor = self.dropout(self.query_projection(torch.tanh(self.query_norm(vectors))))
         return found
 
     def doc(self, vectors: Tensor) -> Tensor:
-        """What is made of the vectors of a text's pieces, whatever the query."""
+        """What is made of the vectors of a text's tokens, whatever the query."""
         if self.variant == "cosine":
             return functional.normalize(vectors, dim=-1)
         found: Tensor = self.dropout(self.doc_projection(torch.tanh(self.doc_norm(vectors))))
@@ -140,7 +140,7 @@ class Translating(nn.Module):
     def every(self, query: Tensor, doc: Tensor) -> Tensor:
         """T(q|d) of each with each, before self-translation: [..., q, width] and [..., d, width] give [..., q, d].
 
-        F1 [x; y; x * y] is (A x + b) + (B + C diag(x)) y, one matrix product for a query piece and all of a text.
+        F1 [x; y; x * y] is (A x + b) + (B + C diag(x)) y, one matrix product for a query token and all of a text.
         """
         if self.variant == "cosine":
             return (query @ doc.mT + 1) / 2
@@ -162,7 +162,7 @@ class Translating(nn.Module):
         return torch.sigmoid(found)
 
     def with_self(self, found: Tensor, same: Tensor) -> Tensor:
-        """T with p_self where a piece meets itself."""
+        """T with p_self where a token meets itself."""
         return found if self.p_self is None else torch.where(same, self.p_self, found * (1 - self.p_self))
 
     def forward(self, compared: Compared) -> Tensor:
@@ -174,56 +174,59 @@ class Translating(nn.Module):
 
 
 def matrix(network: NeuralModel1 | BertModel1, query: str, text: str, device: Any = "cpu") -> Matrix:
-    """What a network reads in a query and a text, and T for each two pieces."""
+    """What a network reads in a query and a text, and T for each two tokens."""
     batch = tensors(network.arrays(network.query_ids([query]), network.doc_ids([text])), device)
     found = Compared(*(part[0].detach().cpu() for part in network.compared(batch)))
     counts, shares, cells = (part.double().numpy() for part in (found.counts, found.shares, found.translations))
     rows, columns = np.flatnonzero(counts), np.flatnonzero(shares)
     asked, told = (
-        network.pieces.spell(ids[at].tolist()) for ids, at in ((found.query_ids, rows), (found.doc_ids, columns))
+        network.tokenizer.spell(ids[at].tolist()) for ids, at in ((found.query_ids, rows), (found.doc_ids, columns))
     )
     return Matrix(asked, told, cells[np.ix_(rows, columns)], counts[rows], shares[columns])
 
 
-# Neural Model 1 without context: a query piece and a piece of a text have one T(q|d), wherever they stand.
+# Neural Model 1 without context: a query token and a token of a text have one T(q|d), wherever they stand.
 
-_AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 20}  # pairs of pieces that are compared at a time
+_AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 20}  # pairs of tokens that are compared at a time
 
 
 class NeuralModel1(SeparateNetwork):
-    """The layer of `translating` over two vectors for each piece: one as part of queries, one as part of texts.
+    """The layer of `translating` over two vectors for each token: one as part of queries, one as part of texts.
 
-    Each distinct pair of pieces of a batch is compared once. The score is a logarithm with the base e.
+    Each distinct pair of tokens of a batch is compared once. The score is a logarithm with the base e.
     """
 
     architecture: ClassVar[str] = "neural-model1"
     scale: ClassVar[str] = "log probability"
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, variant: str = "network",
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477,
+        variant: str = "network",
         p_self: float | None = 0.3, widths: Sequence[int] = WIDTHS, eps: float = 1e-8, dropout: float = 0.0,
         start: float = -3.0,
     ) -> None:  # fmt: skip
-        super().__init__(encoder, pieces, max_query, max_doc)
-        if not isinstance(encoder, WordEncoder) or encoder.vectors.num_embeddings != 1 + 2 * len(pieces):
-            raise WhyrankError(f"{self.architecture} stands on vectors of its own for {len(pieces):,} pieces, twice")
+        super().__init__(encoder, tokenizer, max_query, max_doc)
+        if not isinstance(encoder, WordEncoder) or encoder.vectors.num_embeddings != 1 + 2 * len(tokenizer):
+            raise WhyrankError(
+                f"{self.architecture} stands on vectors of its own for {len(tokenizer):,} tokens, twice"
+            )
         self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)
 
     @classmethod
     def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
-        """A new network over the pieces of a model's tokenizer."""
+        """A new network over the tokens of a model's tokenizer."""
         if layers is not None:
-            raise WhyrankError(f"layers {list(layers)}: {cls.architecture} stands on pieces, which have none")
-        return cls.over_pieces(Pieces(source), **settings)
+            raise WhyrankError(f"layers {list(layers)}: {cls.architecture} stands on tokens, which have none")
+        return cls.over_tokenizer(ModelTokenizer(source), **settings)
 
     @classmethod
-    def over_pieces(cls, pieces: Pieces, dims: int = 128, **settings: Any) -> Network:
-        """A new network with vectors of `dims` numbers for the pieces of a tokenizer."""
+    def over_tokenizer(cls, tokenizer: ModelTokenizer, dims: int = 128, **settings: Any) -> Network:
+        """A new network with vectors of `dims` numbers for the tokens of a tokenizer."""
         check_whole("dims", dims, 1)
-        encoder = WordEncoder(1 + 2 * len(pieces), dims)
+        encoder = WordEncoder(1 + 2 * len(tokenizer), dims)
         for side in encoder.vectors.weight.data[1:].chunk(2):
             nn.init.xavier_uniform_(side)
-        return cls(encoder, pieces, **settings)
+        return cls(encoder, tokenizer, **settings)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -231,21 +234,21 @@ class NeuralModel1(SeparateNetwork):
         return super().settings | self.layer.settings
 
     def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
-        """The distinct pieces of each query, and how often it has them."""
+        """The distinct tokens of each query, and how often it has them."""
         return _bags(queries)
 
     def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
-        """The distinct pieces of each text, and what share of it they are."""
+        """The distinct tokens of each text, and what share of it they are."""
         found = _bags(docs)
         lengths = np.maximum(found["weights"].sum(axis=1, keepdims=True), 1)
         return found | {"weights": (found["weights"] / lengths).astype(np.float32)}
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """The pieces: without context there is nothing to add."""
+        """The tokens: without context there is nothing to add."""
         return dict(batch)
 
     def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """The pieces: without context there is nothing to add."""
+        """The tokens: without context there is nothing to add."""
         return dict(batch)
 
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
@@ -254,29 +257,29 @@ class NeuralModel1(SeparateNetwork):
         return found
 
     def compared(self, batch: Mapping[str, Tensor]) -> Compared:
-        """The distinct pieces of each pair, and T of each two."""
+        """The distinct tokens of each pair, and T of each two."""
         return self._compared(*self.encoded(batch))
 
     def vectors(self, queries: Tensor, docs: Tensor) -> tuple[Tensor, Tensor]:
-        """What the layer makes of pieces of queries and of pieces of texts."""
-        asked, told = (self.encoder.last({"ids": 1 + ids}) for ids in (queries, len(self.pieces) + docs))
+        """What the layer makes of tokens of queries and of tokens of texts."""
+        asked, told = (self.encoder.last({"ids": 1 + ids}) for ids in (queries, len(self.tokenizer) + docs))
         return self.layer.query(asked), self.layer.doc(told)
 
     def _compared(self, queries: Encoded, docs: Encoded) -> Compared:
         query, doc = queries["ids"].unsqueeze(2), docs["ids"].unsqueeze(1)
         real = (queries["weights"] > 0).unsqueeze(2) & (docs["weights"] > 0).unsqueeze(1)
         found = torch.zeros(real.shape, device=real.device)
-        keys = (query * len(self.pieces) + doc)[real]
+        keys = (query * len(self.tokenizer) + doc)[real]
         with torch.autocast(real.device.type, enabled=False):
             found = found.masked_scatter(real, self._translated(keys))
             found = self.layer.with_self(found, query == doc)
         return Compared(found, queries["ids"], docs["ids"], queries["weights"], docs["weights"])
 
     def _translated(self, keys: Tensor) -> Tensor:
-        """T of pairs of pieces, each distinct pair computed once, some at a time."""
+        """T of pairs of tokens, each distinct pair computed once, some at a time."""
         pairs, place = torch.unique(keys, return_inverse=True)
-        queries, left = torch.unique(pairs // len(self.pieces), return_inverse=True)
-        docs, right = torch.unique(pairs % len(self.pieces), return_inverse=True)
+        queries, left = torch.unique(pairs // len(self.tokenizer), return_inverse=True)
+        docs, right = torch.unique(pairs % len(self.tokenizer), return_inverse=True)
         asked, told = self.vectors(queries, docs)
         step = _AT_ONCE.get(keys.device.type, _AT_ONCE["cpu"])
         blocks = [slice(start, start + step) for start in range(0, max(len(pairs), 1), step)]
@@ -284,7 +287,7 @@ class NeuralModel1(SeparateNetwork):
 
 
 def _bags(rows: Sequence[Ids]) -> Arrays:
-    """The distinct pieces of each row in order of appearance, and their counts; 0 where there is none."""
+    """The distinct tokens of each row in order of appearance, and their counts; 0 where there is none."""
     ids, counts = [], []
     for row in rows:
         found, first, times = np.unique(row, return_index=True, return_counts=True)
@@ -295,7 +298,7 @@ def _bags(rows: Sequence[Ids]) -> Arrays:
 
 
 class BertModel1(ChunkedNetwork):
-    """The layer of `translating` over the last hidden states of the pieces of query and text; [CLS] is not used.
+    """The layer of `translating` over the last hidden states of the tokens of query and text; [CLS] is not used.
 
     One chunk is the short form. With more, the columns of all chunks stand side by side, and the query's states are
     those read with the first chunk. The score is a logarithm with the base e.
@@ -305,11 +308,11 @@ class BertModel1(ChunkedNetwork):
     scale: ClassVar[str] = "log probability"
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
         variant: str = "network", p_self: float | None = 0.3, widths: Sequence[int] = WIDTHS, eps: float = 1e-8,
         dropout: float = 0.0, start: float = -3.0,
     ) -> None:  # fmt: skip
-        super().__init__(encoder, pieces, max_query, max_doc, chunks)
+        super().__init__(encoder, tokenizer, max_query, max_doc, chunks)
         self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)
 
     @property
@@ -323,7 +326,7 @@ class BertModel1(ChunkedNetwork):
         return found
 
     def compared(self, batch: Mapping[str, Tensor]) -> Compared:
-        """The pieces of each pair in their order, and T of each two."""
+        """The tokens of each pair in their order, and T of each two."""
         read, ids = reading(self.encoder.last(batch).float(), batch), batch["ids"].flatten()
         query, doc = (ids[batch[name].clamp(min=0)] for name in ("query", "doc"))
         with torch.autocast(ids.device.type, enabled=False):

@@ -14,7 +14,7 @@ from whyrank.core import LISTING, BadInput, check_listed, list_checksums, replac
 from whyrank.networks import networks
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder, settings_of
 from whyrank.networks.quantised import quantised, restored
-from whyrank.networks.tokens import Arrays, Ids, Pieces, open_pieces, tensors
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, open_tokenizer, tensors
 
 KIND = "whyrank network"
 CONFIG, WEIGHTS, TOKENS = "config.json", "model.safetensors", "tokenizer.json"
@@ -27,36 +27,36 @@ class Network(nn.Module):
     Attributes:
         architecture: its name in the registry of networks.
         scale: what its scores are.
-        max_query: pieces of a query that are read.
-        max_doc: pieces of a text that are read.
+        max_query: tokens of a query that are read.
+        max_doc: tokens of a text that are read.
     """
 
     architecture: ClassVar[str]
     scale: ClassVar[str] = "logit"
 
-    def __init__(self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477) -> None:
+    def __init__(self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477) -> None:
         """Put a head on an encoder."""
         super().__init__()
-        self.encoder, self.pieces = encoder, pieces
-        self.max_query, self.max_doc = max_query, min(max_doc, encoder.places - max_query - 3)
+        self.encoder, self.tokenizer = encoder, tokenizer
+        self.max_query, self.max_doc = max_query, min(max_doc, encoder.max_positions - max_query - 3)
 
     @classmethod
     def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
         """A new network of this architecture over what is pre-trained: an encoder, some of its layers perhaps."""
-        return cls(load_encoder(source, layers), Pieces(source), **settings)
+        return cls(load_encoder(source, layers), ModelTokenizer(source), **settings)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments besides encoder and pieces that make a network of the same shape."""
+        """Arguments besides encoder and tokens that make a network of the same shape."""
         return {"max_query": self.max_query, "max_doc": self.max_doc}
 
     def query_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Queries as pieces."""
-        return self.pieces.ids(texts, self.max_query)
+        """Queries as tokens."""
+        return self.tokenizer.ids(texts, self.max_query)
 
     def doc_ids(self, texts: Sequence[str]) -> list[Ids]:
-        """Texts as pieces."""
-        return self.pieces.ids(texts, self.max_doc)
+        """Texts as tokens."""
+        return self.tokenizer.ids(texts, self.max_doc)
 
     def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
         """A batch of pairs as padded arrays: what `forward` gets as tensors."""
@@ -90,9 +90,9 @@ class Network(nn.Module):
         return [p for p in self.parameters() if id(p) not in inside]
 
 
-def make(architecture: str, encoder: Encoder, pieces: Pieces, **settings: Any) -> Network:
+def make(architecture: str, encoder: Encoder, tokenizer: ModelTokenizer, **settings: Any) -> Network:
     """A new network of some architecture over an encoder."""
-    made: Network = networks.factory(architecture)(encoder, pieces, **settings)
+    made: Network = networks.factory(architecture)(encoder, tokenizer, **settings)
     return made
 
 
@@ -116,7 +116,7 @@ def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> 
     with replacing(place / WEIGHTS) as beside:
         beside.write_bytes(packed(state))
     with replacing(place / TOKENS) as beside:
-        beside.write_bytes(network.pieces.content)
+        beside.write_bytes(network.tokenizer.content)
     config = {"kind": KIND, "architecture": network.architecture, "settings": network.settings}
     config |= {"encoder": settings_of(network.encoder), **facts}
     write_text(place / CONFIG, json.dumps(config, indent=2) + "\n")
@@ -130,9 +130,9 @@ def load(folder: str | Path) -> Network:
 
     place = Path(folder)
     check_listed(place, _AGAIN)
-    config, pieces = read_config(place), open_pieces(place)
+    config, tokenizer = read_config(place), open_tokenizer(place)
     try:
-        network = make(config["architecture"], new_encoder(config["encoder"]), pieces, **config["settings"])
+        network = make(config["architecture"], new_encoder(config["encoder"]), tokenizer, **config["settings"])
         network.load_state_dict(restored(load_file(place / WEIGHTS)))
     except (OSError, RuntimeError, SafetensorError, KeyError, TypeError, ValueError) as error:
         reason = (str(error).splitlines() or [""])[0]

@@ -14,7 +14,7 @@ from whyrank.core import UnknownName, WhyrankError, check_number
 from whyrank.networks.encoder import Encoder, stored
 from whyrank.networks.network import Network, is_network, load
 from whyrank.networks.separate import JointNetwork
-from whyrank.networks.tokens import Pieces
+from whyrank.networks.tokens import ModelTokenizer
 
 if TYPE_CHECKING:
     from whyrank.networks.tokens import Ids
@@ -34,10 +34,11 @@ class ParmNetwork(JointNetwork):
     architecture: ClassVar[str] = "parm"
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 221, dropout: float = 0.1,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 221,
+        dropout: float = 0.1,
         head: str = "deep",
     ) -> None:  # fmt: skip
-        super().__init__(encoder, pieces, max_query, max_doc)
+        super().__init__(encoder, tokenizer, max_query, max_doc)
         if head not in HEADS:
             raise UnknownName("head of parm", str(head), HEADS)
         check_number("dropout", dropout, 0, 1)
@@ -63,7 +64,7 @@ class ParmNetwork(JointNetwork):
         if layers is not None:
             raise WhyrankError(f"layers {list(layers)}: the encoder of a network trained here is taken whole")
         other = load(source).train()
-        return cls(other.encoder, other.pieces, **settings)
+        return cls(other.encoder, other.tokenizer, **settings)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -124,15 +125,13 @@ def framed(
         raise UnknownName("frame", str(name), FRAMES)
     sides = [_between(rows, masks, network) for rows, masks in zip((queries, docs), FRAMES[name], strict=True)]
     longest = 3 + sum(max((len(row) for row in side), default=0) for side in sides)
-    if longest > network.encoder.places:
-        raise WhyrankError(
-            f"frame {name}: a pair of terms has {longest} tokens, and the encoder reads {network.encoder.places}"
-        )
+    if longest > (most := network.encoder.max_positions):
+        raise WhyrankError(f"frame {name}: a pair of terms has {longest} tokens, and the encoder reads {most}")
     return sides[0], sides[1]
 
 
 def _between(rows: Sequence[Ids], masks: tuple[int, int], network: Network) -> Sequence[Ids]:
     if masks == (0, 0):
         return rows
-    before, behind = (np.full(n, network.pieces.special["mask"], np.int32) for n in masks)
+    before, behind = (np.full(n, network.tokenizer.special["mask"], np.int32) for n in masks)
     return [np.concatenate([before, row, behind]) for row in rows]

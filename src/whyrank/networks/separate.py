@@ -22,7 +22,7 @@ from torch.nn import functional
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.first import is_plain
 from whyrank.networks.network import Network
-from whyrank.networks.tokens import Arrays, Ids, Pieces, packed_pairs, pair_arrays, single_arrays
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, packed_pairs, pair_arrays, single_arrays
 
 Encoded = dict[str, Tensor]
 _SPECIAL = 3  # the most special tokens that stand around a text
@@ -33,18 +33,18 @@ class SeparateNetwork(Network):
 
     scale: ClassVar[str] = "dot"
 
-    def __init__(self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477) -> None:
-        super().__init__(encoder, pieces, max_query, max_doc)
-        room = encoder.places - _SPECIAL
+    def __init__(self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477) -> None:
+        super().__init__(encoder, tokenizer, max_query, max_doc)
+        room = encoder.max_positions - _SPECIAL
         self.max_query, self.max_doc = min(max_query, room), min(max_doc, room)
 
     def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
         """Queries as padded arrays: what `encode_queries` gets as tensors."""
-        return single_arrays(queries, self.pieces.special)
+        return single_arrays(queries, self.tokenizer.special)
 
     def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
         """Texts as padded arrays: what `encode_docs` gets as tensors."""
-        return single_arrays(docs, self.pieces.special)
+        return single_arrays(docs, self.tokenizer.special)
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
         """What the network makes of queries alone."""
@@ -110,7 +110,7 @@ class JointNetwork(Network):
 
     def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
         """Pairs as one input each."""
-        return pair_arrays(queries, docs, self.pieces.special)
+        return pair_arrays(queries, docs, self.tokenizer.special)
 
     @property
     def packs(self) -> bool:
@@ -119,4 +119,4 @@ class JointNetwork(Network):
 
     def packed(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
         """Pairs end to end."""
-        return packed_pairs(queries, docs, self.pieces.special)
+        return packed_pairs(queries, docs, self.tokenizer.special)

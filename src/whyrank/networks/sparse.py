@@ -13,7 +13,7 @@ from whyrank.core import check_number, check_whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded
-from whyrank.networks.tokens import Pieces
+from whyrank.networks.tokens import ModelTokenizer
 from whyrank.networks.vocabulary import VocabularyNetwork, flops
 
 
@@ -32,10 +32,11 @@ class SparseNetwork(VocabularyNetwork):
     batches: Tensor  # how many were trained on
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, query_weight: float = 3e-4,
+        self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477,
+        query_weight: float = 3e-4,
         doc_weight: float = 1e-4, ramp: int = 0, transform: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(encoder, pieces, max_query, max_doc, transform)
+        super().__init__(encoder, tokenizer, max_query, max_doc, transform)
         check_number("query_weight", query_weight, 0)
         check_number("doc_weight", doc_weight, 0)
         check_whole("ramp", ramp, 0)

@@ -28,8 +28,8 @@ _SPECIAL = {
 _REMEDY = "give a model folder with a tokenizer.json"
 
 
-class Pieces:
-    """The pieces of a model's own tokenizer (tokenizer.json), without special tokens, and the numbers of these."""
+class ModelTokenizer:
+    """The tokens of a model's own tokenizer (tokenizer.json), without special tokens, and the numbers of these."""
 
     def __init__(self, path: str | Path) -> None:
         """Read the tokenizer.json of a model folder."""
@@ -50,7 +50,7 @@ class Pieces:
             raise BadInput(self.path, f"has no tokenizer that can be loaded ({error})", _REMEDY) from None
 
     def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
-        """The first `most` pieces of each text."""
+        """The first `most` tokens of each text."""
         cut = (text[: most * CHARACTERS_PER_PIECE] for text in texts)
         valid = [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in cut]
         found = self._tokenizer.encode_batch(valid, add_special_tokens=False)  # which refuses half surrogate pairs
@@ -66,11 +66,11 @@ class Pieces:
         return _Special(self.path, {name: numbers[0] for name, numbers in found.items() if numbers})
 
     def spell(self, ids: Sequence[int]) -> list[str]:
-        """The pieces themselves."""
+        """The tokens themselves."""
         return [str(self._tokenizer.id_to_token(int(i))) for i in ids]
 
     def numbers(self, tokens: Sequence[str]) -> list[int]:
-        """Numbers of the given pieces; those that the vocabulary lacks are left out."""
+        """Numbers of the given tokens; those that the vocabulary lacks are left out."""
         found = (self._tokenizer.token_to_id(token) for token in tokens)
         return [number for number in found if number is not None]
 
@@ -93,7 +93,7 @@ _WORD = re.compile(r"[^\W_]+")
 _WORDS_REMEDY = "train or copy the network again"
 
 
-class Words(Pieces):
+class Words(ModelTokenizer):
     """Lower-case runs of letters and digits: a list of known words, the others by hash.
 
     Number 0 is padding, known word i has i + 1, and an unknown one falls into one of `buckets` after them by its
@@ -137,15 +137,15 @@ class Words(Pieces):
                 yield 1 + len(self.words) + zlib.crc32(word.encode("utf-8", "surrogatepass")) % self.buckets
 
 
-def open_pieces(folder: str | Path) -> Pieces:
-    """The tokens of a network's folder: words where its tokenizer.json is a list of them, else pieces."""
+def open_tokenizer(folder: str | Path) -> ModelTokenizer:
+    """The tokens of a network's folder: words where its tokenizer.json is a list of them, else tokens."""
     file = Path(folder) / "tokenizer.json"
     try:
         found = json.loads(file.read_bytes())
     except (OSError, ValueError) as error:
         raise BadInput(file, f"cannot be read ({error})", _WORDS_REMEDY) from None
     if not isinstance(found, dict) or found.get("kind") != KIND:
-        return Pieces(folder)
+        return ModelTokenizer(folder)
     words, buckets = found.get("words"), found.get("buckets")
     if not isinstance(words, list) or not isinstance(buckets, int) or not all(isinstance(w, str) for w in words):
         raise BadInput(file, "is no list of words with a number of buckets", _WORDS_REMEDY)
@@ -181,15 +181,15 @@ def pair_arrays(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[st
 
 
 def packed_pairs(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[str, int]) -> Arrays:
-    """[CLS] query [SEP] text [SEP] of all pairs end to end: `ids`, `types`, `places` in a pair, `ends` of pairs."""
+    """[CLS] query [SEP] text [SEP] of all pairs end to end: `ids`, `types`, `positions` in a pair, `ends`."""
     cls, sep = np.array([special["cls"]]), np.array([special["sep"]])
     parts = [part for q, d in zip(queries, docs, strict=True) for part in (cls, q, sep, d, sep)]
     first = np.array([len(q) + 2 for q in queries], np.int64)
     sizes = first + 1 + np.array([len(d) for d in docs], np.int64)
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    places = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
-    types = (places >= np.repeat(first, sizes)).astype(np.int64)
-    return {"ids": np.concatenate(parts).astype(np.int64), "types": types, "places": places, "ends": ends}
+    positions = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+    types = (positions >= np.repeat(first, sizes)).astype(np.int64)
+    return {"ids": np.concatenate(parts).astype(np.int64), "types": types, "positions": positions, "ends": ends}
 
 
 def single_arrays(texts: Sequence[Ids], special: Mapping[str, int]) -> Arrays:

@@ -14,10 +14,10 @@ from whyrank.core import WhyrankError, check_flag
 from whyrank.networks.encoder import Encoder, stored
 from whyrank.networks.network import Network
 from whyrank.networks.separate import SeparateNetwork
-from whyrank.networks.tokens import Pieces
+from whyrank.networks.tokens import ModelTokenizer
 
 Activation = Callable[[Tensor], Tensor]
-CELLS = 1 << 25  # of texts x pieces x vocabulary that are computed at a time
+CELLS = 1 << 25  # of texts x tokens x vocabulary that are computed at a time
 _PARTS = ("inner.weight", "inner.bias", "norm.weight", "norm.bias", "bias")
 _SPELLINGS = (  # of the inner layer, the norm and the bias in checkpoints of BERT, DistilBERT, RoBERTa and their like
     ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
@@ -60,9 +60,10 @@ class VocabularyNetwork(SeparateNetwork):
     """
 
     def __init__(
-        self, encoder: Encoder, pieces: Pieces, max_query: int = 32, max_doc: int = 477, transform: bool = False
-    ) -> None:
-        super().__init__(encoder, pieces, max_query, max_doc)
+        self, encoder: Encoder, tokenizer: ModelTokenizer,
+        max_query: int = 32, max_doc: int = 477, transform: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(encoder, tokenizer, max_query, max_doc)
         check_flag("transform", transform)
         self.head = VocabularyHead(encoder, transform)
 

@@ -33,7 +33,7 @@ from whyrank.core import (
     write_text,
 )
 from whyrank.data import first_stage, open_run
-from whyrank.rankers.grouping import distinct, places
+from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.normalisation import KINDS, ByQuery, Candidates, Fixed, Footing, PerQuery
 from whyrank.rankers.opening import (
     Setting,
@@ -206,7 +206,7 @@ class FusedRanker:
         """One sum per pair from one row of scores per part."""
         texts, codes = distinct(queries)
         total, reasons = np.zeros(len(queries)), given.reasons
-        for query, rows in zip(texts, places(codes, len(texts)), strict=True):
+        for query, rows in zip(texts, rows_by_code(codes, len(texts)), strict=True):
             curves = self.footing.curves(self.parts, query)
             if isinstance(curves, str):
                 reasons |= {int(i): curves for i in rows if int(i) not in reasons}

@@ -27,7 +27,7 @@ def distinct(texts: Sequence[str]) -> Distinct:
     return Distinct(list(found), codes)
 
 
-def places(codes: Codes, n: int) -> Iterator[Ints]:
+def rows_by_code(codes: Codes, n: int) -> Iterator[Ints]:
     """For each code from 0 up to `n` the positions where it occurs, ascending."""
     order = np.argsort(codes, kind="stable")
     edges = np.searchsorted(codes[order], np.arange(n + 1))

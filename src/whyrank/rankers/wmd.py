@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from whyrank.core import Codes, Floats, Ints, MissingExtra, call_of, check_flag, check_number
-from whyrank.rankers.grouping import distinct, places
+from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.opening import Setting
 from whyrank.text import Parts, State, Tokens
 from whyrank.text.vectors import Vectors, open_vectors
@@ -88,7 +88,7 @@ class WMD:
         query, doc = distinct(queries), distinct(docs)
         query_bags, doc_bags = self._bags(query.texts), self._bags(doc.texts)
         found = np.empty(len(query.codes))
-        for i, rows in enumerate(places(query.codes, len(query.texts))):
+        for i, rows in enumerate(rows_by_code(query.codes, len(query.texts))):
             found[rows] = self._scores(query_bags.take(np.array([i])), doc_bags.take(doc.codes[rows]))
         return found
 

@@ -41,13 +41,13 @@ from whyrank.report.bias import FOLDER, JSON, read_bias_results
 from whyrank.report.examples import Example, choose
 from whyrank.report.folder import (
     ResultWriter,
-    place_for,
     read_findings,
     read_scores,
     read_settings,
     read_texts,
     record_of,
     swapped,
+    target_folder,
 )
 from whyrank.report.html import render
 from whyrank.scoring import Engine, Failure
@@ -170,7 +170,7 @@ class Audit:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the result folder, from which `open_audit` reads an equal audit."""
         if self.folder is not None:
-            with swapped(place_for(folder)) as fresh:
+            with swapped(target_folder(folder)) as fresh:
                 shutil.copytree(self.folder, fresh, dirs_exist_ok=True)
             return
         with ResultWriter(folder, self.settings) as writer:

@@ -282,7 +282,7 @@ def check_result(path: str | os.PathLike[str], formats: Sequence[str]) -> Path:
     for name in formats:
         if name not in FORMATS:
             raise UnknownName("format of tables", str(name), FORMATS)
-    return place_for(path)
+    return target_folder(path)
 
 
 def _scores_file(folder: Path, study: str, ranker: str) -> Path:
@@ -308,7 +308,7 @@ def _read(path: Path) -> Any:
 # The folder is built beside its place and replaces an older result as a whole.
 
 
-def place_for(path: str | os.PathLike[str]) -> Path:
+def target_folder(path: str | os.PathLike[str]) -> Path:
     """The real path of a result folder; an error unless it is free or holds an older result."""
     target = restored(path)
     here = Path(os.path.realpath("."))
@@ -355,7 +355,7 @@ def _alone(folder: Path) -> Iterator[None]:
 @contextmanager
 def swapped(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give an empty folder beside `path`; it takes the place of `path` only when the block succeeds."""
-    target = place_for(path)
+    target = target_folder(path)
     sweep(target)
 
     def folder_beside() -> str:
@@ -372,7 +372,7 @@ def swapped(path: str | os.PathLike[str]) -> Iterator[Path]:
         mask = os.umask(0)
         os.umask(mask)
         beside.chmod(0o777 & ~mask)  # mkdtemp makes private folders; results are ordinary ones
-        _exchange(beside, place_for(path))
+        _exchange(beside, target_folder(path))
     finally:
         shutil.rmtree(beside, ignore_errors=True)
         os.close(handle)

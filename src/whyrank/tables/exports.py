@@ -62,7 +62,7 @@ def write_expansions(
     with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
         file.write("{")
         for i, term in enumerate(terms):
-            answers = [[each.term, short(each.weight)] for each in chosen.answers(term, None)]
+            answers = [[each.term, short(each.weight)] for each in chosen.doc_terms_for(term, None)]
             row = f"{json.dumps(term, ensure_ascii=False)}: {json.dumps(answers, ensure_ascii=False)}"
             file.write(f"{',' if i else ''}\n{row}")
         file.write("\n}\n")
@@ -93,7 +93,7 @@ def _mappings(table: TermTable, replace: bool) -> Iterator[str]:
     """A line per query term; the term itself comes first on the right, else the engine would give it up."""
     for term, size in _sizes(table):
         if size:
-            answers = [_escaped(each.term) for each in table.answers(term, None)]
+            answers = [_escaped(each.term) for each in table.doc_terms_for(term, None)]
             yield f"{_escaped(term)} => {', '.join(answers if replace else [_escaped(term), *answers])}"
 
 
@@ -101,7 +101,7 @@ def _pairs(table: TermTable) -> Iterator[str]:
     """A line per pair of terms, once, whichever of them asks for the other."""
     seen: set[tuple[str, str]] = set()
     for term, size in _sizes(table):
-        for other, _ in table.answers(term, None) if size else []:
+        for other, _ in table.doc_terms_for(term, None) if size else []:
             if (other, term) not in seen:
                 seen.add((term, other))
                 yield f"{_escaped(term)}, {_escaped(other)}"

@@ -87,8 +87,8 @@ class Weighted(NamedTuple):
 class Neighbours(NamedTuple):
     """What a term is tied to: as a query term to document terms, as a document term to query terms."""
 
-    answers: list[Weighted]
-    asked_by: list[Weighted]
+    doc_terms: list[Weighted]
+    query_terms: list[Weighted]
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,17 +239,17 @@ class TermTable:
         position = int(np.searchsorted(columns, d))
         return int(self.indptr[q]) + position if position < len(columns) and columns[position] == d else None
 
-    def answers(self, query_term: str, n: int | None = 10) -> list[Weighted]:
+    def doc_terms_for(self, query_term: str, n: int | None = 10) -> list[Weighted]:
         """The document terms of the largest weights for a query term; of equal ones the first in the vocabulary."""
         return _best(self.by_query, self.query_numbers.get(query_term), self.doc_terms, n)
 
-    def asked_by(self, doc_term: str, n: int | None = 10) -> list[Weighted]:
+    def query_terms_for(self, doc_term: str, n: int | None = 10) -> list[Weighted]:
         """The query terms of the largest weights for a document term; of equal ones the first in the vocabulary."""
         return _best(self.by_doc, self.doc_numbers.get(doc_term), self.query_terms, n)
 
     def neighbours(self, term: str, n: int | None = 10) -> Neighbours:
         """Both directions of one term."""
-        return Neighbours(self.answers(term, n), self.asked_by(term, n))
+        return Neighbours(self.doc_terms_for(term, n), self.query_terms_for(term, n))
 
     def pruned(
         self, threshold: float | None = None, top_query: int | None = None, top_doc: int | None = None,

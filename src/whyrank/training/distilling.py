@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from whyrank.core import Progress, WhyrankError, generator
-from whyrank.networks import Ids, Pieces, load_encoder, single_arrays, tensors
+from whyrank.networks import Ids, ModelTokenizer, load_encoder, single_arrays, tensors
 from whyrank.training.data import Examples, Texts, TrainingSet
 from whyrank.training.keywords import cut_queries
 
@@ -71,9 +71,9 @@ class Distillation:
     def _by_words(self, data: TrainingSet, teacher: Path, device: str) -> tuple[Numbers, int] | None:
         if not self.lexical:
             return None
-        pieces = Pieces(teacher)
-        queries, docs = pieces.ids(data.queries, _QUERY), pieces.ids(data.docs, _TEXT)
-        return lexical_top(queries, docs, len(pieces), device=device), self.lexical
+        tokenizer = ModelTokenizer(teacher)
+        queries, docs = tokenizer.ids(data.queries, _QUERY), tokenizer.ids(data.docs, _TEXT)
+        return lexical_top(queries, docs, len(tokenizer), device=device), self.lexical
 
 
 def ready(data: TrainingSet, teachers: Sequence[Path], device: str, say: Callable[[str], None]) -> TrainingSet:
@@ -223,15 +223,15 @@ def joined(vectors: Sequence[Tensor], shares: Sequence[float] | None = None) -> 
 
 def embed(source: str, texts: Sequence[str], most: int = 256, batch: int = 512, device: str = "cpu") -> Tensor:
     """Unit vectors of texts by a bi-encoder: the mean of the last hidden states, in half precision on a GPU."""
-    encoder, pieces = load_encoder(source).to(device).eval(), Pieces(source)
-    ids = pieces.ids(texts, most)
+    encoder, tokenizer = load_encoder(source).to(device).eval(), ModelTokenizer(source)
+    ids = tokenizer.ids(texts, most)
     order = np.argsort([len(row) for row in ids], kind="stable")
     found = torch.empty(len(texts), encoder.width, device=device)
     half = device.startswith("cuda")
     with torch.inference_mode(), torch.autocast(device.split(":", maxsplit=1)[0], torch.bfloat16, enabled=half):
         for start in range(0, len(order), batch):
             rows = order[start : start + batch]
-            sent = tensors(single_arrays([ids[i] for i in rows], pieces.special), device)
+            sent = tensors(single_arrays([ids[i] for i in rows], tokenizer.special), device)
             states, mask = encoder.last(sent).float(), sent["mask"].unsqueeze(-1)
             means = functional.normalize((states * mask).sum(dim=1) / mask.sum(dim=1), dim=1)
             found[torch.from_numpy(rows).to(device)] = means

@@ -17,7 +17,7 @@ from whyrank.core import UnknownName, WhyrankError, check_flag, check_number, ch
 from whyrank.training.schedule import Schedule
 
 ALIGNMENTS = ("auto", "attention", "embeddings", "occlusion")
-UNITS, POSITIVES, DELETIONS = ("word", "piece"), ("gold", "target"), ("paper", "code")
+UNITS, POSITIVES, DELETIONS = ("word", "token"), ("gold", "target"), ("paper", "code")
 SCALES, MISSING, MASKS = ("unit", "raw"), ("all", "one"), ("each", "runs")
 FRAMES = ("bare", "masks", "runs")  # of `networks.parm`, which would import torch
 DATA = ("collection", "cut", "without", "limit", "candidates", "depth", "analyzer", "target", "k1", "b", "k2")
@@ -34,7 +34,7 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
                    "schedule": _SECOND_STEPS},
     },
     "code": {
-        "first": {"unit": "piece", "ends": "piece", "deletion": "code", "positives": "gold", "loss": "margin",
+        "first": {"unit": "token", "ends": "token", "deletion": "code", "positives": "gold", "loss": "margin",
                   "schedule": _FIRST_STEPS},
         "second": {"missing": "one", "positives": "gold", "texts": 2, "loss": "margin", "regulariser": 0.1,
                    "schedule": _SECOND_STEPS},
@@ -87,8 +87,8 @@ class First(_Phase):
     """Phase 1: parts of queries against texts of which what matters less is masked.
 
     Attributes:
-        unit: what is deleted from a text as a whole: `word` or `piece`.
-        ends: whether the span of a query ends at a `word` only, or at any `piece`.
+        unit: what is deleted from a text as a whole: `word` or `token`.
+        ends: whether the span of a query ends at a `word` only, or at any `token`.
         deletion: how many units are deleted, as the `paper` or as its `code` draws it.
         masks: whether `each` deleted token becomes a [MASK], or one stands for all of a run (`runs`).
         alignment: what says how much a text's tokens matter to a part of the query: the target's `attention`, the

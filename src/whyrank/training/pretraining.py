@@ -94,7 +94,7 @@ def pretrain(
     """Train the encoder of a network on texts; a run that was stopped goes on from its checkpoint in `folder`."""
     if network.encoder.causal:
         what = f"an encoder of type {network.encoder.model.config.model_type}, which reads from left to right"
-        raise WhyrankError(f"pretraining: hidden pieces are found from both sides, not by {what}; leave it out")
+        raise WhyrankError(f"pretraining: hidden tokens are found from both sides, not by {what}; leave it out")
     own = ("collection", "limit")
     chosen = Settings(**{name: value for name, value in settings.items() if name not in own})
     torch.manual_seed(seed_for(seed, "pretraining") % 2**63)
@@ -140,10 +140,10 @@ def _settled(pending: list[Tensor], step: int) -> list[float]:
 
 
 def _read(network: Network, texts: Sequence[str], chosen: Settings) -> list[Ids]:
-    most = min(chosen.length, network.encoder.places - _SPECIAL)
-    found = [row for row in network.pieces.ids(texts, most) if len(row) >= _SHORTEST]
+    most = min(chosen.length, network.encoder.max_positions - _SPECIAL)
+    found = [row for row in network.tokenizer.ids(texts, most) if len(row) >= _SHORTEST]
     if not found:
-        raise WhyrankError("pretraining: the collection has no text of four pieces or more")
+        raise WhyrankError("pretraining: the collection has no text of four tokens or more")
     return found
 
 
@@ -179,14 +179,14 @@ def _batches(network: Network, ids: Sequence[Ids], chosen: Settings, steps: int,
 
 
 def _batch(network: Network, rows: list[Ids], chosen: Settings, random: np.random.Generator) -> Arrays:
-    special, extra = network.pieces.special, {}
+    special, extra = network.tokenizer.special, {}
     if chosen.pairs:
         first, second, apart = halves(rows, random)
         arrays, extra = pair_arrays(first, second, special), {"apart": apart}
     else:
         arrays = single_arrays(rows, special)
     ordinary = (arrays["mask"] == 1) & ~np.isin(arrays["ids"], list(special.values()))
-    shown, wanted = masked(arrays["ids"], ordinary, len(network.pieces), special["mask"], random, chosen.masked)
+    shown, wanted = masked(arrays["ids"], ordinary, len(network.tokenizer), special["mask"], random, chosen.masked)
     return {**arrays, "ids": shown, "wanted": wanted, **extra}
 
 

@@ -28,7 +28,7 @@ from whyrank.core import (
     seed_for,
     temporary_room,
 )
-from whyrank.networks import Encoder, Network, Pieces, load_encoder, make, networks, new_encoder, start
+from whyrank.networks import Encoder, ModelTokenizer, Network, load_encoder, make, networks, new_encoder, start
 from whyrank.training.data import collection_names, corpus_texts, training_set
 from whyrank.training.distilling import distillation_set
 from whyrank.training.phases import check_keys
@@ -107,7 +107,7 @@ _FILES = ("config.json", "tokenizer.json", "*.safetensors")  # what is needed of
 _COLLECTION = "collection"
 _TEXTS = 100_000  # of a larger collection, so many are drawn to build a tokenizer from
 _ANALYZER = "chain(tokens=plain)"  # the words that networks over word vectors see
-_NOT_SETTINGS = {"self", "encoder", "pieces", "source", "layers", "words", "matrix", "seed", "settings"}
+_NOT_SETTINGS = {"self", "encoder", "tokens", "source", "layers", "words", "matrix", "seed", "settings"}
 _GIVE = "give a hub id, a folder, package:NAME or the settings of a new encoder"
 
 
@@ -192,11 +192,13 @@ def new_network(recipe: Recipe, seed: int, sources: Sources) -> Network:
         settings = {name: value for name, value in recipe.settings.items() if name != "most"}  # done when read
         made: Network = factory.over(sources.words, sources.vectors, seed=seed, **settings)
     elif stands_on_pieces(recipe.architecture):
-        made = factory.over_pieces(_pieces(sources.tokenizer), **recipe.settings)
+        made = factory.over_tokenizer(_pieces(sources.tokenizer), **recipe.settings)
     else:
         made = _over_encoder(recipe, sources)
     if made.max_query < 1 or made.max_doc < 1:
-        raise WhyrankError(f"max_query: the encoder has {made.encoder.places:,} places in all; leave some for texts")
+        raise WhyrankError(
+            f"max_query: the encoder has {made.encoder.max_positions:,} places in all; leave some for texts"
+        )
     for module in made.modules():
         if isinstance(module, torch.nn.Dropout) and recipe.dropout is not None:
             module.p = recipe.dropout
@@ -223,9 +225,9 @@ def check_settings(recipe: Recipe) -> None:
     if stands_on_words(recipe.architecture):
         _check_none(recipe, "word vectors", ("tokenizer", "layers", "pretraining"))
     elif stands_on_pieces(recipe.architecture):
-        _check_none(recipe, "pieces", ("encoder", "layers", "pretraining"))
+        _check_none(recipe, "tokens", ("encoder", "layers", "pretraining"))
         if not recipe.tokenizer:
-            raise WhyrankError("tokenizer: pieces need one; give a folder or a hub id, or 'collection' to build one")
+            raise WhyrankError("tokenizer: tokens need one; give a folder or a hub id, or 'collection' to build one")
     elif not recipe.encoder:
         raise WhyrankError(f"encoder: {_GIVE}")
     elif isinstance(recipe.encoder, Mapping) and not recipe.tokenizer:
@@ -285,19 +287,21 @@ def _makers(factory: Any) -> list[Any]:
 def _over_encoder(recipe: Recipe, sources: Sources) -> Network:
     if sources.encoder is not None and not sources.tokenizer:
         return start(recipe.architecture, sources.encoder, recipe.layers, **recipe.settings)
-    pieces = _pieces(sources.tokenizer)
-    return make(recipe.architecture, _encoder(recipe, sources, pieces), pieces, **recipe.settings)
+    tokenizer = _pieces(sources.tokenizer)
+    return make(recipe.architecture, _encoder(recipe, sources, tokenizer), tokenizer, **recipe.settings)
 
 
-def _encoder(recipe: Recipe, sources: Sources, pieces: Pieces) -> Encoder:
+def _encoder(recipe: Recipe, sources: Sources, tokenizer: ModelTokenizer) -> Encoder:
     if sources.encoder is not None:
         found = load_encoder(sources.encoder, recipe.layers)
     else:
         assert isinstance(recipe.encoder, Mapping)
-        found = _new({"vocab_size": len(pieces), **recipe.encoder})
+        found = _new({"vocab_size": len(tokenizer), **recipe.encoder})
     rows = len(found.model.get_input_embeddings().weight)
-    if len(pieces) > rows:
-        raise WhyrankError(f"the tokenizer has {len(pieces):,} pieces and the encoder rows for {rows:,}; match them")
+    if len(tokenizer) > rows:
+        raise WhyrankError(
+            f"the tokenizer has {len(tokenizer):,} tokens and the encoder rows for {rows:,}; match them"
+        )
     return found
 
 
@@ -330,8 +334,8 @@ def _check_shape(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
         raise UnknownName("value of encoder: hidden_act", act, ACT2FN)
 
 
-def _pieces(content: bytes) -> Pieces:
+def _pieces(content: bytes) -> ModelTokenizer:
     with tempfile.TemporaryDirectory() as folder:
         with temporary_room():
             (Path(folder) / "tokenizer.json").write_bytes(content)
-        return Pieces(folder)
+        return ModelTokenizer(folder)

@@ -86,7 +86,7 @@ class Trainer:
         self._best: dict[str, Tensor] = {}
         self._total = 0  # pairs of the whole run, where known
         packs = network.packs and schedule.precision == "bf16" and device.startswith("cuda")
-        special = network.pieces.special if packs else {}
+        special = network.tokenizer.special if packs else {}
         self._packer = Packer(self._queries, self._docs, special, device) if packs else None
         self._first: Examples | None = None  # the examples of the first epoch, which are drawn to count the steps
         self._bar = Bar("training: pairs")
@@ -283,16 +283,19 @@ class Packer:
         pair = torch.repeat_interleave(
             torch.arange(len(query), device=self._device), sent["ends"].diff(), output_size=int(ends[-1])
         )
-        places = torch.arange(int(ends[-1]), device=self._device) - sent["ends"][pair]
-        return self._filled(sent["query"][pair], sent["doc"][pair], places) | {"places": places, "ends": sent["ends"]}
+        positions = torch.arange(int(ends[-1]), device=self._device) - sent["ends"][pair]
+        return self._filled(sent["query"][pair], sent["doc"][pair], positions) | {
+            "positions": positions,
+            "ends": sent["ends"],
+        }
 
-    def _filled(self, query: Tensor, doc: Tensor, places: Tensor) -> dict[str, Tensor]:
+    def _filled(self, query: Tensor, doc: Tensor, positions: Tensor) -> dict[str, Tensor]:
         """The tokens: each position is [CLS], in the query, a [SEP], in the text, or the last [SEP]."""
-        in_query = places - 1
+        in_query = positions - 1
         in_doc = in_query - self._queries.lengths[query] - 1
         ids = torch.where(_inside(in_doc, self._docs, doc), self._docs.at(doc, in_doc), self._sep)
         ids = torch.where(_inside(in_query, self._queries, query), self._queries.at(query, in_query), ids)
-        return {"ids": torch.where(places == 0, self._cls, ids), "types": (in_doc >= 0).long()}
+        return {"ids": torch.where(positions == 0, self._cls, ids), "types": (in_doc >= 0).long()}
 
 
 class _Flat:
@@ -301,14 +304,14 @@ class _Flat:
     def __init__(self, texts: Sequence[Ids], device: str) -> None:
         self.sizes = np.array([len(text) for text in texts], np.int64)
         starts = np.cumsum(self.sizes) - self.sizes
-        pieces = np.concatenate([*texts, np.zeros(1, np.int32)]).astype(np.int64)
-        self.lengths, self.starts, self.pieces = (
-            torch.from_numpy(array).to(device) for array in (self.sizes, starts, pieces)
+        tokens = np.concatenate([*texts, np.zeros(1, np.int32)]).astype(np.int64)
+        self.lengths, self.starts, self.tokens = (
+            torch.from_numpy(array).to(device) for array in (self.sizes, starts, tokens)
         )
 
     def at(self, text: Tensor, place: Tensor) -> Tensor:
         """The tokens at some positions of some texts; any token for a position that is none."""
-        return self.pieces[(self.starts[text] + place).clamp(0, len(self.pieces) - 1)]
+        return self.tokens[(self.starts[text] + place).clamp(0, len(self.tokens) - 1)]
 
 
 def _inside(place: Tensor, texts: _Flat, text: Tensor) -> Tensor:

@@ -69,8 +69,8 @@ class PlainScorer(FastScorer):
 def on_cpu(made):
     """A scorer that goes the way of the GPU on a CPU, in single precision."""
     PlainScorer.shapes = set()
-    special = made.network.pieces.special
-    rows = 3 + sum(max(len(g.pieces) for g in side.groups.values()) for side in (made.queries, made.docs))
+    special = made.network.tokenizer.special
+    rows = 3 + sum(max(len(g.tokens) for g in side.groups.values()) for side in (made.queries, made.docs))
     layers = PlainLayers(weights_of(made.network, "cpu", torch.float32))
     made._fast = PlainScorer(layers, [special["cls"], special["sep"], special["sep"]], rows, "cpu")
     return made
@@ -157,8 +157,8 @@ from whyrank.learners.parm.pairs.layers import Layers, weights_of
 
 weights = weights_of(parm(Path("{folder}")), "cpu", torch.float32)
 with torch.inference_mode():
-    pieces, places, kinds = (torch.randint(0, most, (40,)) for most in (28, 12, 2))
-    states = weights.embed(pieces, places, kinds)
+    tokens, places, kinds = (torch.randint(0, most, (40,)) for most in (28, 12, 2))
+    states = weights.embed(tokens, places, kinds)
     qkv = torch.nn.functional.linear(states, *weights.layers[0].qkv)
     for length in (5, 13, 31):
         rows = torch.randint(0, 40, (37, length), dtype=torch.int32)
@@ -181,7 +181,7 @@ def test_kernels_compute_what_torch_does(tmp_path):
 def test_groups_spell_the_sequences(rows):
     found = distinct([np.array(row, np.int32) for row in rows])
     assert len(found.sequences) == len({tuple(row) for row in rows})
-    spelled = np.split(found.sequences.pieces, found.sequences.ends[1:-1])
+    spelled = np.split(found.sequences.tokens, found.sequences.ends[1:-1])
     assert [spelled[i].tolist() for i in found.of_term] == rows
     assert found.counts.sum() == len(rows)
     side = group_terms(found.sequences)
@@ -189,7 +189,7 @@ def test_groups_spell_the_sequences(rows):
         group, place = side.groups[int(side.lengths[number])], side.inside[number]
         assert group.members[place] == number
         at = group.rows[place]
-        assert group.pieces[at].tolist() == spelled[number].tolist()
+        assert group.tokens[at].tolist() == spelled[number].tolist()
         assert group.places[at].tolist() == list(range(len(at)))
 
 

@@ -208,7 +208,7 @@ def test_a_text_without_terms_has_no_partner():
 def test_logits_of_pairs_are_those_of_the_network():
     network = parm_network().eval()
     words = ["balan", "cemer", "mernisropfo", "tuk"]
-    ids = network.pieces.ids(words, 6)
+    ids = network.tokenizer.ids(words, 6)
     query, doc = np.repeat(np.arange(4), 4), np.tile(np.arange(4), 4)
     found = pair_logits(network, (ids, ids), query, doc, "cpu")
     with torch.inference_mode():
@@ -234,7 +234,7 @@ def test_partners_may_be_looked_for_between_masks(frame, before, behind):
 
 def framed_logit(network, term, partner, before, behind):
     """One input by hand, without any helper of ours."""
-    special, (asked, told) = network.pieces.special, network.pieces.ids([term, partner], 9)
+    special, (asked, told) = network.tokenizer.special, network.tokenizer.ids([term, partner], 9)
     mask = special["mask"]
     first = [special["cls"], mask, *asked, mask, special["sep"]]
     second = [*[mask] * before, *told, *[mask] * behind, special["sep"]]
@@ -249,7 +249,7 @@ def test_a_frame_that_an_encoder_cannot_read_is_refused():
     with pytest.raises(
         WhyrankError, match=r"frame masks: a pair of terms has 3[0-9] tokens, and the encoder reads 32"
     ):
-        framed(*[network.pieces.ids(["balan"], 6)] * 2, network, "masks")
+        framed(*[network.tokenizer.ids(["balan"], 6)] * 2, network, "masks")
     with pytest.raises(UnknownName, match="unknown frame 'mask'; did you mean 'masks'"):
         framed([], [], network, "mask")
 
@@ -384,13 +384,13 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, 
 def test_presets(preset):
     first, second = first_phase({"preset": preset}), second_phase({"preset": preset})
     assert (first.loss, first.unit, first.deletion) == {
-        "paper": ("margin-mse", "word", "paper"), "code": ("margin", "piece", "code"),
+        "paper": ("margin-mse", "word", "paper"), "code": ("margin", "token", "code"),
         "target": ("margin-mse", "word", "paper")}[preset]  # fmt: skip
     assert (second.missing, second.regulariser) == {
         "paper": ("all", 0.0), "code": ("one", 0.1), "target": ("all", 0.02)}[preset]  # fmt: skip
     assert (first.texts, second.texts) == ((2, 6) if preset == "target" else (2, 2))
-    own = first_phase({"preset": preset, "first": {"unit": "piece", "schedule": {"batch": 5}}})
-    assert own.unit == "piece"
+    own = first_phase({"preset": preset, "first": {"unit": "token", "schedule": {"batch": 5}}})
+    assert own.unit == "token"
     assert own.schedule_for(1).batch == 5
     if preset != "target":
         assert own.schedule_for(1).max_steps == 20_000

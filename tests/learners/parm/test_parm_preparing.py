@@ -17,7 +17,7 @@ from whyrank.learners.parm.preparing import aligned_by, open_target
 from whyrank.learners.parm.running import alignment_blocks
 from whyrank.learners.parm.second import table_scores
 from whyrank.learners.parm.texts import token_texts
-from whyrank.networks import Pieces, load, make, new_encoder, save
+from whyrank.networks import ModelTokenizer, load, make, new_encoder, save
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex
 from whyrank.scoring import Engine
@@ -186,12 +186,12 @@ def cross_encoder(folder, kind):
     from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
     folder.mkdir()
-    (folder / "pieces.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
+    (folder / "tokens.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
     names = {
         name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     }
-    PreTrainedTokenizerFast(tokenizer_file=str(folder / "pieces.json"), **names).save_pretrained(folder)
-    (folder / "pieces.json").unlink()
+    PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokens.json"), **names).save_pretrained(folder)
+    (folder / "tokens.json").unlink()
     wide, shape = kind.endswith("-wide"), {**SHAPE, "vocab_size": 300, "num_labels": 1, "pad_token_id": 0}
     if kind == "distilbert":
         shape = {"dim": 48, "n_layers": 1, "n_heads": 4, "hidden_dim": 96, "vocab_size": 300, "num_labels": 1}
@@ -223,7 +223,7 @@ def test_a_network_of_other_layers_has_embeddings(world, tmp_path):
     """A cross-encoder trained here over another encoder has no attention to read, but its own embeddings."""
     shape = {"model_type": "distilbert", "dim": 48, "n_layers": 1, "n_heads": 4, "hidden_dim": 96, "vocab_size": 300}
     (tmp_path / "tokenizer.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
-    network = make("cross", new_encoder(shape), Pieces(tmp_path), max_query=8, max_doc=16)
+    network = make("cross", new_encoder(shape), ModelTokenizer(tmp_path), max_query=8, max_doc=16)
     save(network, tmp_path / "net")
     target = open_target(f"cross:{tmp_path / 'net'}", Setting())
     assert (target.folder, target.attends) == (tmp_path / "net", False)

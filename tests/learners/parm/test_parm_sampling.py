@@ -26,7 +26,7 @@ from whyrank.learners.parm.texts import TokenTexts, token_texts
 from whyrank.training import First, first_phase
 
 SPECIAL = {"cls": 1, "sep": 2, "pad": 0, "mask": 3}
-INSIDE = np.arange(200) % 3 == 1  # the pieces 4, 7, 10, ... continue words
+INSIDE = np.arange(200) % 3 == 1  # the tokens 4, 7, 10, ... continue words
 PIECES = st.lists(st.integers(4, 199), min_size=1, max_size=7)
 UNIFORM = st.floats(0, 1, exclude_max=True, width=32)
 NORMAL = st.floats(-4, 4, width=32)
@@ -45,7 +45,7 @@ def span_by_hand(row, first, second, whole, starts_of=starts_of):
     start = min(int(np.float32(first) * len(row)), len(row) - 1)
     while start < len(row) and start not in starts_of(row):
         start += 1
-    if start == len(row):  # behind the last word's first piece: back to it
+    if start == len(row):  # behind the last word's first token: back to it
         start = starts_of(row)[-1]
     end = start + 1 + min(int(np.float32(second) * (len(row) - start)), len(row) - start - 1)
     while whole and end < len(row) and end not in starts_of(row):
@@ -60,8 +60,8 @@ def parts_by_hand(row, start, end, mask=SPECIAL["mask"]):
 
 
 def units_by_hand(row, unit, starts_of=starts_of):
-    """The places of each unit's pieces."""
-    if unit == "piece":
+    """The places of each unit's tokens."""
+    if unit == "token":
         return [[i] for i in range(len(row))]
     found = []
     for i in range(len(row)):
@@ -164,11 +164,11 @@ def test_ties_go_in_an_order_of_their_own():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), st.sampled_from(["word", "piece"]), st.sampled_from(["paper", "code"]), st.booleans(),
+@given(st.data(), st.sampled_from(["word", "token"]), st.sampled_from(["paper", "code"]), st.booleans(),
        st.sampled_from(["each", "runs"]))  # fmt: skip
 def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole, masks):
     queries, docs = (data.draw(st.lists(PIECES, min_size=2, max_size=3)) for _ in range(2))
-    first = First(unit=unit, deletion=deletion, ends="word" if whole else "piece", masks=masks)
+    first = First(unit=unit, deletion=deletion, ends="word" if whole else "token", masks=masks)
     query = np.array(data.draw(st.lists(st.integers(0, len(queries) - 1), min_size=1, max_size=3)))
     doc = np.array([data.draw(st.permutations(range(len(docs))))[:2] for _ in query])
     seed = data.draw(st.integers(0, 2**20))
@@ -188,7 +188,7 @@ def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole, masks)
         assert padded["types"][i].tolist() == types + [0] * (padded["ids"].shape[1] - len(ids))
     assert packed["ids"].tolist() == [piece for ids, _ in rows for piece in ids]
     assert packed["types"].tolist() == [kind for _, types in rows for kind in types]
-    assert packed["places"].tolist() == [i for ids, _ in rows for i in range(len(ids))]
+    assert packed["positions"].tolist() == [i for ids, _ in rows for i in range(len(ids))]
     assert packed["ends"].tolist() == [0, *np.cumsum([len(ids) for ids, _ in rows]).tolist()]
 
 
@@ -203,7 +203,7 @@ def by_hand(queries, docs, query, doc, blocks, draws, unit, deletion, whole, run
             for part in range(2):
                 rows = blocks[i, k][inside[part]][:, : len(docs[d])]
                 scores = rows.mean(axis=0) if len(rows) else np.zeros(len(docs[d]))
-                size = len(inside[part]) if unit == "piece" else sum(a in starts(row) for a in inside[part])
+                size = len(inside[part]) if unit == "token" else sum(a in starts(row) for a in inside[part])
                 draw = draws[i, 2 + 2 * k + part]
                 many = count_by_hand(deletion, draw, len(units), size)
                 keys = tie_keys(torch.tensor([int(np.float32(draw) * 2**20)]), blocks.shape[-1])[0].tolist()
@@ -230,7 +230,7 @@ def test_the_loss_of_phase_one_by_hand(preset, masks):
     drawn = Drawn(given_, np.arange(len(queries)), 2, first.positives, "first")
     trainer = FirstTrainer(network, drawn, first, (asked, told), torch.from_numpy(blocks), seed=0)
     part, total = drawn.epoch(0, 0), 0.0
-    told_by = {"special": network.pieces.special, "starts": lambda row: opening(network, row)}
+    told_by = {"special": network.tokenizer.special, "starts": lambda row: opening(network, row)}
     inputs = list(by_hand(*rows, part.query, doc.ravel()[part.doc], blocks[part.doc], part.target[:, 2:], first.unit,
                           first.deletion, first.ends == "word", masks == "runs", **told_by))  # fmt: skip
     for i, target in enumerate(part.target):
@@ -242,7 +242,7 @@ def test_the_loss_of_phase_one_by_hand(preset, masks):
 
 
 def opening(network, row):
-    names = network.pieces.spell(row)
+    names = network.tokenizer.spell(row)
     return [i for i, name in enumerate(names) if i == 0 or not name.startswith("##")]
 
 

@@ -156,9 +156,9 @@ def test_terms_may_stand_between_masks(place):
     made = build(asked(threshold=0.0, frame="masks"), "t.parquet")
     assert made.table.facts["frame"] == "masks"
     network = load("parm").eval()
-    mask = network.pieces.special["mask"]
+    mask = network.tokenizer.special["mask"]
     for entry in list(made.table.rows())[::7]:
-        query, doc = network.pieces.ids([entry.query_term, entry.document_term], 9)
+        query, doc = network.tokenizer.ids([entry.query_term, entry.document_term], 9)
         inputs = [np.array([mask, *query, mask]), np.array([*[mask] * 4, *doc, *[mask] * 24])]
         arrays = {name: torch.from_numpy(array) for name, array in network.arrays([inputs[0]], [inputs[1]]).items()}
         with torch.inference_mode():
@@ -210,7 +210,7 @@ def test_what_changed_is_noticed(place, monkeypatch):
             build(other, "t.tsv")
     again, whole = (build_table(asked(), ["one", "two"], out, say=QUIET, block=1) for out in ("t.tsv", "whole.tsv"))
     assert again.table.digest == whole.table.digest
-    save(make("cross", changed.encoder, changed.pieces), "cross")
+    save(make("cross", changed.encoder, changed.tokenizer), "cross")
     with pytest.raises(BadInput, match="of architecture cross, not parm"):
         build(replace(asked(), resource="cross"), "u.tsv")
 

@@ -23,7 +23,7 @@ _NARROWEST = 1e-9  # of the half circle that stands for the line; within less, r
 _TRIES = 8  # promising stretches that are tried, for the case that rounding made one look better than it is
 
 
-class Pieces(NamedTuple):
+class Segments(NamedTuple):
     """Stretches of a line, ascending, and the value of the measure within each; the line need not be covered."""
 
     low: Floats
@@ -38,7 +38,7 @@ class Objective(Protocol):
         """The mean measure."""
         ...
 
-    def pieces(self, base: Floats, slope: Floats) -> Pieces:
+    def segments(self, base: Floats, slope: Floats) -> Segments:
         """The mean measure of base + t * slope for all t."""
         ...
 
@@ -115,8 +115,8 @@ def _ascent(columns: Floats, objective: Objective, start: Floats, order: Ints, t
 def _along(columns: Floats, objective: Objective, weights: Floats, value: float, j: int) -> tuple[Floats, float]:
     """The best weights that differ in one column only, and their value; the given ones where none are better."""
     others = np.where(np.arange(len(weights)) == j, 0.0, weights)
-    pieces = objective.pieces(combined(columns, others), columns[j])
-    for point in [*_points(pieces, weights[j], value), 0.0]:
+    segments = objective.segments(combined(columns, others), columns[j])
+    for point in [*_points(segments, weights[j], value), 0.0]:
         moved = np.where(np.arange(len(weights)) == j, point, weights)
         if not moved.any():
             continue
@@ -127,25 +127,25 @@ def _along(columns: Floats, objective: Objective, weights: Floats, value: float,
     return weights, value
 
 
-def _points(pieces: Pieces, now: float, value: float) -> list[float]:
+def _points(segments: Segments, now: float, value: float) -> list[float]:
     """Where to move: into the best stretches, of equally good ones the widest first; nowhere where none is better."""
-    unit = scale_of(pieces)
-    width = (np.arctan(pieces.high / unit) - np.arctan(pieces.low / unit)) / np.pi
-    usable = np.flatnonzero((width > _NARROWEST) & (pieces.values > value + _GAIN))
-    order = usable[np.lexsort((-width[usable], -np.round(pieces.values[usable], 12)))][:_TRIES]
-    return [float(point) for point in middles(Pieces(*(part[order] for part in pieces)), unit)]
+    unit = scale_of(segments)
+    width = (np.arctan(segments.high / unit) - np.arctan(segments.low / unit)) / np.pi
+    usable = np.flatnonzero((width > _NARROWEST) & (segments.values > value + _GAIN))
+    order = usable[np.lexsort((-width[usable], -np.round(segments.values[usable], 12)))][:_TRIES]
+    return [float(point) for point in middles(Segments(*(part[order] for part in segments)), unit)]
 
 
-def scale_of(pieces: Pieces) -> float:
+def scale_of(segments: Segments) -> float:
     """A length that is typical for the line: the median distance of its crossings from 0."""
-    finite = np.abs(pieces.high[np.isfinite(pieces.high)])
+    finite = np.abs(segments.high[np.isfinite(segments.high)])
     return float(np.median(finite[finite > 0])) if (finite > 0).any() else 1.0
 
 
-def middles(pieces: Pieces, unit: float) -> Floats:
+def middles(segments: Segments, unit: float) -> Floats:
     """A point within each stretch: in the middle, where the line is bent to a half circle, so that it has ends."""
-    inner = unit * np.tan((np.arctan(pieces.low / unit) + np.arctan(pieces.high / unit)) / 2)
-    return np.asarray(np.clip(inner, pieces.low, pieces.high))
+    inner = unit * np.tan((np.arctan(segments.low / unit) + np.arctan(segments.high / unit)) / 2)
+    return np.asarray(np.clip(inner, segments.low, segments.high))
 
 
 def _scaled(weights: Floats) -> Floats:

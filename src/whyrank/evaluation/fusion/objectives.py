@@ -16,7 +16,7 @@ from whyrank.core import Floats, Ints, WhyrankError
 from whyrank.data import Collection, ranking
 from whyrank.evaluation.effectiveness import AnyRun, evaluate
 from whyrank.evaluation.fusion import kernels
-from whyrank.evaluation.fusion.ascent import Objective, Pieces, combined, middles, scale_of
+from whyrank.evaluation.fusion.ascent import Objective, Segments, combined, middles, scale_of
 from whyrank.rankers import FusedRanker
 from whyrank.scoring import Engine, rerank
 
@@ -138,7 +138,7 @@ class RankedGains:
         total = kernels.measured(scores, self.offsets, self.gains, self.discounts, self.norms, self.first)
         return float(total) / max(self.n_queries, 1)
 
-    def pieces(self, base: Floats, slope: Floats) -> Pieces:
+    def segments(self, base: Floats, slope: Floats) -> Segments:
         """The mean measure of base + t * slope for all t: every stretch between two changes."""
         start, times, changes = kernels.sweep(
             base, slope, self.offsets, self.gains, self.discounts, self.norms, self.first
@@ -146,7 +146,7 @@ class RankedGains:
         order = np.argsort(times, kind="stable")
         edges, totals = times[order], start + np.concatenate([[0.0], np.cumsum(changes[order])])
         ends = np.concatenate([edges, [np.inf]])
-        return Pieces(np.concatenate([[-np.inf], edges]), ends, totals / max(self.n_queries, 1))
+        return Segments(np.concatenate([[-np.inf], edges]), ends, totals / max(self.n_queries, 1))
 
 
 def cut(discounts: Floats, cutoff: int | None) -> Floats:
@@ -169,14 +169,14 @@ class ByMeasure:
         """The mean measure."""
         return evaluate(self.collection, {"": self.pool.run_of(scores)}, [str(self.measure)])[0].mean
 
-    def pieces(self, base: Floats, slope: Floats) -> Pieces:
+    def segments(self, base: Floats, slope: Floats) -> Segments:
         """Some of the stretches between crossings of texts with different grades."""
         lowest = min((g for grades in self.collection.qrels.values() for g in grades.values()), default=0)
         labels = self.pool.grades(self.collection, lowest - 1)
         edges = np.unique(kernels.crossings(base, slope, self.pool.offsets, labels))
         low, high = np.concatenate([[-np.inf], edges]), np.concatenate([edges, [np.inf]])
         taken = np.unique(np.linspace(0, len(edges), min(MOST_POINTS, len(low))).round().astype(np.int64))
-        some = Pieces(low[taken], high[taken], np.zeros(len(taken)))
+        some = Segments(low[taken], high[taken], np.zeros(len(taken)))
         points = middles(some, scale_of(some))
         return some._replace(values=np.array([self.value(base + point * slope) for point in points]))
 

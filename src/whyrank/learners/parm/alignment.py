@@ -23,7 +23,7 @@ from whyrank.learners.parm.texts import Numbers, Spelling, TokenTexts
 from whyrank.networks import (
     Encoder,
     Ids,
-    Pieces,
+    ModelTokenizer,
     is_network,
     load,
     load_encoder,
@@ -48,7 +48,7 @@ class Reader(NamedTuple):
     """Who aligns: an encoder with its tokenizer, and how much of a query and of a text it reads."""
 
     encoder: Encoder
-    pieces: Pieces
+    tokenizer: ModelTokenizer
     max_query: int
     max_doc: int
 
@@ -65,9 +65,9 @@ def reader_of(folder: Path, max_query: int, max_doc: int) -> Reader:
     """The encoder of a network or of any model folder as one that aligns."""
     if is_network(folder):
         network = load(folder)
-        return Reader(network.encoder, network.pieces, network.max_query, network.max_doc)
+        return Reader(network.encoder, network.tokenizer, network.max_query, network.max_doc)
     encoder = load_encoder(folder)
-    return Reader(encoder, Pieces(folder), max_query, min(max_doc, encoder.places - max_query - 3))
+    return Reader(encoder, ModelTokenizer(folder), max_query, min(max_doc, encoder.max_positions - max_query - 3))
 
 
 def attends(folder: Path) -> bool:
@@ -76,12 +76,12 @@ def attends(folder: Path) -> bool:
     return config.get("model_type") in _READ_TOGETHER
 
 
-def side(texts: TokenTexts, own: Pieces, reader: Reader, most: int) -> Side:
+def side(texts: TokenTexts, own: ModelTokenizer, reader: Reader, most: int) -> Side:
     """Texts of the network's tokens for a reader."""
-    if own.content == reader.pieces.content:
+    if own.content == reader.tokenizer.content:
         return Side([row[: min(size, most)].astype(np.int32) for row, size in zip(
             texts.ids, texts.sizes.tolist(), strict=True)], None, texts)  # fmt: skip
-    ids, words = Spelling(reader.pieces).read(texts.spelled(own), most)
+    ids, words = Spelling(reader.tokenizer).read(texts.spelled(own), most)
     return Side(ids, words, texts)
 
 
@@ -92,7 +92,7 @@ def attention_blocks(reader: Reader, queries: Side, docs: Side, query: Numbers, 
 
     def read(rows: Numbers) -> Tensor:
         asked, told = [queries.ids[i] for i in query[rows]], [docs.ids[i] for i in doc[rows]]
-        batch = tensors(pair_arrays(asked, told, reader.pieces.special), device)
+        batch = tensors(pair_arrays(asked, told, reader.tokenizer.special), device)
         types = {"token_type_ids": batch["types"]} if reader.encoder.typed else {}
         found = model(input_ids=batch["ids"], attention_mask=batch["mask"], output_attentions=True, **types)
         mean = torch.stack([layer.float().mean(dim=1) for layer in found.attentions]).mean(dim=0)
@@ -193,7 +193,7 @@ def _states(reader: Reader, texts: Sequence[Ids], device: str) -> Tensor:
     with torch.inference_mode(), half:
         for start in range(0, len(order), _TEXTS.get(kind, 64)):
             rows = order[start : start + _TEXTS.get(kind, 64)]
-            batch = tensors(single_arrays([texts[i] for i in rows], reader.pieces.special), device)
+            batch = tensors(single_arrays([texts[i] for i in rows], reader.tokenizer.special), device)
             states = (encoder.last(batch) * batch["mask"].unsqueeze(-1))[:, 1:]
             sizes = torch.tensor([len(texts[i]) for i in rows], device=device)
             real = torch.arange(states.shape[1], device=device) < sizes[:, None]
@@ -217,10 +217,15 @@ class Occlusion(NamedTuple):
 
 
 def occlusion(
-    target: Ranker, engine: Engine, pieces: Pieces, queries: TokenTexts, docs: TokenTexts, doc: npt.NDArray[np.int32]
+    target: Ranker,
+    engine: Engine,
+    tokenizer: ModelTokenizer,
+    queries: TokenTexts,
+    docs: TokenTexts,
+    doc: npt.NDArray[np.int32],
 ) -> Occlusion:
     """The alignments of all queries and candidates."""
-    asked, told = queries.spelled(pieces), docs.spelled(pieces)
+    asked, told = queries.spelled(tokenizer), docs.spelled(tokenizer)
     words, texts, rows = Texts(), Texts(), []
     for q, several in enumerate(doc):
         for d in several.tolist():

@@ -138,8 +138,8 @@ def collapsed(gone: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
 
 def tie_keys(seeds: Tensor, columns: int) -> Tensor:
     """Keys that put the columns of each row in an order of its own, which its seed alone decides."""
-    places = torch.arange(1, columns + 1, device=seeds.device)
-    mixed = (seeds.unsqueeze(-1) % _HASH[2]) * _HASH[1] + places * _HASH[0]
+    positions = torch.arange(1, columns + 1, device=seeds.device)
+    mixed = (seeds.unsqueeze(-1) % _HASH[2]) * _HASH[1] + positions * _HASH[0]
     mixed = (mixed ^ (mixed >> 15)) * _HASH[0] % _HASH[2]
     return (mixed ^ (mixed >> 13)) * _HASH[0] % _HASH[2]
 
@@ -228,9 +228,9 @@ class Segmenter:
 
     def _inside(self, sent: Mapping[str, Tensor]) -> Tensor:
         """Which tokens of the query belong to each part: [examples, parts, tokens]."""
-        places = torch.arange(self._queries.ids.shape[1], device=sent["query"].device)
-        span = (places >= sent["start"][:, None]) & (places < sent["end"][:, None])
-        real = places < self._queries.sizes[sent["query"]][:, None]
+        positions = torch.arange(self._queries.ids.shape[1], device=sent["query"].device)
+        span = (positions >= sent["start"][:, None]) & (positions < sent["end"][:, None])
+        real = positions < self._queries.sizes[sent["query"]][:, None]
         return torch.stack([real & ~span, span], dim=1)
 
     def _units(self, doc: Tensor, query: Tensor, inside: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -239,24 +239,24 @@ class Segmenter:
             opens = self._queries.words[query].diff(dim=1, prepend=self._queries.words.new_full((len(query), 1), -1))
             return self._docs.words[doc], self._docs.counts[doc], (inside & (opens != 0)[:, None]).sum(dim=-1)
         columns = self._docs.ids.shape[1]
-        places, sizes = torch.arange(columns, device=doc.device), self._docs.sizes[doc]
-        return torch.where(places < sizes[..., None], places, columns), sizes, inside.sum(dim=-1)
+        positions, sizes = torch.arange(columns, device=doc.device), self._docs.sizes[doc]
+        return torch.where(positions < sizes[..., None], positions, columns), sizes, inside.sum(dim=-1)
 
     def _padded(self, rows: _Rows, sizes: Tensor, known: Numbers) -> dict[str, Tensor]:
         width = int(known.max())
-        places = torch.arange(width, device=sizes.device).expand(len(sizes), width)
+        positions = torch.arange(width, device=sizes.device).expand(len(sizes), width)
         row = torch.arange(len(sizes), device=sizes.device)[:, None].expand(len(sizes), width)
-        mask = places < sizes[:, None]
-        ids, types = self._filled(rows, row, places)
+        mask = positions < sizes[:, None]
+        ids, types = self._filled(rows, row, positions)
         return {"ids": torch.where(mask, ids, self.special["pad"]), "types": types * mask, "mask": mask.long()}
 
     def _packed(self, rows: _Rows, sizes: Tensor, known: Numbers) -> dict[str, Tensor]:
         total = int(known.sum())
         ends = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
         row = torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes, output_size=total)
-        places = torch.arange(total, device=sizes.device) - ends[row]
-        ids, types = self._filled(rows, row, places)
-        return {"ids": ids, "types": types, "places": places, "ends": ends}
+        positions = torch.arange(total, device=sizes.device) - ends[row]
+        ids, types = self._filled(rows, row, positions)
+        return {"ids": ids, "types": types, "positions": positions, "ends": ends}
 
     def _filled(self, rows: _Rows, row: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
         """The tokens at some positions of some rows, and their types."""
@@ -299,7 +299,7 @@ class FirstTrainer(Trainer):
             device=device, say=say,
         )  # fmt: skip
         self.first, self.drawn, self.blocks, self._held_out = first, drawn, blocks, held_out
-        self._segment = Segmenter(*texts, first, network.pieces.special, device)
+        self._segment = Segmenter(*texts, first, network.tokenizer.special, device)
         self._packs = network.packs and schedule.precision == "bf16" and device.startswith("cuda")
 
     def _loss(self, part: Examples) -> Tensor:

@@ -109,7 +109,7 @@ def prepare_parm(recipe: Recipe, ranker: str | Ranker, engine: Engine, say: Say 
         return made
     network = made.network(0)
     texts = token_texts(network, made.queries, made.docs)
-    return made._replace(occlusion=occlusion(target.ranker, engine, network.pieces, *texts, doc))
+    return made._replace(occlusion=occlusion(target.ranker, engine, network.tokenizer, *texts, doc))
 
 
 def check_parm(recipe: Recipe, ranker: str | Ranker) -> None:

@@ -191,6 +191,9 @@ def alignment_blocks(
     assert prepared.reader is not None
     reader = reader_of(prepared.reader, network.max_query, network.max_doc)
     query, doc = np.repeat(np.arange(len(several)), several.shape[1]), several.reshape(-1).astype(np.int64)
-    sides = side(asked, network.pieces, reader, reader.max_query), side(told, network.pieces, reader, reader.max_doc)
+    sides = (
+        side(asked, network.tokenizer, reader, reader.max_query),
+        side(told, network.tokenizer, reader, reader.max_doc),
+    )
     found = attention_blocks if prepared.facts["alignment"] == "attention" else embedding_blocks
     return found(reader, *sides, query, doc, device)

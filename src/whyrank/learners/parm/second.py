@@ -85,7 +85,7 @@ def with_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str,
     used[slots.term] = True
     used[terms.doc] = True
     names, number = [terms.names[i] for i in np.flatnonzero(used).tolist()], np.cumsum(used) - 1
-    ids = network.pieces.ids(names, network.max_query)
+    ids = network.tokenizer.ids(names, network.max_query)
     sides = framed(ids, ids, network, frame)
     partner, step = np.full(len(slots.place), -1, np.int64), _PAIRS.get(device.split(":", maxsplit=1)[0], 1 << 22)
     ends = np.cumsum(np.diff(terms.doc_ends)[slots.doc])
@@ -137,7 +137,7 @@ def pair_logits(
     kind, found = device.split(":", maxsplit=1)[0], np.empty(len(query), np.float32)
     asked, told = (np.array([len(row) for row in rows], np.int64) for rows in sides)
     total = (asked[query] + told[doc]).astype(np.int16)  # sorted by radix, which is much faster
-    order, packer = np.argsort(total, kind="stable"), Packer(*sides, network.pieces.special, device)
+    order, packer = np.argsort(total, kind="stable"), Packer(*sides, network.tokenizer.special, device)
     half, attention = torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"), sdpa_kernel(_ATTENTION)
     network.to(device).eval()
     with torch.inference_mode(), half, attention, Progress("scoring pairs of terms", len(query)) as progress:
@@ -171,7 +171,7 @@ def begin_at(
     most = _SAMPLE.get(device.split(":", maxsplit=1)[0], 500)
     rows = generator(seed, "parm", "start").permutation(np.flatnonzero(other >= 0))[:most]
     names, place = np.unique(np.concatenate([slots.term[rows], other[rows]]), return_inverse=True)
-    ids = network.pieces.ids([terms.names[i] for i in names.tolist()], network.max_query)
+    ids = network.tokenizer.ids([terms.names[i] for i in names.tolist()], network.max_query)
     query, doc = np.split(place.astype(np.int64), 2)
     logits = pair_logits(network, (ids, ids), query, doc, device).astype(np.float64)
     if len(logits) < 2 or not logits.std():

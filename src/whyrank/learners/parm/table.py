@@ -26,9 +26,9 @@ from whyrank.core import (
     call_of,
     check_flag,
     check_number,
-    check_place,
     check_text,
     check_whole,
+    check_writable,
     exclusive,
 )
 from whyrank.data import Collection, open_collection
@@ -164,7 +164,7 @@ def check_out(out: str | Path, audited: bool = False) -> None:
     """Raise an error where a table, or that of audited terms beside it, cannot be written."""
     check_suffix(out)
     for place in (out, *([beside(out, ".audit", keep=True)] if audited else [])):
-        check_place(place)
+        check_writable(place)
 
 
 def beside(out: str | Path, name: str, keep: bool = False) -> Path:

@@ -11,16 +11,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.networks import Ids, ParmNetwork, Pieces, padded
+from whyrank.networks import Ids, ModelTokenizer, ParmNetwork, padded
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
 INSIDE, OPENING = "##", ("Ġ", "▁")  # how tokenizers mark tokens inside words, or tokens that open words
 
 
-def continuing(pieces: Pieces) -> Flags:
+def continuing(tokenizer: ModelTokenizer) -> Flags:
     """Of every token of a vocabulary: whether it continues a word."""
-    names = pieces.spell(range(len(pieces)))
+    names = tokenizer.spell(range(len(tokenizer)))
     if any(name.startswith(INSIDE) for name in names):
         return np.array([name.startswith(INSIDE) for name in names])
     if any(name.startswith(OPENING) for name in names):
@@ -55,10 +55,10 @@ class TokenTexts(NamedTuple):
         found = np.cumsum(self.opens, axis=1) - 1
         return np.where(np.arange(self.ids.shape[1]) < self.sizes[:, None], found, self.ids.shape[1])
 
-    def spelled(self, pieces: Pieces) -> list[list[str]]:
+    def spelled(self, tokenizer: ModelTokenizer) -> list[list[str]]:
         """The words of each text, as their tokens spell them."""
-        names = np.array([name.removeprefix(INSIDE).lstrip("".join(OPENING)) for name in pieces.spell(
-            range(len(pieces)))], dtype=object)  # fmt: skip
+        names = np.array([name.removeprefix(INSIDE).lstrip("".join(OPENING)) for name in tokenizer.spell(
+            range(len(tokenizer)))], dtype=object)  # fmt: skip
         return [_joined(names[row[:size]].tolist(), opens[:size].tolist())
                 for row, size, opens in zip(self.ids, self.sizes.tolist(), self.opens, strict=True)]  # fmt: skip
 
@@ -70,7 +70,7 @@ class TokenTexts(NamedTuple):
 
 def token_texts(network: ParmNetwork, queries: Sequence[str], docs: Sequence[str]) -> tuple[TokenTexts, TokenTexts]:
     """The tokens of queries and texts, and where words begin in them."""
-    inside = continuing(network.pieces)
+    inside = continuing(network.tokenizer)
     return TokenTexts.of(network.query_ids(queries), inside), TokenTexts.of(network.doc_ids(docs), inside)
 
 
@@ -86,15 +86,15 @@ class Placed(NamedTuple):
 class Spelling:
     """Words of one tokenizer as tokens of another, each distinct word read once."""
 
-    def __init__(self, pieces: Pieces, most: int = 16) -> None:
+    def __init__(self, tokenizer: ModelTokenizer, most: int = 16) -> None:
         """Take the other tokenizer; of a word, `most` tokens are read."""
-        self.pieces, self.most = pieces, most
+        self.tokenizer, self.most = tokenizer, most
 
     def read(self, texts: Sequence[Sequence[str]], longest: int) -> tuple[list[Ids], list[Numbers]]:
         """The tokens of each text, and the word that each belongs to; at most `longest` tokens."""
         distinct = list(dict.fromkeys(word for words in texts for word in words))
         prefix = " " if self._spaced else ""
-        known = dict(zip(distinct, self.pieces.ids([prefix + word for word in distinct], self.most), strict=True))
+        known = dict(zip(distinct, self.tokenizer.ids([prefix + word for word in distinct], self.most), strict=True))
         found, places = [], []
         for words in texts:
             parts = [known[word] for word in words]
@@ -105,12 +105,12 @@ class Spelling:
 
     @cached_property
     def _spaced(self) -> bool:
-        return any(name.startswith(OPENING) for name in self.pieces.spell(range(len(self.pieces))))
+        return any(name.startswith(OPENING) for name in self.tokenizer.spell(range(len(self.tokenizer))))
 
 
-def _joined(pieces: Sequence[str], opens: Sequence[bool]) -> list[str]:
+def _joined(tokenizer: Sequence[str], opens: Sequence[bool]) -> list[str]:
     words: list[str] = []
-    for piece, opening in zip(pieces, opens, strict=True):
+    for piece, opening in zip(tokenizer, opens, strict=True):
         if opening:
             words.append(piece)
         else:

@@ -91,7 +91,7 @@ def _tests(table: TermTable, postings: Postings, entries: Ints, direction: int) 
 def evidence_study(table: TermTable, postings: Postings, words: Words, surprise: Surprise) -> str:
     """The value among terms that are about as frequent and that the table weighs the other way."""
     query_term = surprise.query_term
-    weights = {entry.term: entry.weight for entry in table.answers(query_term, None)}
+    weights = {entry.term: entry.weight for entry in table.doc_terms_for(query_term, None)}
     size = len(postings.docs[surprise.value])
     others = (set(table.doc_terms) & postings.docs.keys()) - {surprise.value, query_term}
     terms = [term for term in others if term.isalnum()]

@@ -23,7 +23,7 @@ from whyrank.core import (
     check_text,
     check_whole,
 )
-from whyrank.rankers.grouping import distinct, places
+from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.http.secrets import (
     MARK,
     REFERENCE,
@@ -184,7 +184,7 @@ class HttpRanker:
             raise WhyrankError(f"{len(queries)} queries for {len(docs)} texts; give one query per text")
         texts, codes = distinct(queries)
         requests = []
-        for query, rows in zip(texts, places(codes, len(texts)), strict=True):
+        for query, rows in zip(texts, rows_by_code(codes, len(texts)), strict=True):
             for some in (rows[start : start + self.batch] for start in range(0, len(rows), self.batch)):
                 requests.append(Request(query, [docs[i] for i in some.tolist()], some))
         scores, reasons = np.full(len(docs), np.nan), dict[int, str]()

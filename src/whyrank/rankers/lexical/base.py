@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from whyrank.core import Codes, Floats, Ints
-from whyrank.rankers.grouping import distinct, places
+from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.explanations import Explanation
@@ -117,7 +117,7 @@ class LexicalRanker:
         query, doc = distinct(queries), distinct(docs)
         scorer = self.scorer(self.analyzer.docs(doc.texts))
         found = np.empty(len(query.codes))
-        for text, rows in zip(query.texts, places(query.codes, len(query.texts)), strict=True):
+        for text, rows in zip(query.texts, rows_by_code(query.codes, len(query.texts)), strict=True):
             found[rows] = scorer.score(text, doc.codes[rows])
         return found
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whyrank.core import Floats, UnknownName, WhyrankError, call_of, check_flag, check_number, check_text
-from whyrank.rankers.grouping import distinct, places
+from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.lexical import translation as kernels
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.base import count_terms
@@ -158,7 +158,7 @@ class Model1Ranker:
         texts = self.translation.numbered(self.analyzer, self.analyzer.docs(doc.texts))
         lengths, dense = np.diff(texts.offsets), self.translation.dense()
         found = np.empty(len(query.codes))
-        for text, rows in zip(query.texts, places(query.codes, len(query.texts)), strict=True):
+        for text, rows in zip(query.texts, rows_by_code(query.codes, len(query.texts)), strict=True):
             (terms, weights), docs_of_query, out = self.query(text), doc.codes[rows], np.zeros(len(rows))
             sums, priors = self.translation.sums(terms, texts, docs_of_query, dense), self.priors(terms)
             kernels.likelihoods(sums, lengths, docs_of_query, weights, priors, self.lam, LEAST_PROBABILITY, out)

@@ -20,7 +20,7 @@ from numba import njit
 
 from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError
 from whyrank.data import open_collection
-from whyrank.rankers.grouping import distinct, places
+from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.lexical import BM25, QL, Formula, weighed
 from whyrank.rankers.ltr.kneser_ney import KneserNey, language_model
 from whyrank.rankers.ltr.matches import Matches, Statistics, Texts
@@ -151,7 +151,7 @@ class Features:
         query_texts = Texts(query.texts, analyzer.queries(query.texts), self.statistics)
         doc_texts = Texts(doc.texts, analyzer.docs(doc.texts), self.statistics)
         found = np.empty((len(query.codes), len(self.names)))
-        for number, rows in enumerate(places(query.codes, len(query.texts))):
+        for number, rows in enumerate(rows_by_code(query.codes, len(query.texts))):
             matches = Matches(query_texts, number, doc_texts, doc.codes[rows])
             for column, name in enumerate(self.names):
                 found[rows, column] = FEATURES[name](matches)

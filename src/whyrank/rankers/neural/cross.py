@@ -110,7 +110,7 @@ class CrossEncoder(NeuralRanker):
         for name in (name for name, given in (idle | {"truncate": self.truncate != "first"}).items() if given):
             raise WhyrankError(
                 f"ranker {self.name!r}: {name}={getattr(self, name)} is not for a network trained here, which has "
-                f"one output and reads as many pieces as in training; leave {name} out (long texts: passages=max)"
+                f"one output and reads as many tokens as in training; leave {name} out (long texts: passages=max)"
             )
 
 

@@ -164,17 +164,17 @@ class Parm(TrainedRanker):
     registered: ClassVar[str] = "parm"
 
 
-# Neural Model 1 as a ranker, context-free or over BERT, with its explanation piece by piece.
+# Neural Model 1 as a ranker, context-free or over BERT, with its explanation token by token.
 
 
 @dataclass(frozen=True, repr=False)
 class TranslatingRanker(TrainedRanker):
-    """A network whose score is a sum of logarithms of T(q|d) P(d|D), summed over the pieces d of the text."""
+    """A network whose score is a sum of logarithms of T(q|d) P(d|D), summed over the tokens d of the text."""
 
     explains: ClassVar[bool] = True
 
     def explain(self, query: str, text: str) -> Explanation:
-        """The matrix behind the score of one text: T(q|d) P(d|D) for each piece of the query and of the text."""
+        """The matrix behind the score of one text: T(q|d) P(d|D) for each token of the query and of the text."""
         from whyrank.networks import matrix
         from whyrank.rankers.lexical import Explanation
 
@@ -191,7 +191,7 @@ class TranslatingRanker(TrainedRanker):
         )  # fmt: skip
 
     def query_scale(self, query: str) -> float:
-        """The number of distinct pieces that it reads of the query, by which `model1` divides the table of it."""
+        """The number of distinct tokens that it reads of the query, by which `model1` divides the table of it."""
         return float(len(set(self._network.query_ids([query])[0].tolist())))
 
     @property
@@ -206,9 +206,9 @@ def _cut(network: Any, query: str, text: str) -> list[str]:
 
     found, most = [], {"query": network.max_query, "text": network.max_doc * getattr(network, "chunks", 1)}
     for side, given in (("query", query), ("text", text)):
-        pieces, characters = most[side], most[side] * CHARACTERS_PER_PIECE
-        if len(network.pieces.ids([given], pieces + 1)[0]) > pieces:
-            found.append(f"the {side} is cut: its first {pieces:,} pieces are read")
+        tokens, characters = most[side], most[side] * CHARACTERS_PER_PIECE
+        if len(network.tokenizer.ids([given], tokens + 1)[0]) > tokens:
+            found.append(f"the {side} is cut: its first {tokens:,} tokens are read")
         elif given[characters:].strip():
             found.append(f"the {side} is cut: its first {characters:,} characters are read")
     return found
@@ -217,7 +217,7 @@ def _cut(network: Any, query: str, text: str) -> list[str]:
 class NeuralModel1(TranslatingRanker):
     """Log probability of the query as a translation of the text, by a neural network over pieces without context.
 
-    score = sum over the query's pieces q of ln(max(1e-8, sum over the text's pieces d of T(q|d) / |D|)). Boytsov and
+    score = sum over the query's tokens q of ln(max(1e-8, sum over the text's tokens d of T(q|d) / |D|)). Boytsov and
     Kolter, "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
     """
 

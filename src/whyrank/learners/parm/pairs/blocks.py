@@ -57,7 +57,7 @@ class PairTask:
         """A digest of terms, settings, network and precision: blocks that share it belong together."""
         found = hashlib.sha256(json.dumps([self.threshold, self.top, self.audited, network, precision]).encode())
         for side in (self.queries, self.docs):
-            for array in (side.sequences.pieces, side.sequences.ends, side.of_term):
+            for array in (side.sequences.tokens, side.sequences.ends, side.of_term):
                 found.update(np.ascontiguousarray(array).tobytes())
         return found.hexdigest()[:16]
 

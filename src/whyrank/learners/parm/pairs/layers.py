@@ -115,12 +115,12 @@ def _embedder(model: Any, device: str, kind: torch.dtype) -> Callable[[Tensor, T
     """Embeddings in single precision, then in the format of all else."""
     own = model.embeddings
     parts = own.word_embeddings.weight, own.position_embeddings.weight, own.token_type_embeddings.weight
-    words, positions, types, weight, bias = (
+    words, by_position, types, weight, bias = (
         part.detach().to(device, torch.float32) for part in (*parts, own.LayerNorm.weight, own.LayerNorm.bias)
     )
 
-    def embed(tokens: Tensor, places: Tensor, kinds: Tensor) -> Tensor:
-        sums = words[tokens] + positions[places] + types[kinds.clamp(max=len(types) - 1)]
+    def embed(tokens: Tensor, positions: Tensor, kinds: Tensor) -> Tensor:
+        sums = words[tokens] + by_position[positions] + types[kinds.clamp(max=len(types) - 1)]
         return functional.layer_norm(sums, weight.shape, weight, bias, own.LayerNorm.eps).to(kind)
 
     return embed

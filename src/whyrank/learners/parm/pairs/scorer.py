@@ -89,8 +89,8 @@ class PairScorer:
         return max(1, self.tokens // _length(query, doc))
 
     def _by_network(self, query: Group, doc: Group) -> Batch:
-        special, kind = self.network.pieces.special, PRECISIONS[self.precision]
-        asked, told = (_put(group.pieces[group.rows], self.device) for group in (query, doc))
+        special, kind = self.network.tokenizer.special, PRECISIONS[self.precision]
+        asked, told = (_put(group.tokens[group.rows], self.device) for group in (query, doc))
         marks = [torch.tensor([[special[name]]], device=self.device) for name in ("cls", "sep")]
 
         def batch(first: Tensor, second: Tensor) -> Tensor:
@@ -105,9 +105,9 @@ class PairScorer:
 
     def _layers(self) -> FastScorer:
         layers = Layers(weights_of(self.network, self.device, PRECISIONS[self.precision]))
-        most = 3 + sum(max((len(g.pieces) for g in side.groups.values()), default=0)
+        most = 3 + sum(max((len(g.tokens) for g in side.groups.values()), default=0)
                        for side in (self.queries, self.docs))  # fmt: skip
-        special = self.network.pieces.special
+        special = self.network.tokenizer.special
         return FastScorer(layers, [special["cls"], special["sep"], special["sep"]], most, self.device)
 
 
@@ -151,15 +151,15 @@ class FastScorer:
         The first three rows are [CLS], the [SEP] in the middle and the one at the end.
         """
         middle, weights = query.rows.shape[1] + 1, self.layers.weights
-        pieces, places, rows = zip(self._held(query), self._held(doc), strict=True)
+        tokens, inside, rows = zip(self._held(query), self._held(doc), strict=True)
         marks = torch.tensor([0, middle, length - 1], device=self.device)
-        positions = torch.cat([marks, places[0] + 1, places[1] + middle + 1])
-        types = torch.cat([torch.tensor([0, 0, 1]), *(torch.full((len(p),), i) for i, p in enumerate(pieces))])
-        states = weights.embed(torch.cat([self._special, *pieces]), positions, types.to(self.device))
+        positions = torch.cat([marks, inside[0] + 1, inside[1] + middle + 1])
+        types = torch.cat([torch.tensor([0, 0, 1]), *(torch.full((len(p),), i) for i, p in enumerate(tokens))])
+        states = weights.embed(torch.cat([self._special, *tokens]), positions, types.to(self.device))
         self._states[: len(states)] = states
         qkv = weights.layers[0].qkv
         torch.addmm(qkv.bias, states, qkv.weight.T, out=self._qkv[: len(states)])
-        asked, told = rows[0] + 3, rows[1] + 3 + len(pieces[0])
+        asked, told = rows[0] + 3, rows[1] + 3 + len(tokens[0])
         cls, sep, end = (torch.full((n, 1), row, device=self.device)
                          for n, row in ((len(asked), 0), (len(asked), 1), (len(told), 2)))  # fmt: skip
         return torch.cat([cls, asked, sep], 1).int(), torch.cat([told, end], 1).int()
@@ -167,8 +167,8 @@ class FastScorer:
     def _held(self, group: Group) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens, positions and rows of a group, which go to the device once."""
         if id(group) not in self._on_device:
-            pieces, places, rows = (_put(part, self.device) for part in group[1:])
-            self._on_device[id(group)] = pieces, places, rows
+            tokens, positions, rows = (_put(part, self.device) for part in group[1:])
+            self._on_device[id(group)] = tokens, positions, rows
         return self._on_device[id(group)]
 
 

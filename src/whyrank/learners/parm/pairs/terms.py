@@ -14,9 +14,9 @@ from whyrank.networks import Ids
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Sequences of tokens end to end: sequence `i` is `pieces[ends[i]:ends[i + 1]]`."""
+    """Sequences of tokens end to end: sequence `i` is `tokens[ends[i]:ends[i + 1]]`."""
 
-    pieces: Codes
+    tokens: Codes
     ends: Ints
 
     @classmethod
@@ -61,8 +61,8 @@ class Group(NamedTuple):
     """
 
     members: Codes
-    pieces: Codes
-    places: Codes
+    tokens: Codes
+    positions: Codes
     rows: Codes
 
 
@@ -93,8 +93,8 @@ def group_terms(sequences: Sequences) -> TermGroups:
 
 def _group(sequences: Sequences, members: Codes, length: int) -> Group:
     at = sequences.ends[members][:, None] + np.arange(length)
-    keys = sequences.pieces[at].astype(np.int64) * max(length, 1) + np.arange(length)
+    keys = sequences.tokens[at].astype(np.int64) * max(length, 1) + np.arange(length)
     found, rows = np.unique(keys, return_inverse=True)
-    pieces, places = np.divmod(found, max(length, 1))
+    tokens, positions = np.divmod(found, max(length, 1))
     shaped = rows.reshape(len(members), length)
-    return Group(members, pieces.astype(np.int32), places.astype(np.int32), shaped.astype(np.int32))
+    return Group(members, tokens.astype(np.int32), positions.astype(np.int32), shaped.astype(np.int32))

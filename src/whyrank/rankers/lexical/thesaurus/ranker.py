@@ -186,7 +186,7 @@ class Thesaurus:
     def notes(self, query_ids: Codes) -> list[str]:
         """Which query terms have no entry, and which have one for themselves."""
         terms = [self.analyzer.vocabulary.terms[i] for i in query_ids.tolist()]
-        alone = [term for term in terms if not self.table.answers(term, 1)]
+        alone = [term for term in terms if not self.table.doc_terms_for(term, 1)]
         itself = [term for term in terms if self.table.weight(term, term) > 0]
         found = {"without an entry in the table": alone, "entries of a term for itself are left out": itself}
         return [f"{what}: {' '.join(words)}" for what, words in found.items() if words]
