@@ -43,8 +43,8 @@ def findings_shown(shown, *findings):
 def test_the_control_has_a_column_where_there_is_one(shown):
     rows = findings_shown(shown, replace(BASE, control=0.0214), replace(BASE, ranker="ql", control=None))
     header = next(row for row in rows if "study" in row)
-    place = header.index("control")
-    assert [row[place] for row in rows if row[:1] == ["edited/typos"]] == ["+0.021", "–"]
+    column = header.index("control")
+    assert [row[column] for row in rows if row[:1] == ["edited/typos"]] == ["+0.021", "–"]
     assert ["control: the score of the study's control, which only joins the tokens of a text by blanks"] in rows
 
 
@@ -120,15 +120,54 @@ def test_by_hand(value, form, shown):
     assert figure(value, form) == shown
 
 
-def test_facts_of_a_table_are_one_line_each(tmp_path, whyrank):
-    from whyrank.tables import TermTable
+class TestAxioms:
+    FINDING = replace(
+        BASE, study="axiom/LNC1", nonfinite=2, delta=0.0, conclusion="weak", satisfied=0.7, satisfied_low=0.6,
+        satisfied_high=0.8, chance=0.55, with_relevant=1234, decided=1000, agreement=0.25,
+    )  # fmt: skip
 
-    facts = {"certificate": {"recall": 0.99470976, "drawn": 4_000_000, "strata": [{"pairs": 1}, {"pairs": 2}]}}
-    table = TermTable.from_triples(["car"], ["vehicle"], [0.5], collections=["one", "two"], top=10, **facts)
-    table.save(str(tmp_path / "table.parquet"))
-    code, out, _ = whyrank("tables", "show", str(tmp_path / "table.parquet"))
-    assert code == 0
-    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.strip()}
-    assert lines["certificate"] == "recall 0.99471, drawn 4000000, strata [2: see --json]"
-    assert lines["collections"] == "one, two"
-    assert lines["top"] == "10"
+    def test_a_finding(self, capsys):
+        show.findings([self.FINDING], {"bm25": Threshold(0.4)}, 0.05, "holm")
+        out = capsys.readouterr().out
+        for words in ("0.700*", "[0.600, 0.800]", "345.6", "0.250 of 1,000", "delta: 0 (axioms)"):
+            assert words in out
+        assert "2 contrasts without a finite score" in out
+
+    def test_instances_without_a_score(self, capsys):
+        scored = replace(self.FINDING, study="axiom/DIV", nonfinite=0)
+        show.findings([self.FINDING, scored], {}, 0.05, "holm")
+        out = capsys.readouterr().out
+        header, *rows = [
+            line.split("  ") for line in out.splitlines() if line.strip().startswith(("axiom", "LNC1", "DIV"))
+        ]
+        names = [name.strip() for name in header if name.strip()]
+        figures = [dict(zip(names, [cell.strip() for cell in row if cell.strip()], strict=True)) for row in rows]
+        assert [(row["violated"], row["unscored"], row["with relevant"]) for row in figures] == [
+            ("30", "2", "1,234"), ("30", "0", "1,234")
+        ]  # fmt: skip
+        assert "unscored: instances without a finite score; they count in instances, per query" in out
+        show.findings([scored], {}, 0.05, "holm")
+        assert "unscored" not in capsys.readouterr().out
+
+    def test_nothing_found(self, capsys):
+        undefined = [
+            "satisfied",
+            "satisfied_low",
+            "satisfied_high",
+            "chance",
+            "p_adjusted",
+            "with_relevant",
+            "agreement",
+        ]
+        show.findings([replace(self.FINDING, n=0, n_queries=0, **dict.fromkeys(undefined))], {}, 0.05, "holm")
+        row = next(line for line in capsys.readouterr().out.splitlines() if "LNC1" in line)
+        assert row.count("–") == 7
+
+    def test_two_tables(self, capsys):
+        probe = replace(self.FINDING, study="matched/length|tf", conclusion="", delta=0.4)
+        show.findings([probe, self.FINDING], {"bm25": Threshold(0.4)}, 0.05, "holm")
+        first, _, second = capsys.readouterr().out.partition("  axiom ")
+        assert ("matched/length|tf" in first, "LNC1" in first) == (True, False)
+        assert ("matched/length|tf" in second, "LNC1" in second) == (False, True)
+        assert "delta: bm25 0.4 (given)" in first
+        assert "delta: 0 (axioms)" in second

@@ -87,9 +87,7 @@ def test_several_seeds(whyrank, tmp_path):
 def test_values_are_set(whyrank, tmp_path):
     sets = ["schedule.rate=3e-4", "loss=margin(margin=0.5)", "encoder.hidden_size=32", "settings={max_doc: 20}", "seeds=[4]",
             "data.n=1"]  # fmt: skip
-    code, _, err = whyrank(
-        "train", "smoke", "--out", tmp_path, *QUICK, *(part for s in sets for part in ("--set", s))
-    )
+    code, _, err = whyrank("train", "smoke", "--out", tmp_path, *QUICK, *(p for s in sets for p in ("--set", s)))
     assert code == 0, err
     recipe = json.loads((tmp_path / "log.json").read_text())["recipe"]
     assert recipe["schedule"]["rate"] == 3e-4
@@ -104,7 +102,7 @@ def test_a_key_is_taken_away(whyrank, tmp_path):
     (tmp_path / "own.tsv").write_text("wall\tthe berlin wall fell\tice\nice\tice and snow\twalls\n")
     sets = ["data.collection=", f"data.triples={tmp_path / 'own.tsv'}", "tokenizer=collection(size=200)"]
     code, _, err = whyrank(
-        "train", "smoke", "--out", tmp_path / "x", *QUICK, *(part for s in sets for part in ("--set", s))
+        "train", "smoke", "--out", tmp_path / "x", *QUICK, *(p for s in sets for p in ("--set", s))
     )
     assert code == 0, err
     assert "collection" not in json.loads((tmp_path / "x" / "log.json").read_text())["recipe"]["data"]

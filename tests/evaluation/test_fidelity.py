@@ -1,4 +1,4 @@
-"""Fidelity per query against scipy and plain enumeration."""
+"""Fidelity per query against scipy and plain enumeration; means, averages and differences against plain computation."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core import WhyrankError
-from whyrank.evaluation.fidelity import measures_of
-from whyrank.evaluation.fidelity.agreement import compare_runs
+from whyrank.core import WhyrankError, adjust, mean_interval, sign_flip_p, stratified_interval
+from whyrank.evaluation.fidelity import compare_runs, differences, measures_of, summarise
+from whyrank.evaluation.fidelity.agreement import PerQuery
+from whyrank.evaluation.fidelity.rows import AVERAGE
 
 COARSE = st.integers(0, 4).map(float)
 FINE = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
@@ -45,11 +46,11 @@ def test_correlations_equal_scipy(pairs):
 @given(st.one_of(lists(COARSE), lists(FINE)).filter(lambda pairs: not constant(pairs)))
 def test_agreement_counts_pairs(pairs):
     points = 0.0
-    told = [(a, b) for a, b in itertools.combinations(pairs, 2) if a[0] != b[0]]
-    for a, b in told:
+    untied = [(a, b) for a, b in itertools.combinations(pairs, 2) if a[0] != b[0]]
+    for a, b in untied:
         points += 0.5 if a[1] == b[1] else float((a[0] < b[0]) == (a[1] < b[1]))
     found = one_query(pairs)["agreement"]
-    assert found == pytest.approx(points / len(told), abs=1e-12)
+    assert found == pytest.approx(points / len(untied), abs=1e-12)
     x, y = zip(*pairs, strict=True)
     assert found == pytest.approx((scipy.stats.somersd(x, y).statistic + 1) / 2, abs=1e-9)
 
@@ -82,32 +83,11 @@ def test_overlap_without_ties(order, k):
     assert found == pytest.approx(len(best & set(range(25 - k, 25))) / k)
 
 
-@given(lists(FINE, 3, 20).filter(lambda pairs: not constant(pairs)), st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))
-def test_nothing_depends_on_the_scale_of_scores(pairs, factor, shift):
-    moved = [(x * factor + shift, y) for x, y in pairs]
-    if len({x for x, _ in moved}) < len({x for x, _ in pairs}):
-        return
-    before, after = one_query(pairs), one_query(moved)
-    assert after["pearson"] == pytest.approx(before["pearson"], abs=1e-6)
-    assert after["kendall"] == pytest.approx(before["kendall"])
-
-
 @pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
 def test_scores_of_any_size(size):
     found = one_query([(size, 3.0), (-size, 1.0), (size / 2, 3.0)])
     expected = scipy.stats.pearsonr([2, -2, 1], [3, 1, 3]).statistic
     assert found["pearson"] == pytest.approx(expected)
-
-
-def test_a_ranker_stands_in_for_itself():
-    scores = {"q": {f"d{i}": float(i // 2) for i in range(30)}}
-    found = compare_runs(scores, scores, ks=(10,)).values
-    assert {name: float(values[0]) for name, values in found.items()} == {
-        "pearson": 1.0,
-        "kendall": 1.0,
-        "agreement": 1.0,
-        "top10": 1.0,
-    }
 
 
 TARGET = {"one": {"a": 3.0, "b": 2.0, "c": 1.0}, "two": {"a": 1.0, "b": 2.0}, "gone": {"a": 1.0, "b": 2.0}}
@@ -160,3 +140,97 @@ def test_the_order_of_documents_does_not_matter():
 def test_wrong_settings(options, expected):
     with pytest.raises(WhyrankError, match=expected):
         compare_runs(TARGET, SURROGATE, **options)
+
+
+NAN = float("nan")
+
+
+def per_query(values, queries=None):
+    values = np.array(values)
+    names = [f"q{i}" for i in range(len(values))] if queries is None else queries
+    counts = np.full(len(values), 9)
+    return PerQuery(names, counts, counts * 0, {"pearson": values})
+
+
+def cells(good, bad):
+    return {("t", "bad"): per_query(bad), ("t", "good"): per_query(good)}
+
+
+RNG = np.random.default_rng(3)
+BAD = RNG.uniform(0.2, 0.6, 12)
+GOOD = BAD + RNG.uniform(-0.02, 0.2, 12)
+
+
+def test_undefined_queries_are_counted_and_left_out():
+    [row] = summarise({"c": {("t", "s"): per_query([0.5, NAN, 0.7, NAN])}}, ["pearson"])
+    assert (row.mean, row.n_queries, row.undefined) == (pytest.approx(0.6), 2, 2)
+    assert (row.ci_low, row.ci_high) == tuple(mean_interval([0.5, 0.7]))
+    [row] = summarise({"c": {("t", "s"): per_query([NAN, NAN])}}, ["pearson"])
+    assert (row.mean, row.ci_low, row.n_queries, row.undefined, row.collections) == (None, None, 0, 2, 0)
+
+
+def test_collections_count_alike():
+    found = {"small": cells([0.1], [0.3]), "large": cells([0.5, 0.7, NAN], [0.1, 0.2, 0.3])}
+    rows = {(row.collection, row.surrogate): row for row in summarise(found, ["pearson"])}
+    average = rows[AVERAGE, "good"]
+    assert average.mean == pytest.approx((0.1 + 0.6) / 2)
+    assert (average.n_queries, average.undefined, average.collections) == (3, 1, 2)
+    assert rows["small", "good"].ci_low is None
+    assert average.ci_low is None  # one query says nothing about the spread
+
+
+def test_a_collection_without_values_is_not_averaged():
+    found = {"one": cells([NAN, NAN], [0.1, 0.2]), "two": cells([0.5, 0.7], [0.1, 0.2])}
+    [average] = [row for row in summarise(found, ["pearson"]) if (row.collection, row.surrogate) == (AVERAGE, "good")]
+    assert (average.mean, average.collections, average.undefined) == (pytest.approx(0.6), 1, 2)
+
+
+def test_differences_are_paired_and_tested():
+    [row] = differences({"c": cells(GOOD, BAD)}, "bad", ["pearson"])
+    diffs = GOOD - BAD
+    assert (row.surrogate, row.baseline, row.n_queries) == ("good", "bad", 12)
+    assert row.difference == pytest.approx(diffs.mean())
+    assert row.p_t == pytest.approx(scipy.stats.ttest_rel(GOOD, BAD).pvalue)
+    exact = np.mean([abs(np.sum(diffs * signs)) >= abs(diffs.sum()) - 1e-12 for signs in signs_of(12)])
+    assert row.p_value == pytest.approx(exact)
+    assert row.ci_low < row.difference < row.ci_high
+    assert row.p_adjusted == row.p_value
+
+
+def signs_of(n):
+    return 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+
+
+def test_only_queries_defined_on_both_sides_are_paired():
+    one = per_query([0.9, NAN, 0.4, 0.3], ["a", "b", "c", "d"])
+    other = per_query([0.1, 0.2, NAN, 0.5], ["d", "a", "c", "b"])
+    [row] = differences({"c": {("t", "s"): one, ("t", "base"): other}}, "base", ["pearson"])
+    assert row.n_queries == 2
+    assert row.difference == pytest.approx(((0.9 - 0.2) + (0.3 - 0.1)) / 2)
+
+
+def test_the_average_difference_weighs_collections_alike():
+    found = {"one": cells(GOOD, BAD), "two": cells(GOOD[:3] - 0.3, BAD[:3])}
+    rows = {row.collection: row for row in differences(found, "bad", ["pearson"], correction="none")}
+    parts = [GOOD - BAD, GOOD[:3] - 0.3 - BAD[:3]]
+    average = rows[AVERAGE]
+    assert average.difference == pytest.approx((parts[0].mean() + parts[1].mean()) / 2)
+    assert average.p_value == sign_flip_p(np.concatenate([part / len(part) for part in parts]), 100_000)
+    assert (average.p_t, average.n_queries) == (None, 15)
+
+
+def test_p_values_are_corrected_over_the_whole_table():
+    found = {"one": cells(GOOD, BAD), "two": cells(GOOD[:6], BAD[:6])}
+    rows = differences(found, "bad", ["pearson"], correction="bonferroni")
+    assert [row.p_adjusted for row in rows] == pytest.approx(adjust([row.p_value for row in rows], "bonferroni"))
+    assert len(rows) == 3
+
+
+def test_the_stratified_interval_has_the_spread_of_a_mean_of_means():
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(0, 1, 400), rng.normal(5, 2, 100)]
+    low, high = stratified_interval(parts)
+    error = np.sqrt(sum(part.var() / len(part) for part in parts)) / 2
+    middle = np.mean([part.mean() for part in parts])
+    assert (high - low) / (2 * 1.96 * error) == pytest.approx(1, abs=0.06)
+    assert (low + high) / 2 == pytest.approx(middle, abs=0.1 * error)

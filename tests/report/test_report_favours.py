@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import NASTY, axiom, finding
 from test_report_html import Page, spaced
@@ -103,8 +103,8 @@ class TestFigures:
             assert row.low <= row.difference <= row.high
             assert row.deltas == pytest.approx(row.difference / 0.2)
 
-    def test_what_is_sure(self):
-        assert favours.sure_pairs(TEAS, 0.05) == 1
+    def test_what_is_significant(self):
+        assert favours.significant_pairs(TEAS, 0.05) == 1
         assert [row.value for row in favours.ranked(TEAS)] == ["rose", "mint", "sage"]
         assert favours.dropped_of(TEAS) == "by one-value 4; not drawn 1,500"
 
@@ -204,6 +204,7 @@ def test_tables_say_what_the_mark_means():
 
 
 class TestFolder:
+    @settings(max_examples=5)
     @given(effects=st.dictionaries(st.text(max_size=9), st.floats(-1e9, 1e9), min_size=1, max_size=5),
            p=st.none() | st.floats(0, 1))  # fmt: skip
     def test_what_is_written_is_read(self, tmp_path_factory, effects, p):

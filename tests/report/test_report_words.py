@@ -29,45 +29,52 @@ MORE = "prefers the text with more words, at equal "
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("values", "shown", "write"),
     [
-        (0.314, "+0.31"),
-        (-0.2, "−0.20"),
-        (0.004, "0.00"),
-        (-0.004, "0.00"),
-        (None, "–"),
-        (math.nan, "–"),
-        (1.0, "+1.00"),
+        ((0.314, -0.2, 0.004, -0.004, None, math.nan, 1.0), "+0.31 −0.20 0.00 0.00 – – +1.00", signed),
+        ((None, 0.0, 0.0009, 0.001, 0.0496, 1.0), "– <0.001 <0.001 0.001 0.050 1.000", p_value),
+        ((0.5, 0.9999, 1.0, 0.0001, 0.0, None, math.nan), "50.0% >99.9% 100.0% <0.1% 0.0% – –", share),
+        ((0.5, 0.996, 0.004), "50% >99% <1%", lambda value: share(value, 0)),
+        (((3, 2), (120, 10), (50000, 10), (1, 0)), "1.5 12 5,000 0.0", lambda pair: per(*pair)),
+        ((axiom(), axiom(satisfied_low=None)), "[85.0, 94.0] –", share_interval),
     ],
 )
-def test_scores_have_a_sign_and_two_decimals(value, shown):
-    assert signed(value) == shown
+def test_figures(values, shown, write):
+    assert " ".join(map(write, values)) == shown
 
 
-def test_p_values():
-    assert [p_value(p) for p in (None, 0.0, 0.0009, 0.001, 0.0496, 1.0)] == [
-        "–", "<0.001", "<0.001", "0.001", "0.050", "1.000",
-    ]  # fmt: skip
+OBEYS = "obeys TFC1 in 90% of 100 pairs (chance 47%)."
+VERDICTS = [
+    (
+        [
+            finding(study="a", score=0.2, meaning=MORE + "a"),
+            finding(study="b", score=0.9, p_adjusted=0.5, meaning="prefers nonsense"),
+            finding(study="c", score=-0.31, meaning="prefers the text with typos, at equal length"),
+        ],
+        "disfavours the text with typos, at equal length (−0.31); prefers the text with more words, at equal a (+0.20).",
+    ),
+    ([finding(p_adjusted=0.2)], "shows no significant preference (α = 0.05)."),
+    ([empty()], "could not be tested."),
+    ([empty(conclusion="strict")], "could not be tested."),
+    (
+        [axiom(), broken_axiom(), broken_axiom(study="axiom/LNC2", conclusion="weak", satisfied=0.02, chance=0.5)],
+        f"{OBEYS} It breaks LNC2 (obeyed in 2% of 100 pairs, chance 50%); TP (obeyed in 22% of 100 pairs, chance 47%).",
+    ),
+    ([axiom(), finding(score=0.3, meaning="prefers long texts")], f"prefers long texts (+0.30). It {OBEYS}"),
+    ([axiom(), finding(p_adjusted=0.7)], f"shows no significant preference (α = 0.05). It {OBEYS}"),
+    ([axiom(ci_low=-0.1)], "obeys no axiom more often than by chance, and none less often."),
+    ([axiom(study="axiom/TFC2(length=5)")], "obeys TFC2(length=5) in 90% of 100 triples (chance 47%)."),
+]
 
 
-def test_a_verdict_names_the_strongest_significant_findings():
-    rows = [
-        finding(study="a", score=0.2, meaning=MORE + "a"),
-        finding(study="b", score=0.9, p_adjusted=0.5, meaning="prefers nonsense"),
-        finding(study="c", score=-0.31, meaning="prefers the text with typos, at equal length"),
-    ]
-    assert [str(v) for v in verdicts(rows)] == [
-        "bm25 disfavours the text with typos, at equal length (−0.31);"
-        " prefers the text with more words, at equal a (+0.20)."
-    ]
+@pytest.mark.parametrize(("rows", "said"), VERDICTS)
+def test_verdicts(rows, said):
+    assert [str(verdict) for verdict in verdicts(rows)] == [f"bm25 {said}"]
 
 
-def test_one_claim_for_each_thing_preferred():
+def test_one_claim_for_each_thing_preferred_and_one_of_the_other_sign():
     rows = [finding(study=s, score=x, meaning=MORE + s) for s, x in (("a", 0.5), ("b", 0.7), ("c", 0.6))]
     assert [claim.finding.study for claim in verdicts(rows)[0].claims] == ["b"]
-
-
-def test_the_other_sign_has_a_place():
     scores = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6, "e": -0.2, "f": -0.1}
     rows = [finding(study=s, score=x, meaning=f"prefers {s}") for s, x in scores.items()]
     assert [claim.finding.study for claim in verdicts(rows)[0].claims] == ["a", "b", "e"]
@@ -79,54 +86,16 @@ def test_groups_and_symmetric_studies_make_no_verdict():
     assert [claim.finding.score for claim in verdict.claims] == [0.1]
 
 
-def test_a_ranker_without_preferences_is_said_to_have_none():
-    rows = [finding(p_adjusted=0.2), empty(ranker="ql")]
-    assert [str(v) for v in verdicts(rows)] == [
-        "bm25 shows no significant preference (α = 0.05).",
-        "ql could not be tested.",
-    ]
-
-
 class TestAxioms:
-    def test_what_a_ranker_obeys_and_breaks(self):
-        rows = [
-            axiom(),
-            broken_axiom(),
-            broken_axiom(study="axiom/LNC2", conclusion="weak", satisfied=0.02, chance=0.5),
-        ]
-        assert [str(v) for v in verdicts(rows)] == [
-            "bm25 obeys TFC1 in 90% of 100 pairs (chance 47%)."
-            " It breaks LNC2 (obeyed in 2% of 100 pairs, chance 50%); TP (obeyed in 22% of 100 pairs, chance 47%)."
-        ]
-
-    def test_preferences_come_first(self):
-        rows = [axiom(), finding(score=0.3, meaning="prefers long texts")]
-        assert str(verdicts(rows)[0]) == (
-            "bm25 prefers long texts (+0.30). It obeys TFC1 in 90% of 100 pairs (chance 47%)."
-        )
-        rows = [axiom(), finding(p_adjusted=0.7)]
-        assert str(verdicts(rows)[0]) == (
-            "bm25 shows no significant preference (α = 0.05). It obeys TFC1 in 90% of 100 pairs (chance 47%)."
-        )
-
-    def test_neither_obeyed_nor_broken(self):
-        told = "bm25 obeys no axiom more often than by chance, and none less often."
-        assert str(verdicts([axiom(ci_low=-0.1)])[0]) == told
-        assert str(verdicts([empty(conclusion="strict")])[0]) == "bm25 could not be tested."
-
     def test_the_clearest_three_and_all_that_are_broken(self):
+        """Of equally clear ones, that with more instances comes first."""
         obeyed = [axiom(study=f"axiom/A{i}", satisfied=0.9 + i / 100) for i in range(5)]
         broken = [broken_axiom(study=f"axiom/B{i}") for i in range(5)]
         [verdict] = verdicts([*obeyed, *broken, axiom(study="axiom/A0", group="g", satisfied=1.0)])
         assert [claim.finding.study for claim in verdict.obeyed] == ["axiom/A4", "axiom/A3", "axiom/A2"]
         assert len(verdict.broken) == 5
-
-    def test_of_equally_clear_ones_that_with_more_instances(self):
         rows = [axiom(study="axiom/A", n=10, nonfinite=0), axiom(study="axiom/B", satisfied=0.899)]
         assert [claim.finding.study for claim in verdicts(rows)[0].obeyed] == ["axiom/B", "axiom/A"]
-
-    def test_three_texts(self):
-        assert "in 90% of 100 triples" in str(verdicts([axiom(study="axiom/TFC2(length=5)")])[0])
 
     @pytest.mark.parametrize(
         ("changes", "expected"),
@@ -166,27 +135,6 @@ class TestAxioms:
             assert lean(axiom(satisfied=0.0, chance=chance)) == -1
 
     @pytest.mark.parametrize(
-        ("value", "decimals", "shown"),
-        [
-            (0.5, 0, "50%"),
-            (0.9999, 1, ">99.9%"),
-            (1.0, 1, "100.0%"),
-            (0.0001, 1, "<0.1%"),
-            (0.0, 1, "0.0%"),
-            (0.996, 0, ">99%"),
-            (0.004, 0, "<1%"),
-            (None, 1, "–"),
-            (math.nan, 1, "–"),
-        ],
-    )
-    def test_shares(self, value, decimals, shown):
-        assert share(value, decimals) == shown
-
-    def test_intervals_of_shares(self):
-        assert share_interval(axiom()) == "[85.0, 94.0]"
-        assert share_interval(axiom(satisfied_low=None)) == "–"
-
-    @pytest.mark.parametrize(
         ("have", "decided", "said"),
         [
             (0, 0, "No instance has a relevant document."),
@@ -204,9 +152,6 @@ class TestAxioms:
         assert "first step between the scores must be larger" in conclusion_words("strict", "axiom/TFC2(length=5)")
         assert "first step between the scores must not be smaller" in conclusion_words("weak", "axiom/TFC2")
         assert "the winner must score higher" in conclusion_words("strict", "axiom/TFC1")
-
-    def test_instances_per_query(self):
-        assert [per(3, 2), per(120, 10), per(50000, 10), per(1, 0)] == ["1.5", "12", "5,000", "0.0"]
 
 
 def test_the_opposite_of_other_words_is_quoted():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from whyrank.cli.command import Share, Whole, argument
 from whyrank.cli.console import plural, say, tell_failures
 from whyrank.cli.options import BUNDLED_RANKERS
-from whyrank.cli.studies import Asking, make_plan, spelled
+from whyrank.cli.studies import StudyOptions, make_plan, spelled
 from whyrank.core import WhyrankError, printable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _NAMED = 5  # values that an error names
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditCommand(Asking):
+class AuditCommand(StudyOptions):
     """Put studies to rankers: probes, axioms and bias studies, or all that the collection allows.
 
     Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
@@ -68,24 +68,24 @@ class AuditCommand(Asking):
         from whyrank.studies import usual_studies
 
         start = time.perf_counter()
-        asked, notes = self.with_defaults()
-        if asked.format and asked.out is None:
+        request, notes = self.with_defaults()
+        if request.format and request.out is None:
             raise WhyrankError("--format writes tables into the result folder; say where with --out FOLDER")
-        if asked.out is not None:
-            report.check_result(asked.out, asked.format)
+        if request.out is not None:
+            report.check_result(request.out, request.format)
         patterns = [spelled(each) for each in self.study] or usual_studies(self.collection)
         plan = make_plan(
-            asked, patterns, table=self.table, by=self.by, correction=self.correction, sweep=self.sweep,
+            request, patterns, table=self.table, by=self.by, correction=self.correction, sweep=self.sweep,
             groups=self.group, limited=True,
         )  # fmt: skip
         audit = report.run_plan(
             plan,
-            asked._settings(plan),
-            out=asked.out,
+            request._settings(plan),
+            out=request.out,
             keep=False,
             swept=self.sweep,
             groups=group_rankers(self.group, [ranker.name for ranker in plan.rankers]),
-            overlap=(lambda: overlap_of_plan(plan, self.candidates, self.analyzer)) if asked.out else None,
+            overlap=(lambda: overlap_of_plan(plan, self.candidates, self.analyzer)) if request.out else None,
         )
         tell_failures(audit.failures)
         if self.json:
@@ -96,7 +96,7 @@ class AuditCommand(Asking):
             say(f"note: {note}")
         contrasts = sum({f.study: f.n for f in audit.findings if f.group is None}.values())
         counts = plural(len(plan.studies), "study", "studies"), plural(contrasts, "contrast")
-        where = f"; report: {asked.out}/report.html" if asked.out else ""
+        where = f"; report: {request.out}/report.html" if request.out else ""
         said = f"{' with '.join(counts)}, {plural(len(plan.rankers), 'ranker')}, on {plan.collection.name}"
         say(f"{said} in {time.perf_counter() - start:.1f} s{where}")
         for note in notes:
@@ -104,25 +104,25 @@ class AuditCommand(Asking):
         _check_answered(audit.details)
 
     def with_defaults(self) -> tuple[AuditCommand, list[str]]:
-        """The request with rankers, tolerance and place of the result filled in, and notes on these."""
+        """The request with rankers, tolerance and result folder filled in, and notes on these."""
         from whyrank.studies import DEMO_TOLERANCE
 
-        asked, notes = self, []
+        changes: dict[str, Any] = {"out": self.out or (None if self.study else RESULTS)}
+        notes: list[str] = []
         if not self.ranker:
-            lacking = [name for name in _OF_MODELS if find_spec(name) is None]
-            asked = replace(asked, ranker=(*BUNDLED_RANKERS, *([] if lacking else [BUNDLED_MODEL])))
-            how = "pip install 'whyrank[models]'"
-            notes += [
-                f"{BUNDLED_MODEL}, a neural ranker, is left out: it needs {name}; {how}" for name in lacking[:1]
-            ]
+            missing = next((name for name in _OF_MODELS if find_spec(name) is None), None)
+            changes["ranker"] = BUNDLED_RANKERS if missing else (*BUNDLED_RANKERS, BUNDLED_MODEL)
+            if missing:
+                how = f"it needs {missing}; pip install 'whyrank[models]'"
+                notes.append(f"{BUNDLED_MODEL}, a neural ranker, is left out: {how}")
         if self.collection == "sample" and self.tolerance is None:
-            asked = replace(asked, tolerance=DEMO_TOLERANCE)
+            changes["tolerance"] = DEMO_TOLERANCE
             way = f"texts count as matched within {DEMO_TOLERANCE} (--tolerance 0: exactly)"
             notes.append(f"the sample is small, so {way}")
-        return replace(asked, out=self.out or (None if self.study else RESULTS)), notes
+        return replace(self, **changes), notes
 
     def _settings(self, plan: Plan) -> dict[str, Any]:
-        """What was asked, for the result folder."""
+        """The request, for the result folder."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.table is None:
             del given["table"]
@@ -143,8 +143,8 @@ class AuditCommand(Asking):
         symmetric = [name for name, study in plan.studies.items() if study.symmetric]
         for verdict in verdicts(audit.findings, self.alpha, symmetric):
             print(printable(str(verdict)))
-        told = {result.study for result in audit.details}
-        others = [finding for finding in audit.findings if finding.study not in told]
+        biased = {result.study for result in audit.details}
+        others = [finding for finding in audit.findings if finding.study not in biased]
         if others or not audit.details:
             show.findings(others, plan.thresholds, *level)
         if audit.details:
@@ -165,10 +165,10 @@ def _check_answered(results: Sequence[BiasResult]) -> None:
 
 def _lacking(results: Sequence[BiasResult]) -> str:
     """What a ranker did not score: any text, or some values, of which the most often missing are named."""
-    asked = [result for result in results if result.nonfinite]
-    if all(sum(result.unscored.values()) == result.nonfinite * result.n_values for result in asked):
+    some = [result for result in results if result.nonfinite]
+    if all(sum(result.unscored.values()) == result.nonfinite * result.n_values for result in some):
         return "has no finite score for any template"
-    lacking = {value: count for result in asked for value, count in result.unscored.items()}
+    lacking = {value: count for result in some for value, count in result.unscored.items()}
     most = sorted(lacking, key=lambda value: -lacking[value])
     more = f" and {len(most) - _NAMED:,} more" if len(most) > _NAMED else ""
     return f"has no template with a finite score for every value: it lacks {', '.join(most[:_NAMED])}{more}"

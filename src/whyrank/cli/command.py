@@ -58,12 +58,19 @@ def argument(metavar: str, default: Any = MISSING) -> Any:
 def command(cls: type[Any]) -> Callable[..., None]:
     """A function for typer with a parameter for each field of a dataclass; it runs the instance that they make."""
 
-    def called(**given: Any) -> None:
+    def run(**given: Any) -> None:
         cls(**values(cls, given)).run()
 
-    called.__doc__ = description(cls)
-    called.__signature__ = inspect.Signature(parameters(cls))  # type: ignore[attr-defined]
-    return called
+    return documented(run, description(cls), parameters(cls))
+
+
+def documented(
+    function: Callable[..., None], help_: str, options: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """The function with the help and the parameters that typer reads."""
+    function.__doc__ = help_
+    function.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return function
 
 
 def values(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,13 +99,22 @@ def attributes(cls: type[Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         section = inspect.cleandoc(base.__doc__ or "").partition("\nAttributes:\n")[2]
-        found |= {name: _sentence(text) for name, text in _ENTRY.findall(section)}
+        for name, text in _ENTRY.findall(section):
+            line = " ".join(text.split())
+            found[name] = line[:1].upper() + line[1:]
     return found
 
 
-def _sentence(text: str) -> str:
-    line = " ".join(text.split())
-    return line[:1].upper() + line[1:]
+def option_name(field_name: str) -> str:
+    """The option of a field: `run_` is --run."""
+    return "--" + field_name.rstrip("_").replace("_", "-")
+
+
+def refuse(request: Any, names: Sequence[str], why: str) -> None:
+    """Raise an error for the first of some options that is given, although it has no meaning here."""
+    for each in fields(request):
+        if each.name in names and getattr(request, each.name) != each.default:
+            raise WhyrankError(f"{option_name(each.name)} {why}")
 
 
 def _parameter(each: Field[Any], hint: Any, help_: str) -> inspect.Parameter:
@@ -114,7 +130,7 @@ def _parameter(each: Field[Any], hint: Any, help_: str) -> inspect.Parameter:
     if metavar:
         made: Any = typer.Argument(metavar=metavar, **settings)
     else:
-        option = _option(each.name)
+        option = option_name(each.name)
         flags = f"{option}/--no-{option[2:]}" if kind is bool and default else option
         settings["metavar"] = None if kind is bool else METAVARS[kind]
         made = typer.Option(flags, *([SHORT[each.name]] if each.name in SHORT else []), **settings)
@@ -126,10 +142,6 @@ def _parameter(each: Field[Any], hint: Any, help_: str) -> inspect.Parameter:
         default=inspect.Parameter.empty if required else default,
         annotation=wanted if kind is bool else optional,
     )
-
-
-def _option(name: str) -> str:
-    return "--" + name.rstrip("_").replace("_", "-")
 
 
 def _kind(hint: Any) -> tuple[type[Any], Range | None, bool]:
@@ -150,7 +162,7 @@ def _kind(hint: Any) -> tuple[type[Any], Range | None, bool]:
 def _value(each: Field[Any], given: Any) -> Any:
     """A value as it is; an error for an empty option; call strings of rankers without values that may be secrets."""
     if given == "" and "argument" not in each.metadata:
-        raise WhyrankError(f"{_option(each.name)} is empty; give a value or leave the option out")
+        raise WhyrankError(f"{option_name(each.name)} is empty; give a value or leave the option out")
     if isinstance(given, list):
         return tuple(_value(each, one) for one in given)
     if each.name in RANKERS and "://" in given:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from whyrank.core import printable
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SCORES = "scores that were stored are kept"
 TRAINING = "checkpoints of the training are kept"
 BLOCKS = "blocks that are scored are kept"
+Cell = str | tuple[str, str] | Callable[[Any], str] | None
 _left: list[str] = []
 
 
@@ -73,6 +74,32 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
     if not console.is_terminal:
         console.width = 400
     console.print(grid)
+
+
+def show_rows(title: str, rows: Sequence[Any], columns: Mapping[str, Cell], left: int = 1, caption: str = "") -> None:
+    """Print a table of records.
+
+    A column shows an attribute, an attribute in a format (`p` for p-values; a dash for None), or what a function
+    makes of the record; one that is None is left out.
+    """
+
+    def shown(row: Any, cell: Cell) -> str:
+        if callable(cell):
+            return cell(row)
+        name, form = (cell, "") if isinstance(cell, str) else cell or ("", "")
+        value = row[name] if isinstance(row, dict) else getattr(row, name)
+        return p_value(value) if form == "p" else figure(value, form) if form else str(value or "–")
+
+    used = {name: cell for name, cell in columns.items() if cell is not None}
+    table(title, list(used), [[shown(row, cell) for cell in used.values()] for row in rows], left, caption)
+
+
+def test_columns(form: str) -> dict[str, Cell]:
+    """The columns of a paired test: the interval of the difference, and the p-values of both tests."""
+    return {
+        "95% interval": lambda row: interval(row.ci_low, row.ci_high, form),
+        "p": ("p_value", "p"), "p adj.": ("p_adjusted", "p"), "p (t)": ("p_t", "p"),
+    }  # fmt: skip
 
 
 def tell_failures(failures: Sequence[Failure]) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import argument
+from whyrank.cli.command import argument, refuse
 from whyrank.cli.console import plural, say, tell_computed
-from whyrank.cli.studies import PREFIX, Asking, make_plan, open_studies, spelled
+from whyrank.cli.options import check_file, token_limit
+from whyrank.cli.studies import PREFIX, StudyOptions, make_plan, open_studies, spelled, unjudged_note
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SUFFIXES = (".jsonl", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContrastsCommand(Asking):
+class ContrastsCommand(StudyOptions):
     """Write the contrasts of a study, with --ranker each contrast's scores and effect.
 
     Of several axioms: what each prefers, one column each, over all pairs of documents of each query.
@@ -41,8 +42,7 @@ class ContrastsCommand(Asking):
         """Write the file."""
         from whyrank.studies import every_kind
 
-        if not self.out.endswith(SUFFIXES):
-            raise WhyrankError("contrasts needs --out FILE, ending in .jsonl or .parquet")
+        check_file(self.out, SUFFIXES, "contrasts")
         names = [spelled(study) for study in self.study]
         found = [name for each in names for name in every_kind().match(each)]
         if len(found) == 1 and not self.features:
@@ -50,10 +50,8 @@ class ContrastsCommand(Asking):
         elif all(name.startswith(PREFIX) for name in found):
             self._write_preferences()
         else:
-            raise WhyrankError(
-                f"contrasts writes one study at a time, or several axioms, and {len(found)} match; "
-                f"name one: {found[0]}, ..."
-            )
+            what = f"contrasts writes one study at a time, or several axioms, and {len(found)} match"
+            raise WhyrankError(f"{what}; name one: {found[0]}, ...")
 
     def _write_contrasts(self, name: str, given: Sequence[str]) -> None:
         from whyrank.studies import save
@@ -91,23 +89,16 @@ class ContrastsCommand(Asking):
         return found.sample(self.limit, self.seed) if self.limit else found
 
     def _write_preferences(self) -> None:
-        for option in ("ranker", "compat", "tolerance", "delta", "delta_from", "limit"):
-            if getattr(self, option):
-                name = option.replace("_", "-")
-                raise WhyrankError(
-                    f"--{name} is not for preferences of several axioms; leave it out, or name one study"
-                )
+        scoring = ("ranker", "compat", "tolerance", "delta", "delta_from", "limit")
+        refuse(self, scoring, "is not for preferences of several axioms; leave it out, or name one study")
         given = {"analyzer": self.analyzer, "pairs": self.pairs, "candidates": self.candidates, "stats": self.stats}
-        from whyrank.cli.options import token_limit
-
         common = {name: value for name, value in given.items() if value is not None} | token_limit(self.max_tokens)
         chosen = chosen_axioms(self.study, common)
         opened = self.open_collection()
         if self.candidates:  # no such run is an error, whether pairs come from it or not
             self.open_run(opened, self.candidates)
-        rows = _save(
-            self.out, chosen if self.pairs else _paired(chosen, opened, self.candidates), opened, self.features
-        )
+        paired = chosen if self.pairs else _pair(chosen, opened, self.candidates)
+        rows = _save(self.out, paired, opened, self.features)
         what = plural(rows, "document") if self.features else plural(rows, "pair")
         say(f"{what} by {plural(len(chosen), 'axiom')}: {self.out}")
 
@@ -140,7 +131,7 @@ def chosen_axioms(patterns: Sequence[str], common: Mapping[str, Any]) -> dict[st
     return found
 
 
-def _paired(chosen: dict[str, Axiom], collection: Collection, run: str | None) -> dict[str, Axiom]:
+def _pair(chosen: dict[str, Axiom], collection: Collection, run: str | None) -> dict[str, Axiom]:
     """The axioms, over the first documents of a run where nothing is judged."""
     from dataclasses import replace
 
@@ -148,13 +139,9 @@ def _paired(chosen: dict[str, Axiom], collection: Collection, run: str | None) -
 
     if collection.qrels or {axiom.pairs for axiom in chosen.values()} != {"judged"}:
         return chosen
-    options = unjudged_options(collection, run).get("axioms", {})
-    if not options:
-        say(f"note: {collection.name} has neither judgements nor a run to pair documents of; give --candidates RUN")
-        return chosen
-    where = f"{options['pairs']} of {options.get('candidates', 'the run')}"
-    say(f"note: {collection.name} has no judgements, so axioms pair {where} (--pairs, --candidates)")
-    return {name: replace(axiom, **options) for name, axiom in chosen.items()}
+    options = unjudged_options(collection, run)
+    say(f"note: {unjudged_note(collection, options)}")
+    return {name: replace(axiom, **options.get("axioms", {})) for name, axiom in chosen.items()}
 
 
 def _save(out: str, axioms: Mapping[str, Axiom], collection: Collection, features: bool) -> int:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from whyrank.cli.command import argument
-from whyrank.cli.console import figure, plural, say, table
-from whyrank.cli.options import Input, open_collection
+from whyrank.cli.console import Cell, plural, say, show_rows
+from whyrank.cli.options import Input, check_file, open_collection
+
+if TYPE_CHECKING:
+    from whyrank.data import Collection
+    from whyrank.text import Analyzer, Tokens
+
+TEXTS = 10_000  # texts that are analyzed at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,12 +34,10 @@ class StatsCommand(Input):
 
     def run(self) -> None:
         """Count and write."""
-        from whyrank.core import WhyrankError
         from whyrank.rankers import Background
         from whyrank.text import analyzers
 
-        if not self.out.endswith(".parquet"):
-            raise WhyrankError("data stats needs --out FILE.parquet")
+        check_file(self.out, [".parquet"], "statistics")
         collection = self.open_collection()
         background = Background.of(collection.docs, analyzers.create(self.analyzer))
         background.save(self.out)
@@ -64,7 +72,6 @@ class SplitCommand:
     def run(self) -> None:
         """Split, write and print."""
         from whyrank.data import corpus_of, parse_parts, split_collection, write_split
-        from whyrank.evaluation import part_statistics
         from whyrank.text import analyzers
 
         wanted, counting = parse_parts(self.parts), analyzers.create(self.analyzer)
@@ -72,24 +79,57 @@ class SplitCommand:
         made = split_collection(collection, wanted, self.seed)
         rows = part_statistics(made, counting)
         facts = {"collection": self.collection, "seed": self.seed, "parts": wanted, "analyzer": self.analyzer}
-        report = json.dumps({**facts, "statistics": [row.row() for row in rows]}, indent=1)
+        report = json.dumps({**facts, "statistics": rows}, indent=1)
         corpus = None if self.copy_corpus else corpus_of(self.collection)
         write_split(self.out, collection, made, corpus, report + "\n")
         if self.json:
             print(report)
         else:
-            header = ["part", "queries", "judged", "relevant", "per query", "query length", "relevant length",
-                      "shared"]  # fmt: skip
-            shown = [
-                [row.part, f"{row.queries:,}", f"{row.judged:,}", f"{row.relevant:,}",
-                 f"{row.relevant_per_query:.2f}", figure(row.query_length, ".1f"), figure(row.relevant_length, ".1f"),
-                 f"{row.shared:,}"]
-                for row in rows
-            ]  # fmt: skip
-            caption = (
-                "lengths: mean number of tokens; shared: relevant documents that are relevant in another part too"
-            )
-            table("", header, shown, 1, caption)
-        left = len(collection.queries) - sum(row.queries for row in rows)
+            columns: dict[str, Cell] = {
+                "part": "part", "queries": ("queries", ","), "judged": ("judged", ","),
+                "relevant": ("relevant", ","), "per query": ("relevant_per_query", ".2f"),
+                "query length": ("query_length", ".1f"), "relevant length": ("relevant_length", ".1f"),
+                "shared": ("shared", ","),
+            }  # fmt: skip
+            shared = "shared: relevant documents that are relevant in another part too"
+            show_rows("", rows, columns, caption=f"lengths: mean number of tokens; {shared}")
+        left = len(collection.queries) - sum(row["queries"] for row in rows)
         note = f"; {plural(left, 'query', 'queries')} in no part" if left else ""
         say(f"{plural(len(made), 'part')} of {collection.name}{note}: {self.out}")
+
+
+def part_statistics(parts: Mapping[str, Collection], analyzer: Analyzer) -> list[dict[str, Any]]:
+    """How many queries and judgements each part has, and how long its texts are on average, in tokens.
+
+    `shared` counts relevant documents that are relevant in another part too. Each relevant document counts once in
+    `relevant_length`; lengths are None where there is nothing to measure.
+    """
+    from whyrank.data import texts_of
+
+    relevant = {
+        name: [d for judged in part.qrels.values() for d, grade in judged.items() if grade >= part.grades.relevant]
+        for name, part in parts.items()
+    }
+    found = []
+    for name, part in parts.items():
+        own, elsewhere = relevant[name], {d for other in parts if other != name for d in relevant[other]}
+        distinct = sorted({d for d in own if d in part.docs})
+        chunks = (distinct[start : start + TEXTS] for start in range(0, len(distinct), TEXTS))
+        found.append(
+            {
+                "part": name,
+                "queries": len(part.queries),
+                "judged": sum(map(len, part.qrels.values())),
+                "relevant": len(own),
+                "relevant_per_query": len(own) / max(len(part.queries), 1),
+                "query_length": _mean_length([analyzer.queries(list(part.queries.values()))]),
+                "relevant_length": _mean_length(analyzer.docs(texts_of(part.docs, chunk)) for chunk in chunks),
+                "shared": len(set(own) & elsewhere),
+            }
+        )
+    return found
+
+
+def _mean_length(tokens: Iterable[Tokens]) -> float | None:
+    lengths = np.concatenate([np.zeros(0), *(np.diff(each.offsets) for each in tokens)])
+    return float(lengths.mean()) if len(lengths) else None

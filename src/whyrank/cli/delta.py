@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from whyrank.cli.console import table, tell_computed
-from whyrank.cli.options import Input, Lexical, Scoring, open_rankers
+from whyrank.cli.options import Input, RankerOptions, Scoring
 
 MARKS = (10, 25, 50, 75, 90, 99)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeltaCommand(Scoring, Lexical, Input):
+class DeltaCommand(Scoring, RankerOptions, Input):
     """Calibrate delta: the median difference of neighbours in the top ten of a ranker's own rankings.
 
     Attributes:
@@ -33,26 +34,24 @@ class DeltaCommand(Scoring, Lexical, Input):
         from whyrank.studies import candidates_for_delta, thresholds
 
         collection = self.open_collection()
-        rankers = open_rankers(self.ranker, collection, self.analyzer, self.stats, self.precision)
+        rankers = self.open_rankers(self.ranker, collection)
         source = candidates_for_delta(collection, self.candidates)
-        found = thresholds(self.delta, rankers, source, self.engine())
+        calibrated = thresholds(self.delta, rankers, source, self.engine())
         tell_computed(rankers)
-        calibrated = {name: (t.delta, t.calibration) for name, t in found.items() if t.calibration is not None}
-        curves = {name: dict(calibration.curve()) for name, (_, calibration) in calibrated.items()}
+        rows: list[dict[str, Any]] = [
+            {"ranker": name, "delta": found.delta, "differences": len(found.calibration.diffs),
+             "source": found.calibration.source, "percentiles": dict(found.calibration.curve())}
+            for name, found in calibrated.items() if found.calibration is not None
+        ]  # fmt: skip
         if self.json:
-            rows = [
-                {"ranker": name, "delta": delta, "differences": len(calibration.diffs), "source": calibration.source,
-                 "percentiles": curves[name]}
-                for name, (delta, calibration) in calibrated.items()
-            ]  # fmt: skip
             print(json.dumps(rows, indent=1))
             return
-        if not calibrated:
+        if not rows:
             raise WhyrankError("no query has two candidates to compare; give --candidates RUN")
         header = ["ranker", f"delta ({self.delta})", *(f"p{mark}" for mark in MARKS), "differences"]
         shown = [
-            [name, f"{delta:.6g}", *(f"{curves[name][mark]:.4g}" for mark in MARKS), f"{len(calibration.diffs):,}"]
-            for name, (delta, calibration) in calibrated.items()
-        ]
-        where = next(calibration.source for _, calibration in calibrated.values())
-        table("", header, shown, caption=f"differences of neighbours in the top 10, {where}")
+            [row["ranker"], f"{row['delta']:.6g}", *(f"{row['percentiles'][mark]:.4g}" for mark in MARKS),
+             f"{row['differences']:,}"]
+            for row in rows
+        ]  # fmt: skip
+        table("", header, shown, caption=f"differences of neighbours in the top 10, {rows[0]['source']}")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import glob
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Share, Whole
-from whyrank.cli.console import figure, interval, p_value, plural, say, star, table
-from whyrank.cli.options import Input
-from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.cli.command import Share, Whole, refuse
+from whyrank.cli.console import Cell, figure, plural, say, show_rows, star, table, test_columns
+from whyrank.cli.options import Input, check_file
+from whyrank.core import UnknownName, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.data import Collection, Run
@@ -65,15 +64,26 @@ class EvaluateCommand(Input):
 
     def run(self) -> None:
         """Evaluate, print and write."""
-        from whyrank.evaluation import read_hypotheses
+        from whyrank.evaluation import parse_groups, read_hypotheses
 
-        self._check()
+        if self.by is not None:
+            if self.by != "overlap":
+                raise UnknownName("way to split queries", self.by, ("overlap",))
+            check_file(self.out, SPLIT_FILES, "the overlap split")
+            refuse(self, ("group", "hypotheses"), "does not go with --by; leave out one of the two")
         groups, claims = parse_groups(self.group), read_hypotheses(self.hypotheses) if self.hypotheses else []
         collection = self.open_collection()
-        asked = [*self.run_, *(run for members in groups.values() for run in members)]
-        asked += [name for claim in claims for name in (claim.better, claim.worse)]
-        names = dict.fromkeys([*([self.baseline] if self.baseline else []), *(asked or collection.runs)])
-        runs = self._open_runs(collection, [name for name in names if name not in groups])
+        named = [*self.run_, *(run for members in groups.values() for run in members)]
+        named += [name for claim in claims for name in (claim.better, claim.worse)]
+        every = dict.fromkeys([*([self.baseline] if self.baseline else []), *(named or collection.runs)])
+        if not every:
+            remedy = "give one with --run FILE (make it with 'whyrank rank')"
+            raise WhyrankError(f"collection {collection.name} has no runs; {remedy}")
+        runs = {name: self.open_run(collection, name) for name in every if name not in groups}
+        for name, run in runs.items():
+            if missing := len(collection.qrels.keys() - run.keys()):
+                queries = plural(missing, "judged query", "judged queries")
+                say(f"note: {name}: {queries} missing, counted as zero")
         if self.by is not None:
             self._by_overlap(collection, runs)
         else:
@@ -81,28 +91,6 @@ class EvaluateCommand(Input):
         judged = plural(len(collection.qrels), "judged query", "judged queries")
         where = f": {self.out}" if self.out else ""
         say(f"{plural(len(runs), 'run')} on {judged} of {collection.name}{where}")
-
-    def _check(self) -> None:
-        if self.by is None:
-            return
-        if self.by != "overlap":
-            raise UnknownName("way to split queries", self.by, ("overlap",))
-        if self.out is not None and Path(self.out).suffix not in SPLIT_FILES:
-            remedy = f"end the name in {', '.join(SPLIT_FILES)}"
-            raise BadInput(self.out, "the overlap split cannot be written so", remedy)
-        for name in (name for name in ("group", "hypotheses") if getattr(self, name)):
-            raise WhyrankError(f"--{name} does not go with --by; leave out one of the two")
-
-    def _open_runs(self, collection: Collection, names: Sequence[str]) -> dict[str, Run]:
-        if not names:
-            remedy = "give one with --run FILE (make it with 'whyrank rank')"
-            raise WhyrankError(f"collection {collection.name} has no runs; {remedy}")
-        found = {name: self.open_run(collection, name) for name in names}
-        for name, run in found.items():
-            if missing := len(collection.qrels.keys() - run.keys()):
-                queries = plural(missing, "judged query", "judged queries")
-                say(f"note: {name}: {queries} missing, counted as zero")
-        return found
 
     def _measure(
         self, collection: Collection, runs: Mapping[str, Run], groups: Mapping[str, Sequence[str]],
@@ -151,95 +139,69 @@ class EvaluateCommand(Input):
         print(text) if self.json else _show_overlap(rows)
 
 
-def parse_groups(given: Sequence[str]) -> dict[str, list[str]]:
-    """Groups from `NAME=RUN,RUN,...`; a pattern such as `runs/seed*.txt` stands for all files that it matches."""
-    groups: dict[str, list[str]] = {}
-    for text in given:
-        name, _, members = (part.strip() for part in text.partition("="))
-        found = [run for member in members.split(",") if member.strip() for run in _expanded(member.strip())]
-        if not name or not found or name in groups:
-            raise WhyrankError(f"--group {text!r}: write NAME=RUN,RUN,... with a name of its own for each group")
-        groups[name] = found
-    return groups
-
-
-def _expanded(member: str) -> list[str]:
-    matches = sorted(glob.glob(member)) if glob.has_magic(member) and not Path(member).exists() else []
-    return matches or [member]
-
-
 def _write_values(rows: Sequence[Effectiveness], path: Path) -> None:
     import pyarrow as pa
 
     from whyrank.core import write_text
     from whyrank.report import csv_of, encodable
 
-    cells = [(encodable(row.run), row.measure, q, value) for row in rows for q, value in row.per_query.items()]
-    names, kinds = ("run", "measure", "query_id", "value"), (pa.string(), pa.string(), pa.string(), pa.float64())
-    columns = list(zip(*cells, strict=True)) or [()] * len(names)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-    write_text(path, csv_of(pa.table(dict(zip(names, arrays, strict=True)))))
+    values = [
+        {"run": encodable(row.run), "measure": row.measure, "query_id": query, "value": value}
+        for row in rows
+        for query, value in row.per_query.items()
+    ]
+    text, number = pa.string(), pa.float64()
+    schema = pa.schema([("run", text), ("measure", text), ("query_id", text), ("value", number)])
+    write_text(path, csv_of(pa.Table.from_pylist(values, schema=schema)))
 
 
 def _show(rows: Sequence[Effectiveness], alpha: float, correction: str) -> None:
     compared, grouped = any(row.baseline for row in rows), any(row.runs > 1 for row in rows)
-    header = ["run", "measure", "mean", *["runs", "sd"] * grouped, "queries"]
-    header += ["difference", "95% interval", "p", "p adj.", "p (t)"] * compared
-    shown = []
-    for row in rows:
-        spread = [f"{row.runs:,}", figure(row.deviation, ".4f")] * grouped
-        difference = figure(row.difference, "+.4f") + star(row.p_adjusted, alpha)
-        tests = [interval(row.ci_low, row.ci_high, "+.4f"), *map(p_value, (row.p_value, row.p_adjusted, row.p_t))]
-        head = [row.run, row.measure, f"{row.mean:.4f}", *spread, f"{row.n_queries:,}"]
-        shown.append([*head, *[difference, *tests] * compared])
+    tests = {
+        "difference": lambda row: figure(row.difference, "+.4f") + star(row.p_adjusted, alpha),
+        **test_columns("+.4f"),
+    }
+    columns = {
+        "run": "run", "measure": "measure", "mean": ("mean", ".4f"),
+        "runs": ("runs", ",") if grouped else None, "sd": ("deviation", ".4f") if grouped else None,
+        "queries": ("n_queries", ","),
+    }  # fmt: skip
     caption = f"p: randomisation test over queries; * p < {alpha:g} after correction ({correction})" * compared
     caption += "\nsd: standard deviation of the means of a group's runs" * grouped
-    table("", header, shown, 2, caption.strip())
+    show_rows("", rows, columns | (tests if compared else {}), 2, caption.strip())
 
 
 def _show_hypotheses(rows: Sequence[Tested], alpha: float, correction: str) -> None:
-    header = ["hypothesis", "claim", "measure", "means", "difference", "95% interval", "p", "p adj.", "p (t)",
-              "verdict"]  # fmt: skip
-    shown = [
-        [row.hypothesis, f"{row.better} > {row.worse}", row.measure, f"{row.mean:.4f} {row.other:.4f}",
-         f"{row.difference:+.4f}", interval(row.ci_low, row.ci_high, "+.4f"),
-         *map(p_value, (row.p_value, row.p_adjusted, row.p_t)), row.verdict(alpha)]
-        for row in rows
-    ]  # fmt: skip
     caption = f"p: randomisation test over queries, two-sided; holds, reversed: p < {alpha:g} after correction "
-    table("", header, shown, 3, f"{caption}({correction}); open: neither")
+    columns: dict[str, Cell] = {
+        "hypothesis": "hypothesis", "claim": lambda row: f"{row.better} > {row.worse}",
+        "measure": "measure", "means": lambda row: f"{row.mean:.4f} {row.other:.4f}",
+        "difference": ("difference", "+.4f"), **test_columns("+.4f"),
+        "verdict": lambda row: row.verdict(alpha),
+    }  # fmt: skip
+    show_rows("", rows, columns, 3, f"{caption}({correction}); open: neither")
 
 
 def _show_overlap(rows: Sequence[OverlapRow]) -> None:
     """Print the means, and where there is a baseline the differences from it: a column per group."""
-    from whyrank.report import interval_of, mean_of, overlap_panels
+    from whyrank.report import interval_of, mean_of, overlap_panels, shares_of
 
     panels = overlap_panels(rows)
+    header = ["run", "measure", "queries", *(f"group {row.group}: {shares_of(row)}" for row in panels[0].groups)]
     kinds = [panel for panel in panels if panel.measure == panels[0].measure]
     sizes = "; ".join(f"{kind.queries} {', '.join(f'{row.n:,}' for row in kind.groups)}" for kind in kinds)
     caption = "groups by the share of query terms in a relevant document; in brackets the 95% interval, by query\n"
     caption += f"queries per group: {sizes}"
-    _overlap_table("", rows, lambda row: f"{mean_of(row)} {interval_of(row)}", caption)
-    compared = [row for row in rows if row.baseline is not None]
-    if compared:
-        _overlap_table(f"difference from {compared[0].baseline}", compared, _difference)
-
-
-def _difference(row: OverlapRow) -> str:
-    low, high = figure(row.difference_low, "+.3f"), figure(row.difference_high, "+.3f")
-    return f"{figure(row.difference, '+.3f')} [{low}, {high}]"
-
-
-def _overlap_table(
-    title: str, rows: Sequence[OverlapRow], cell: Callable[[OverlapRow], str], caption: str = ""
-) -> None:
-    from whyrank.report import overlap_panels, shares_of
-
-    panels = overlap_panels(rows)
-    header = ["run", "measure", "queries", *(f"group {row.group}: {shares_of(row)}" for row in panels[0].groups)]
-    shown = [
-        [run, panel.measure, panel.queries, *map(cell, cells)]
-        for panel in panels
-        for run, cells in panel.runs.items()
-    ]
-    table(title, header, shown, 3, caption)
+    means, differences, baseline = [], [], None
+    for panel in panels:
+        for run, cells in panel.runs.items():
+            head = [run, panel.measure, panel.queries]
+            means.append([*head, *(f"{mean_of(row)} {interval_of(row)}" for row in cells)])
+            if cells[0].baseline is not None:
+                baseline = cells[0].baseline
+                figures = ((row.difference, row.difference_low, row.difference_high) for row in cells)
+                shown = ([figure(value, "+.3f") for value in some] for some in figures)
+                differences.append([*head, *(f"{mean} [{low}, {high}]" for mean, low, high in shown)])
+    table("", header, means, 3, caption)
+    if differences:
+        table(f"difference from {baseline}", header, differences, 3)

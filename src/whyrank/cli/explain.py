@@ -11,7 +11,7 @@ import numpy as np
 
 from whyrank.cli.command import Whole, argument
 from whyrank.cli.console import plural, say, table, word
-from whyrank.cli.options import Input, Lexical, open_rankers
+from whyrank.cli.options import Input, RankerOptions
 from whyrank.core import UnknownName, WhyrankError, printable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _NO_WORD = "the query has no word that this ranker reads: all texts score alike"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainCommand(Lexical, Input):
+class ExplainCommand(RankerOptions, Input):
     """Show what a ranker's score of one text is made of: a matrix of query terms and document terms.
 
     Attributes:
@@ -31,7 +31,6 @@ class ExplainCommand(Lexical, Input):
         ranker: a ranker's call string, such as model1:table.parquet.
         query_id: a query of the collection.
         doc_id: a document of the collection.
-        precision: how neural rankers compute that do not say it themselves: exact or fast.
         top: document terms to show, the strongest; 8, in JSON all.
         json: print JSON on standard output.
     """
@@ -40,7 +39,6 @@ class ExplainCommand(Lexical, Input):
     ranker: str = "bm25"
     query_id: str | None = None
     doc_id: str | None = None
-    precision: str | None = None
     top: Whole | None = None
     json: bool = False
 
@@ -53,7 +51,7 @@ class ExplainCommand(Lexical, Input):
         collection = self.open_collection()
         query, text = self._texts(collection)
         typed = self.query_id is None and self.doc_id is None
-        [ranker] = open_rankers([self.ranker], collection, self.analyzer, self.stats, self.precision, typed)
+        [ranker] = self.open_rankers([self.ranker], collection, typed)
         if not isinstance(ranker, Explaining):
             able = ", ".join(name for name in rankers.names() if getattr(rankers.factory(name), "explains", False))
             raise WhyrankError(f"{self.ranker} does not explain its scores term by term; rankers that do: {able}")

@@ -6,7 +6,6 @@ first, or that score texts, have a class here with more options.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from whyrank.cli.command import description, parameters, values
+from whyrank.cli.command import description, documented, parameters, refuse, values
 from whyrank.cli.console import BLOCKS, TRAINING, keeps, keeps_nothing, plural, say, tell_failures
 from whyrank.cli.options import Input, Scoring, open_collection, open_rankers
-from whyrank.cli.train import changed, has_torch, require_torch
+from whyrank.cli.train import RecipeOptions, has_torch, require_torch
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
@@ -38,13 +37,12 @@ class Learn(Input):
 
     def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         """Learn the table of a learner with these settings, and write it."""
-        made = learner(**settings)
-        _save(made.learn(self.open_collection()), self.out)
+        self.save(learner(**settings).learn(self.open_collection()))
 
-
-def _save(table: TermTable, out: str, what: str = "") -> None:
-    table.save(out)
-    say(f"{what}{plural(len(table), 'entry', 'entries')}: {out}")
+    def save(self, table: TermTable, what: str = "") -> None:
+        """Write the table and say how large it is."""
+        table.save(self.out)
+        say(f"{what}{plural(len(table), 'entry', 'entries')}: {self.out}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,20 +56,19 @@ class LearnEM(Learn):
         em = learner(**settings)
         with exclusive(f"{em.checkpoint}.lock") if em.checkpoint else nullcontext():
             bitext = em.bitext(self.open_collection())
-            for what, one, many in (
-                ("queries_without_words", "query has no word under", "queries have no word under this analyzer"),
-                ("texts_missing", "judged text is not in", "judged texts are not in the collection"),
-            ):
-                if count := bitext.facts[what]:
-                    said = plural(count, f"{one} {' '.join(many.split()[-2:])}", many)
-                    say(f"note: {said} and {'is' if count == 1 else 'are'} left out")
+            if count := bitext.facts["queries_without_words"]:
+                said = plural(count, "query has no word", "queries have no word")
+                say(f"note: {said} under this analyzer and {'is' if count == 1 else 'are'} left out")
+            if count := bitext.facts["texts_missing"]:
+                said = plural(count, "judged text is not", "judged texts are not")
+                say(f"note: {said} in the collection and {'is' if count == 1 else 'are'} left out")
             say(f"{plural(len(bitext), 'pair')}, {plural(bitext.links, 'link')}")
             if em.checkpoint:
                 keeps(f"the last whole iteration is kept in {em.checkpoint}")
             else:
                 keeps_nothing("--checkpoint FILE keeps each iteration, and then the same command goes on from there")
             table = em.fit(bitext).table
-            _save(table, self.out, f"{_perplexities(table.facts)}; ")
+            self.save(table, f"{_perplexities(table.facts)}; ")
 
 
 def _perplexities(facts: Mapping[str, Any]) -> str:
@@ -93,13 +90,13 @@ class LearnLocal(Scoring, Learn):
         from whyrank.core import check_writable
         from whyrank.learners.local import default_analyzer
 
-        made = learner(**{"analyzer": default_analyzer(), **settings, "precision": self.precision})
+        made = learner(**{"analyzer": default_analyzer(), **settings})
         if made.explanations is not None:
             check_writable(made.explanations)
             if Path(made.explanations).resolve() == Path(self.out).resolve():
                 raise WhyrankError("--out and --explanations name one file; give each one of its own")
         collection = self.open_collection()
-        [target] = open_rankers([made.target], collection, made.analyzer, made.stats, self.precision)
+        [target] = open_rankers([made.target], collection, made.analyzer, made.stats, made.precision)
         run = self.open_run(collection, made.candidates) if made.candidates else None
         found = made.explain(collection, target, self.engine(), run)
         tell_failures(found.failures)
@@ -109,87 +106,75 @@ class LearnLocal(Scoring, Learn):
             say(f"note: {plural(bare, 'query', 'queries')} without an explanation word")
         words = plural(sum(len(each.words) for each in found.explained), "explanation word")
         queries = plural(len(found.explained), "query", "queries")
-        _save(found.table, self.out, f"{words} of {queries}, terms by {found.table.facts['analyzer']}; ")
+        self.save(found.table, f"{words} of {queries}, terms by {found.table.facts['analyzer']}; ")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnNeural(Learn):
+class LearnNeural(RecipeOptions, Learn):
     """A recipe trains the network first.
 
     Attributes:
         network: the folder of a neural-model1; with --recipe, where it is trained.
         recipe: first train the network: a YAML file or a bundled recipe.
-        set: KEY=VALUE, change the recipe, such as data.collection=PATH; repeatable.
         seed: instead of the recipe's first seed.
-        device: cpu or cuda; by default cuda where there is one.
         collection: only tokens of its queries and texts; by default all.
     """
 
     network: str
     recipe: str | None = None
-    set: tuple[str, ...] = ()
     seed: int | None = None
-    device: str = ""
     collection: str | None = None  # type: ignore[assignment]
 
     def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
-        """Train the network where that is asked for, and write it as a table."""
+        """Train the network where a recipe is named, and write it as a table."""
+        from whyrank.core import LOCK, exclusive
         from whyrank.learners import ARCHITECTURE
-        from whyrank.training import checked_device
+        from whyrank.training import checked_device, prepare, train_seeds
 
-        if self.recipe is None and (self.set or self.seed is not None):
-            raise WhyrankError(f"--{'set' if self.set else 'seed'} changes a recipe; name one with --recipe")
+        if self.recipe is None:
+            refuse(self, ("set", "seed"), "changes a recipe; name one with --recipe")
         device = checked_device(self.device)
         made = learner(resource=self.network, device=device, **settings)
         if self.recipe is not None:
-            recipe = changed(self.recipe, self.set)
+            recipe = self.change(self.recipe)
             if recipe.architecture != ARCHITECTURE:
                 what = f"trains {recipe.architecture}; only {ARCHITECTURE} is a table"
                 raise WhyrankError(f"recipe {self.recipe!r} {what}")
-            self._train(recipe, device)
+            keeps(TRAINING)
+            with exclusive(Path(self.network) / LOCK):
+                seed = recipe.seeds[0] if self.seed is None else self.seed
+                train_seeds(prepare(recipe), Path(self.network), [seed], device, say)
         seen = open_collection(self.collection, self.strict) if self.collection else None
         table = made.learn(seen)
         tokens = len(table.query_terms)
         pairs = plural(tokens, "token") if seen else plural(tokens**2, "pair of tokens", "pairs of tokens")
-        _save(table, self.out, f"{pairs}, ")
+        self.save(table, f"{pairs}, ")
         say(f"score with it: --ranker model1:{self.out}")
-
-    def _train(self, recipe: Recipe, device: str) -> None:
-        from whyrank.core import LOCK, exclusive
-        from whyrank.training import prepare, train_seeds
-
-        keeps(TRAINING)
-        with exclusive(Path(self.network) / LOCK):
-            seed = recipe.seeds[0] if self.seed is None else self.seed
-            train_seeds(prepare(recipe), Path(self.network), [seed], device, say)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnParm(Scoring, Learn):
+class LearnParm(RecipeOptions, Scoring, Learn):
     """PaRM is trained on the scores of a target first, unless a trained network is named.
 
     Attributes:
         target: the ranker to explain: a call string.
         network: where PaRM is trained; TABLE.parm by default. Without --target, one that is trained.
         recipe: a YAML file, parm or parm-smoke.
-        set: KEY=VALUE, change the recipe, such as data.collection=PATH; repeatable.
         seed: instead of the recipe's first seed.
         collection: learn from it, and take its terms, instead of the recipe's collections; repeatable.
         doc_words: document terms on top: the words of a file, one a line.
         audit: keep all weights of a query term in a second table; repeatable.
-        device: cpu or cuda; by default cuda where there is one.
         precision: of the pair scorer: fp32 or bf16; by default bf16 on a GPU.
     """
 
     target: str | None = None
     network: str | None = None
     recipe: str = "parm-smoke"
-    set: tuple[str, ...] = ()
     seed: int | None = None
     collection: tuple[str, ...] = ()  # type: ignore[assignment]
     doc_words: str | None = None
     audit: tuple[str, ...] = ()
-    device: str = ""
+    precision: str | None = None
 
     def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         """Train PaRM where a target is named, then score all pairs of terms."""
@@ -199,21 +184,22 @@ class LearnParm(Scoring, Learn):
         from whyrank.networks import read_config
         from whyrank.training import checked_device
 
-        self._check()
+        if self.target is None:
+            if self.network is None:
+                raise WhyrankError("tables learn parm needs --target RANKER, or --network FOLDER of a trained parm")
+            of_training = ("recipe", "set", "seed", "executor", "batch_size", "store", "fresh", "timeout")
+            refuse(self, of_training, "is for training; name a --target")
         check_out(self.out, bool(self.audit))
         if self.precision not in (None, "fp32", "bf16"):
             raise UnknownName("precision", self.precision, ("fp32", "bf16"))
-        folder, device = (
-            Path(self.network) if self.network else beside(self.out, ".parm"),
-            checked_device(self.device),
-        )
+        folder = Path(self.network) if self.network else beside(self.out, ".parm")
+        device = checked_device(self.device)
         words = [line.text.strip() for line in read_lines(Path(self.doc_words))] if self.doc_words else []
         made = learner(resource=str(folder), doc_words=words, **settings)
         for name in made.queries_of:
             open_collection(name)
         if self.target is not None:
-            recipe = self.recipe_for(self.target, made.analyzer)
-            self._train(recipe, self.target, folder, recipe.seeds[0] if self.seed is None else self.seed, device)
+            self._train(self.recipe_for(self.target, made.analyzer), self.target, folder, device)
         keeps(BLOCKS)
         names = list(self.collection) or read_config(folder).get("collection") or ["sample"]
         built = build_table(made, names, self.out, device, self.precision or "", list(self.audit), say)
@@ -226,16 +212,6 @@ class LearnParm(Scoring, Learn):
         say(f"{plural(len(built.table), 'entry', 'entries')} of {facts['pairs']:,} pairs: {self.out}")
         say(f"rank with it: --ranker bm25t:{self.out}")
 
-    def _check(self) -> None:
-        if self.target is not None:
-            return
-        if self.network is None:
-            raise WhyrankError("tables learn parm needs --target RANKER, or --network FOLDER of a trained parm")
-        of_training = ("recipe", "set", "seed", "executor", "batch_size", "store", "fresh", "timeout")
-        for field in (field for field in fields(self) if field.name in of_training):
-            if getattr(self, field.name) != field.default:
-                raise WhyrankError(f"--{field.name.replace('_', '-')} is for training; name a --target")
-
     def recipe_for(self, target: str, analyzer: str | None) -> Recipe:
         """The recipe for a target: -c stands for all collections of a recipe, a preset for its phases."""
         from whyrank.training import read_recipe, recipe_of
@@ -246,7 +222,7 @@ class LearnParm(Scoring, Learn):
         cleared += ["data.without=[]"] if given.get("without") else []
         if old.phases and any(setting.partition("=")[0].strip() == "phases.preset" for setting in self.set):
             cleared.append("phases={}")
-        made = changed(self.recipe, [*cleared, *self.set])
+        made = self.change(self.recipe, cleared)
         if not made.phases:
             return made
         held = given.get("without")
@@ -260,11 +236,12 @@ class LearnParm(Scoring, Learn):
         data |= {"analyzer": analyzer} if analyzer else {}
         return recipe_of({**made.as_dict(), "data": data})
 
-    def _train(self, recipe: Recipe, target: str, folder: Path, seed: int, device: str) -> None:
+    def _train(self, recipe: Recipe, target: str, folder: Path, device: str) -> None:
         """Train a network in a folder, unless it is trained already."""
         from whyrank.core import LOCK, check_writable, exclusive
         from whyrank.learners.parm import check_parm, is_trained, prepare_parm, train_parm
 
+        seed = recipe.seeds[0] if self.seed is None else self.seed
         check_parm(recipe, target)
         check_writable(folder / "config.json")
         with exclusive(folder / LOCK):
@@ -312,19 +289,16 @@ def _command(name: str) -> Callable[..., None]:
     own = {field.name for field in fields(front)}
     without = [*own, *(["resource"] if "network" in own else [])]
 
-    def called(**given: Any) -> None:
+    def learn(**given: Any) -> None:
         from whyrank.core import check_writable
         from whyrank.tables import writer
 
         made = front(**values(front, {name: value for name, value in given.items() if name in own}))
-        writer(made.out)  # a name or a place that cannot be written is said before anything is learned
+        writer(made.out)  # a name or a path that cannot be written is an error before anything is learned
         check_writable(made.out)
         made.learn(learner, values(learner, {name: value for name, value in given.items() if name not in own}))
 
-    called.__doc__ = description(learner)
-    both = [*parameters(front), *parameters(learner, without)]
-    called.__signature__ = inspect.Signature(both)  # type: ignore[attr-defined]
-    return called
+    return documented(learn, description(learner), [*parameters(front), *parameters(learner, without)])
 
 
 app = typer.Typer(

@@ -58,12 +58,26 @@ class Lexical:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring:
-    """How pairs are scored.
+class RankerOptions(Lexical):
+    """How rankers are opened.
 
     Attributes:
         precision: how neural rankers compute that do not say it themselves: exact, or fast, which is bf16 where the
             hardware has it.
+    """
+
+    precision: str | None = None
+
+    def open_rankers(self, specs: Sequence[str], collection: Collection, typed: bool = False) -> list[Ranker]:
+        """Open some rankers over a collection, the lexical ones when none are named."""
+        return open_rankers(specs, collection, self.analyzer, self.stats, self.precision, typed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How pairs are scored.
+
+    Attributes:
         executor: serial, processes, or a call string such as processes(workers=4).
         batch_size: pairs per call of the ranker.
         store: where scores are kept; 'none' keeps nothing. Default: the user's cache folder.
@@ -71,7 +85,6 @@ class Scoring:
         timeout: most seconds for a batch; pairs that take longer alone count as without a score.
     """
 
-    precision: str | None = None
     executor: str = "serial"
     batch_size: Whole | None = None
     store: str | None = None
@@ -116,7 +129,7 @@ def open_rankers(
     precision: str | None = None,
     typed: bool = False,
 ) -> list[Ranker]:
-    """Open the rankers that are asked for, the lexical ones when none are; `typed` as in `Setting`."""
+    """Open some rankers, the lexical ones when none are named; `typed` as in `Setting`."""
     from whyrank.core import UnknownName, WhyrankError
     from whyrank.rankers import Setting, open_ranker
     from whyrank.rankers.neural import PRECISIONS
@@ -130,6 +143,16 @@ def open_rankers(
     if twice:
         raise WhyrankError(f"ranker {twice[0]!r} is given twice")
     return found
+
+
+def check_file(out: str | None, suffixes: Sequence[str], what: str) -> None:
+    """Raise an error for a file whose name ends otherwise, or that cannot be written."""
+    from whyrank.core import BadInput, check_writable
+
+    if out is not None:
+        if not out.endswith(tuple(suffixes)):
+            raise BadInput(out, f"{what} cannot be written so", f"end the name in {' or '.join(suffixes)}")
+        check_writable(out)
 
 
 def token_limit(given: str | None) -> dict[str, int | None]:

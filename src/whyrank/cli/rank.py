@@ -6,9 +6,9 @@ import sys
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Whole
+from whyrank.cli.command import Whole, refuse
 from whyrank.cli.console import plural, say, tell_computed, tell_failures
-from whyrank.cli.options import Input, Lexical, Scoring, open_rankers, token_limit
+from whyrank.cli.options import Input, RankerOptions, Scoring, token_limit
 from whyrank.core import WhyrankError, printable
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankCommand(Scoring, Lexical, Input):
+class RankCommand(Scoring, RankerOptions, Input):
     """Retrieve from the collection with BM25, or re-rank the candidates of a run with any ranker or axiom.
 
     Attributes:
@@ -48,7 +48,7 @@ class RankCommand(Scoring, Lexical, Input):
         self._check()
         if self.axiom is None:
             collection = self.open_collection()
-            [ranker] = open_rankers(self.ranker or ["bm25"], collection, self.analyzer, self.stats, self.precision)
+            [ranker] = self.open_rankers(self.ranker or ["bm25"], collection)
             run, tag = self._by_ranker(ranker, collection), ranker.name
         else:
             from whyrank.studies.axioms import rerank
@@ -68,18 +68,14 @@ class RankCommand(Scoring, Lexical, Input):
     def _check(self) -> None:
         """Raise an error for options that do not go together."""
         if self.axiom is None:
-            for name in (name for name in ("method", "max_tokens") if getattr(self, name) is not None):
-                option = name.replace("_", "-")
-                raise WhyrankError(f"--{option} is for the order that an axiom prefers; name one with --axiom EXPR")
+            refuse(
+                self, ("method", "max_tokens"), "is for the order that an axiom prefers; name one with --axiom EXPR"
+            )
             if len(self.ranker) > 1:
                 raise WhyrankError("rank takes one --ranker at a time")
             return
-        for field in (*(each for each in fields(self) if each.name == "ranker"), *fields(Scoring)):
-            if getattr(self, field.name) != field.default:
-                option = field.name.replace("_", "-")
-                raise WhyrankError(
-                    f"--axiom orders candidates without scoring them; leave out --{option}, or --axiom"
-                )
+        scoring = ["ranker", "precision", *(each.name for each in fields(Scoring))]
+        refuse(self, scoring, "is for scores, and --axiom orders candidates without scoring them; leave out one")
         if not self.candidates:
             raise WhyrankError("--axiom re-ranks the documents of a run; name it with --candidates RUN")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from whyrank.cli.console import figure, interval, p_value, plural, star, table
+from whyrank.cli.console import Cell, figure, interval, plural, show_rows, star, table
 from whyrank.cli.studies import EXPRESSION, PREFIX
 from whyrank.core import Call, parse_call, printable
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 DROPPED_SHOWN = 12
 _CONTROL = "\ncontrol: the score of the study's control, which only joins the tokens of a text by blanks"
-_AXIOM_FIGURES = ("conclusion", "instances", "per query", "share", "95% interval", "chance", "p adj.", "satisfied",
-                  "tied", "violated")  # fmt: skip
 _AXIOMS = """
 share: of all instances, those that satisfy the conclusion; a tie satisfies a weak one and not a strict one
 chance: that share if instances that are not tied were decided by a coin; per query: over queries with instances
@@ -46,58 +44,42 @@ def findings(found: Sequence[Finding], thresholds: Mapping[str, Threshold], alph
 
 def _findings(found: Sequence[Finding], thresholds: Mapping[str, Threshold], alpha: float, correction: str) -> None:
     grouped, controlled = any(f.group is not None for f in found), any(f.control is not None for f in found)
-    header = ["study", "ranker", *["group"] * grouped, "n", "queries", "score", "95% interval"]
-    header += [*["control"] * controlled, "p", "p adj.", "+", "0", "-"]
-    rows = [
-        [
-            f.study,
-            f.ranker,
-            *[f.group or "all"] * grouped,
-            f"{f.n:,}",
-            f"{f.n_queries:,}",
-            figure(f.score, "+.3f") + star(f.p_adjusted, alpha),
-            interval(f.ci_low, f.ci_high),
-            *[figure(f.control, "+.3f")] * controlled,
-            p_value(f.p_value),
-            p_value(f.p_adjusted),
-            *(f"{n:,}" for n in (f.positive, f.neutral, f.negative)),
-        ]
-        for f in found
-    ]
     deltas = ", ".join(f"{name} {t.delta:.4g} ({t.source})" for name, t in thresholds.items())
+    columns: dict[str, Cell] = {
+        "study": "study", "ranker": "ranker", "group": (lambda f: f.group or "all") if grouped else None,
+        "n": ("n", ","), "queries": ("n_queries", ","),
+        "score": lambda f: figure(f.score, "+.3f") + star(f.p_adjusted, alpha),
+        "95% interval": lambda f: interval(f.ci_low, f.ci_high),
+        "control": ("control", "+.3f") if controlled else None, "p": ("p_value", "p"),
+        "p adj.": ("p_adjusted", "p"), "+": ("positive", ","), "0": ("neutral", ","),
+        "-": ("negative", ","),
+    }  # fmt: skip
     caption = f"delta: {deltas}{_marks(found, alpha, correction)}{_CONTROL * controlled}"
-    table("", header, rows, 3 if grouped else 2, caption)
+    show_rows("", found, columns, 3 if grouped else 2, caption)
     _print_dropped(found)
 
 
 def _axioms(found: Sequence[Finding], thresholds: Mapping[str, Threshold], alpha: float, correction: str) -> None:
-    """How often each ranker obeys, beside chance and relevance; axioms have a delta of 0 unless one is asked for."""
+    """How often each ranker obeys, beside chance and relevance; axioms have a delta of 0 unless one is given."""
     grouped, unscored = any(f.group is not None for f in found), any(f.nonfinite for f in found)
-    header = ["axiom", "ranker", *["group"] * grouped, *_AXIOM_FIGURES, *["unscored"] * unscored]
-    rows = [
-        [
-            _axiom_name(f.study),
-            f.ranker,
-            *[f.group or "all"] * grouped,
-            f.conclusion,
-            f"{f.n:,}",
-            figure(f.n / f.n_queries if f.n_queries else None, ",.1f"),
-            figure(f.satisfied) + star(f.p_adjusted, alpha),
-            interval(f.satisfied_low, f.satisfied_high, ".3f"),
-            figure(f.chance),
-            p_value(f.p_adjusted),
-            *(f"{count:,}" for count in (f.positive, f.neutral, f.negative, *[f.nonfinite] * unscored)),
-            "–" if f.with_relevant is None else f"{f.with_relevant:,}",
-            "–" if f.agreement is None else f"{figure(f.agreement)} of {f.decided:,}",
-        ]
-        for f in found
-    ]
     deltas = "0 (axioms)"
     if any(threshold.exact for threshold in thresholds.values()):
         used = {ranker: replace(threshold, delta=threshold.exact) for ranker, threshold in thresholds.items()}
         deltas = ", ".join(f"{name} {t.delta:.4g} ({t.source if t.delta else 'axioms'})" for name, t in used.items())
+    columns: dict[str, Cell] = {
+        "axiom": lambda f: _axiom_name(f.study), "ranker": "ranker",
+        "group": (lambda f: f.group or "all") if grouped else None, "conclusion": "conclusion",
+        "instances": ("n", ","),
+        "per query": lambda f: figure(f.n / f.n_queries if f.n_queries else None, ",.1f"),
+        "share": lambda f: figure(f.satisfied) + star(f.p_adjusted, alpha),
+        "95% interval": lambda f: interval(f.satisfied_low, f.satisfied_high, ".3f"),
+        "chance": ("chance", ".3f"), "p adj.": ("p_adjusted", "p"), "satisfied": ("positive", ","),
+        "tied": ("neutral", ","), "violated": ("negative", ","),
+        "unscored": ("nonfinite", ",") if unscored else None, "with relevant": ("with_relevant", ","),
+        "agrees": lambda f: "–" if f.agreement is None else f"{figure(f.agreement)} of {f.decided:,}",
+    }  # fmt: skip
     caption = f"delta: {deltas}{_marks(found, alpha, correction)}{_AXIOMS}{_UNSCORED * unscored}{_scales(found)}"
-    table("", [*header, "with relevant", "agrees"], rows, 4 if grouped else 3, caption)
+    show_rows("", found, columns, 4 if grouped else 3, caption)
     _print_dropped(found)
 
 
@@ -111,11 +93,11 @@ def _scales(found: Sequence[Finding]) -> str:
     """On which scale scores are subtracted, where TFC2 compares differences of them."""
     from whyrank.report import scales_of
 
-    asked = [f for f in found if f.study.partition("(")[0] == f"{PREFIX}TFC2"]
-    if not asked:
+    of_three = [f for f in found if f.study.partition("(")[0] == f"{PREFIX}TFC2"]
+    if not of_three:
         return ""
-    told = ", ".join(f"{ranker} {scale or 'not declared'}" for ranker, scale in scales_of(asked).items())
-    return f"\nTFC2 compares differences of scores, which depend on their scale: {told}"
+    scales = ", ".join(f"{ranker} {scale or 'not declared'}" for ranker, scale in scales_of(of_three).items())
+    return f"\nTFC2 compares differences of scores, which depend on their scale: {scales}"
 
 
 def _marks(found: Sequence[Finding], alpha: float, correction: str) -> str:
@@ -154,45 +136,36 @@ def stability(spreads: Sequence[Spread]) -> None:
     """Print how far the rankers of each group differ, per study and per family."""
     from whyrank.report import published
 
-    rows = [
-        [each.group, each.study, str(each.rankers), figure(each.mean, "+.3f"), figure(each.deviation),
-         figure(each.low, "+.3f"), figure(each.high, "+.3f"), figure(published(each), ".2f")]
-        for each in spreads
-    ]  # fmt: skip
     caption = "sd: sample standard deviation of the scores; for a family, the root of the mean variance\n"
     caption += "100 sd: 100 times that, as ABNIRML (TACL 2022, table 4) gives it"
     caption += "" if spreads else "\nno study has scores of two rankers of a group"
-    table("", ["group", "study", "rankers", "mean", "sd", "min", "max", "100 sd"], rows, 2, caption)
+    columns: dict[str, Cell] = {
+        "group": "group", "study": "study", "rankers": ("rankers", "d"), "mean": ("mean", "+.3f"),
+        "sd": ("deviation", ".3f"), "min": ("low", "+.3f"), "max": ("high", "+.3f"),
+        "100 sd": lambda each: figure(published(each), ".2f"),
+    }  # fmt: skip
+    show_rows("", spreads, columns, 2, caption)
 
 
 def bias(results: Sequence[BiasResult], top: int, alpha: float, correction: str) -> None:
     """Print a summary of bias studies, the values of the largest effects with their correlations, and notes."""
-    from whyrank.report import dropped_of, is_flat, is_sure, sure_pairs
+    from whyrank.report import dropped_of, is_flat, significant_pairs
 
-    header = ["study", "ranker", "templates", "independent", "range", "deltas", "W", "p", "p adj.", "values", "pairs",
-              "highest", "lowest"]  # fmt: skip
-    rows = [
-        [
-            result.study,
-            result.ranker,
-            f"{result.n_templates:,}",
-            f"{result.n_clusters:,}",
-            figure(result.range, ".4g") + ("*" if is_sure(result, alpha) else " "),
-            figure(result.range_deltas, ".2f"),
-            figure(result.kendall_w),
-            p_value(result.p_value),
-            p_value(result.p_adjusted),
-            f"{len(result.significant(alpha))} of {len(result.values)}",
-            f"{sure_pairs(result, alpha)} of {len(result.pairs)}",
-            result.favoured or "–",
-            result.disfavoured or "–",
-        ]
-        for result in results
-    ]
-    table("", header, rows, 2, _BIAS.format(correction=correction, alpha=alpha))
+    columns: dict[str, Cell] = {
+        "study": "study", "ranker": "ranker", "templates": ("n_templates", ","),
+        "independent": ("n_clusters", ","),
+        "range": lambda result: figure(result.range, ".4g") + star(result.p_adjusted, alpha),
+        "deltas": ("range_deltas", ".2f"), "W": ("kendall_w", ".3f"), "p": ("p_value", "p"),
+        "p adj.": ("p_adjusted", "p"),
+        "values": lambda result: f"{len(result.significant(alpha))} of {len(result.values)}",
+        "pairs": lambda result: f"{significant_pairs(result, alpha)} of {len(result.pairs)}",
+        "highest": "favoured", "lowest": "disfavoured",
+    }  # fmt: skip
+    show_rows("", results, columns, 2, _BIAS.format(correction=correction, alpha=alpha))
     if top:
-        for result in (result for result in results if not is_flat(result)):
-            _values(result, top, alpha, correction)
+        for result in results:
+            if not is_flat(result):
+                _values(result, top, alpha, correction)
         _correlations(results)
     for result in results:
         name, dropped = f"{result.study}, {result.ranker}", dropped_of(result)
@@ -204,39 +177,31 @@ def bias(results: Sequence[BiasResult], top: int, alpha: float, correction: str)
 
 
 def _values(result: BiasResult, top: int, alpha: float, correction: str) -> None:
-    from whyrank.report import is_sure
-
     largest = sorted(result.values, key=lambda row: (-abs(row.effect), row.value))[:top]
-    rows = [
-        [
-            row.value,
-            figure(row.mean, ".4f"),
-            figure(row.effect, "+.4f") + ("*" if is_sure(row, alpha) else " "),
-            interval(row.low, row.high, "+.4f"),
-            figure(row.deltas, "+.2f"),
-            figure(row.sds, "+.2f"),
-            p_value(row.p_value),
-            p_value(row.p_adjusted),
-            figure(row.weight, ".4g"),
-            "–" if row.count is None else f"{row.count:,}",
-        ]
-        for row in sorted(largest, key=lambda row: -row.effect)
-    ]
-    title = f"{result.study}, {result.ranker}" + (": changes of the score" if result.changes else "")
-    header = ["value", "mean", "effect", "95% interval", "deltas", "sds", "p", "p adj.", "weight", "count"]
     more = f"\nthe {top} largest effects of {len(result.values)} values" if len(result.values) > top else ""
-    table(title, header, rows, 1, _VALUES.format(alpha=alpha, correction=correction) + more)
+    columns: dict[str, Cell] = {
+        "value": "value", "mean": ("mean", ".4f"),
+        "effect": lambda row: figure(row.effect, "+.4f") + star(row.p_adjusted, alpha),
+        "95% interval": lambda row: interval(row.low, row.high, "+.4f"), "deltas": ("deltas", "+.2f"),
+        "sds": ("sds", "+.2f"), "p": ("p_value", "p"), "p adj.": ("p_adjusted", "p"),
+        "weight": ("weight", ".4g"), "count": ("count", ","),
+    }  # fmt: skip
+    caption = _VALUES.format(alpha=alpha, correction=correction) + more
+    title = f"{result.study}, {result.ranker}" + (": changes of the score" if result.changes else "")
+    show_rows(title, sorted(largest, key=lambda row: -row.effect), columns, 1, caption)
 
 
 def _correlations(results: Sequence[BiasResult]) -> None:
-    header = ["study", "ranker", "of", "with", "given", "n", "Pearson", "95% interval", "p", "p shift", "Spearman"]
     rows = [
-        [result.study, result.ranker, row.first, row.second, row.given or "–", str(row.n),
-         figure(row.pearson, "+.3f"), interval(row.low, row.high), *map(p_value, (row.p_value, row.p_shift)),
-         figure(row.spearman, "+.3f")]
+        {"study": result.study, "ranker": result.ranker, **vars(row)}
         for result in results
         for row in result.correlations
         if row.pearson is not None
-    ]  # fmt: skip
+    ]
+    columns: dict[str, Cell] = {
+        "study": "study", "ranker": "ranker", "of": "first", "with": "second", "given": "given", "n": ("n", "d"),
+        "Pearson": ("pearson", "+.3f"), "95% interval": lambda row: interval(row["low"], row["high"]),
+        "p": ("p_value", "p"), "p shift": ("p_shift", "p"), "Spearman": ("spearman", "+.3f"),
+    }  # fmt: skip
     if rows:
-        table("", header, rows, 5, _CORRELATIONS)
+        show_rows("", rows, columns, 5, _CORRELATIONS)

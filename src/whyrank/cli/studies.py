@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from whyrank.cli.command import Whole
 from whyrank.cli.console import say
-from whyrank.cli.options import Input, Lexical, Scoring, open_rankers, token_limit
+from whyrank.cli.options import Input, RankerOptions, Scoring, token_limit
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.core import Ranker, Study
+    from whyrank.core import Study
     from whyrank.data import Collection
     from whyrank.studies import Options, Plan, Threshold
 
@@ -25,8 +25,8 @@ _NAME = re.compile(r"[A-Za-z*?\[][\w./*?\[\]!-]*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking(Scoring, Lexical, Input):
-    """What is asked of whom.
+class StudyOptions(Scoring, RankerOptions, Input):
+    """Which contrasts rankers score, and how large a difference counts.
 
     Attributes:
         ranker: a ranker's call string, such as bm25(k1=1.2); repeat for several.
@@ -55,10 +55,6 @@ class Asking(Scoring, Lexical, Input):
     seed: int = 0
     limit: Whole | None = None
 
-    def open_rankers(self, collection: Collection) -> list[Ranker]:
-        """The rankers over a collection."""
-        return open_rankers(self.ranker, collection, self.analyzer, self.stats, self.precision)
-
     def study_options(self) -> dict[str, Any]:
         """What the options say that studies may accept."""
         from_run = (self.pairs or "judged") != "judged"  # else the run is for the calibration of delta only
@@ -86,62 +82,51 @@ def spelled(given: str) -> str:
 
 
 def open_studies(
-    asked: Asking, patterns: Sequence[str], limited: bool = False
+    request: StudyOptions, patterns: Sequence[str], limited: bool = False
 ) -> tuple[Collection, dict[str, Study], list[str]]:
-    """The collection, the studies by name, and notes; a wrong name shows before a large collection is read.
+    """The collection, the studies by name, and notes; a wrong name is an error before a large collection is read.
 
-    Where studies are `limited`, the limit is also one of the templates of bias studies.
+    Studies that a pattern finds and that cannot run are left out. Where studies are `limited`, the limit is also one
+    of the templates of bias studies.
     """
     from whyrank.studies import every_kind, limit_options, unjudged_options
 
-    catalogue = every_kind()
-    by_kind: dict[str, Options] = limit_options(asked.limit) if limited else {}
-    studies, notes = _make_studies(asked, patterns, by_kind)
-    collection = asked.open_collection()
-    has_axioms = any(catalogue.home(name).kind == "axioms" for name in studies)
-    if asked.pairs or collection.qrels or not has_axioms:
-        return collection, studies, notes
-    options = unjudged_options(collection, asked.candidates)
-    if not options:
-        note = f"{collection.name} has neither judgements nor a run to pair documents of; give --candidates RUN"
-        return collection, studies, [*notes, note]
-    again, _ = _make_studies(asked, patterns, {**by_kind, **options})
-    changed: list[Any] = [study for name, study in again.items() if study.id != studies[name].id]
-    if changed:
-        where = f"{changed[0].pairs} of {changed[0].candidates or 'the run'}"
-        notes += [f"{collection.name} has no judgements, so axioms pair {where} (--pairs, --candidates)"]
-    return collection, again if changed else studies, notes
-
-
-def _make_studies(
-    asked: Asking, patterns: Sequence[str], by_kind: Mapping[str, Options]
-) -> tuple[dict[str, Study], list[str]]:
-    """Studies by call string or by glob, with notes; those that globs find and that cannot run are left out."""
-    from whyrank.studies import every_kind
-
-    catalogue = every_kind()
-    found = catalogue.make(
-        [n for pattern in patterns for n in catalogue.match(pattern)], asked.study_options(), by_kind
-    )
+    catalogue, options = every_kind(), request.study_options()
+    by_kind = limit_options(request.limit) if limited else {}
+    names = [name for pattern in patterns for name in catalogue.match(pattern)]
+    made = catalogue.make(names, options, by_kind)
     reasons: dict[str, list[str]] = {}
-    for name, study in found.items():
-        reason = getattr(study, "unavailable", "") if name not in patterns else ""
-        if reason:
+    for name, study in made.items():
+        if name not in patterns and (reason := getattr(study, "unavailable", "")):
             reasons.setdefault(reason, []).append(name)
-    notes = [f"left out, because {reason}: {', '.join(names)}" for reason, names in reasons.items()]
-    lacking = {name for names in reasons.values() for name in names}
-    studies = {name: study for name, study in found.items() if name not in lacking}
-    if not studies:
+    notes = [f"left out, because {reason}: {', '.join(some)}" for reason, some in reasons.items()]
+    unavailable = {name for some in reasons.values() for name in some}
+    if unavailable == made.keys():
         raise WhyrankError("; ".join(notes))
-    if asked.compat == "camara-hauff":
-        axioms = [name for name in found if catalogue.home(name).kind == "axioms"]
-        plain = [name for name in axioms if getattr(found[name], "compat", None) != asked.compat]
-        notes += [f"asked as they are, because they have no mode {asked.compat}: {', '.join(plain)}"] if plain else []
-    return studies, notes
+    axioms = [name for name in made if catalogue.home(name).kind == "axioms"]
+    if request.compat == "camara-hauff":
+        plain = [name for name in axioms if getattr(made[name], "compat", None) != request.compat]
+        notes += [f"asked as they are, because they have no mode {request.compat}: {', '.join(plain)}"] * bool(plain)
+    collection = request.open_collection()
+    if axioms and not request.pairs and not collection.qrels:
+        unjudged = unjudged_options(collection, request.candidates)
+        again = catalogue.make(names, options, {**by_kind, **unjudged})
+        if not unjudged or any(study.id != made[name].id for name, study in again.items()):
+            notes.append(unjudged_note(collection, unjudged))
+            made = again
+    return collection, {name: study for name, study in made.items() if name not in unavailable}, notes
+
+
+def unjudged_note(collection: Collection, options: Mapping[str, Options]) -> str:
+    """Which documents axioms pair where nothing is judged; `options` are those of `unjudged_options`."""
+    if not options:
+        return f"{collection.name} has neither judgements nor a run to pair documents of; give --candidates RUN"
+    where = f"{options['axioms']['pairs']} of {options['axioms'].get('candidates', 'the run')}"
+    return f"{collection.name} has no judgements, so axioms pair {where} (--pairs, --candidates)"
 
 
 def make_plan(
-    asked: Asking,
+    request: StudyOptions,
     patterns: Sequence[str],
     *,
     table: str | None = None,
@@ -159,13 +144,13 @@ def make_plan(
 
     adjust([], correction)
     opened = None if table is None else open_table(table, check=True)
-    collection, studies, notes = open_studies(asked, patterns, limited)
+    collection, studies, notes = open_studies(request, patterns, limited)
     if opened is not None and not any(reading_of(study).has_table for study in studies.values()):
         raise WhyrankError("--table is for bias studies, and none of them is asked for; name one, such as 'bias/*'")
-    rankers = asked.open_rankers(collection)
+    rankers = request.open_rankers(request.ranker, collection)
     group_rankers(groups, [ranker.name for ranker in rankers])  # a wrong group is an error at once
-    plan = Plan(collection, studies, rankers, asked.engine(), seed=asked.seed, limit=asked.limit, by=by)
-    used = _thresholds(asked, plan, sweep)
+    plan = Plan(collection, studies, rankers, request.engine(), seed=request.seed, limit=request.limit, by=by)
+    used = _thresholds(request, plan, sweep)
     bare = [ranker for ranker, threshold in used.items() if threshold.calibration is None]
     if sweep and bare:
         ways = "give --candidates RUN or --delta-from COLLECTION"
@@ -174,7 +159,7 @@ def make_plan(
     return replace(plan, thresholds=used, notes=notes, table=opened, correction=correction)
 
 
-def _thresholds(asked: Asking, plan: Plan, sweep: bool) -> dict[str, Threshold]:
+def _thresholds(request: StudyOptions, plan: Plan, sweep: bool) -> dict[str, Threshold]:
     """Delta for each ranker; a number, or axioms alone, need no calibration, but for a sweep or a named source.
 
     Studies that can do without a delta take `none` for it, and none where there is nothing to calibrate on.
@@ -190,23 +175,23 @@ def _thresholds(asked: Asking, plan: Plan, sweep: bool) -> dict[str, Threshold]:
 
     needed = any(reading_of(study).needs_delta for study in plan.studies.values())
     unknown = {ranker.name: Threshold(known=False).for_ranker(ranker) for ranker in plan.rankers}
-    if asked.delta == "none" and not needed:
+    if request.delta == "none" and not needed:
         return unknown
-    named = sweep or (asked.delta is not None and asked.delta_from is not None)
-    if not named and not needs_calibration(asked.delta, plan.studies.values()):
-        if asked.candidates:  # no such run is an error, whether pairs come from it or not
-            asked.open_run(plan.collection, asked.candidates)
-        return uncalibrated(asked.delta, plan.rankers)
+    named = sweep or (request.delta is not None and request.delta_from is not None)
+    if not named and not needs_calibration(request.delta, plan.studies.values()):
+        if request.candidates:  # no such run is an error, whether pairs come from it or not
+            request.open_run(plan.collection, request.candidates)
+        return uncalibrated(request.delta, plan.rankers)
     found: dict[str, Threshold] = {}
     try:
-        if asked.delta_from:
-            candidates = candidates_for_delta(asked.open_collection(asked.delta_from))
+        if request.delta_from:
+            candidates = candidates_for_delta(request.open_collection(request.delta_from))
         else:
-            candidates = candidates_for_delta(plan.collection, asked.candidates)
+            candidates = candidates_for_delta(plan.collection, request.candidates)
         for ranker in plan.rankers:
-            found |= thresholds(asked.delta, [ranker], candidates, plan.engine)
+            found |= thresholds(request.delta, [ranker], candidates, plan.engine)
     except WhyrankError as error:
-        if needed or asked.delta or asked.delta_from or asked.candidates:
+        if needed or request.delta or request.delta_from or request.candidates:
             raise
         lacking = ", ".join(name for name in unknown if name not in found)
         say(f"note: effects of {lacking} are in scores alone: {error}")
@@ -215,11 +200,10 @@ def _thresholds(asked: Asking, plan: Plan, sweep: bool) -> dict[str, Threshold]:
 
 def _tied(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[str]:
     """A note on each ranker whose tie tolerance decides what is equal in any of the studies."""
-    tied = {
-        r: t.tolerance for r, t in used.items() if any(t.of(s).delta == t.tolerance > 0 for s in studies.values())
-    }
     return [
-        f"{ranker}: scores that differ by no more than {least:.3g} count as equal" for ranker, least in tied.items()
+        f"{ranker}: scores that differ by no more than {threshold.tolerance:.3g} count as equal"
+        for ranker, threshold in used.items()
+        if any(threshold.of(study).delta == threshold.tolerance > 0 for study in studies.values())
     ]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whyrank.cli.command import Share, Whole, argument
-from whyrank.cli.console import figure, p_value, plural, say, star, table
-from whyrank.cli.options import Scoring, open_collection, open_rankers
-from whyrank.core import BadInput, WhyrankError
+from whyrank.cli.command import Share, Whole, argument, refuse
+from whyrank.cli.console import Cell, p_value, plural, say, show_rows, star
+from whyrank.cli.options import Scoring, check_file, open_collection, open_rankers
+from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.learners.surprises import Discovery, Surprise
@@ -89,19 +89,15 @@ class SurprisesCommand:
             raise WhyrankError(f"ranker {self.ranker!r} {what}")
 
     def _check(self) -> None:
-        from whyrank.core import adjust, check_writable
+        from whyrank.core import adjust
 
         adjust([], self.correction)
-        if self.run_ and not (self.ranker and self.collection):
+        if not self.run_:
+            refuse(self, ("ranker",), "is for --run, which puts the studies to it")
+            refuse(self, ("limit",), "is for --run: the most templates of a study")
+        elif not (self.ranker and self.collection):
             raise WhyrankError("--run needs --ranker SPEC and --collection SPEC: who is asked, and about which texts")
-        if self.ranker and not self.run_:
-            raise WhyrankError("--ranker is for --run, which puts the studies to it")
-        if self.limit is not None and not self.run_:
-            raise WhyrankError("--limit is for --run: the most templates of a study")
-        if self.out is not None:
-            if not self.out.endswith(".json"):
-                raise BadInput(self.out, "surprises cannot be written so", "end the name in .json")
-            check_writable(self.out)
+        check_file(self.out, [".json"], "surprises")
         if self.pipeline not in (None, "none") and self.collection is None:
             remedy = "give them with --collection SPEC"
             raise WhyrankError(f"--pipeline {self.pipeline} finds entity types in texts; {remedy}")
@@ -133,28 +129,17 @@ class SurprisesCommand:
         if self.json:
             print(json.dumps(record, indent=1))
             return
-        said = {None: "", True: "yes: ", False: "no: "}
-        header = [
-            "kind",
-            "class",
-            "query term",
-            "value",
-            "weight",
-            "others",
-            "n",
-            "p",
-            "p adj.",
-            "confirmed",
-            "study",
-        ]
-        rows = [
-            [s.kind, s.group, s.query_term or "all", s.value, figure(s.weight, ".4g"), figure(s.others, ".4g"),
-             f"{s.n:,}", p_value(s.p_value), p_value(s.p_adjusted) + star(s.p_adjusted, self.alpha),
-             said[s.confirmed] + s.outcome or "–", s.study if len(s.study) <= ROOM else s.study[: ROOM - 1] + "…"]
-            for s in shown
-        ]  # fmt: skip
+        answers = {None: "", True: "yes: ", False: "no: "}
+        columns: dict[str, Cell] = {
+            "kind": "kind", "class": "group", "query term": lambda s: s.query_term or "all",
+            "value": "value", "weight": ("weight", ".4g"), "others": ("others", ".4g"), "n": ("n", ","),
+            "p": ("p_value", "p"),
+            "p adj.": lambda s: p_value(s.p_adjusted) + star(s.p_adjusted, self.alpha),
+            "confirmed": lambda s: answers[s.confirmed] + s.outcome or "–",
+            "study": lambda s: s.study if len(s.study) <= ROOM else s.study[: ROOM - 1] + "…",
+        }  # fmt: skip
         caption = _CAPTION.format(alpha=self.alpha, correction=self.correction, tests=len(found.surprises))
-        table("", header, rows, 4, caption)
+        show_rows("", shown, columns, 4, caption)
 
 
 def _answers(shown: Sequence[Surprise]) -> str:

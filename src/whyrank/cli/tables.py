@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Weight, Whole, argument
-from whyrank.cli.console import plural, say, table, word
-from whyrank.core import BadInput, UnknownName, WhyrankError, printable
+from whyrank.cli.command import Weight, Whole, argument, refuse
+from whyrank.cli.console import Cell, plural, say, show_rows, table, word
+from whyrank.cli.options import check_file
+from whyrank.core import UnknownName, WhyrankError, printable
 
 if TYPE_CHECKING:
     from whyrank.tables import Change, TableDifference, TermTable, Weighted
@@ -21,7 +22,7 @@ CHANGES = (".tsv", ".parquet", ".json")
 
 @dataclass(frozen=True, kw_only=True)
 class ShowCommand:
-    """Show what a table holds: all of it in figures, or what it says about some terms, in both directions.
+    """Show what a table holds: all of it in figures, or the neighbours of some terms, in both directions.
 
     Attributes:
         table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
@@ -37,7 +38,7 @@ class ShowCommand:
 
     def run(self) -> None:
         """Print."""
-        from whyrank.tables import open_table
+        from whyrank.tables import open_table, short
 
         opened = open_table(self.table, check=True)
         if not self.terms:
@@ -49,19 +50,23 @@ class ShowCommand:
                 raise UnknownName("term", term, _alike(term, {**opened.query_numbers, **opened.doc_numbers}))
         found = {term: opened.neighbours(term, self.top) for term in self.terms}
         if self.json:
-            print(
-                _json(
-                    {
-                        t: {"doc_terms": _pairs(n.doc_terms), "query_terms": _pairs(n.query_terms)}
-                        for t, n in found.items()
-                    }
-                )
-            )
+            sides = {
+                term: {
+                    name: [[each.term, short(each.weight)] for each in side] for name, side in near._asdict().items()
+                }
+                for term, near in found.items()
+            }
+            print(_json(sides))
         else:
             for term, near in found.items():
-                table(f"query term {term!r}", ["document term", "weight"], _rows(near.doc_terms), 1)
-                table(f"document term {term!r}", ["query term", "weight"], _rows(near.query_terms), 1)
+                _show_neighbours(f"query term {term!r}", "document term", near.doc_terms)
+                _show_neighbours(f"document term {term!r}", "query term", near.query_terms)
         say(f"{plural(len(self.terms), 'term')} of {self.table}")
+
+
+def _show_neighbours(title: str, side: str, found: Sequence[Weighted]) -> None:
+    rows = [[word(each.term), f"{each.weight:.4g}"] for each in found] or [["–", "–"]]
+    table(title, [side, "weight"], rows, 1)
 
 
 def _alike(term: str, known: Mapping[str, int], most: int = 5_000) -> list[str]:
@@ -111,16 +116,6 @@ def _part(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:.6g}" if isinstance(value, float) else json.dumps(value)
 
 
-def _rows(found: Sequence[Weighted]) -> list[list[str]]:
-    return [[word(each.term), f"{each.weight:.4g}"] for each in found] or [["–", "–"]]
-
-
-def _pairs(found: Sequence[Weighted]) -> list[list[Any]]:
-    from whyrank.tables import short
-
-    return [[each.term, short(each.weight)] for each in found]
-
-
 def _json(value: object) -> str:
     return printable(json.dumps(value, indent=1, ensure_ascii=False))
 
@@ -149,8 +144,7 @@ class DiffCommand:
         """Compare, write and print."""
         from whyrank.tables import open_table
 
-        if self.out is not None and not self.out.endswith(CHANGES):
-            raise BadInput(self.out, "differences cannot be written so", f"end the name in {', '.join(CHANGES)}")
+        check_file(self.out, CHANGES, "differences")
         one, other = open_table(self.first, check=True), open_table(self.second, check=True)
         found = one.difference(other, self.tolerance)
         if self.out is not None:
@@ -186,14 +180,13 @@ def _show_changes(found: TableDifference, top: int) -> None:
     table("", ["associations", "n"], counts, 1)
     parts = {"largest changes": found.changed, "only in A": found.only_first, "only in B": found.only_second}
     for title, among in parts.items():
-        rows = [
-            [word(each.query_term), word(each.document_term),
-             *("–" if weight is None else f"{weight:.4g}" for weight in (each.first, each.second)),
-             f"{each.difference:+.4g}"]
-            for each in found.largest(top, among)
-        ]  # fmt: skip
-        if rows:
-            table(title, ["query term", "document term", "A", "B", "B - A"], rows, 2)
+        if rows := found.largest(top, among):
+            columns: dict[str, Cell] = {
+                "query term": lambda each: word(each.query_term),
+                "document term": lambda each: word(each.document_term), "A": ("first", ".4g"),
+                "B": ("second", ".4g"), "B - A": ("difference", "+.4g"),
+            }  # fmt: skip
+            show_rows(title, rows, columns, 2)
 
 
 def _write_changes(found: TableDifference, out: str) -> None:
@@ -269,35 +262,35 @@ class ExportCommand:
                 entries = plural(written.left_out, "entry", "entries")
                 why = "a synonym file cannot hold terms with line breaks or white space around them"
                 say(f"note: {entries} left out: {why}")
-            said = f"{plural(written.lines, 'line')} with {plural(written.entries, 'association')}"
+            size = f"{plural(written.lines, 'line')} with {plural(written.entries, 'association')}"
         elif kind == "expansion":
             expanded = write_expansions(opened, self.out, *chosen)
-            said = f"{plural(expanded.lines, 'query term')} with {plural(expanded.entries, 'association')}"
+            size = f"{plural(expanded.lines, 'query term')} with {plural(expanded.entries, 'association')}"
         elif kind == "html":
             page = write_page(opened, self.out, Path(self.table).name, *chosen)
             if page.left_out:
                 entries = plural(page.left_out, "weaker entry", "weaker entries")
                 say(f"note: {entries} left out, so that a browser copes")
-            said = plural(page.entries, "entry", "entries")
+            size = plural(page.entries, "entry", "entries")
         else:
             pruned = opened.pruned(*chosen)
             write = writer(f".{kind}.gz" if kind == "tsv" and self.out.endswith(".gz") else f".{kind}")
             with replacing(self.out) as beside:
                 write(pruned, beside)
-            said = plural(len(pruned), "entry", "entries")
-        say(f"{said} of {self.table}: {self.out}")
+            size = plural(len(pruned), "entry", "entries")
+        say(f"{size} of {self.table}: {self.out}")
 
     def _kind(self) -> str:
-        """The format that is asked for, or that the name of the file says; an error for options of another one."""
-        named = {".tsv": "tsv", ".tsv.gz": "tsv", ".parquet": "parquet", ".arrow": "arrow", ".html": "html"}
-        kind = self.format or next((kind for suffix, kind in named.items() if self.out.endswith(suffix)), None)
+        """The format that is given, or that the name of the file says; an error for options of another one."""
+        suffixes = {".tsv.gz": "tsv", ".html": "html", **{f".{kind}": kind for kind in ("tsv", "parquet", "arrow")}}
+        kind = self.format or next((kind for suffix, kind in suffixes.items() if self.out.endswith(suffix)), None)
         if kind is None:
             remedy = f"choose one with --format {'|'.join(FORMATS)}"
             raise WhyrankError(f"--out {self.out}: the name says no format; {remedy}")
         if kind not in FORMATS:
             raise UnknownName("format", kind, FORMATS)
-        if kind != "synonyms" and (self.equivalent or self.replace):
-            raise WhyrankError(f"--{'equivalent' if self.equivalent else 'replace'} is for --format synonyms alone")
+        if kind != "synonyms":
+            refuse(self, ("equivalent", "replace"), "is for --format synonyms alone")
         if self.equivalent and self.replace:
             raise WhyrankError("--equivalent and --replace exclude each other; choose one")
         if kind == "synonyms" and self.threshold is None and self.top is None:

@@ -17,73 +17,78 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommand:
+class RecipeOptions:
+    """How a recipe is changed, and where it is trained.
+
+    Attributes:
+        set: KEY=VALUE, change the recipe, such as data.collection=PATH; repeatable.
+        device: cpu or cuda; by default cuda where there is one.
+    """
+
+    set: tuple[str, ...] = ()
+    device: str = ""
+
+    def change(self, name: str, first: Sequence[str] = ()) -> Recipe:
+        """The recipe with some of its values replaced: by `first`, then by the lines KEY=VALUE of --set."""
+        from whyrank.data import YAML_ERRORS, parse_yaml
+        from whyrank.training import read_recipe, recipe_of
+
+        recipe = read_recipe(name)
+        if not (first or self.set):
+            return recipe
+        content = recipe.as_dict()
+        for setting in (*first, *self.set):
+            path, equals, text = setting.partition("=")
+            *outer, key = path.strip().split(".")
+            if not equals or not path.strip():
+                raise WhyrankError(f"--set {setting}: write KEY=VALUE, such as schedule.epochs=2")
+            try:
+                value = parse_yaml(text)
+            except YAML_ERRORS:
+                raise WhyrankError(f"--set {setting}: {text!r} is no value in YAML; put it in quotes") from None
+            inside: dict[str, Any] = content
+            for part in outer:
+                old = inside.get(part)
+                if old and not isinstance(old, Mapping):
+                    raise WhyrankError(f"--set {setting}: {old!r} has no keys; set it as a whole")
+                inside[part] = inside = dict(old or {})
+            inside[key] = value
+        return recipe_of(content)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainCommand(RecipeOptions):
     """Train a network (or a tree ensemble) from a recipe; started again after a stop, it goes on.
 
     Attributes:
         recipe: a YAML file, or the name of a bundled recipe.
         out: folder for the network; one below it per seed if several.
         seed: instead of the recipe's seeds; may be repeated.
-        device: cpu or cuda; by default cuda where there is one.
-        set: KEY=VALUE, change the recipe, such as data.collection=PATH; repeatable.
     """
 
     recipe: str = argument("RECIPE")
     out: str
     seed: tuple[int, ...] = ()
-    device: str = ""
-    set: tuple[str, ...] = ()
 
     def run(self) -> None:
         """Train."""
         from whyrank.core import LOCK, exclusive
         from whyrank.training import TREES
 
-        made, out = changed(self.recipe, self.set), Path(self.out)
-        if made.architecture == TREES:
-            _train_trees(made, out, self.seed or made.seeds)
+        recipe, out = self.change(self.recipe), Path(self.out)
+        if recipe.architecture == TREES:
+            _train_trees(recipe, out, self.seed or recipe.seeds)
             return
         require_torch()
         from whyrank.training import prepare, train_seeds
 
         with exclusive(out / LOCK):
-            prepared = prepare(made)
+            prepared = prepare(recipe)
             counts = plural(len(prepared.data.queries), "query", "queries"), plural(len(prepared.data.docs), "text")
-            say(f"{made.architecture}: {', '.join(counts)}")
+            say(f"{recipe.architecture}: {', '.join(counts)}")
             keeps(TRAINING)
             folders = train_seeds(prepared, out, list(self.seed), self.device, say)
-            say(f"score with it: --ranker {made.architecture}:{folders[0]}")
-
-
-def changed(name: str, settings: Sequence[str]) -> Recipe:
-    """The recipe with some of its values replaced, each by a line KEY=VALUE."""
-    from whyrank.data import YAML_ERRORS, parse_yaml
-    from whyrank.training import read_recipe, recipe_of
-
-    made = read_recipe(name)
-    if not settings:
-        return made
-    content = made.as_dict()
-    for setting in settings:
-        path, equals, text = setting.partition("=")
-        key, *inner = path.strip().split(".")
-        if not equals or not key:
-            raise WhyrankError(f"--set {setting}: write KEY=VALUE, such as schedule.epochs=2")
-        try:
-            value = parse_yaml(text)
-        except YAML_ERRORS:
-            raise WhyrankError(f"--set {setting}: {text!r} is no value in YAML; put it in quotes") from None
-        content[key] = _put(content.get(key), inner, value, setting)
-    return recipe_of(content)
-
-
-def _put(old: Any, keys: list[str], value: Any, setting: str) -> Any:
-    """A value in its place; mappings around it are copied."""
-    if not keys:
-        return value
-    if old and not isinstance(old, Mapping):
-        raise WhyrankError(f"--set {setting}: {old!r} has no keys; set it as a whole")
-    return {**(old or {}), keys[0]: _put((old or {}).get(keys[0]), keys[1:], value, setting)}
+            say(f"score with it: --ranker {recipe.architecture}:{folders[0]}")
 
 
 def _train_trees(recipe: Recipe, out: Path, seeds: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from whyrank.cli.command import Weight, Whole
+from whyrank.cli.command import Weight, Whole, refuse
 from whyrank.cli.console import figure, plural, say, table
 from whyrank.cli.options import Input, Lexical
 from whyrank.core import WhyrankError
@@ -62,17 +62,16 @@ class TuneCommand(Lexical, Input):
             raise WhyrankError("tune takes one --ranker, and one --grid for each of its parameters")
         call, ranges = without_ranges(parse_call(specs[0]))
         fitting = call.name == "fuse" and not grids and not ranges
-        of_fitting = {"restarts": self.restarts, "tolerance": self.tolerance}
-        chosen = {name: value for name, value in of_fitting.items() if value is not None}
-        for name in chosen if not fitting else ():
-            raise WhyrankError(f"--{name} is for the weights of a fuse(of=[...]) without --grid; leave it out")
+        if not fitting:
+            why = "is for the weights of a fuse(of=[...]) without --grid; leave it out"
+            refuse(self, ("restarts", "tolerance"), why)
         collection = self.open_collection()
         given = self.open_run(collection, self.candidates) if self.candidates else None
         depth = self.depth or (DEPTH if fitting else 1000)
         runner = Runner(Engine(), Setting(collection, self.analyzer, self.stats), given, depth)
         split = split_queries(collection, self.dev_share, self.seed)
         if fitting:
-            self._fit(specs[0], split, runner, chosen)
+            self._fit(specs[0], split, runner)
         else:
             self._search(specs[0], grids, split, runner, collection.name)
 
@@ -89,9 +88,11 @@ class TuneCommand(Lexical, Input):
         where = f"; all settings: {self.out}" if self.out else ""
         say(f"best of {settings} on {queries} of {name}: {trials[0].ranker}{where}")
 
-    def _fit(self, spec: str, split: Split, runner: Runner, chosen: Mapping[str, Any]) -> None:
+    def _fit(self, spec: str, split: Split, runner: Runner) -> None:
         from whyrank.evaluation.fusion import fit_best
 
+        given = {"restarts": self.restarts, "tolerance": self.tolerance}
+        chosen = {name: value for name, value in given.items() if value is not None}
         found, settings = fit_best(spec, split, self.measure, runner, seed=self.seed, **chosen)
         use = found.save(self.out) if self.out else found.spec
         if self.json:
@@ -100,10 +101,8 @@ class TuneCommand(Lexical, Input):
         else:
             _show_fusion(found, self.measure)
         each = f" for each of {settings:,} settings of the parts" if settings > 1 else ""
-        ascents, queries = (
-            plural(len(found.fitted.ascents), "ascent"),
-            plural(len(split.dev.queries), "query", "queries"),
-        )
+        ascents = plural(len(found.fitted.ascents), "ascent")
+        queries = plural(len(split.dev.queries), "query", "queries")
         say(f"best of {ascents}{each} on {queries} of {split.dev.name}: {use}")
 
 

@@ -5,10 +5,17 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.evaluation.effectiveness import Effectiveness, default_measures, evaluate
-    from whyrank.evaluation.hypotheses import Hypothesis, Tested, judge, read_hypotheses
+    from whyrank.evaluation.effectiveness import (
+        Effectiveness,
+        Hypothesis,
+        Tested,
+        default_measures,
+        evaluate,
+        judge,
+        parse_groups,
+        read_hypotheses,
+    )
     from whyrank.evaluation.overlap import ALL, OverlapRow, overlap_of_plan, overlap_split
-    from whyrank.evaluation.splits import PartStatistics, part_statistics
     from whyrank.evaluation.stability import Spread, group_rankers
     from whyrank.evaluation.tuning import Runner, Split, Trial, parse_grid, split_queries, tune, without_ranges
 

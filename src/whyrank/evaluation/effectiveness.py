@@ -1,23 +1,30 @@
-"""Effectiveness: measures of runs by ir-measures, and honest comparisons of two runs on the same queries."""
+"""Effectiveness: measures of runs by ir-measures, comparisons of two runs on the same queries, and hypotheses.
+
+A hypothesis is a claim 'A > B' about runs; several are tested in pairs over queries and corrected together.
+"""
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from shutil import which
 from subprocess import CalledProcessError
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import yaml
 
-from whyrank.core import WhyrankError, adjust, mean_interval, paired_t_p, sign_flip_p
-from whyrank.data import Collection
+from whyrank.core import BadInput, UnknownName, WhyrankError, adjust, mean_interval, paired_t_p, sign_flip_p
+from whyrank.data import YAML_ERRORS, Collection, read_yaml
 from whyrank.studies import or_none
 
 AnyRun = Mapping[str, Mapping[str, float]]  # a run that is only read
 Row = TypeVar("Row", bound=Any)
 _GDEVAL = 4  # the highest grade that it takes
+_CLAIMS = "write a YAML mapping, a line for each hypothesis: NAME: A > B"
 
 
 @dataclass(frozen=True)
@@ -51,19 +58,26 @@ def evaluate(
 ) -> list[Effectiveness]:  # fmt: skip
     """Measure every run on all judged queries; a query that a run lacks counts as zero.
 
-    A group of runs, such as those of one model trained with several seeds, takes the place of its runs: for each
+    A group of runs, such as those of one model trained with several seeds, replaces its runs: for each
     query the mean over them, before anything is tested.
     """
     if not collection.qrels:
         raise WhyrankError(f"collection {collection.name} has no relevance judgements to evaluate with")
-    _check_groups(groups or {}, runs)
+    groups = groups or {}
+    _check_groups(groups, runs)
     parsed = [measure_of(text) for text in measures]
-    single = [row for name, run in runs.items() for row in _measured(collection, name, run, parsed)]
-    rows = _grouped(single, groups) if groups else single
+    rows = [row for name, run in runs.items() for row in _measure(collection, name, run, parsed)]
+    if groups:
+        rows = _group(rows, groups)
     if baseline is None:
         return rows
-    _check_baseline(baseline, rows, groups or {})
+    if inside := [name for name, members in groups.items() if baseline in members]:
+        what = f"the baseline {baseline!r} is in the group {inside[0]!r}, which stands for its runs"
+        raise WhyrankError(f"{what}; compare with the group, or with a run that is in none")
     base = {row.measure: row for row in rows if row.run == baseline}
+    if not base:
+        known = ", ".join(dict.fromkeys(row.run for row in rows))
+        raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {known}")
     compared = [row if row.run == baseline else against(row, base[row.measure], seed) for row in rows]
     return with_adjusted_p(compared, correction)
 
@@ -114,7 +128,7 @@ def with_adjusted_p(rows: Sequence[Row], correction: str) -> list[Row]:
     return [replace(row, p_adjusted=or_none(p)) for row, p in zip(rows, adjust(raw, correction), strict=True)]
 
 
-def _measured(collection: Collection, name: str, run: AnyRun, measures: Sequence[Any]) -> list[Effectiveness]:
+def _measure(collection: Collection, name: str, run: AnyRun, measures: Sequence[Any]) -> list[Effectiveness]:
     import ir_measures
 
     values: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
@@ -127,15 +141,14 @@ def _measured(collection: Collection, name: str, run: AnyRun, measures: Sequence
         names, why = ", ".join(map(str, measures)), " ".join(str(error).split())
         if isinstance(error, CalledProcessError):
             why = f"a program that it starts, {error.cmd[0]}, ended with code {error.returncode}"
-        raise WhyrankError(
-            f"ir-measures cannot compute {names} here ({why}); leave out the one that fails"
-        ) from error
+        remedy = "leave out the one that fails"
+        raise WhyrankError(f"ir-measures cannot compute {names} here ({why}); {remedy}") from error
     return [_row(name, measure, per_query) for measure, per_query in values.items()]
 
 
 def _check_gdeval(collection: Collection, run: AnyRun, measures: Sequence[Any]) -> None:
     """Refuse beforehand what gdeval, a program behind ir-measures, would end at with lines of its own."""
-    if which("perl") is None:  # then it is not asked
+    if which("perl") is None:  # then it is not used
         return
     cut = [m for m in measures if "cutoff" in m.params]
     by_it = [m for m in cut if m.NAME == "ERR" or m.params.get("dcg") == "exp-log2"]
@@ -152,7 +165,7 @@ def _row(run: str, measure: str, per_query: Mapping[str, float]) -> Effectivenes
     return Effectiveness(run, measure, mean, len(ordered), ordered)
 
 
-def _grouped(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> list[Effectiveness]:
+def _group(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> list[Effectiveness]:
     """The rows of runs that are in no group, and for each group and measure the means over its runs by query."""
     inside = {member for members in groups.values() for member in members}
     found = [row for row in rows if row.run not in inside]
@@ -165,17 +178,6 @@ def _grouped(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]])
     return found
 
 
-def _check_baseline(baseline: str, rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> None:
-    if inside := [name for name, members in groups.items() if baseline in members]:
-        raise WhyrankError(
-            f"the baseline {baseline!r} is in the group {inside[0]!r}, which stands for its runs; "
-            "compare with the group, or with a run that is in none"
-        )
-    known = dict.fromkeys(row.run for row in rows)
-    if baseline not in known:
-        raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {', '.join(known)}")
-
-
 def _check_groups(groups: Mapping[str, Sequence[str]], runs: Mapping[str, AnyRun]) -> None:
     for name, members in groups.items():
         missing = [member for member in members if member not in runs]
@@ -184,3 +186,98 @@ def _check_groups(groups: Mapping[str, Sequence[str]], runs: Mapping[str, AnyRun
             raise WhyrankError(f"group {name!r} {what}; known runs: {', '.join(runs)}")
         if name in runs:
             raise WhyrankError(f"group {name!r} has the name of a run; choose another one")
+
+
+def parse_groups(given: Sequence[str]) -> dict[str, list[str]]:
+    """Groups from `NAME=RUN,RUN,...`; a pattern such as `runs/seed*.txt` stands for all files that it matches."""
+    groups: dict[str, list[str]] = {}
+    for text in given:
+        name, _, members = (part.strip() for part in text.partition("="))
+        found: list[str] = []
+        for member in filter(None, map(str.strip, members.split(","))):
+            is_pattern = glob.has_magic(member) and not Path(member).exists()
+            found += (sorted(glob.glob(member)) if is_pattern else []) or [member]
+        if not name or not found or name in groups:
+            raise WhyrankError(f"--group {text!r}: write NAME=RUN,RUN,... with a name of its own for each group")
+        groups[name] = found
+    return groups
+
+
+class Hypothesis(NamedTuple):
+    """The claim that one run or group is better than another."""
+
+    name: str
+    better: str
+    worse: str
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A hypothesis for one measure: both means, their difference, and the p-values of two-sided tests."""
+
+    hypothesis: str
+    better: str
+    worse: str
+    measure: str
+    mean: float
+    other: float
+    n_queries: int
+    difference: float
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    p_t: float | None
+    p_adjusted: float | None = None
+
+    def verdict(self, alpha: float) -> str:
+        """`holds` or `reversed` where the difference is significant after correction, else `open`."""
+        if self.p_adjusted is None or self.p_adjusted >= alpha:
+            return "open"
+        return "holds" if self.difference > 0 else "reversed"
+
+
+def read_hypotheses(path: str) -> list[Hypothesis]:
+    """Read a YAML file: names with claims such as `A > B` or `B < A`."""
+    file = Path(path).expanduser()
+    try:
+        content, node = read_yaml(file), yaml.compose(file.read_bytes(), yaml.SafeLoader)
+    except OSError as error:
+        raise BadInput(path, f"cannot be read ({error.strerror or error})", _CLAIMS) from None
+    except (*YAML_ERRORS, ValueError) as error:
+        problem = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise BadInput(path, f"malformed YAML ({problem})", _CLAIMS) from None
+    if not isinstance(content, dict) or not content:
+        raise BadInput(path, "has no hypotheses", _CLAIMS)
+    seen = set[str]()
+    for key, _ in node.value:  # YAML itself would keep the last of two claims with one name, and drop the other
+        if key.value in seen:
+            what = f"there are two hypotheses with the name {key.value!r}"
+            raise BadInput(path, what, "give each a name of its own", key.start_mark.line + 1)
+        seen.add(key.value)
+    found = []
+    for name, claim in content.items():
+        sides = [side.strip() for side in str(claim).replace("<", ">").split(">")]
+        if not isinstance(claim, str) or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
+            raise BadInput(path, f"{name}: {claim!r} is not a claim about two runs", _CLAIMS)
+        found.append(Hypothesis(str(name), *(sides if ">" in claim else reversed(sides))))
+    return found
+
+
+def judge(
+    rows: Sequence[Effectiveness], hypotheses: Sequence[Hypothesis], correction: str = "holm", seed: int = 0
+) -> list[Tested]:
+    """Test each hypothesis for each measure; the correction is over the whole table."""
+    known = {(row.run, row.measure): row for row in rows}
+    runs = sorted({row.run for row in rows})
+    found = []
+    for each in hypotheses:
+        for name in (each.better, each.worse):
+            if name not in runs:
+                raise UnknownName("run of a hypothesis", name, runs)
+        for measure in dict.fromkeys(row.measure for row in rows):
+            row, other = known[each.better, measure], known[each.worse, measure]
+            compared = against(row, other, seed)
+            figures = (compared.ci_low, compared.ci_high, compared.p_value, compared.p_t)
+            difference = float(compared.difference or 0.0)
+            found.append(Tested(*each, measure, row.mean, other.mean, row.n_queries, difference, *figures))
+    return with_adjusted_p(found, correction)

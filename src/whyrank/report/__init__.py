@@ -7,7 +7,7 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.report.arrow import csv_of, encodable, overlap_table
     from whyrank.report.audit import Audit, open_audit, run_plan
-    from whyrank.report.bias import dropped_of, is_flat, is_sure, read_bias_results, sure_pairs
+    from whyrank.report.bias import dropped_of, is_flat, read_bias_results, significant_pairs
     from whyrank.report.charts import overlap_svg
     from whyrank.report.folder import (
         ResultWriter,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         read_texts,
     )
     from whyrank.report.html import render
-    from whyrank.report.sentences import Verdict, verdicts
+    from whyrank.report.sentences import verdicts
     from whyrank.report.table_page import write_page
     from whyrank.report.tables import from_csv, to_csv, to_json, to_latex, to_markdown
     from whyrank.report.views import (

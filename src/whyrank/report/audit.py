@@ -90,11 +90,11 @@ class StudyView:
 
     @property
     def rankers(self) -> list[str]:
-        """The rankers that were asked."""
+        """The rankers of its findings."""
         return list(dict.fromkeys(finding.ranker for finding in self.findings))
 
     def contrasts(self, ranker: str | None = None) -> Contrasts:
-        """The questions that a ranker was asked, by default the first one; rankers share them, unless they filter."""
+        """The contrasts that a ranker scored, by default the first one; rankers share them, unless they filter."""
         return self._read(self.name, ranker or self.rankers[0])[0]
 
     def reading(self, ranker: str | None = None) -> Reading:
@@ -115,7 +115,7 @@ class StudyView:
 class Audit:
     """What rankers answered to studies: findings, details of bias studies, settings, notes, and all scores.
 
-    Two audits are equal where these are; `findings` have fingerprints of the contrasts that were asked.
+    Two audits are equal where these are; `findings` have fingerprints of the contrasts that were scored.
     """
 
     findings: list[Finding]
@@ -180,16 +180,8 @@ class Audit:
 
     def finish(self, writer: ResultWriter) -> None:
         """Write all but the scores."""
-        writer.finish(
-            self.findings,
-            self.thresholds,
-            self.notes,
-            self.sweep,
-            self.spreads,
-            self.overlap,
-            self.details,
-            self.table,
-        )
+        parts = (self.thresholds, self.notes, self.sweep, self.spreads, self.overlap, self.details, self.table)
+        writer.finish(self.findings, *parts)
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -197,9 +189,8 @@ class Audit:
         if self.folder is not None:
             return read_settings(self.folder)
         studies = {answer.name: answer.study for answer in self.answers.values()}
-        return record_of(
-            self.settings, studies, self.thresholds, {"count": len(self.failures), "first": []}, self.notes
-        )
+        failures = {"count": len(self.failures), "first": []}
+        return record_of(self.settings, studies, self.thresholds, failures, self.notes)
 
     def _read(self, study: str, ranker: str) -> tuple[Contrasts, Reading]:
         if self.folder is not None:
@@ -215,7 +206,7 @@ class Audit:
 
 
 def open_audit(folder: str | os.PathLike[str]) -> Audit:
-    """The audit of a result folder; scores and texts are read when they are asked for."""
+    """The audit of a result folder; scores and texts are read when they are needed."""
     path, record = Path(folder), read_settings(folder)
     details = read_bias_results(path) if (path / FOLDER / JSON).is_file() else []
     return Audit(read_findings(path), details, record["settings"], record["notes"], folder=path)
@@ -284,20 +275,20 @@ def audit(
         options = {"tolerance": DEMO_TOLERANCE} | options
     opened = open_collection(collection) if isinstance(collection, str) else collection
     setting, engine = Setting(opened, str(options.get("analyzer", "lucene"))), engine or Engine()
-    asked = [_ranker(each, setting) for each in _listed(rankers)]
+    scorers = [_ranker(each, setting) for each in _listed(rankers)]
     named = usual_studies(opened.name) if studies is None else _listed(studies)
     chosen = chosen_studies(named, options | {"seed": seed}, opened, limit)
     adjust([], correction)  # a wrong one is an error before anything is scored
     spec = None if delta is None else str(delta)
     if needs_calibration(spec, chosen.values()):
-        used = thresholds(spec, asked, candidates_for_delta(opened, options.get("candidates")), engine)
+        used = thresholds(spec, scorers, candidates_for_delta(opened, options.get("candidates")), engine)
     else:
-        used = uncalibrated(spec, asked)
+        used = uncalibrated(spec, scorers)
     read = open_table(table, check=True) if isinstance(table, str) else table
-    plan = Plan(opened, chosen, asked, engine, used, seed, limit, by, table=read, correction=correction)
+    plan = Plan(opened, chosen, scorers, engine, used, seed, limit, by, table=read, correction=correction)
     settings = {
         "collection": opened.name,
-        "rankers": {ranker.name: repr(ranker) for ranker in asked},
+        "rankers": {ranker.name: repr(ranker) for ranker in scorers},
         "studies": {name: study.id for name, study in chosen.items()},
         "delta": delta, "correction": correction, "seed": seed, "limit": limit, "by": by, **options,
         **({} if table is None else {"table": table if isinstance(table, str) else "the given term table"}),

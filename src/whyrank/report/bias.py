@@ -1,6 +1,6 @@
-"""What a bias study says, as people read it, and its files in a result folder.
+"""The results of bias studies as people read them, and their files in a result folder.
 
-bias.json                                what was asked, and all results
+bias.json                                the settings, and all results
 values.csv, pairs.csv, correlations.csv  a row per value, per pair of values, per correlation
 NAME.svg                                 effects per value, a panel per ranker
 """
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from whyrank.core import BadInput, read_sealed_json, sealed_json, write_text
 from whyrank.report.arrow import csv_of, encodable
+from whyrank.report.views import significant
 from whyrank.report.words import slug
 from whyrank.studies.bias import BiasResult, PairRow, ValueRow
 
@@ -43,14 +44,9 @@ def ranked(result: BiasResult) -> list[ValueRow]:
     return sorted(result.values, key=lambda row: -row.effect)
 
 
-def is_sure(row: BiasResult | ValueRow | PairRow, alpha: float) -> bool:
-    """Whether the corrected p-value of a result, a value or a pair lies below alpha."""
-    return row.p_adjusted is not None and row.p_adjusted < alpha
-
-
-def sure_pairs(result: BiasResult, alpha: float) -> int:
+def significant_pairs(result: BiasResult, alpha: float) -> int:
     """How many pairs of values differ after correction."""
-    return sum(is_sure(row, alpha) for row in result.pairs)
+    return sum(significant(row, alpha) for row in result.pairs)
 
 
 def largest_differences(result: BiasResult, most: int = PAIRS_SHOWN) -> list[PairRow]:
@@ -88,8 +84,7 @@ def write_figures(folder: Path, results: Sequence[BiasResult], settings: Mapping
 
 def read_bias_results(path: str | os.PathLike[str]) -> list[BiasResult]:
     """The results of a folder that `whyrank audit --out` wrote, or of the result folder of an audit."""
-    places = [Path(path) / JSON, Path(path) / FOLDER / JSON]
-    file = next((place for place in places if place.is_file()), None)
+    file = next((file for file in (Path(path) / JSON, Path(path) / FOLDER / JSON) if file.is_file()), None)
     if file is None:
         remedy = "give a folder that `whyrank audit --out` wrote, or an audit that asked bias studies"
         raise BadInput(path, f"has no {JSON}", remedy)

@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from whyrank.evaluation import OverlapRow
 from whyrank.report.arrow import plain
-from whyrank.report.bias import is_sure, ranked
+from whyrank.report.bias import ranked
 from whyrank.report.views import (
     OverlapPanel,
     Row,
@@ -91,10 +91,10 @@ def sweep_chart(points: Sequence[SweepPoint]) -> Any:
     rankers = [_label(ranker) for ranker in dict.fromkeys(point.ranker for point in points)]
     data: list[dict[str, Any]] = []
     for sweep in sweeps_of(points).values():
-        told = "" if sweep.curves else " (no contrasts)"
+        note = "" if sweep.curves else " (no contrasts)"
         if sweep.compared:
-            told = " (never stable)" if sweep.settled is None else f" (stable from {sweep.settled})"
-        panel = {"panel": _label(sweep.study) + told}
+            note = " (never stable)" if sweep.settled is None else f" (stable from {sweep.settled})"
+        panel = {"panel": _label(sweep.study) + note}
         data.append(panel | {"kind": "median", "percentile": MEDIAN})
         if sweep.settled is not None:
             data.append(panel | {"kind": "settled", "percentile": sweep.settled, "score": -1})
@@ -151,7 +151,7 @@ def bias_chart(results: Sequence[BiasResult], alpha: float) -> Any:
 def _values_of_result(result: BiasResult, alpha: float) -> Any:
     data = [
         {"value": _label(row.value), "effect": row.effect, "low": row.low, "high": row.high,
-         "significant": is_sure(row, alpha)}
+         "significant": significant(row, alpha)}
         for row in ranked(result)
     ]  # fmt: skip
     colours = _colours()

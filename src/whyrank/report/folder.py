@@ -1,6 +1,6 @@
 """The result folder: figures, scores, texts, settings and the report, written as a whole or not at all.
 
-settings.json           what was asked, versions, deltas, failures, notes
+settings.json           the request, versions, deltas, failures, notes
 findings.parquet, .csv  one row per finding
 scores/NAME.parquet     one row per contrast of one study and one ranker
 texts.parquet           the texts that these rows name by index
@@ -210,18 +210,18 @@ def record_of(
     failures: Mapping[str, Any],
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    """What was asked, with which settings and versions, and what went wrong, as plain values that JSON can hold."""
+    """Settings, studies, deltas, failures, notes and versions, as plain values that JSON can hold."""
     versions = {"whyrank": whyrank.__version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
             versions[package] = "not installed"
-    asked = []
+    described = []
     for name, study in studies.items():
         row = {"name": name, "call": study.id, "positive": study.positive, "symmetric": study.symmetric}
         conclusion = reading_of(study).conclusion
-        asked.append(row | ({"conclusion": conclusion} if conclusion else {}))
+        described.append(row | ({"conclusion": conclusion} if conclusion else {}))
     axioms = any(reading_of(study).exact for study in studies.values())
     deltas = {}
     for ranker, threshold in thresholds.items():
@@ -237,7 +237,7 @@ def record_of(
             "format": FORMAT,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "settings": settings,
-            "studies": asked,
+            "studies": described,
             "thresholds": deltas,
             "failures": failures,
             "notes": notes,
@@ -278,7 +278,7 @@ def read_texts(path: str | os.PathLike[str]) -> list[str]:
 
 
 def check_result(path: str | os.PathLike[str], formats: Sequence[str]) -> Path:
-    """The real path of a result folder; an error for a place or a format that cannot be written."""
+    """The real path of a result folder; an error for a path or a format that cannot be written."""
     for name in formats:
         if name not in FORMATS:
             raise UnknownName("format of tables", str(name), FORMATS)
@@ -305,7 +305,7 @@ def _read(path: Path) -> Any:
         raise BadInput(path, f"cannot be read ({reason})", _AGAIN) from None
 
 
-# The folder is built beside its place and replaces an older result as a whole.
+# The folder is built beside its path and replaces an older result as a whole.
 
 
 def target_folder(path: str | os.PathLike[str]) -> Path:
@@ -325,7 +325,7 @@ def target_folder(path: str | os.PathLike[str]) -> Path:
             what = "is not empty and holds no whyrank result, so it is left alone"
             raise BadInput(Path(path), what, "name a new or an empty folder")
     elif target.exists():
-        raise BadInput(path, "is a file, not a folder", "name another place for the results")
+        raise BadInput(path, "is a file, not a folder", "name another folder for the results")
     return target
 
 
@@ -354,7 +354,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def swapped(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give an empty folder beside `path`; it takes the place of `path` only when the block succeeds."""
+    """Give an empty folder beside `path`; it replaces `path` only when the block succeeds."""
     target = target_folder(path)
     sweep(target)
 
@@ -363,7 +363,7 @@ def swapped(path: str | os.PathLike[str]) -> Iterator[Path]:
             target.parent.mkdir(parents=True, exist_ok=True)
             return tempfile.mkdtemp(prefix=hidden_prefix(target), suffix=".tmp", dir=target.parent)
         except OSError as error:
-            raise BadInput(path, f"cannot be written ({error.strerror or error})", "choose another place") from None
+            raise BadInput(path, f"cannot be written ({error.strerror or error})", "choose another path") from None
 
     made, handle = held(folder_beside)
     beside = Path(made)

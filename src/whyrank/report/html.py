@@ -98,7 +98,7 @@ def render(
         record: what `settings.json` of a result folder holds; what is missing is left out.
         examples: contrasts to show, by study and ranker.
         sweep: scores at every percentile of delta, where there was a sweep.
-        spreads: how far the rankers of a group differ, where groups were asked for.
+        spreads: how far the rankers of a group differ, where groups were given.
         overlap: effectiveness by overlap with the relevant document, where there are judgements.
         bias: the results of bias studies, which have findings too.
         table_page: where a page of the term table lies that these were compared with.
@@ -194,8 +194,8 @@ def _environment() -> Environment:
     environment.globals |= {
         "standing": views.standing, "lean": views.lean, "shade": views.shade, "significant": views.significant,
         "published": views.published, "marks": views.MARKS, "marker": marker, "bounds": words.bounds,
-        "is_flat": biases.is_flat, "is_sure": biases.is_sure, "ranked": biases.ranked,
-        "sure_pairs": biases.sure_pairs, "dropped_of": biases.dropped_of,
+        "is_flat": biases.is_flat, "ranked": biases.ranked,
+        "significant_pairs": biases.significant_pairs, "dropped_of": biases.dropped_of,
         "largest_differences": biases.largest_differences,
     }  # fmt: skip
     return environment

@@ -39,7 +39,7 @@ class Verdict:
 
     `obeyed` has the axioms that are obeyed most clearly more often than by chance, `broken` all that are obeyed less
     often; `favoured` has a claim for each bias study in which some value differs. `otherwise` is what to say without
-    claims, empty where nothing but axioms or bias studies was asked.
+    claims, empty where nothing but axioms or bias studies was studied.
     """
 
     ranker: str
@@ -114,8 +114,8 @@ def _preferences(findings: Sequence[Finding], alpha: float, most: int) -> list[C
     Where all have the same sign, the last of them gives way to the strongest of the other sign.
     """
     claims: dict[str, Claim] = {}
-    sure = [f for f in findings if significant(f, alpha) and f.score]
-    for finding in sorted(sure, key=lambda f: -abs(f.score or 0.0)):
+    clear = [f for f in findings if significant(f, alpha) and f.score]
+    for finding in sorted(clear, key=lambda f: -abs(f.score or 0.0)):
         text = in_words(finding)
         claims.setdefault(text.partition(",")[0], Claim(text, finding, signed(finding.score)))
     kept, rest = list(claims.values())[:most], list(claims.values())[most:]

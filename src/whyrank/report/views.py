@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from whyrank.evaluation import ALL, OverlapRow, Spread
 from whyrank.report.words import DASH, figure, share
 from whyrank.studies import LAST, Finding, SweepPoint, stable_from
+from whyrank.studies.bias import BiasResult, PairRow, ValueRow
 
 MARKS = (0, 10, 25, 50, 75, 90, 99)  # the percentiles of a sweep that tables show
 
@@ -25,7 +26,7 @@ class Row:
 
     @property
     def n(self) -> int:
-        """Number of contrasts: that of the ranker that was asked the most."""
+        """Number of contrasts: that of the ranker with the most."""
         return max((finding.n for finding in self.cells.values()), default=0)
 
     @property
@@ -84,8 +85,8 @@ def rows_of(findings: Iterable[Finding]) -> list[Row]:
     for f in findings:
         row = found.setdefault((f.study, f.collection, f.group), Row(f.study, f.collection, f.group, f.meaning))
         row.cells[f.ranker] = f
-    place = {key: i for i, key in reversed(list(enumerate(row[:2] for row in found)))}
-    return [found[key] for key in sorted(found, key=lambda key: (place[key[:2]], key[2] is not None))]
+    order = list(dict.fromkeys(key[:2] for key in found))
+    return [found[key] for key in sorted(found, key=lambda key: (order.index(key[:2]), key[2] is not None))]
 
 
 def rankers_of(findings: Iterable[Finding]) -> list[str]:
@@ -147,9 +148,9 @@ def shade(finding: Finding) -> float:
     return deltas / (1 + deltas)
 
 
-def significant(finding: Finding, alpha: float) -> bool:
-    """Whether the corrected p-value lies below alpha."""
-    return finding.p_adjusted is not None and finding.p_adjusted < alpha
+def significant(row: Finding | BiasResult | ValueRow | PairRow, alpha: float) -> bool:
+    """Whether the corrected p-value of a finding, or of a value or pair of a bias study, lies below alpha."""
+    return row.p_adjusted is not None and row.p_adjusted < alpha
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,7 @@ class StabilityGroup:
 
 
 def stability_groups(spreads: Sequence[Spread] | None, rankers: Sequence[str]) -> list[StabilityGroup]:
-    """The groups in their order; none where none were asked for."""
+    """The groups in their order; none where none were given."""
     patterns = dict.fromkeys(spread.group for spread in spreads or ())
     return [
         StabilityGroup(pattern, fnmatch.filter(rankers, pattern), [s for s in spreads or () if s.group == pattern])

@@ -30,7 +30,7 @@ def signed(value: float | None, minus: str = MINUS) -> str:
 
 
 def share(value: float | None, decimals: int = 1) -> str:
-    """A share in percent; 100% and 0% mean all and none, and what merely rounds to them is told apart."""
+    """A share in percent; 100% and 0% mean all and none, and what merely rounds to them is marked."""
     if value is None or not math.isfinite(value):
         return DASH
     text, least = f"{100 * value:.{decimals}f}", 10.0**-decimals
@@ -83,7 +83,7 @@ def bias_range(finding: Finding) -> str:
 def dropped_words(dropped: str) -> str:
     """How many questions could not be asked and why, as sentences; `dropped` is the field of a finding.
 
-    Words, documents and queries that were left out are no questions, and are told apart.
+    Words, documents and queries that were left out are no questions, and are listed apart.
     """
     reasons = dropped.split("; ") if dropped else []
     questions, others = ([r for r in reasons if bool(_NO_QUESTION.match(r)) is kind] for kind in (False, True))

@@ -166,7 +166,9 @@ def test_a_finding_states_how_strong_a_bias_is():
     row = to_markdown(found).splitlines()[2]
     assert row.endswith("| 2.0 δ† | 6.0 δ† | 0.0 δ |")
     cells = re.findall(r'<td class="cell([^"]*)"[^>]*><span class="score">([^<]*)', render(found))
-    assert cells == [(" pos sure", "2.0 δ"), (" pos sure", "6.0 δ"), ("", "0.0 δ")], "coloured where significant"
+    assert cells == [(" pos significant", "2.0 δ"), (" pos significant", "6.0 δ"), ("", "0.0 δ")], (
+        "coloured where significant"
+    )
     assert from_csv(to_csv(found)) == found
 
 

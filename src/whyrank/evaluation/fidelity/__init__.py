@@ -8,13 +8,19 @@ if TYPE_CHECKING:
     from whyrank.evaluation.fidelity.agreement import (
         Compared,
         check_settings,
-        common_pairs,
         compare_rankers,
         compare_runs,
-        effectiveness,
         measures_of,
     )
     from whyrank.evaluation.fidelity.kernels import dense_ranks, greedy
-    from whyrank.evaluation.fidelity.rows import FidelityDifference, FidelityRow, differences, summarise
+    from whyrank.evaluation.fidelity.rows import (
+        SUFFIXES,
+        Fidelity,
+        FidelityDifference,
+        FidelityRow,
+        differences,
+        measure_fidelity,
+        summarise,
+    )
 
 front_door(__name__)

@@ -28,7 +28,7 @@ import numpy as np
 
 from whyrank.core import Floats, Ints, Ranker, UnknownName, WhyrankError, check_whole
 from whyrank.data import Collection, Run
-from whyrank.evaluation.effectiveness import AnyRun, Effectiveness, evaluate
+from whyrank.evaluation.effectiveness import AnyRun
 from whyrank.evaluation.fidelity import kernels
 from whyrank.scoring import Engine, Failure, scored
 
@@ -36,7 +36,6 @@ Scores = Mapping[str, float]
 KS = (10, 100)
 MISSING = ("drop", "zero")
 ORDERS = ("pearson", "kendall", "agreement")
-MEASURE = "nDCG@10"
 Cell = tuple[str, str]  # target, surrogate
 
 
@@ -171,12 +170,3 @@ def _within(run: AnyRun, other: AnyRun) -> AnyRun:
     """A run with those documents alone that another one has scored too."""
     known = {query: _finite(other.get(query, {})) for query in run}
     return {query: {d: s for d, s in docs.items() if d in known[query]} for query, docs in run.items()}
-
-
-def effectiveness(
-    found: Compared, baseline: str | None, measure: str = MEASURE, correction: str = "holm", seed: int = 0
-) -> list[Effectiveness]:
-    """How well every ranker ranks the candidates by the judgements; nothing where there are none."""
-    if not found.collection.qrels:
-        return []
-    return evaluate(found.collection, found.runs, [measure], baseline, correction, seed)

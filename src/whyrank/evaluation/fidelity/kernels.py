@@ -95,14 +95,14 @@ def _inversions(ranks: Ints, width: int) -> int:
     tree, found = np.zeros(width + 1, np.int64), 0
     for i in range(len(ranks)):
         found += i
-        place = ranks[i] + 1
-        while place > 0:
-            found -= tree[place]
-            place -= place & -place
-        place = ranks[i] + 1
-        while place <= width:
-            tree[place] += 1
-            place += place & -place
+        node = ranks[i] + 1
+        while node > 0:
+            found -= tree[node]
+            node -= node & -node
+        node = ranks[i] + 1
+        while node <= width:
+            tree[node] += 1
+            node += node & -node
     return found
 
 
@@ -140,7 +140,7 @@ def greedy(target: Ints, base: Floats, columns: npt.NDArray[np.float64], most: i
     """Columns that, added to `base` one after the other, bring its order nearest to that of the target by tau-b.
 
     A column is added only when tau-b rises by more than `gain`; of equal ones the first is taken. `columns` has a row
-    per column, so that each lies in one piece.
+    per column, so that each is contiguous.
     """
     chosen, used = np.full(most, -1, np.int64), np.zeros(len(columns), np.bool_)
     total, best = base.copy(), _tau(target, base)

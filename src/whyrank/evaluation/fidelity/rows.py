@@ -1,4 +1,4 @@
-"""Fidelity over queries and collections: means with intervals, and paired differences between surrogates.
+"""Fidelity over queries and collections: means with intervals, paired differences between surrogates, and files.
 
 Intervals are over queries; collections are taken as given. The average over collections is the mean of their means,
 so that each counts alike.
@@ -6,17 +6,29 @@ so that each counts alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
 
 import numpy as np
 
-from whyrank.core import Floats, paired_t_p, sign_flip_p, stratified_interval
-from whyrank.evaluation.effectiveness import with_adjusted_p
-from whyrank.evaluation.fidelity.agreement import Cell, PerQuery
+from whyrank.core import (
+    Floats,
+    WhyrankError,
+    paired_t_p,
+    replacing,
+    sign_flip_p,
+    stratified_interval,
+    write_text,
+)
+from whyrank.evaluation.effectiveness import Effectiveness, evaluate, with_adjusted_p
+from whyrank.evaluation.fidelity.agreement import KS, Cell, Compared, PerQuery, common_pairs, measures_of
 from whyrank.studies import or_none
 
-AVERAGE = "average"
+AVERAGE, MEASURE = "average", "nDCG@10"
+SUFFIXES = (".parquet", ".json")
 FLIPS = 100_000  # a p-value is never below one over it, and a large table multiplies it by hundreds
 Cells = Mapping[Cell, PerQuery]
 Pair = tuple[PerQuery, PerQuery]  # of a surrogate and of the baseline
@@ -91,7 +103,7 @@ def differences(
 ) -> list[FidelityDifference]:  # fmt: skip
     """Every surrogate against the baseline for the same target; p-values are corrected over all of them.
 
-    `common` has, by collection, what takes the place of cells over different documents (see `common_pairs`).
+    `common` has, by collection, what replaces cells over different documents (see `common_pairs`).
     """
     parts: dict[str, list[dict[Cell, Pair]]] = {}
     for name, cells in found.items():
@@ -136,3 +148,81 @@ def _defined(parts: Sequence[Floats]) -> list[Floats]:
 
 def _mean(parts: Sequence[Floats]) -> float | None:
     return float(np.mean([part.mean() for part in parts])) if parts else None
+
+
+@dataclass(frozen=True, eq=False)
+class Fidelity:
+    """How well surrogates stand in for targets on some collections: the values of every query, and all tests.
+
+    `effectiveness` has a row for each collection with judgements and each ranker.
+    """
+
+    settings: Mapping[str, Any]
+    compared: Sequence[Compared]
+    rows: Sequence[FidelityRow]
+    differences: Sequence[FidelityDifference]
+    effectiveness: Sequence[tuple[str, Effectiveness]]
+
+    def as_json(self, per_query: bool = False) -> str:
+        """All rows as JSON; with `per_query` also the value of every query, null where it is undefined."""
+        whole = {
+            "settings": self.settings,
+            "rankers": {each.collection.name: each.identities for each in self.compared},
+            "fidelity": [asdict(row) for row in self.rows],
+            "differences": [asdict(row) for row in self.differences],
+            "effectiveness": [
+                {"collection": name, **{key: value for key, value in asdict(row).items() if key != "per_query"}}
+                for name, row in self.effectiveness
+            ],
+        }
+        return json.dumps(whole | ({"per_query": list(self.per_query())} if per_query else {}), indent=1)
+
+    def per_query(self) -> Iterator[dict[str, Any]]:
+        """A row for each collection, target, surrogate and query."""
+        for each in self.compared:
+            for (target, surrogate), found in each.cells.items():
+                for i, query in enumerate(found.queries):
+                    values = {name: float(column[i]) for name, column in found.values.items()}
+                    yield {
+                        "collection": each.collection.name, "target": target, "surrogate": surrogate,
+                        "query_id": query, "documents": int(found.documents[i]), "one_sided": int(found.one_sided[i]),
+                        **{name: value if isfinite(value) else None for name, value in values.items()},
+                    }  # fmt: skip
+
+    def save(self, path: str) -> None:
+        """Write the values of every query, with all rows beside them, as .json or .parquet."""
+        if path.endswith(".json"):
+            write_text(path, self.as_json(per_query=True) + "\n")
+            return
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        rows = pa.Table.from_pylist(list(self.per_query()))
+        with replacing(path) as beside:
+            pq.write_table(rows.replace_schema_metadata({"whyrank.fidelity": self.as_json()}), beside)
+
+
+def measure_fidelity(
+    compared: Sequence[Compared], baseline: str, ks: Sequence[int] = KS, missing: str = "drop",
+    measures: Sequence[str] = (), correction: str = "holm", seed: int = 0, settings: Mapping[str, Any] | None = None,
+) -> Fidelity:  # fmt: skip
+    """Summarise and test what was found on some collections; without `measures` all of them.
+
+    Over the documents that a surrogate and the baseline both have scored, unless what is missing counts as zero.
+    """
+    cells = {each.collection.name: each.cells for each in compared}
+    if len(cells) < len(compared):
+        names = [each.collection.name for each in compared]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise WhyrankError(f"two collections are called {twice!r}; give one of them another name in collection.yaml")
+    chosen = list(dict.fromkeys(measures or measures_of(ks)))
+    drop = missing == "drop"
+    common = {each.collection.name: common_pairs(each, baseline, ks) for each in compared if drop}
+    measured = [
+        (each.collection.name, row)
+        for each in compared
+        if each.collection.qrels
+        for row in evaluate(each.collection, each.runs, [MEASURE], baseline, correction, seed)
+    ]
+    tested = differences(cells, baseline, chosen, correction, seed, common)
+    return Fidelity(settings or {}, compared, summarise(cells, chosen), tested, measured)

@@ -2,7 +2,7 @@
 
 Metzler and Croft, "Linear feature-based models for information retrieval", Information Retrieval 10 (2007), move one
 weight at a time. How good a ranking is does not change smoothly with a weight: it is constant between the points
-where two texts change places. Och, "Minimum error rate training in statistical machine translation", ACL 2003, finds
+where two texts swap ranks. Och, "Minimum error rate training in statistical machine translation", ACL 2003, finds
 these points, and so the best value along the whole line, without trying steps of some size.
 """
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import scipy.stats
+from small_collections import write_collection
 
 from refusals import one_line
 from whyrank.data import open_collection, write_run
@@ -64,9 +65,7 @@ def test_json_has_the_figures_of_scipy(whyrank, sample, runs):
     ]
     measured = {row.run: row.mean for row in evaluate(sample, runs, ["nDCG@10"])}
     assert {r["run"]: r["mean"] for r in found["effectiveness"]} == pytest.approx(measured)
-    assert (
-        found["settings"] | {"depth": 1000, "missing": "drop", "k": [5], "candidates": ["bm25"]} == found["settings"]
-    )
+    assert found["settings"].items() >= {"depth": 1000, "missing": "drop", "k": [5], "candidates": ["bm25"]}.items()
 
 
 def test_a_matrix_and_the_rest(whyrank):
@@ -74,12 +73,8 @@ def test_a_matrix_and_the_rest(whyrank):
     assert code == 0, err
     header = next(line.split() for line in out.splitlines() if line.strip().startswith("measure"))
     assert header == ["measure", "target", "bm25", "bm25(k1=2)"]
-    assert [line.split()[0] for line in out.splitlines() if line.split()[1:2] == ["ql"]][:4] == [
-        "pearson",
-        "kendall",
-        "agreement",
-        "top5",
-    ]
+    measures = [line.split()[0] for line in out.splitlines() if line.split()[1:2] == ["ql"]]
+    assert measures[:4] == ["pearson", "kendall", "agreement", "top5"]
     assert "difference from bm25" in out
     assert "nDCG@10" in out
     assert err.splitlines()[-1].startswith("1 target, 2 surrogates on 40 queries with ")
@@ -104,8 +99,8 @@ def test_files_have_every_query(whyrank, tmp_path):
 def test_a_run_file_as_target(whyrank, tmp_path, runs):
     part = {q: dict(list(docs.items())[:6]) for q, docs in runs["ql"].items() if q != "q01"}
     write_run(tmp_path / "part.txt", part)
-    asked = ["fidelity", "-t", f"run:{tmp_path}/part.txt", "-s", "bm25", "--candidates", "bm25", "--store", "none"]
-    code, out, err = whyrank(*asked, "--json", "-m", "kendall")
+    given = ["fidelity", "-t", f"run:{tmp_path}/part.txt", "-s", "bm25", "--candidates", "bm25", "--store", "none"]
+    code, out, err = whyrank(*given, "--json", "-m", "kendall")
     assert code == 0, err
     [row] = json.loads(out)["fidelity"]
     assert (row["n_queries"], row["undefined"]) == (39, 1)
@@ -115,7 +110,7 @@ def test_a_run_file_as_target(whyrank, tmp_path, runs):
     ]
     assert row["mean"] == pytest.approx(np.mean(expected))
     assert "scored by one alone, left out: run:" in err
-    code, out, err = whyrank(*asked, "--json", "-m", "kendall", "--missing", "zero")
+    code, out, err = whyrank(*given, "--json", "-m", "kendall", "--missing", "zero")
     [zero] = json.loads(out)["fidelity"]
     assert zero["mean"] != pytest.approx(row["mean"])
     assert "has scores below 0" in err
@@ -127,8 +122,8 @@ def test_a_surrogate_that_lacks_documents_differs_from_the_baseline_over_those_o
     write_run(tmp_path / "same.txt", part)  # the baseline's own scores
     write_run(tmp_path / "other.txt", {q: {d: runs["bm25(k1=2)"][q][d] for d in docs} for q, docs in part.items()})
     some = [option for name in ("same", "other") for option in ("-s", f"run:{tmp_path}/{name}.txt")]
-    asked = ["fidelity", "-t", "ql", "-s", "bm25", *some, "--candidates", "bm25", "--store", "none"]
-    code, out, err = whyrank(*asked, "--json", "-m", "pearson")
+    given = ["fidelity", "-t", "ql", "-s", "bm25", *some, "--candidates", "bm25", "--store", "none"]
+    code, out, err = whyrank(*given, "--json", "-m", "pearson")
     assert code == 0, err
     found = json.loads(out)
     means = [row["mean"] for row in found["fidelity"]]
@@ -145,62 +140,36 @@ def test_a_surrogate_that_lacks_documents_differs_from_the_baseline_over_those_o
 
 
 def test_several_collections_are_averaged(whyrank, tmp_path, sample):
-    folder = tmp_path / "small"
-    folder.mkdir()
-    docs = {f"d{i}": text for i, text in enumerate(["cat mat", "cat cat dog", "dog house mat", "the cat house mat"])}
-    (folder / "corpus.jsonl").write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in docs.items()))
-    (folder / "queries.tsv").write_text("q1\tcat mat\nq2\thouse\nq3\tdog mat\n")
-    asked = ["fidelity", "-t", "ql", "-s", "bm25", "-c", "sample", "-c", folder, "--depth", "20", "--store", "none"]
-    code, out, err = whyrank(*asked, "--json", "-m", "pearson")
+    texts = ["cat mat", "cat cat dog", "dog house mat", "the cat house mat"]
+    docs = {f"d{i}": text for i, text in enumerate(texts)}
+    folder = write_collection(tmp_path / "small", docs, {"q1": "cat mat", "q2": "house", "q3": "dog mat"})
+    given = ["fidelity", "-t", "ql", "-s", "bm25", "-c", "sample", "-c", folder, "--depth", "20", "--store", "none"]
+    code, out, err = whyrank(*given, "--json", "-m", "pearson")
     assert code == 0, err
     found = json.loads(out)
     rows = {row["collection"]: row for row in found["fidelity"]}
     assert list(rows) == ["sample", "small", "average"]
     assert rows["average"]["mean"] == pytest.approx((rows["sample"]["mean"] + rows["small"]["mean"]) / 2)
     assert {row["collection"] for row in found["effectiveness"]} == {"sample"}
-    code, out, _ = whyrank(*asked, "--k", "2", "--k", "10")
+    code, out, _ = whyrank(*given, "--k", "2", "--k", "10")
     assert "average over 2 collections" in out
     assert "average over 1 of 2 collections alone: top10 of ql with bm25" in " ".join(out.split())
     assert "alone: top2" not in out
 
 
-@pytest.mark.parametrize(("options", "expected"), [
-    (["-t", "ql", "-s", "bm25", "-s", "bm25"], "given twice"),
-    (["-t", "ql", "-s", "bm25", "--baseline", "bm26"], "baseline"),
-    (["-t", "ql", "-s", "bm25", "--missing", "keep"], "drop"),
-    (["-t", "ql", "-s", "bm25", "-m", "spearman"], "measure of fidelity"),
-    (["-t", "ql", "-s", "bm25", "--out", "f.csv"], ".parquet or .json"),
-    (["-t", "ql", "-s", "bm25", "--candidates", "a", "--candidates", "b"], "one for each"),
-    (["-t", "run:nowhere.txt", "-s", "bm25"], "no such run file"),
-    (["-t", "qll", "-s", "bm25"], "ql"),
-    (["-t", "ql", "-s", "bm25", "--correction", "some"], "correction"),
-    (["-t", "nobody:nowhere", "-s", "bm25", "--out", "/proc/f.json"], "cannot be written"),
-    (["-t", "ql", "-s", "bm25", "--candidates", "nowhere"], "runs of sample: bm25"),
-])  # fmt: skip
-def test_wrong_requests_are_one_line(whyrank, tmp_path, monkeypatch, options, expected):
-    monkeypatch.chdir(tmp_path)
-    assert expected in one_line(whyrank("fidelity", "--store", "none", *options))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_measure_that_is_asked_for_twice_is_tested_once(whyrank):
+def test_a_measure_that_is_named_twice_is_tested_once_and_identities_are_kept(whyrank, sample):
     found = json.loads(whyrank(*ARGUMENTS, "--json", "-m", "kendall", "-m", "kendall")[1])
     assert [row["measure"] for row in found["differences"]] == ["kendall"]
     assert found["differences"][0]["p_adjusted"] == found["differences"][0]["p_value"]
-
-
-def test_what_scores_depend_on_is_kept(whyrank, sample):
-    found = json.loads(whyrank(*ARGUMENTS, "--json", "-m", "kendall")[1])["rankers"]
-    assert found == {
-        "sample": {name: repr(open_ranker(name, Setting(sample))) for name in ("ql", "bm25", "bm25(k1=2)")}
-    }
+    identities = {name: repr(open_ranker(name, Setting(sample))) for name in ("ql", "bm25", "bm25(k1=2)")}
+    assert found["rankers"] == {"sample": identities}
 
 
 def test_candidates_that_the_collection_lacks_do_not_count(whyrank, tmp_path, sample):
     given = {"q01": {"nowhere": 9.0, **dict.fromkeys(list(sample.docs)[:5], 1.0)}, "nobody": {"d001": 1.0}}
     write_run(tmp_path / "some.txt", given)
-    asked = ["fidelity", "-t", "ql", "-s", "bm25", "--candidates", tmp_path / "some.txt", "--depth", "5"]
-    code, _, err = whyrank(*asked, "--store", "none")
+    given = ["fidelity", "-t", "ql", "-s", "bm25", "--candidates", tmp_path / "some.txt", "--depth", "5"]
+    code, _, err = whyrank(*given, "--store", "none")
     assert code == 0, err
     assert "documents that the collection does not have: 1 (nowhere)" in err
     assert "on 1 query with 5 candidates" in err
@@ -231,13 +200,26 @@ def test_published_runs_of_dl19(whyrank, data_folder):
 
 
 def test_without_candidates_bm25_retrieves(whyrank, tmp_path, sample):
-    out = tmp_path / "f.json"
-    code, _, err = whyrank("fidelity", "-t", "ql", "-s", "bm25", "--depth", "7", "--out", out, "--store", "none")
+    given = ("fidelity", "-t", "ql", "-s", "bm25", "--depth", "7", "--store", "none")
+    code, _, err = whyrank(*given, "--out", tmp_path / "f.json")
     assert code == 0, err
     bm25 = open_ranker("bm25", Setting(sample))
     expected = {}
     for q, query in sample.queries.items():
         scores = bm25.score([query] * len(sample.docs), list(sample.docs.values()))
         expected[q] = min(7, int(np.count_nonzero(scores > 0)))
-    found = {row["query_id"]: row["documents"] for row in json.loads(out.read_text())["per_query"]}
-    assert found == expected
+    found = json.loads((tmp_path / "f.json").read_text())["per_query"]
+    assert {row["query_id"]: row["documents"] for row in found} == expected
+    empty = write_collection(tmp_path / "c", {"d": "cats"}, {"1": "...", "2": "?!"})
+    assert "c: no query has candidates; give --candidates RUN" in one_line(whyrank(*given, "-c", empty))
+
+
+@pytest.mark.parametrize("sides", [("-t", "-s"), ("-s", "-t")])
+def test_a_ranker_without_scores_ends_with_an_error_after_the_others_results(whyrank, folder, ranker, sides):
+    nans = ranker("float('nan')")
+    given = ("-c", folder, "--depth", "5", "--store", "none", "--json", "--out", folder / "f.json")
+    code, out, err = whyrank("fidelity", sides[0], nans, sides[1], "bm25", *given)
+    assert code == 2
+    assert err.splitlines()[-1] == f"whyrank: {nans!r} has no finite score for any candidate of tiny"
+    assert json.loads(out)["fidelity"][0]["mean"] is None
+    assert json.loads((folder / "f.json").read_text())["fidelity"]

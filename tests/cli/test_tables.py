@@ -64,8 +64,7 @@ def test_odd_terms_stay_on_their_line(whyrank, tmp_path):
     assert "[red]x[/red]" in out
 
 
-def test_an_unknown_term(whyrank, files, tmp_path):
-    assert whyrank("tables", "show", files[0], "kiten") == (2, "", "whyrank: unknown term 'kiten'; did you mean 'kitten'?\n")  # fmt: skip
+def test_an_unknown_term_of_a_large_table(whyrank, tmp_path):
     many = [f"word{i}" for i in range(6000)]
     TermTable.from_triples(["kitten", *many], ["x"] * 6001, [1.0] * 6001).save(tmp_path / "t.arrow")
     code, _, err = whyrank("tables", "show", tmp_path / "t.arrow", "Kiten")
@@ -152,35 +151,37 @@ def test_export_to_other_formats(whyrank, files, tmp_path, name):
     assert open_table(tmp_path / "x").digest == open_table(files[0]).digest
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(["export", "A", "--out", "x.txt"], "the name says no format"), (["export", "A"], "Missing option '--out'"),
-     (["export", "A", "--out", "x", "--format", "synonym"], "unknown format 'synonym'; did you mean 'synonyms'?"),
-     (["export", "A", "--out", "x", "--format", "synonyms"], "choose with --threshold W or --top N"),
-     (["export", "A", "--out", "x.tsv", "--equivalent"], "--equivalent is for --format synonyms alone"),
-     (["export", "A", "--out", "x", "--format", "synonyms", "--top", "1", "--equivalent", "--replace"], "exclude each other"),
-     (["export", "A", "--out", "x.tsv", "--threshold", "-1"], "threshold"), (["export", "A", "--out", "", "--format", "tsv"], "--out is empty"),
-     (["export", "A", "--out", "x.tsv", "--threshold", "nan"], "Invalid value for '--threshold'"),
-     (["diff", "A", "B", "--out", "x.csv"], "end the name in .tsv, .parquet, .json"), (["show", "none.parquet"], "no such file"), (["nothing"], "nothing")],
-)  # fmt: skip
-def test_requests_that_are_wrong(whyrank, files, tmp_path, monkeypatch, arguments, words):
-    monkeypatch.chdir(tmp_path)
-    code, out, err = whyrank("tables", *({"A": files[0], "B": files[1]}.get(each, each) for each in arguments))
-    assert (code, out) == (2, "")
-    assert words in err
-    assert err.count("\n") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.arrow"]
-
-
-def test_tables_that_are_none(whyrank, files, tmp_path):
-    whole = (tmp_path / "a.parquet").read_bytes()
-    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
-    code, out, err = whyrank("tables", "show", tmp_path / "cut.parquet")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "cut.parquet: is damaged: it does not match its checksum" in err
-
-
 def test_without_a_command(whyrank):
     code, out, _ = whyrank("tables")
     assert code == 0
     assert all(command in out for command in ("show", "diff", "export"))
+
+
+def test_facts_of_a_table_are_one_line_each(tmp_path, whyrank):
+    facts = {"certificate": {"recall": 0.99470976, "drawn": 4_000_000, "strata": [{"pairs": 1}, {"pairs": 2}]}}
+    table = TermTable.from_triples(["car"], ["vehicle"], [0.5], collections=["one", "two"], top=10, **facts)
+    table.save(str(tmp_path / "table.parquet"))
+    code, out, _ = whyrank("tables", "show", str(tmp_path / "table.parquet"))
+    assert code == 0
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.strip()}
+    assert lines["certificate"] == "recall 0.99471, drawn 4000000, strata [2: see --json]"
+    assert (lines["collections"], lines["top"]) == ("one, two", "10")
+
+
+def test_tables_that_were_made_differently_are_noted(whyrank, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["cat", "dog", "sat"]
+    TermTable.from_triples(words, words, [0.9, 0.8, 0.7], analyzer="lucene").save("t.tsv")
+    TermTable.from_triples(["car"], ["fiat"], [0.5], analyzer="krovetz", threshold=0.1).save("k.tsv")
+    assert whyrank("tables", "export", "t.tsv", "--threshold", "0.75", "--top", "1", "-o", "less.tsv")[0] == 0
+    assert open_table("less.tsv").facts == {"analyzer": "lucene", "threshold": 0.75, "top_query": 1}
+    open_table("t.tsv").renormalised("doc").save("sums.tsv")
+    for other, notes in {
+        "less.tsv": ["begin at different weights (unknown and 0.75)", "so many entries at most: any number and 1;"],
+        "sums.tsv": ["different scales (as learned and with the sum 1 by doc term)"],
+        "k.tsv": ["terms are made by lucene in A and by krovetz in B", "different weights (unknown and 0.1)"],
+        "t.tsv": [],
+    }.items():
+        said = whyrank("tables", "diff", "t.tsv", other)[2]
+        assert all(note in said for note in notes), said
+        assert ("note" in said) == bool(notes)

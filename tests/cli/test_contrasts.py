@@ -1,0 +1,141 @@
+"""`whyrank contrasts`: the contrasts of a study, and the preferences of axioms, as data sets."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from small_collections import write_collection
+
+from whyrank.data import open_collection
+from whyrank.studies.files import load
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_contrasts_of_a_probe(whyrank, tmp_path, suffix):
+    path = tmp_path / f"c{suffix}"
+    code, _, err = whyrank("contrasts", "matched/length|tf", "--out", path)
+    found = load(path)
+    assert code == 0
+    assert f"{len(found):,} contrasts" in err
+    assert found.fingerprint[:16] in err
+    docs = open_collection("sample").docs
+    row = found.labels["doc_ids"].values()[0]
+    assert [docs[d] for d in row] == [found.docs[i] for i in found.doc[0]]
+
+
+@pytest.mark.parametrize("study", ["matched/length|tf", "axiom/TFC1"])
+def test_with_a_ranker(whyrank, tmp_path, study):
+    delta = ("--delta", "0") if study.startswith("matched") else ()
+    whyrank("contrasts", study, "--ranker", "bm25", *delta, "--out", tmp_path / "c.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
+    assert list(rows[0])[:4] == ["query_id", "doc_ids", "query", "docs"]
+    for row in rows:
+        assert row["diff"] == pytest.approx(row["scores"][0] - row["scores"][1])
+        assert row["effect"] == (row["diff"] > 0) - (row["diff"] < 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "full", "n"),
+    [
+        ("TFC1", "axiom/TFC1", 2),
+        ("TFC1(length=0)", "axiom/TFC1(length=0)", 2),
+        ("TFC1 & -DIV", "axiom/expression(of='TFC1 & -DIV')", 2),
+        ("TFC1 & DIV", "axiom/expression(of='TFC1 & DIV')", 0),
+        ("2*TFC1 | axiom/DIV", "axiom/expression(of='2*TFC1 | axiom/DIV')", 2),
+        ("TFC[1]", "axiom/TFC1", 2),
+        ("*/length|tf", "matched/length|tf", 0),
+        ("matched/length|tf(tolerance=1)", "matched/length|tf(tolerance=1)", 0),
+    ],
+)
+def test_short_names_and_expressions(whyrank, folder, given, full, n):
+    out = f"{folder}/x.parquet"
+    code, _, err = whyrank("contrasts", given, "-c", folder, "--analyzer", "whitespace", "--out", out)
+    assert code == 0, err
+    assert f"{n} contrast{'s' * (n != 1)} of {given}" in err
+    assert json.loads(pq.read_schema(out).metadata[b"whyrank.contrasts"])["study"] == full
+
+
+def test_probes_do_not_take_a_run_for_judgements(whyrank, folder):
+    (folder / "qrels.txt").unlink()
+    given = ("matched/length|tf", "-c", folder, "--candidates", folder / "run.txt", "--out", folder / "c.jsonl")
+    _, _, err = whyrank("contrasts", *given)
+    assert "0 contrasts" in err
+    assert "so axioms pair" not in err
+
+
+class TestPreferences:
+    @pytest.fixture
+    def pets(self, tmp_path):
+        docs = {"a": "cats", "b": "cats and dogs", "c": "dogs", "d": "birds"}
+        run = "".join(f"1 Q0 {d} {rank} {5 - rank} t\n" for rank, d in enumerate("dcab", 1))
+        return write_collection(tmp_path / "c", docs, {"1": "cats dogs"}, "1 0 a 1\n1 0 b 2\n1 0 c 0\n", run)
+
+    @pytest.fixture
+    def preferences(self, whyrank, pets):
+        """The table of preferences that the command writes, and what it says."""
+
+        def run(*arguments):
+            code, _, err = whyrank("contrasts", *arguments, "-c", pets, "--out", pets / "p.parquet")
+            assert code == 0, err
+            return pq.read_table(pets / "p.parquet"), err
+
+        return run
+
+    def test_pairs(self, preferences):
+        table, err = preferences("TFC1", "M-AND & -DIV", "--analyzer", "whitespace")
+        assert "3 pairs by 2 axioms" in err
+        assert table.column_names[3:5] == ["TFC1", "M-AND & -DIV"]
+        assert json.loads(table.schema.metadata[b"whyrank.axioms"]) == {
+            "TFC1": "axiom/TFC1(analyzer=whitespace)",
+            "M-AND & -DIV": "axiom/and(analyzer=whitespace,of=('M-AND', \"not(of=('DIV',))\"))",
+        }
+        assert [(row["doc_a"], row["doc_b"]) for row in table.to_pylist()] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+    @pytest.mark.parametrize(
+        ("given", "columns"),
+        [
+            (["TFC1&M-AND", "TFC1 & M-AND"], ["TFC1&M-AND"]),
+            (["axiom/TFC1", "TFC?"], ["TFC1", "TFC3"]),
+            ([" TFC1(length=10) ", "TFC1"], ["TFC1(length=10)"]),
+            (["2*TFC1 + axiom/DIV", "AND"], ["2*TFC1 + axiom/DIV", "AND"]),
+            (["vote(TFC1, DIV)", "AND"], ["vote(TFC1, DIV)", "AND"]),
+            (["TFC*", "TFC1"], ["TFC1", "TFC3"]),
+        ],
+    )
+    def test_columns_are_named_as_they_are_written(self, preferences, given, columns):
+        """Patterns leave out what compares no pairs."""
+        table, err = preferences(*given)
+        assert table.column_names[3:-2] == columns
+        assert ("left out: axiom TFC2" in err) == ("TFC?" in given or "TFC*" in given)
+
+    def test_max_tokens(self, preferences):
+        for given, expected in (("3", [-1, 0, 1]), ("none", [-1, 0, 1]), ("2", [0, 0, 0])):
+            table, _ = preferences("M-AND", "DIV", "--analyzer", "whitespace", "--max-tokens", given)
+            assert table["M-AND"].to_pylist() == expected, given
+
+    def test_without_judgements_a_run_takes_their_place(self, preferences, pets):
+        (pets / "qrels.txt").unlink()
+        given, run = ("M-AND", "M-AND | -DIV"), ("--candidates", pets / "run.txt")
+        table, err = preferences(*given)
+        assert ("give --candidates RUN" in err, table.num_rows) == (True, 0)
+        table, err = preferences(*given, *run)
+        assert f"c has no judgements, so axioms pair top:100 of {pets / 'run.txt'}" in err
+        assert table.num_rows == 6
+        table, err = preferences(*given, *run, "--pairs", "top:2")
+        assert ("so axioms pair" in err, table.num_rows) == (False, 1)
+
+    def test_json_lines(self, whyrank, preferences, pets):
+        table, _ = preferences("TFC1", "M-AND")
+        assert whyrank("contrasts", "TFC1", "M-AND", "-c", pets, "--out", pets / "p.jsonl")[0] == 0
+        rows = [json.loads(line) for line in (pets / "p.jsonl").read_text().splitlines()]
+        assert rows == table.to_pylist()
+
+    def test_features_of_candidates(self, preferences, pets):
+        table, err = preferences("AND", "--features", "--pairs", "top:4", "--candidates", pets / "run.txt")
+        assert "4 documents by 1 axiom" in err
+        rows = {row["doc_id"]: row for row in table.to_pylist()}
+        assert rows["b"]["AND mean"] == 1
+        assert rows["d"]["AND mean"] == pytest.approx(-1 / 3)
+        assert (rows["d"]["AND max"], rows["d"]["AND min"], rows["d"]["relevance"]) == (0, -1, None)

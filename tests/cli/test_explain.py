@@ -1,0 +1,132 @@
+"""`whyrank explain`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+from small_collections import write_collection
+
+from whyrank.data import open_collection
+from whyrank.rankers import Setting, open_ranker
+from whyrank.tables import TermTable
+
+
+@pytest.fixture
+def table(tmp_path):
+    words = [
+        "mercury",
+        "melting",
+        "melts",
+        "temperature",
+        "scale",
+        "of",
+        "the",
+        "at",
+        "point",
+        "a",
+        "in",
+        "and",
+        "is",
+    ]
+    pairs = [(q, d, (i + 1) / 200) for i, (q, d) in enumerate((q, d) for q in words for d in words)]
+    TermTable.from_triples(*zip(*pairs, strict=True), analyzer="whitespace").save(tmp_path / "t.arrow")
+    return str(tmp_path / "t.arrow")
+
+
+@pytest.fixture
+def collection(tmp_path):
+    """A collection of which the table knows most words."""
+    docs = {"d1": "mercury melts at a point", "d2": "the scale of temperature"}
+    return write_collection(tmp_path / "c", docs, {"q1": "melting mercury"}, "q1 0 d1 1\nq1 0 d2 0\n")
+
+
+def cells(out):
+    return [line.split() for line in out.splitlines()]
+
+
+def test_an_additive_ranker(whyrank):
+    query, text = "mercury melting", "Mercury melts at a point. Mercury!"
+    code, out, err = whyrank("explain", query, text, "-r", "bm25")
+    [score] = open_ranker("bm25", Setting(open_collection("sample"))).score([query], [text])
+    assert code == 0
+    assert f"score {score:.6g}: the sum of all cells" in out
+    assert err == f"score {score:.6g} by bm25; collection sample\n"
+    rows = {row[0]: row for row in cells(out) if row}
+    assert ["query", "term", "mercuri", "melt", "sum"] in cells(out)
+    assert float(rows["mercuri"][-1]) + float(rows["melt"][-1]) == pytest.approx(score, abs=2e-4)
+    assert "2 document terms shown, 1 without effect left out" in out
+
+
+def test_a_log_ranker(whyrank, table, collection):
+    spec = f"model1:{table}(background=collection)"
+    texts = ("melting mercury", "the melts temperature mercury zork")
+    code, out, err = whyrank("explain", "-r", spec, "-c", collection, "--top", "2", *texts)
+    assert code == 0
+    assert "2 document terms shown, 2 weaker ones summed up (--top)" in out
+    header = next(row for row in cells(out) if row[:2] == ["query", "term"])
+    assert header[-5:] == ["2", "more", "background", "P(q|D)", "adds"]
+    row = next(row for row in cells(out) if row[:1] == ["melting"])
+    shares = [float(cell.strip("<%")) for cell in row if cell.endswith("%")]
+    assert len(shares) == 4
+    assert sum(shares) == pytest.approx(100, abs=0.3)
+    assert "note: not in the table, of the text: zork\n" in err
+
+
+def test_json_gives_the_score_back(whyrank, table, collection):
+    given = ("-r", f"model1:{table}", "-c", collection, "--query-id", "q1", "--doc-id", "d1", "--json")
+    code, out, _ = whyrank("explain", *given)
+    found = json.loads(out)
+    assert (code, found["ranker"]) == (0, f"model1:{table}")
+    assert found["query_terms"] == ["melting", "mercury"]
+    assert found["document_terms"] == ["mercury", "melts", "at", "a", "point"]
+    assert sum(found["parts"]) == pytest.approx(found["score"], abs=1e-6)
+    totals = [start + sum(row) for start, row in zip(found["background"], found["cells"], strict=True)]
+    assert totals == pytest.approx(found["totals"])
+
+
+def test_ids_and_typed_texts_mix(whyrank, collection, monkeypatch):
+    query, text = "melting mercury", "mercury melts at a point"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    ways = (
+        ["--query-id", "q1", "--doc-id", "d1"],
+        ["--query-id", "q1", text],
+        [query, "--doc-id", "d1"],
+        [query, "-"],
+    )
+    found = [whyrank("explain", "-c", collection, *way, "--json") for way in ways]
+    assert found[0][0] == 0
+    assert found == [found[0]] * 4
+
+
+def test_typed_texts_are_explained_whatever_the_collection(whyrank, tmp_path):
+    heart = TermTable.from_triples(["heart", "attack"], ["qcardiac", "qinfarct"], [0.5, 0.6], analyzer="whitespace")
+    heart.save(tmp_path / "heart.tsv")
+    spec = f"model1:{tmp_path}/heart.tsv(lam=0)"
+    code, out, err = whyrank("explain", "-r", spec, "heart attack", "qcardiac arrest", "--json")
+    assert (code, json.loads(out)["document_terms"], "knows" in err) == (0, ["qcardiac"], False)
+
+
+def test_odd_terms_stay_as_they_are(whyrank):
+    odd = "[CLS] a[bold]b x\x1b[31m"
+    code, out, _ = whyrank("explain", odd, odd, "--analyzer", "whitespace", "--ranker", "ql")
+    assert code == 0
+    assert out.lower().count("[cls]") >= 2
+    assert out.count("a[bold]b") == 2
+    assert "\x1b[31m" not in out
+
+
+@pytest.mark.parametrize("empty", [("", "a text"), ("a query", ""), ("", "")])
+def test_nothing_to_explain_is_no_error(whyrank, empty):
+    for spec in ("bm25", "ql"):
+        assert whyrank("explain", "-r", spec, *empty)[0] == 0
+
+
+def test_model1_ranks_and_audits(whyrank, table, collection):
+    given = ("-r", f"model1:{table}", "-c", collection)
+    code, out, _ = whyrank("rank", *given)
+    assert (code, out.split()[2]) == (0, "d1")
+    code, out, _ = whyrank("audit", "matched/relevance|*", *given, "--delta", "0", "--json")
+    assert (code, {finding["ranker"] for finding in json.loads(out)}) == (0, {f"model1:{table}"})
