@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from whyrank.learners.parm.pairs import PairScorer, PairTask, distinct, group_terms, scored
+from whyrank.learners.parm.pairs import PairScorer, PairTask, distinct, group_terms, score_block
 from whyrank.learners.parm.pairs.terms import Sequences
 from whyrank.networks import ParmNetwork, new_encoder
 
@@ -140,10 +140,10 @@ def through(size: Size, implementation: str, pairs: int) -> dict[str, Any]:
     groups = [group_terms(side.sequences) for side in (queries, docs)]
     scorer = PairScorer(size.network, *groups, size.device, size.precision, implementation)
     some = np.arange(len(queries.sequences), dtype=np.int32)
-    scored(task, scorer, some[: max(1, few // 10)])
+    score_block(task, scorer, some[: max(1, few // 10)])
     wait(size.device)
     start = time.perf_counter()
-    block = scored(task, scorer, some)
+    block = score_block(task, scorer, some)
     seconds = time.perf_counter() - start
     mean = float(lengths.mean()) + float(np.mean([1 + i % 2 for i in range(few)])) + 3
     return {"implementation": implementation, "pairs": task.pairs, "seconds": seconds, "entries": len(block.docs),

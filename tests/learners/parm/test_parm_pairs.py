@@ -19,7 +19,7 @@ from pair_models import DOCS, QUERIES, by_the_network, parm, saved, scorer
 from whyrank.core import BadInput, WhyrankError
 from whyrank.learners.parm.pairs import Blocks, PairTask, distinct, group_terms, score_blocks
 from whyrank.learners.parm.pairs import blocks as scoring
-from whyrank.learners.parm.pairs.blocks import BLOCK, Block, paced
+from whyrank.learners.parm.pairs.blocks import BLOCK, Block, block_queries
 from whyrank.learners.parm.pairs.layers import Layers, is_supported, weights_of
 from whyrank.learners.parm.pairs.scorer import FastScorer
 
@@ -190,7 +190,7 @@ def test_groups_spell_the_sequences(rows):
         assert group.members[place] == number
         at = group.rows[place]
         assert group.tokens[at].tolist() == spelled[number].tolist()
-        assert group.places[at].tolist() == list(range(len(at)))
+        assert group.positions[at].tolist() == list(range(len(at)))
 
 
 # blocks
@@ -232,7 +232,7 @@ def test_a_stopped_run_goes_on(tmp_path, monkeypatch):
     network = parm(tmp_path)
     task = task_of(network)
     expected = run(task, network, Blocks(tmp_path / "whole", "mine"), 1)
-    queries, real = [], scoring.scored
+    queries, real = [], scoring.score_block
 
     def interrupted(task_, scorer_, some, count):
         if len(queries) == 3:
@@ -241,7 +241,7 @@ def test_a_stopped_run_goes_on(tmp_path, monkeypatch):
         queries.extend(some.tolist())
         return real(task_, scorer_, some, count)
 
-    monkeypatch.setattr(scoring, "scored", interrupted)
+    monkeypatch.setattr(scoring, "score_block", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(task, network, Blocks(tmp_path / "blocks", "mine"), 1)
     again = Blocks(tmp_path / "blocks", "mine")
@@ -322,7 +322,7 @@ def test_identities_tell_all_apart(tmp_path):
 )  # fmt: skip
 def test_every_query_is_in_one_block_and_blocks_are_bounded(n, docs, rate, size, device):
     numbers = np.arange(n, dtype=np.int32)
-    found = list(paced(numbers, docs, device, lambda: rate, size))
+    found = list(block_queries(numbers, docs, device, lambda: rate, size))
     assert np.array_equal(np.concatenate([numbers[:0], *found]), numbers)
     most = max(1, (size or BLOCK[device]) // docs)
     assert all(1 <= len(some) <= most for some in found)
@@ -331,7 +331,7 @@ def test_every_query_is_in_one_block_and_blocks_are_bounded(n, docs, rate, size,
 def test_a_block_takes_half_a_minute_at_most():
     rates, docs = iter([365_000.0] * 3 + [3e6] * 99), 1000
     sizes = [
-        len(some) * docs for some in paced(np.arange(200_000, dtype=np.int32), docs, "cuda", lambda: next(rates))
+        len(some) * docs for some in block_queries(np.arange(200_000, dtype=np.int32), docs, "cuda", lambda: next(rates))
     ]
     assert sizes[0] == (1 << 26) // 8 // docs * docs
     assert sizes[1:4] == [10_950_000] * 3
@@ -364,7 +364,7 @@ def test_pairs_are_scored_with_torch_alone(tmp_path):
 @pytest.mark.slow
 def test_a_real_encoder_over_real_terms(tmp_path):
     from whyrank.data import open_collection
-    from whyrank.learners.parm.vocabulary import make_vocabulary
+    from whyrank.learners.parm.table import make_vocabulary
     from whyrank.networks import start
 
     torch.manual_seed(0)

@@ -14,12 +14,12 @@ from parm_models import SCHEDULE, SHAPE, parm_network, parm_recipe, toy_sources,
 from training_models import quiet
 from whyrank.core import BadInput, UnknownName, WhyrankError
 from whyrank.learners.parm import ParmPrepared, is_trained, train_parm
-from whyrank.learners.parm import running as parm_running
+from whyrank.learners.parm import training as parm_training
 from whyrank.learners.parm.alignment import Occlusion
-from whyrank.learners.parm.data import Candidates, Drawn, Terms, split_queries
+from whyrank.learners.parm.data import Candidates, CandidateSampler, Terms, split_queries
 from whyrank.learners.parm.first import FirstTrainer
-from whyrank.learners.parm.second import SecondTrainer, pair_logits, slots_of, table_scores, with_partners
-from whyrank.learners.parm.texts import token_texts
+from whyrank.learners.parm.second import SecondTrainer, pair_logits, slots_of, table_scores, find_partners
+from whyrank.learners.parm.alignment import token_texts
 from whyrank.networks import FRAMES, digest, framed, load, read_config
 from whyrank.training import Pearson, Trainer, analyzer_of, first_phase, phases, recipe_of, second_phase
 from whyrank.training.losses import losses
@@ -75,7 +75,7 @@ def word_counts(network, queries, docs, doc):
 def test_examples_are_candidates_of_their_query(positives):
     _, _, doc, scores = toy_candidates()
     rows = np.arange(0, len(doc), 2)
-    drawn = Drawn(Candidates(doc, scores), rows, 3, positives, "first")
+    drawn = CandidateSampler(Candidates(doc, scores), rows, 3, positives, "first")
     one, two, again = drawn.epoch(0, 0), drawn.epoch(0, 1), drawn.epoch(0, 0)
     assert sorted(one.query.tolist()) == rows.tolist()
     assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True))
@@ -92,7 +92,7 @@ def test_examples_are_candidates_of_their_query(positives):
 def test_what_a_query_gets_does_not_depend_on_batches():
     """The draws stand beside the examples, so that any batches of an epoch hold the same ones."""
     _, _, doc, scores = toy_candidates()
-    drawn = Drawn(Candidates(doc, scores), np.arange(len(doc)), 2, "target", "first")
+    drawn = CandidateSampler(Candidates(doc, scores), np.arange(len(doc)), 2, "target", "first")
     whole = drawn.epoch(3, 1)
     parts = [whole.take(np.arange(i, min(i + 7, len(whole.query)))) for i in range(0, len(whole.query), 7)]
     assert np.array_equal(np.concatenate([part.target for part in parts]), whole.target)
@@ -164,10 +164,10 @@ def test_slots_are_the_terms_that_texts_lack(missing):
             if lacking:
                 expected[int(q) * doc.shape[1] + c] = lacking
     got = {}
-    for place, term, number in zip(found.place.tolist(), found.term.tolist(), found.doc.tolist(), strict=True):
+    for place, term, number in zip(found.pair.tolist(), found.term.tolist(), found.doc.tolist(), strict=True):
         got.setdefault(place, []).append(terms.names[term])
         assert number == doc.ravel()[place]
-    assert found.place.tolist() == sorted(found.place.tolist())
+    assert found.pair.tolist() == sorted(found.pair.tolist())
     if missing == "all":
         assert got == expected
     else:
@@ -179,9 +179,9 @@ def test_partners_are_the_best_terms_of_the_text(monkeypatch):
     queries, docs, doc, _ = toy_candidates(20, 30)
     terms, network = toy_terms(queries, docs, doc), parm_network().eval()
     slots = slots_of(terms, doc, np.arange(len(queries)), "all", 0)
-    found = with_partners(slots, terms, network, "cpu")
+    found = find_partners(slots, terms, network, "cpu")
     with torch.inference_mode():
-        for i in range(0, len(slots.place), 5):
+        for i in range(0, len(slots.pair), 5):
             names = [
                 terms.names[t] for t in terms.doc[terms.doc_ends[slots.doc[i]] : terms.doc_ends[slots.doc[i] + 1]]
             ]
@@ -190,17 +190,17 @@ def test_partners_are_the_best_terms_of_the_text(monkeypatch):
             assert terms.names[found.partner[i]] == names[int(logits.argmax())]
     monkeypatch.setattr("whyrank.learners.parm.second._PAIRS", {"cpu": 500})
     monkeypatch.setattr("whyrank.learners.parm.second._TOKENS", {"cpu": 400})
-    assert np.array_equal(with_partners(slots, terms, network, "cpu").partner, found.partner)
+    assert np.array_equal(find_partners(slots, terms, network, "cpu").partner, found.partner)
 
 
 def test_a_text_without_terms_has_no_partner():
     queries, docs, doc, _ = toy_candidates(6, 8, 3)
     terms = toy_terms(queries, docs, doc)
     bare = terms._replace(doc=terms.doc[:0], doc_ends=np.zeros(len(docs) + 1, np.int64))
-    slots = with_partners(slots_of(bare, doc, np.arange(len(queries)), "all", 0), bare, parm_network(), "cpu")
+    slots = find_partners(slots_of(bare, doc, np.arange(len(queries)), "all", 0), bare, parm_network(), "cpu")
     assert (slots.partner == -1).all()
     second = second_phase(parm_recipe().phases)
-    drawn = Drawn(Candidates(doc, np.zeros(doc.shape, np.float32)), np.arange(len(queries)), 2, "target", "x")
+    drawn = CandidateSampler(Candidates(doc, np.zeros(doc.shape, np.float32)), np.arange(len(queries)), 2, "target", "x")
     with pytest.raises(WhyrankError, match="no text lacks a query term"):
         SecondTrainer(parm_network(), drawn, second, bare, slots, seed=0)
 
@@ -224,9 +224,9 @@ def test_partners_may_be_looked_for_between_masks(frame, before, behind):
         parm_network(encoder=SHAPE | {"max_position_embeddings": 64}).eval(),
     )
     slots = slots_of(terms, doc, np.arange(len(queries)), "all", 0)
-    found, bare = with_partners(slots, terms, network, "cpu", frame), with_partners(slots, terms, network, "cpu")
+    found, bare = find_partners(slots, terms, network, "cpu", frame), find_partners(slots, terms, network, "cpu")
     assert not np.array_equal(found.partner, bare.partner)
-    for i in range(0, len(slots.place), 7):
+    for i in range(0, len(slots.pair), 7):
         own = terms.doc[terms.doc_ends[slots.doc[i]] : terms.doc_ends[slots.doc[i] + 1]]
         logits = [framed_logit(network, terms.names[slots.term[i]], terms.names[t], before, behind) for t in own]
         assert found.partner[i] == own[int(np.argmax(logits))]
@@ -270,8 +270,8 @@ def test_phase_one_alone_says_how_its_terms_are_read(tmp_path):
 def test_the_loss_of_phase_two_by_hand(seed, positives):
     queries, docs, doc, scores = toy_candidates(6, 12, 4, seed)
     terms, network = toy_terms(queries, docs, doc, seed), parm_network()
-    slots = with_partners(slots_of(terms, doc, np.arange(len(queries)), "all", 0), terms, network, "cpu")
-    drawn = Drawn(Candidates(doc, scores), np.arange(len(queries)), 2, positives, "second")
+    slots = find_partners(slots_of(terms, doc, np.arange(len(queries)), "all", 0), terms, network, "cpu")
+    drawn = CandidateSampler(Candidates(doc, scores), np.arange(len(queries)), 2, positives, "second")
     second = second_phase({"second": {"loss": "margin", "regulariser": 0.25, "positives": positives}})
     trainer = SecondTrainer(network, drawn, second, terms, slots, seed=0)
     network.eval()
@@ -282,7 +282,7 @@ def test_the_loss_of_phase_two_by_hand(seed, positives):
             both = []
             for p in place:
                 score = float(terms.value.ravel()[p])
-                for i in np.flatnonzero(slots.place == p):
+                for i in np.flatnonzero(slots.pair == p):
                     pair = [terms.names[slots.term[i]]], [terms.names[slots.partner[i]]]
                     weights.append(float(torch.sigmoid(network.score_texts(*pair))))
                     norm = float(terms.norm[doc.ravel()[p]])
@@ -296,18 +296,18 @@ def test_the_loss_of_phase_two_by_hand(seed, positives):
 def test_the_validation_of_phase_two_is_the_correlation_with_the_target():
     queries, docs, doc, scores = toy_candidates(8, 12, 5)
     terms, network, held = toy_terms(queries, docs, doc), parm_network().eval(), np.array([1, 4, 5])
-    slots = with_partners(slots_of(terms, doc, np.arange(len(queries)), "all", 0), terms, network, "cpu")
-    drawn = Drawn(Candidates(doc, scores), np.arange(len(queries)), 2, "target", "second")
+    slots = find_partners(slots_of(terms, doc, np.arange(len(queries)), "all", 0), terms, network, "cpu")
+    drawn = CandidateSampler(Candidates(doc, scores), np.arange(len(queries)), 2, "target", "second")
     trainer = SecondTrainer(network, drawn, second_phase({}), terms, slots, seed=0, held_out=held)
     ours = terms.value[held].astype(np.float64)
     expected = [np.corrcoef(row, scores[q])[0, 1] for row, q in zip(ours, held, strict=True)]
     assert trainer.correlation_of_bm25() == pytest.approx(np.mean(expected), abs=1e-3)
     with torch.inference_mode():
         for row, q in zip(ours, held, strict=True):
-            for i in np.flatnonzero(slots.place // 5 == q):
+            for i in np.flatnonzero(slots.pair // 5 == q):
                 pair = [terms.names[slots.term[i]]], [terms.names[slots.partner[i]]]
                 p = float(torch.sigmoid(network.score_texts(*pair)))
-                row[slots.place[i] % 5] += slots.weight[i] * p / (p + terms.norm[slots.doc[i]])
+                row[slots.pair[i] % 5] += slots.weight[i] * p / (p + terms.norm[slots.doc[i]])
         found = trainer._correlation(network)
     expected = [np.corrcoef(row, scores[q])[0, 1] for row, q in zip(ours, held, strict=True)]
     assert found == pytest.approx(np.mean(expected), abs=1e-3)
@@ -315,16 +315,16 @@ def test_the_validation_of_phase_two_is_the_correlation_with_the_target():
 
 def test_phase_two_is_validated_on_queries_of_all_collections(monkeypatch):
     """Queries come one collection after the other: the first of those held out are of the first ones alone."""
-    monkeypatch.setattr(parm_running, "_HELD", 8)
+    monkeypatch.setattr(parm_training, "_HELD", 8)
     made = toy_prepared(phases={"first": {"held_out": 0.5}})
     held = split_queries(40, 0.5)[1]
-    kept, some = parm_running.validated_queries(made, None, 0)
+    kept, some = parm_training.phase_two_queries(made, None, 0)
     assert set(some) < set(held)
     assert (len(some), len(kept)) == (8, 20)
     assert some.max() > np.sort(held)[8:].min()
-    assert np.array_equal(some, parm_running.validated_queries(made, 5, 1)[1])
-    monkeypatch.setattr(parm_running, "_HELD", 100)
-    assert np.array_equal(parm_running.validated_queries(made, None, 0)[1], held)
+    assert np.array_equal(some, parm_training.phase_two_queries(made, 5, 1)[1])
+    monkeypatch.setattr(parm_training, "_HELD", 100)
+    assert np.array_equal(parm_training.phase_two_queries(made, None, 0)[1], held)
 
 
 def test_both_phases_run_and_are_told(tmp_path):
@@ -461,8 +461,8 @@ def test_inputs_end_to_end_give_the_same_loss():
     made = toy_prepared()
     first, network = first_phase(made.recipe.phases), parm_network()
     texts = token_texts(network, made.queries, made.docs)
-    blocks = parm_running.alignment_blocks(made, network, texts, "cpu")
-    drawn = Drawn(made.candidates, np.arange(len(made.queries)), 3, "target", "first")
+    blocks = parm_training.alignment_blocks(made, network, texts, "cpu")
+    drawn = CandidateSampler(made.candidates, np.arange(len(made.queries)), 3, "target", "first")
     trainer = FirstTrainer(network, drawn, first, texts, blocks, seed=0, say=quiet)
     part = drawn.epoch(0, 0).take(np.arange(9))
     with torch.inference_mode():

@@ -12,11 +12,11 @@ import torch
 from whyrank.core import WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners.parm import prepare_parm, train_parm
-from whyrank.learners.parm.data import asked, candidates, terms_of
-from whyrank.learners.parm.preparing import aligned_by, open_target
-from whyrank.learners.parm.running import alignment_blocks
+from whyrank.learners.parm.data import draw_candidates, sourced_queries, terms_of
+from whyrank.learners.parm.data import choose_alignment, open_target
+from whyrank.learners.parm.training import alignment_blocks
 from whyrank.learners.parm.second import table_scores
-from whyrank.learners.parm.texts import token_texts
+from whyrank.learners.parm.alignment import token_texts
 from whyrank.networks import ModelTokenizer, load, make, new_encoder, save
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex
@@ -88,7 +88,7 @@ def test_the_target_scores_all_candidates(prepared):
 
 
 def test_candidates_differ_and_begin_with_the_querys_own_text(prepared, world):
-    given = asked(recipe(world).data)
+    given = sourced_queries(recipe(world).data)
     assert list(given.queries) == list(prepared.queries)
     np.testing.assert_array_equal(prepared.candidates.doc[:, 0], given.source)
     assert all(len(set(row.tolist())) == 9 for row in prepared.candidates.doc)
@@ -102,10 +102,10 @@ def test_candidates_differ_and_begin_with_the_querys_own_text(prepared, world):
 
 def test_candidates_come_from_both_parts_of_bm25s_ranking(world):
     data = {**recipe(world).data, "candidates": [2, 3, 0], "depth": 30}
-    given = asked(data)
+    given = sourced_queries(data)
     ranker = open_ranker("bm25(variant=parm)", Setting(open_collection(str(world)), "whitespace"))
     index = LexicalIndex.of(ranker, {str(i): text for i, text in enumerate(given.docs)})
-    found = candidates(index, given, data)
+    found = draw_candidates(index, given, data)
     ranked = index.search({str(i): query for i, query in enumerate(given.queries)}, 30)
     for number, row in enumerate(found.tolist()):
         others = [int(d) for d in ranked[str(number)] if int(d) != row[0]]
@@ -170,15 +170,15 @@ def test_words_that_are_left_out_show_what_they_gave(prepared):
 def test_what_aligns_is_what_there_is(world):
     made, toy = recipe(world), open_target(Toy(), Setting())
     auto = {"preset": "target", "first": {"alignment": "auto"}}
-    assert aligned_by(made, toy) == "occlusion"
-    assert aligned_by(recipe(world, phases=auto), toy) == "occlusion"
-    assert aligned_by(recipe(world, phases=auto, encoder="some/model", tokenizer=""), toy) == "embeddings"
+    assert choose_alignment(made, toy) == "occlusion"
+    assert choose_alignment(recipe(world, phases=auto), toy) == "occlusion"
+    assert choose_alignment(recipe(world, phases=auto, encoder="some/model", tokenizer=""), toy) == "embeddings"
     cross = open_target("cross:bundled", Setting())
     assert cross.attends
-    assert aligned_by(recipe(world, phases=auto), cross) == "attention"
+    assert choose_alignment(recipe(world, phases=auto), cross) == "attention"
     assert open_target("cross:bundled(passages=max)", Setting()).folder is None
     with pytest.raises(WhyrankError, match="the target has no attention to offer"):
-        aligned_by(recipe(world, phases={"first": {"alignment": "attention"}}), toy)
+        choose_alignment(recipe(world, phases={"first": {"alignment": "attention"}}), toy)
 
 
 def cross_encoder(folder, kind):
@@ -212,7 +212,7 @@ def test_attention_is_offered_by_models_that_it_can_be_read_from(world, tmp_path
     assert made.facts["alignment"] == ("attention" if attends else "occlusion")
     network = made.network(0)
     assert alignment_blocks(made, network, token_texts(network, made.queries, made.docs), "cpu").abs().sum() > 0
-    assert aligned_by(recipe(world, phases=auto.phases, encoder="a/b", tokenizer=""), open_target(
+    assert choose_alignment(recipe(world, phases=auto.phases, encoder="a/b", tokenizer=""), open_target(
         target, Setting())) == ("attention" if attends else "embeddings")  # fmt: skip
     if not attends:
         with pytest.raises(WhyrankError, match="the target has no attention to offer"):
@@ -227,7 +227,7 @@ def test_a_network_of_other_layers_has_embeddings(world, tmp_path):
     save(network, tmp_path / "net")
     target = open_target(f"cross:{tmp_path / 'net'}", Setting())
     assert (target.folder, target.attends) == (tmp_path / "net", False)
-    assert aligned_by(recipe(world, phases={"first": {"alignment": "auto"}}), target) == "embeddings"
+    assert choose_alignment(recipe(world, phases={"first": {"alignment": "auto"}}), target) == "embeddings"
 
 
 def test_a_target_that_fails_is_said(world):

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parm_models import parm_network, toy_world
-from whyrank.learners.parm.data import Candidates, Drawn, draws_of
+from whyrank.learners.parm.data import Candidates, CandidateSampler
 from whyrank.learners.parm.first import (
     FirstTrainer,
     Segmenter,
     Splitter,
-    collapsed,
-    deleted,
+    collapse_runs,
+    delete_lowest,
     deletion_counts,
     part_relevance,
     tie_keys,
 )
-from whyrank.learners.parm.texts import TokenTexts, token_texts
+from whyrank.learners.parm.alignment import TokenTexts, token_texts
 from whyrank.training import First, first_phase
 
 SPECIAL = {"cls": 1, "sep": 2, "pad": 0, "mask": 3}
@@ -147,7 +147,7 @@ def test_the_least_relevant_units_go(drawn):
         [[next(u for u, places in enumerate(units) if i in places) for i in range(n)] + [n + 2, n + 2]]
     )
     scores = torch.tensor([[float(v) for v in values] + [-9.0, 99.0]])
-    found = deleted(scores, unit, torch.tensor([len(units)]), torch.tensor([min(many, len(units))]),
+    found = delete_lowest(scores, unit, torch.tensor([len(units)]), torch.tensor([min(many, len(units))]),
                     torch.tensor([ties]))  # fmt: skip
     order = sorted(range(len(units)), key=lambda u: (max(values[i] for i in units[u]), ties[u], u))
     gone = {i for u in order[: min(many, len(units))] for i in units[u]}
@@ -175,7 +175,6 @@ def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole, masks)
     random = np.random.default_rng(seed)
     draws = np.concatenate([random.random((len(query), 2)), random.standard_normal((len(query), 4))], axis=1)
     draws = draws.astype(np.float32)
-    assert draws.shape[1] == draws_of(2)
     asked, told = texts(queries), texts(docs)
     blocks = random.random((len(query), 2, asked.ids.shape[1], told.ids.shape[1])).astype(np.float32)
     segment = Segmenter(asked, told, first, SPECIAL, "cpu")
@@ -227,7 +226,7 @@ def test_the_loss_of_phase_one_by_hand(preset, masks):
     given_ = Candidates(doc, random.standard_normal(doc.shape).astype(np.float32))
     blocks = random.random((doc.size, asked.ids.shape[1], told.ids.shape[1])).astype(np.float32)
     first = first_phase({"preset": preset, "first": {"masks": masks}})
-    drawn = Drawn(given_, np.arange(len(queries)), 2, first.positives, "first")
+    drawn = CandidateSampler(given_, np.arange(len(queries)), 2, first.positives, "first")
     trainer = FirstTrainer(network, drawn, first, (asked, told), torch.from_numpy(blocks), seed=0)
     part, total = drawn.epoch(0, 0), 0.0
     told_by = {"special": network.tokenizer.special, "starts": lambda row: opening(network, row)}
@@ -256,7 +255,7 @@ def logit(network, ids, types):
 def test_runs_of_what_is_deleted_leave_one_place(rows):
     width = max(map(len, rows)) + 1
     gone = torch.tensor([row + [False] * (width - len(row)) for row in rows])
-    order, sizes = collapsed(gone, torch.tensor([len(row) for row in rows]))
+    order, sizes = collapse_runs(gone, torch.tensor([len(row) for row in rows]))
     for row, found, size in zip(rows, order.tolist(), sizes.tolist(), strict=True):
         text = "".join("x" if masked else "ab"[i % 2] for i, masked in enumerate(row))
         assert "".join(text[i] for i in found[:size]) == re.sub("x+", "x", text)

@@ -12,8 +12,8 @@ from test_parm_phases import toy_candidates, toy_prepared, toy_terms
 from parm_models import SCHEDULE, parm_network, parm_recipe
 from whyrank.core import WhyrankError
 from whyrank.learners.parm import train_parm
-from whyrank.learners.parm.data import Candidates, Drawn
-from whyrank.learners.parm.second import SecondTrainer, begin_at, other_terms, slots_of, with_partners
+from whyrank.learners.parm.data import Candidates, CandidateSampler
+from whyrank.learners.parm.second import SecondTrainer, start_logits_at, other_terms, slots_of, find_partners
 from whyrank.networks import load
 from whyrank.training import second_phase
 
@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 def toy_slots(n=8, docs=12, width=5, seed=0):
     queries, texts, doc, scores = toy_candidates(n, docs, width, seed)
     terms, network = toy_terms(queries, texts, doc, seed), parm_network().eval()
-    slots = with_partners(slots_of(terms, doc, np.arange(len(queries)), "all", 0), terms, network, "cpu")
+    slots = find_partners(slots_of(terms, doc, np.arange(len(queries)), "all", 0), terms, network, "cpu")
     return terms, network, slots, doc, scores
 
 
@@ -62,7 +62,7 @@ def test_logits_start_where_they_are_told_and_keep_their_order(head, start):
     network = parm_network(settings=settings_).eval()
     rows = np.random.default_rng(0).integers(0, len(terms.names), (2, 60))
     before = logits_of(network, terms, *rows)
-    begin_at(network, terms, slots, start, 3, "cpu")
+    start_logits_at(network, terms, slots, start, 3, "cpu")
     shown = logits_of(network.eval(), terms, slots.term, other_terms(slots, terms, 3, "start"))
     assert shown.mean() == pytest.approx(start[0], abs=1e-3)
     assert shown.std() == pytest.approx(start[1], rel=1e-3)
@@ -73,13 +73,13 @@ def test_logits_start_where_they_are_told_and_keep_their_order(head, start):
 def test_where_nothing_can_be_drawn_nothing_is_moved():
     terms, network, slots, _, _ = toy_slots()
     weights = network.outer.weight.clone()
-    begin_at(network, terms, slots._replace(partner=np.full_like(slots.partner, -1)), (-4.0, 2.0), 0, "cpu")
+    start_logits_at(network, terms, slots._replace(partner=np.full_like(slots.partner, -1)), (-4.0, 2.0), 0, "cpu")
     assert torch.equal(network.outer.weight, weights)
 
 
 def test_terms_that_are_no_partners_count_in_the_loss():
     terms, network, slots, doc, scores = toy_slots()
-    drawn = Drawn(Candidates(doc, scores), np.arange(len(doc)), 3, "target", "second 0")
+    drawn = CandidateSampler(Candidates(doc, scores), np.arange(len(doc)), 3, "target", "second 0")
     part = drawn.epoch(0, 0)
     found = []
     for others in (0.0, 0.5):
@@ -88,7 +88,7 @@ def test_terms_that_are_no_partners_count_in_the_loss():
             trainer = SecondTrainer(network, drawn, second, terms, slots, seed=7)
             network.eval()
             found.append(float(trainer._loss(part)))
-    there = np.isin(slots.place, part.doc)
+    there = np.isin(slots.pair, part.doc)
     other = other_terms(slots, terms, 7, "second 0")
     p = 1 / (1 + np.exp(-logits_of(network, terms, slots.term[there], other[there])))
     assert found[1] - found[0] == pytest.approx(0.5 * p.mean(), rel=1e-3)
@@ -97,7 +97,7 @@ def test_terms_that_are_no_partners_count_in_the_loss():
 def test_a_query_without_its_own_text():
     terms, network, slots, doc, scores = toy_slots()
     held, rows = np.array([1, 4, 5]), np.arange(len(doc))
-    drawn = Drawn(Candidates(doc, scores), rows, 9, "target", "second", own=False)
+    drawn = CandidateSampler(Candidates(doc, scores), rows, 9, "target", "second", own=False)
     for epoch in range(3):
         part = drawn.epoch(0, epoch)
         assert sorted((part.doc[0] % 5).tolist()) == [1, 2, 3, 4]
@@ -106,7 +106,7 @@ def test_a_query_without_its_own_text():
                             held_out=held)  # fmt: skip
     expected = [np.corrcoef(terms.value[q, 1:], scores[q, 1:])[0, 1] for q in held]
     assert trainer.correlation_of_bm25() == pytest.approx(np.mean(expected), abs=1e-3)
-    kept = slots.take(slots.place % 5 > 0)
+    kept = slots.take(slots.pair % 5 > 0)
     again = SecondTrainer(
         network, drawn, second_phase({"second": {"own": False}}), terms, kept, seed=0, held_out=held
     )

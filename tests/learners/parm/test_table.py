@@ -17,8 +17,8 @@ from whyrank.data import open_collection
 from whyrank.learners import table_learners
 from whyrank.learners.parm import Parm, beside, build_table
 from whyrank.learners.parm.pairs import Blocks, Entries, PairTask, distinct
-from whyrank.learners.parm.table import expanded
-from whyrank.learners.parm.vocabulary import make_vocabulary, term_counts
+from whyrank.learners.parm.table import term_entries
+from whyrank.learners.parm.table import make_vocabulary as vocabulary_of
 from whyrank.networks import load, make, save
 from whyrank.tables import open_table
 from whyrank.text import analyzers
@@ -221,7 +221,7 @@ def test_terms_that_share_their_pieces_share_their_entries():
         distinct([np.array([5]), np.array([6]), np.array([5]), np.array([5])]),
     )
     entries = Entries(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.5, 0.25, 0.125]), {}, 0.0)
-    found = sorted(zip(*(column.tolist() for column in expanded(task, entries)), strict=True))
+    found = sorted(zip(*(column.tolist() for column in term_entries(task, entries)), strict=True))
     expected = [(q, d, 0.5) for q in (0, 2) for d in (0, 2, 3)] + [(1, d, 0.25) for d in (0, 2, 3)] + [(1, 1, 0.125)]
     assert found == sorted(expected)
 

@@ -168,15 +168,15 @@ def score_blocks(task: PairTask, scorer: PairScorer, blocks: Blocks, say: Say, s
     sides = f"{len(task.queries.sequences):,} x {docs:,}"
     say(f"{task.pairs:,} pairs of {sides} distinct token sequences, by {scorer.implementation}")
     with Progress("scoring pairs", len(left) * docs, unit="pairs") as progress:
-        for queries in paced(left, docs, scorer.device, lambda: progress.done / _since(start), size):
+        for queries in block_queries(left, docs, scorer.device, lambda: progress.done / _since(start), size):
             began = time.monotonic()
-            block = scored(task, scorer, queries, progress.step)
+            block = score_block(task, scorer, queries, progress.step)
             blocks.add(block._replace(seconds=time.monotonic() - began))
     if len(left):
         say(f"{progress.done:,} pairs in {_since(start):.1f} s ({progress.done / _since(start):,.0f} pairs/s)")
 
 
-def paced(
+def block_queries(
     numbers: Codes, docs: int, device: str, rate: Callable[[], float], size: int | None = None
 ) -> Iterator[Codes]:
     """Some numbers at a time, to be scored with all documents: few at first, then what half a minute allows."""
@@ -189,7 +189,7 @@ def paced(
         pairs = size or min(most, int(rate() * _PACE))
 
 
-def scored(
+def score_block(
     task: PairTask, scorer: PairScorer, queries: Codes, count: Callable[[int], None] = lambda pairs: None
 ) -> Block:
     """The entries of some queries with all documents; `count` hears of pairs as they are scored."""
@@ -205,8 +205,8 @@ def scored(
         row, column = (weights.float() >= least).nonzero(as_tuple=True)
         entries = weights[row, column].cpu().numpy()
         found.append((grid.queries[row.cpu().numpy()], grid.docs[column.cpu().numpy()], entries))
-        for place in np.flatnonzero(np.isin(grid.queries, audited)):
-            slices[np.searchsorted(audited, grid.queries[place])][grid.docs] = weights[int(place)].cpu().numpy()
+        for i in np.flatnonzero(np.isin(grid.queries, audited)).tolist():
+            slices[np.searchsorted(audited, grid.queries[i])][grid.docs] = weights[i].cpu().numpy()
     query, doc, weight = (np.concatenate(column) for column in zip(*found, strict=True))
     order, own = np.lexsort((doc, query)), np.sort(queries)
     sizes = np.diff(np.searchsorted(query[order], own, side="right"), prepend=0).astype(np.int64)
