@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
-from whyrank.learners.em import Growing, bitext_of, growing, make_bitext
+from whyrank.learners.em import Growing, bitext, bitext_of, make_bitext
 
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=25)
 COLLECTIONS = st.tuples(
@@ -111,7 +111,7 @@ def test_the_sample_is_a_seeded_share_of_the_pairs():
 def test_on_disk_is_the_same(monkeypatch):
     collection = made(([list("ab"), list("cde")], [list("abcdefgh") * 9] * 2, [(0, 0, 1), (1, 1, 2), (1, 0, 1)]))
     one = make_bitext(collection, "whitespace")
-    monkeypatch.setattr(growing, "HELD", 0)
+    monkeypatch.setattr(bitext, "HELD", 0)
     other = make_bitext(collection, "whitespace")
     assert isinstance(other.source.base, np.memmap)
     for name in ("source", "source_offsets", "target", "target_offsets", "group", "source_counts"):

@@ -17,8 +17,7 @@ from whyrank.data import open_collection
 from whyrank.learners import table_learners
 from whyrank.learners.parm import Parm, beside, build_table
 from whyrank.learners.parm.pairs import Blocks, Entries, PairTask, distinct
-from whyrank.learners.parm.table import term_entries
-from whyrank.learners.parm.table import make_vocabulary as vocabulary_of
+from whyrank.learners.parm.table import make_vocabulary, term_entries
 from whyrank.networks import load, make, save
 from whyrank.tables import open_table
 from whyrank.text import analyzers
@@ -54,45 +53,41 @@ def build(parm, out, *audit):
     return build_table(parm, ["one", "two"], out, audit=audit, say=QUIET)
 
 
-def test_the_vocabulary_is_that_of_plain_counting(place):
+def vocabulary(*given, analyzer="whitespace", **settings):
     opened = [open_collection(name) for name in ("one", "two")]
-    counts = Counter(term for text in TEXTS.values() for term in set(text.split()))
-    expected = sorted(counts, key=lambda term: (-counts[term], term))
-    found = term_counts(opened, analyzers.create("whitespace"))
-    assert found.terms == expected
-    assert found.texts.tolist() == [counts[term] for term in expected]
-    often = Counter(term for text in TEXTS.values() for term in text.split())
-    assert found.occurrences.tolist() == [often[term] for term in expected]
-    small = make_vocabulary(opened, "whitespace", 2, 4)
-    assert small.queries.terms == expected[:2]
-    assert small.docs.terms == expected[:4]
+    return make_vocabulary(opened, analyzers.create(analyzer), *given, **settings)
+
+
+def test_the_vocabulary_is_that_of_plain_counting(place):
+    texts = Counter(term for text in TEXTS.values() for term in set(text.split()))
+    occurrences = Counter(term for text in TEXTS.values() for term in text.split())
+    expected = sorted(texts, key=lambda term: (-texts[term], term))
+    found, small = vocabulary(), vocabulary(2, 4)
+    assert found.query_terms == found.doc_terms == expected
+    assert found.doc_counts.tolist() == [occurrences[term] for term in expected]
+    assert (small.query_terms, small.doc_terms) == (expected[:2], expected[:4])
 
 
 def test_audited_words_and_queries_bring_their_terms(place):
-    opened = [open_collection(name) for name in ("one", "two")]
-    found = make_vocabulary(opened, "whitespace", 1, 4, audited=["yacht", "bad"])
-    assert [found.queries.terms[i] for i in found.audited] == ["yacht", "bad"]
-    assert sorted(found.queries.terms) == ["bad", "yacht"]
-    own = make_vocabulary(opened, "whitespace", from_queries=True)
-    assert own.queries.terms == ["cab", "jig", "of", "unheard"]
-    assert own.queries.texts.tolist() == [2, 1, 0, 0]
-    stems = make_vocabulary(opened, "lucene", audited=["Dices"])
-    assert stems.queries.terms[stems.audited[0]] == "dice"
-    more = make_vocabulary(opened, "whitespace", 1, 4, audited=["yacht"], queries_of=opened[:1])
-    assert more.queries.terms == ["bad", "cab", "jig", "yacht", "of"]
-    assert more.queries.texts.tolist() == [3, 2, 1, 1, 0]
-    assert more.docs.terms == found.docs.terms
-    both = make_vocabulary(opened, "whitespace", 1, 4, from_queries=True, queries_of=opened[1:])
-    assert both.queries.terms == ["cab", "unheard"]
-    wide = make_vocabulary(opened, "lucene", 1, 2, doc_words=["cabs", "cabz", "the", "dice cabz"])
-    assert wide.docs.terms == ["bad", "cab", "dice", "cabz"]
-    assert wide.docs.texts.tolist() == [3, 2, 2, 0]
-    assert wide.docs.occurrences.tolist() == [3, 3, 3, 0]
+    one, two = open_collection("one"), open_collection("two")
+    found = vocabulary(1, 4, audited=["yacht", "bad"])
+    assert [found.query_terms[i] for i in found.audited] == ["yacht", "bad"]
+    assert found.query_terms == ["bad", "yacht"]
+    assert vocabulary(from_queries=True).query_terms == ["cab", "jig", "of", "unheard"]
+    stems = vocabulary(analyzer="lucene", audited=["Dices"])
+    assert stems.query_terms[stems.audited[0]] == "dice"
+    more = vocabulary(1, 4, audited=["yacht"], queries_of=[one])
+    assert more.query_terms == ["bad", "cab", "jig", "yacht", "of"]
+    assert more.doc_terms == found.doc_terms
+    assert vocabulary(1, 4, from_queries=True, queries_of=[two]).query_terms == ["cab", "unheard"]
+    wide = vocabulary(1, 2, analyzer="lucene", doc_words=["cabs", "cabz", "the", "dice cabz"])
+    assert wide.doc_terms == ["bad", "cab", "dice", "cabz"]
+    assert wide.doc_counts.tolist() == [3, 3, 3, 0]
     with pytest.raises(WhyrankError, match="leave out --queries-of"):
-        make_vocabulary(opened, "whitespace", queries_of=[replace(opened[0], queries={"q": " "})])
+        vocabulary(queries_of=[replace(one, queries={"q": " "})])
     for word, what in (("the", "drops it"), ("two words", "makes 2 terms")):
         with pytest.raises(WhyrankError, match=what):
-            make_vocabulary(opened, "lucene", audited=[word])
+            vocabulary(analyzer="lucene", audited=[word])
 
 
 def test_the_learner_by_name_builds_the_same(place):

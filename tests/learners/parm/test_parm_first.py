@@ -10,7 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parm_models import parm_network, toy_world
+from parm_models import parm_network, toy_prepared, toy_world
+from training_models import quiet
+from whyrank.learners.parm.alignment import TokenTexts, token_texts
 from whyrank.learners.parm.data import Candidates, CandidateSampler
 from whyrank.learners.parm.first import (
     FirstTrainer,
@@ -22,12 +24,12 @@ from whyrank.learners.parm.first import (
     part_relevance,
     tie_keys,
 )
-from whyrank.learners.parm.alignment import TokenTexts, token_texts
+from whyrank.learners.parm.training import alignment_blocks
 from whyrank.training import First, first_phase
 
 SPECIAL = {"cls": 1, "sep": 2, "pad": 0, "mask": 3}
 INSIDE = np.arange(200) % 3 == 1  # the tokens 4, 7, 10, ... continue words
-PIECES = st.lists(st.integers(4, 199), min_size=1, max_size=7)
+TOKENS = st.lists(st.integers(4, 199), min_size=1, max_size=7)
 UNIFORM = st.floats(0, 1, exclude_max=True, width=32)
 NORMAL = st.floats(-4, 4, width=32)
 
@@ -37,7 +39,7 @@ def texts(rows):
 
 
 def starts_of(row):
-    return [i for i, piece in enumerate(row) if i == 0 or not INSIDE[piece]]
+    return [i for i, token in enumerate(row) if i == 0 or not INSIDE[token]]
 
 
 def span_by_hand(row, first, second, whole, starts_of=starts_of):
@@ -60,7 +62,7 @@ def parts_by_hand(row, start, end, mask=SPECIAL["mask"]):
 
 
 def units_by_hand(row, unit, starts_of=starts_of):
-    """The places of each unit's tokens."""
+    """The positions of each unit's tokens."""
     if unit == "token":
         return [[i] for i in range(len(row))]
     found = []
@@ -79,7 +81,7 @@ def count_by_hand(kind, draw, units, part):
     return max(0, min(int(many / 2 + many / 2 * draw), units - max(part // 2, 1)))
 
 
-@given(st.lists(PIECES, min_size=1, max_size=4), UNIFORM, UNIFORM, st.booleans())
+@given(st.lists(TOKENS, min_size=1, max_size=4), UNIFORM, UNIFORM, st.booleans())
 def test_spans_are_those_of_the_specification(rows, first, second, whole):
     draws = np.tile(np.array([[first, second]], np.float32), (len(rows), 1))
     found = Splitter(texts(rows), whole)(np.arange(len(rows)), draws)
@@ -91,7 +93,7 @@ def test_spans_are_those_of_the_specification(rows, first, second, whole):
         assert max(found.sizes[i]) <= max(len(row), 1)
 
 
-def test_a_query_of_one_piece_is_the_span_and_the_rest_is_one_mask():
+def test_a_query_of_one_token_is_the_span_and_the_rest_is_one_mask():
     found = Splitter(texts([[6]]), True)(np.zeros(20, np.int64), np.random.default_rng(0).random((20, 2)))
     assert set(zip(found.start, found.end, strict=True)) == {(0, 1)}
     assert found.sizes.tolist() == [[1, 1]] * 20
@@ -125,7 +127,7 @@ def test_the_code_deletes_nothing_or_the_most_in_a_sixth_of_the_draws_each():
     assert abs((found >= 96).double().mean() - 0.16) < 0.015
 
 
-def test_a_part_without_pieces_has_no_relevance():
+def test_a_part_without_tokens_has_no_relevance():
     blocks = torch.rand(3, 4, 5)
     found = part_relevance(blocks, torch.tensor([[True, False, False, False], [False] * 4, [True] * 4]))
     assert torch.equal(found[1], torch.zeros(5))
@@ -144,7 +146,7 @@ def test_the_least_relevant_units_go(drawn):
             units.append([])
         units[-1].append(i)
     unit = torch.tensor(
-        [[next(u for u, places in enumerate(units) if i in places) for i in range(n)] + [n + 2, n + 2]]
+        [[next(u for u, positions in enumerate(units) if i in positions) for i in range(n)] + [n + 2, n + 2]]
     )
     scores = torch.tensor([[float(v) for v in values] + [-9.0, 99.0]])
     found = delete_lowest(scores, unit, torch.tensor([len(units)]), torch.tensor([min(many, len(units))]),
@@ -167,7 +169,7 @@ def test_ties_go_in_an_order_of_their_own():
 @given(st.data(), st.sampled_from(["word", "token"]), st.sampled_from(["paper", "code"]), st.booleans(),
        st.sampled_from(["each", "runs"]))  # fmt: skip
 def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole, masks):
-    queries, docs = (data.draw(st.lists(PIECES, min_size=2, max_size=3)) for _ in range(2))
+    queries, docs = (data.draw(st.lists(TOKENS, min_size=2, max_size=3)) for _ in range(2))
     first = First(unit=unit, deletion=deletion, ends="word" if whole else "token", masks=masks)
     query = np.array(data.draw(st.lists(st.integers(0, len(queries) - 1), min_size=1, max_size=3)))
     doc = np.array([data.draw(st.permutations(range(len(docs))))[:2] for _ in query])
@@ -175,9 +177,9 @@ def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole, masks)
     random = np.random.default_rng(seed)
     draws = np.concatenate([random.random((len(query), 2)), random.standard_normal((len(query), 4))], axis=1)
     draws = draws.astype(np.float32)
-    asked, told = texts(queries), texts(docs)
-    blocks = random.random((len(query), 2, asked.ids.shape[1], told.ids.shape[1])).astype(np.float32)
-    segment = Segmenter(asked, told, first, SPECIAL, "cpu")
+    sides = texts(queries), texts(docs)
+    blocks = random.random((len(query), 2, *(side.ids.shape[1] for side in sides))).astype(np.float32)
+    segment = Segmenter(*sides, first, SPECIAL, "cpu")
     padded = segment(query, doc, torch.from_numpy(blocks), draws, packed=False)
     packed = segment(query, doc, torch.from_numpy(blocks), draws, packed=True)
     rows = list(by_hand(queries, docs, query, doc, blocks, draws, unit, deletion, whole, masks == "runs"))
@@ -185,7 +187,7 @@ def test_batches_are_put_together_as_by_hand(data, unit, deletion, whole, masks)
     for i, (ids, types) in enumerate(rows):
         assert padded["ids"][i].tolist() == ids + [0] * (padded["ids"].shape[1] - len(ids))
         assert padded["types"][i].tolist() == types + [0] * (padded["ids"].shape[1] - len(ids))
-    assert packed["ids"].tolist() == [piece for ids, _ in rows for piece in ids]
+    assert packed["ids"].tolist() == [token for ids, _ in rows for token in ids]
     assert packed["types"].tolist() == [kind for _, types in rows for kind in types]
     assert packed["positions"].tolist() == [i for ids, _ in rows for i in range(len(ids))]
     assert packed["ends"].tolist() == [0, *np.cumsum([len(ids) for ids, _ in rows]).tolist()]
@@ -208,7 +210,7 @@ def by_hand(queries, docs, query, doc, blocks, draws, unit, deletion, whole, run
                 keys = tie_keys(torch.tensor([int(np.float32(draw) * 2**20)]), blocks.shape[-1])[0].tolist()
                 order = sorted(range(len(units)), key=lambda u: (max(scores[j] for j in units[u]), keys[u]))
                 gone = {j for u in order[:many] for j in units[u]}
-                masked = [special["mask"] if j in gone else piece for j, piece in enumerate(docs[d])
+                masked = [special["mask"] if j in gone else token for j, token in enumerate(docs[d])
                           if not (runs and {j - 1, j} <= gone)]  # fmt: skip
                 ids = [special["cls"], *parts[part], special["sep"], *masked, special["sep"]]
                 yield ids, [0] * (len(parts[part]) + 2) + [1] * (len(masked) + 1)
@@ -220,18 +222,18 @@ def test_the_loss_of_phase_one_by_hand(preset, masks):
     """All of phase 1 from the draws to the loss, one input at a time."""
     network, random = parm_network().eval(), np.random.default_rng(3)
     queries, docs = toy_world(6, 9)
-    asked, told = token_texts(network, queries, docs)
-    rows = [[row[:size].tolist() for row, size in zip(side.ids, side.sizes, strict=True)] for side in (asked, told)]
+    sides = token_texts(network, queries, docs)
+    rows = [[row[:size].tolist() for row, size in zip(side.ids, side.sizes, strict=True)] for side in sides]
     doc = np.stack([random.permutation(len(docs))[:3] for _ in queries]).astype(np.int32)
     given_ = Candidates(doc, random.standard_normal(doc.shape).astype(np.float32))
-    blocks = random.random((doc.size, asked.ids.shape[1], told.ids.shape[1])).astype(np.float32)
+    blocks = random.random((doc.size, *(side.ids.shape[1] for side in sides))).astype(np.float32)
     first = first_phase({"preset": preset, "first": {"masks": masks}})
-    drawn = CandidateSampler(given_, np.arange(len(queries)), 2, first.positives, "first")
-    trainer = FirstTrainer(network, drawn, first, (asked, told), torch.from_numpy(blocks), seed=0)
-    part, total = drawn.epoch(0, 0), 0.0
-    told_by = {"special": network.tokenizer.special, "starts": lambda row: opening(network, row)}
+    sampler = CandidateSampler(given_, np.arange(len(queries)), 2, first.positives, "first")
+    trainer = FirstTrainer(network, sampler, first, sides, torch.from_numpy(blocks), seed=0)
+    part, total = sampler.epoch(0, 0), 0.0
+    how = {"special": network.tokenizer.special, "starts": lambda row: opening(network, row)}
     inputs = list(by_hand(*rows, part.query, doc.ravel()[part.doc], blocks[part.doc], part.target[:, 2:], first.unit,
-                          first.deletion, first.ends == "word", masks == "runs", **told_by))  # fmt: skip
+                          first.deletion, first.ends == "word", masks == "runs", **how))  # fmt: skip
     for i, target in enumerate(part.target):
         one, other = (sum(logit(network, *row) for row in inputs[j : j + 2]) for j in (4 * i, 4 * i + 2))
         wrong = (one - other) - (target[0] - target[1])
@@ -252,7 +254,7 @@ def logit(network, ids, types):
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=9), min_size=1, max_size=4))
-def test_runs_of_what_is_deleted_leave_one_place(rows):
+def test_runs_of_what_is_deleted_leave_one_position(rows):
     width = max(map(len, rows)) + 1
     gone = torch.tensor([row + [False] * (width - len(row)) for row in rows])
     order, sizes = collapse_runs(gone, torch.tensor([len(row) for row in rows]))
@@ -266,3 +268,18 @@ def test_a_document_of_one_unit_is_kept():
     draws = np.array([[0.5, 0.5, 3.0, -3.0]], np.float32)
     found = segment(np.zeros(1, np.int64), np.zeros((1, 1), np.int64), torch.zeros(1, 1, 1, 1), draws, packed=False)
     assert found["ids"].tolist() == [[1, 3, 2, 9, 2], [1, 6, 2, 9, 2]]
+
+
+def test_inputs_end_to_end_give_the_same_loss():
+    """What a GPU reads without padding is what a processor reads with it."""
+    made = toy_prepared()
+    first, network = first_phase(made.recipe.phases), parm_network()
+    texts = token_texts(network, made.queries, made.docs)
+    blocks = alignment_blocks(made, network, texts, "cpu")
+    sampler = CandidateSampler(made.candidates, np.arange(len(made.queries)), 3, "target", "first")
+    trainer = FirstTrainer(network, sampler, first, texts, blocks, seed=0, say=quiet)
+    part = sampler.epoch(0, 0).take(np.arange(9))
+    with torch.inference_mode():
+        padded = trainer._loss(part)
+        trainer._packs = True
+        torch.testing.assert_close(trainer._loss(part), padded, rtol=1e-4, atol=1e-5)

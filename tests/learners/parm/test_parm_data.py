@@ -9,14 +9,24 @@ import numpy as np
 import pytest
 import torch
 
+from parm_models import toy_candidates
 from whyrank.core import WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners.parm import prepare_parm, train_parm
-from whyrank.learners.parm.data import draw_candidates, sourced_queries, terms_of
-from whyrank.learners.parm.data import choose_alignment, open_target
-from whyrank.learners.parm.training import alignment_blocks
-from whyrank.learners.parm.second import table_scores
 from whyrank.learners.parm.alignment import token_texts
+from whyrank.learners.parm.data import (
+    Candidates,
+    CandidateSampler,
+    choose_alignment,
+    draw_candidates,
+    open_target,
+    ranges,
+    sourced_queries,
+    split_queries,
+    terms_of,
+)
+from whyrank.learners.parm.second import table_scores
+from whyrank.learners.parm.training import alignment_blocks
 from whyrank.networks import ModelTokenizer, load, make, new_encoder, save
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex
@@ -24,15 +34,12 @@ from whyrank.scoring import Engine
 from whyrank.training import read_recipe, recipe_of
 from whyrank.training.sources import word_pieces
 
+torch.set_num_threads(1)
 WORDS = [f"{a}{b}" for a in ("ba", "ce", "di", "fo") for b in ("lan", "mer", "nis", "rop", "tuk")]
 SYNONYMS = {"balan": "fotuk", "cenis": "dirop", "bamer": "cerop", "dilan": "banis", "fomer": "cetuk"}
 SHAPE = {"hidden_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 96,
          "max_position_embeddings": 48, "initializer_range": 0.2}  # fmt: skip
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    torch.set_num_threads(1)
+AUTO = {"preset": "target", "first": {"alignment": "auto"}}
 
 
 @dataclass(frozen=True)
@@ -42,11 +49,8 @@ class Toy:
     name: str = "toy"
 
     def score(self, queries, docs):
-        return np.array([self._score(set(q.split()), set(d.split())) for q, d in zip(queries, docs, strict=True)])
-
-    @staticmethod
-    def _score(query, doc):
-        return float(sum(word in doc or SYNONYMS.get(word) in doc for word in query))
+        rows = [(set(q.split()), set(d.split())) for q, d in zip(queries, docs, strict=True)]
+        return np.array([float(sum(word in d or SYNONYMS.get(word) in d for word in q)) for q, d in rows])
 
 
 @pytest.fixture(scope="module")
@@ -74,30 +78,29 @@ def recipe(world, **changes):
     return recipe_of(given | changes)
 
 
+def prepare(made, target, say=lambda text: None):
+    return prepare_parm(made, target, Engine(), say)
+
+
 @pytest.fixture(scope="module")
 def prepared(world):
-    return prepare_parm(recipe(world), Toy(), Engine(), say=lambda text: None)
+    return prepare(recipe(world), Toy())
 
 
-def test_the_target_scores_all_candidates(prepared):
-    pairs = [(q, d) for q, row in enumerate(prepared.candidates.doc) for d in row]
+def test_the_target_scores_candidates_that_begin_with_the_querys_own_text(prepared, world):
+    candidates = prepared.candidates
+    pairs = [(q, d) for q, row in enumerate(candidates.doc) for d in row]
     expected = Toy().score([prepared.queries[q] for q, _ in pairs], [prepared.docs[d] for _, d in pairs])
-    np.testing.assert_array_equal(prepared.candidates.scores.ravel(), expected)
-    assert prepared.facts["ranker"] == "Toy(name='toy')"
-    assert prepared.facts["alignment"] == "occlusion"
-
-
-def test_candidates_differ_and_begin_with_the_querys_own_text(prepared, world):
+    np.testing.assert_array_equal(candidates.scores.ravel(), expected)
+    assert (prepared.facts["ranker"], prepared.facts["alignment"]) == ("Toy(name='toy')", "occlusion")
     given = sourced_queries(recipe(world).data)
     assert list(given.queries) == list(prepared.queries)
-    np.testing.assert_array_equal(prepared.candidates.doc[:, 0], given.source)
-    assert all(len(set(row.tolist())) == 9 for row in prepared.candidates.doc)
+    np.testing.assert_array_equal(candidates.doc[:, 0], given.source)
+    assert all(len(set(row.tolist())) == 9 for row in candidates.doc)
     collection = open_collection(str(world))
-    for query in list(prepared.queries)[:5]:
-        texts = {text for q, judged in collection.qrels.items() if collection.queries[q] == query for d in judged
-                 for text in [collection.docs[d]]}  # fmt: skip
-        row = prepared.candidates.doc[list(prepared.queries).index(query)]
-        assert prepared.docs[row[0]] in texts
+    for query, row in list(zip(prepared.queries, candidates.doc, strict=True))[:5]:
+        judged = [d for q, docs in collection.qrels.items() if collection.queries[q] == query for d in docs]
+        assert prepared.docs[row[0]] in {collection.docs[d] for d in judged}
 
 
 def test_candidates_come_from_both_parts_of_bm25s_ranking(world):
@@ -109,20 +112,19 @@ def test_candidates_come_from_both_parts_of_bm25s_ranking(world):
     ranked = index.search({str(i): query for i, query in enumerate(given.queries)}, 30)
     for number, row in enumerate(found.tolist()):
         others = [int(d) for d in ranked[str(number)] if int(d) != row[0]]
+        assert len(set(row)) == 6
         assert set(row[1:3]) <= set(others[:10])
         assert set(row[3:]) <= set(others[10:]) or len(others) < 13
-    assert len(set(found[0].tolist())) == 6
 
 
 def test_a_small_collection_gives_fewer_candidates(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "ba lan"}\n{"id": "b", "text": "ce mer"}\n')
     (tmp_path / "queries.tsv").write_text("q\tba\n")
     (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
-    made = prepare_parm(recipe(tmp_path), Toy(), Engine(), say=lambda text: None)
-    assert made.candidates.doc.tolist() == [[0, 1]]
+    assert prepare(recipe(tmp_path), Toy()).candidates.doc.tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize("analyzer", ["krovetz", "whitespace", "chain(possessive=True,stem=krovetz)"])
+@pytest.mark.parametrize("analyzer", ["whitespace", "chain(possessive=True,stem=krovetz)"])
 def test_the_parts_of_bm25_add_up_to_the_ranker(analyzer):
     collection = open_collection("sample")
     ranker = open_ranker("bm25(variant=parm,k1=1.1,b=0.3,k2=50)", Setting(collection, analyzer))
@@ -136,9 +138,8 @@ def test_the_parts_of_bm25_add_up_to_the_ranker(analyzer):
         rows = slice(terms.query_ends[q], terms.query_ends[q + 1])
         for c, d in enumerate(doc[q]):
             own = {terms.names[t] for t in terms.doc[terms.doc_ends[d] : terms.doc_ends[d + 1]]}
-            names = [terms.names[t] for t in terms.query[rows]]
             assert own == set(index.ranker.analyzer.terms(texts[d]))
-            assert terms.absent[rows, c].tolist() == [name not in own for name in names]
+            assert terms.absent[rows, c].tolist() == [terms.names[t] not in own for t in terms.query[rows]]
 
 
 def test_a_table_score_is_bm25_of_a_text_that_has_the_term_p_times():
@@ -161,24 +162,9 @@ def test_words_that_are_left_out_show_what_they_gave(prepared):
         query = prepared.queries[number // prepared.candidates.doc.shape[1]].split()
         doc = prepared.docs[prepared.candidates.doc.ravel()[number]].split()
         values = prepared.occlusion.values[prepared.occlusion.ends[number] : prepared.occlusion.ends[number + 1]]
-        grid = values.reshape(len(query), len(doc))
-        for a, word in enumerate(query):
+        for word, row in zip(query, values.reshape(len(query), len(doc)), strict=True):
             holding = [w for w in doc if w in (word, SYNONYMS.get(word))]
-            assert grid[a].tolist() == [float([w] == holding) for w in doc]
-
-
-def test_what_aligns_is_what_there_is(world):
-    made, toy = recipe(world), open_target(Toy(), Setting())
-    auto = {"preset": "target", "first": {"alignment": "auto"}}
-    assert choose_alignment(made, toy) == "occlusion"
-    assert choose_alignment(recipe(world, phases=auto), toy) == "occlusion"
-    assert choose_alignment(recipe(world, phases=auto, encoder="some/model", tokenizer=""), toy) == "embeddings"
-    cross = open_target("cross:bundled", Setting())
-    assert cross.attends
-    assert choose_alignment(recipe(world, phases=auto), cross) == "attention"
-    assert open_target("cross:bundled(passages=max)", Setting()).folder is None
-    with pytest.raises(WhyrankError, match="the target has no attention to offer"):
-        choose_alignment(recipe(world, phases={"first": {"alignment": "attention"}}), toy)
+            assert row.tolist() == [float([w] == holding) for w in doc]
 
 
 def cross_encoder(folder, kind):
@@ -187,9 +173,7 @@ def cross_encoder(folder, kind):
 
     folder.mkdir()
     (folder / "tokens.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
-    names = {
-        name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    }
+    names = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
     PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokens.json"), **names).save_pretrained(folder)
     (folder / "tokens.json").unlink()
     wide, shape = kind.endswith("-wide"), {**SHAPE, "vocab_size": 300, "num_labels": 1, "pad_token_id": 0}
@@ -205,40 +189,52 @@ def cross_encoder(folder, kind):
 ])  # fmt: skip
 def test_attention_is_offered_by_models_that_it_can_be_read_from(world, tmp_path, kind, attends):
     """What `auto` chooses carries through to blocks of alignments."""
-    auto = recipe(world, phases={"first": {"alignment": "auto"}}, data={**recipe(world).data, "limit": 3})
-    target = cross_encoder(tmp_path / "model", kind)
-    assert open_target(target, Setting()).attends is attends
-    made = prepare_parm(auto, target, Engine(), say=lambda text: None)
+    auto = recipe(world, phases=AUTO, data={**recipe(world).data, "limit": 3})
+    name = cross_encoder(tmp_path / "model", kind)
+    target = open_target(name, Setting())
+    assert target.attends is attends
+    pretrained = recipe(world, phases=AUTO, encoder="a/b", tokenizer="")
+    assert choose_alignment(pretrained, target) == ("attention" if attends else "embeddings")
+    made = prepare(auto, name)
     assert made.facts["alignment"] == ("attention" if attends else "occlusion")
     network = made.network(0)
     assert alignment_blocks(made, network, token_texts(network, made.queries, made.docs), "cpu").abs().sum() > 0
-    assert choose_alignment(recipe(world, phases=auto.phases, encoder="a/b", tokenizer=""), open_target(
-        target, Setting())) == ("attention" if attends else "embeddings")  # fmt: skip
-    if not attends:
-        with pytest.raises(WhyrankError, match="the target has no attention to offer"):
-            prepare_parm(recipe(world, phases={"first": {"alignment": "attention"}}), target, Engine())
 
 
-def test_a_network_of_other_layers_has_embeddings(world, tmp_path):
-    """A cross-encoder trained here over another encoder has no attention to read, but its own embeddings."""
+def test_what_aligns_is_what_there_is(world, tmp_path):
+    toy, cross = open_target(Toy(), Setting()), open_target("cross:bundled", Setting())
+    assert choose_alignment(recipe(world), toy) == choose_alignment(recipe(world, phases=AUTO), toy) == "occlusion"
+    assert choose_alignment(recipe(world, phases=AUTO), cross) == "attention"
+    assert open_target("cross:bundled(passages=max)", Setting()).folder is None
+    for method, what in (("attention", "no attention to offer"), ("embeddings", "has no embeddings")):
+        with pytest.raises(WhyrankError, match=what):
+            choose_alignment(recipe(world, phases={"first": {"alignment": method}}), toy)
+    # a cross-encoder trained here over another encoder has no attention to read, but its own embeddings
     shape = {"model_type": "distilbert", "dim": 48, "n_layers": 1, "n_heads": 4, "hidden_dim": 96, "vocab_size": 300}
     (tmp_path / "tokenizer.json").write_bytes(word_pieces([" ".join(WORDS)] * 3, 300))
-    network = make("cross", new_encoder(shape), ModelTokenizer(tmp_path), max_query=8, max_doc=16)
-    save(network, tmp_path / "net")
+    save(make("cross", new_encoder(shape), ModelTokenizer(tmp_path), max_query=8, max_doc=16), tmp_path / "net")
     target = open_target(f"cross:{tmp_path / 'net'}", Setting())
     assert (target.folder, target.attends) == (tmp_path / "net", False)
-    assert choose_alignment(recipe(world, phases={"first": {"alignment": "auto"}}), target) == "embeddings"
+    assert choose_alignment(recipe(world, phases=AUTO), target) == "embeddings"
 
 
-def test_a_target_that_fails_is_said(world):
+def test_what_cannot_be_learned_from_is_refused(world):
     class Failing(Toy):
         def score(self, queries, docs):
             return np.full(len(docs), np.nan)
 
+    class Alike(Toy):
+        def score(self, queries, docs):
+            return np.ones(len(docs))
+
     with pytest.raises(WhyrankError, match="the target 'toy' has no finite score for 2,097 of 2,097 pairs"):
-        prepare_parm(recipe(world), Failing(), Engine(), say=lambda text: None)
+        prepare(recipe(world), Failing())
+    with pytest.raises(WhyrankError, match="scores all texts of a query alike"):
+        prepare(recipe(world), Alike())
     with pytest.raises(WhyrankError, match="has no phases of parm"):
-        prepare_parm(read_recipe("smoke"), Toy(), Engine())
+        prepare(read_recipe("smoke"), Toy())
+    with pytest.raises(WhyrankError, match="a run has no scores for other texts"):
+        prepare(recipe(world), "run:some.txt")
 
 
 def test_a_planted_synonym_is_found(prepared, tmp_path):
@@ -251,3 +247,39 @@ def test_a_planted_synonym_is_found(prepared, tmp_path):
             weights = torch.sigmoid(network.score_texts([word] * (1 + len(others)), [synonym, *others]))
         assert weights[0] > weights[1:].max()
         assert weights[0] > 0.1 > weights[1:].mean()
+
+
+@pytest.mark.parametrize("positives", ["gold", "target"])
+def test_examples_are_candidates_of_their_query(positives):
+    _, _, doc, scores = toy_candidates()
+    rows = np.arange(0, len(doc), 2)
+    sampler = CandidateSampler(Candidates(doc, scores), rows, 3, positives, "first")
+    one, two, again = sampler.epoch(0, 0), sampler.epoch(0, 1), sampler.epoch(0, 0)
+    assert sorted(one.query.tolist()) == rows.tolist()
+    assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True))
+    assert not np.array_equal(one.doc, two.doc)
+    assert one.target.shape[1] == 3 + 2 + 6
+    for query, pair, target in zip(one.query, one.doc, one.target, strict=True):
+        assert (pair // doc.shape[1] == query).all()
+        assert len(set(pair.tolist())) == 3
+        np.testing.assert_array_equal(target[:3], scores.ravel()[pair])
+        assert pair[0] % doc.shape[1] == 0 if positives == "gold" else target[0] == target[:3].max()
+        assert 0 <= target[3:5].min() <= target[3:5].max() <= 1
+    own = CandidateSampler(Candidates(doc, scores), rows, 9, "target", "second", own=False).epoch(0, 0)
+    assert (np.sort(own.doc % doc.shape[1], axis=1) == [1, 2, 3]).all()
+
+
+def test_scaled_scores_have_differences_of_spread_one():
+    _, _, doc, scores = toy_candidates(200, 60, 6)
+    found = Candidates(doc, 7 * scores + 100).scaled().scores.astype(np.float64)
+    differences = found[:, :, None] - found[:, None]
+    inside = differences[:, ~np.eye(6, dtype=bool)]
+    assert abs((inside**2).mean() * 5 / 6 - 1) < 0.01
+
+
+def test_held_out_queries_are_others_and_ranges_follow_each_other():
+    for n, share in ((10, 0.2), (3, 0.5), (1, 0.5), (7, 0.0)):
+        kept, held = split_queries(n, share)
+        assert sorted([*kept, *held]) == list(range(n))
+        assert len(held) == min(round(share * n), n // 2)
+    assert ranges(np.array([5, 9, 0]), np.array([2, 0, 3])).tolist() == [5, 6, 0, 1, 2]
