@@ -292,14 +292,14 @@ def test_pruning():
     made = bitext(random_pairs())
     whole = learn_em(made, threshold=0.0, top=None).table
     cut = learn_em(made, threshold=0.05, top=10).table
-    asked, answering = list(made.target_terms[:10]), list(made.source_terms[:10])  # the most frequent come first
+    queries, docs = list(made.target_terms[:10]), list(made.source_terms[:10])  # the most frequent come first
     expected = {
         (e.query_term, e.document_term, e.weight)
         for e in whole.rows()
-        if e.weight >= 0.05 and e.query_term in asked and e.document_term in answering
+        if e.weight >= 0.05 and e.query_term in queries and e.document_term in docs
     }
     assert {tuple(entry) for entry in cut.rows()} == expected
-    assert list(cut.doc_terms) == answering
+    assert list(cut.doc_terms) == docs
     assert cut.counts.tolist() == made.source_counts[:10].tolist()
 
 

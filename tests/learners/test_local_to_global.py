@@ -279,18 +279,18 @@ def test_the_call_string_opens_target_and_candidates_as_they_were(tmp_path):
 def test_changed_texts_that_fill_memory_are_scored_in_parts(method, monkeypatch):
     texts = list(COLLECTION.docs.values())[:6]
     lists = [RankedList(q, q, q.split(), texts, np.arange(6.0)) for q in ("red car", "old car")]
-    bm25, asked = first_ranker(COLLECTION, "whitespace"), []
+    bm25, sizes = first_ranker(COLLECTION, "whitespace"), []
 
     class Watched(Planted):
         def score(self, queries, docs):
-            asked.append(sum(map(len, docs)))
+            sizes.append(sum(map(len, docs)))
             return super().score(queries, docs)
 
     whole = explain_lists(lists, Planted(), Engine(), bm25, learner(method)).words
     monkeypatch.setattr("whyrank.learners.local.explaining.CHARACTERS", 300)
     assert explain_lists(lists, Watched(), Engine(), bm25, learner(method)).words == whole
     assert whole[0]
-    assert max(asked) < 500 < sum(asked)
+    assert max(sizes) < 500 < sum(sizes)
 
 
 @pytest.mark.parametrize(("options", "expected"), [

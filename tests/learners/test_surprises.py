@@ -35,16 +35,16 @@ EXPECTED = {("value", "car-makes", 1): "Honda", ("value", "years", -1): "2007", 
 
 def test_planted_oddities_are_found_and_confirmed():
     found = surprises(toy_table(PLANTED), Looking(permutations=5_000))
-    surest = {}
+    most_significant = {}
     for surprise in found.significant():
-        surest.setdefault((surprise.kind, surprise.group), surprise)
-    chosen = [surest[kind, group] for kind, group, _ in EXPECTED]
+        most_significant.setdefault((surprise.kind, surprise.group), surprise)
+    chosen = [most_significant[kind, group] for kind, group, _ in EXPECTED]
     assert [(s.kind, s.group, s.direction) for s in chosen] == list(EXPECTED)
     assert [s.value for s in chosen] == list(EXPECTED.values())
     cars = toy_collection(about=" in a car")  # bias/car-brand asks queries with this word, and needs more than two
-    asked = confirmed(chosen, PLANTED, cars)
-    assert [s.confirmed for s in asked] == [True, True, True], [s.outcome for s in asked]
-    assert all(s.null and "effect" in s.outcome for s in asked)
+    answered = confirmed(chosen, PLANTED, cars)
+    assert [s.confirmed for s in answered] == [True, True, True], [s.outcome for s in answered]
+    assert all(s.null and "effect" in s.outcome for s in answered)
     again = confirmed(chosen, Toy(9), cars)
     assert [s.confirmed for s in again] == [False, False, False], "another ranker has no such bias"
 
@@ -289,18 +289,18 @@ class TestValuesThatNoCallStringCanHave:
         file.write_text("\n".join(self.VALUES))
         found = surprises(self.table(), Looking(permutations=2_000, values=str(file))).significant()
         ranker = Toy(words=(("c", -0.6), ("go", -0.6)), scale=0.02)
-        asked = {s.value: s.confirmed for s in confirmed(found, ranker, self.collection()) if s.kind == "value"}
-        assert (asked["c++"], asked["go"]) == (True, True)
+        answered = {s.value: s.confirmed for s in confirmed(found, ranker, self.collection()) if s.kind == "value"}
+        assert (answered["c++"], answered["go"]) == (True, True)
 
     def test_without_a_file_the_others_are_asked_about_and_the_reason_is_told(self):
         table = self.table()
         group = TermClass("near perl", tuple(table.doc_numbers[v] for v in self.VALUES), self.VALUES)
         found = [s for s in value_surprises(table, group, 2_000, 0).found if s.value in ("c++", "go")]
         ranker = Toy(words=(("go", -0.6),), scale=0.02)
-        asked = {s.value: s for s in confirmed(found, ranker, self.collection())}
-        assert asked["c++"].confirmed is None
-        assert asked["c++"].outcome == "not asked: a study takes it only from a file of values"
-        assert asked["go"].confirmed is True
+        answered = {s.value: s for s in confirmed(found, ranker, self.collection())}
+        assert answered["c++"].confirmed is None
+        assert answered["c++"].outcome == "not asked: a study takes it only from a file of values"
+        assert answered["go"].confirmed is True
 
     def test_one_study_that_cannot_be_made_does_not_end_the_others(self):
         every = surprises(toy_table(PLANTED), Looking(permutations=500)).significant()
@@ -413,9 +413,9 @@ def test_what_one_template_says_is_no_denial():
     found = surprises(toy_table(PLANTED), Looking(permutations=500)).significant()
     odd = next(s for s in found if s.value == "2007")
     study = "bias/when-year(values=2000+2003+2007,query='when was it',doc='In {value} it was.')"
-    [asked] = confirmed([replace(odd, study=study)], PLANTED, toy_collection())
-    assert asked.confirmed is None
-    assert asked.outcome.startswith("not tested: effect -0.")
+    [answered] = confirmed([replace(odd, study=study)], PLANTED, toy_collection())
+    assert answered.confirmed is None
+    assert answered.outcome.startswith("not tested: effect -0.")
 
 
 def test_that_longer_forms_are_missing_is_said():
@@ -430,9 +430,9 @@ def test_one_value_that_a_ranker_likes_does_not_confirm_that_it_dislikes_all_oth
     """The liked one moves the mean of its class; the others do not differ from each other."""
     odd = surprises(toy_table(PLANTED), Looking(permutations=200)).surprises[0]
     study, yes = f"bias/substitution(values={'+'.join(BRANDS)})", 0
-    asked = [replace(odd, value=brand, direction=1 if brand == "honda" else -1, study=study) for brand in BRANDS]
+    answered = [replace(odd, value=brand, direction=1 if brand == "honda" else -1, study=study) for brand in BRANDS]
     for seed in range(8):
-        answers = confirmed(asked, Toy(seed, words=(("honda", 1.0),)), toy_collection())
+        answers = confirmed(answered, Toy(seed, words=(("honda", 1.0),)), toy_collection())
         assert {s.value: s.confirmed for s in answers}["honda"] is True
         yes += any(s.confirmed for s in answers if s.value != "honda")
     assert yes <= binom.ppf(0.99, 8, 0.05), yes

@@ -119,9 +119,9 @@ def test_a_cut_of_text_that_was_packed_later(tmp_path):
 def test_damage_inside_parquet(tmp_path):
     generated(100_000, 1000, 5000).save(tmp_path / "t.parquet")
     raw = bytearray((tmp_path / "t.parquet").read_bytes())
-    for place in np.linspace(200, len(raw) // 2, 12, dtype=int):
+    for position in np.linspace(200, len(raw) // 2, 12, dtype=int):
         damaged = bytearray(raw)
-        damaged[place] ^= 0x55
+        damaged[position] ^= 0x55
         (tmp_path / "d.parquet").write_bytes(damaged)
         refused(tmp_path / "d.parquet", "does not match its checksum")
 

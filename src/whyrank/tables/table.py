@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 # Terms that stay where they lie: a sequence of strings over an Arrow array, such as one in a mapped file.
 
-_PIECE = 1 << 16
+_CHUNK = 1 << 16
 
 
 class ArrowTerms(Sequence[str]):
-    """The strings of an Arrow array; each becomes a Python string only when it is asked for."""
+    """The strings of an Arrow array; each becomes a Python string only when it is used."""
 
     def __init__(self, array: Any) -> None:
         """Take an Arrow array of strings without nulls."""
@@ -46,8 +46,8 @@ class ArrowTerms(Sequence[str]):
         return texts
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), _PIECE):
-            yield from self.array.slice(start, _PIECE).to_pylist()
+        for start in range(0, len(self), _CHUNK):
+            yield from self.array.slice(start, _CHUNK).to_pylist()
 
 
 def arrow_terms(terms: Sequence[str]) -> Any:
@@ -78,7 +78,7 @@ class Entry(NamedTuple):
 
 
 class Weighted(NamedTuple):
-    """A term and the weight that ties it to the one that was asked about."""
+    """A term and the weight that ties it to the requested one."""
 
     term: str
     weight: float

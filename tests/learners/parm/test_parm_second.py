@@ -160,9 +160,9 @@ def test_the_loss_of_phase_two_by_hand(seed, positives):
     part = sampler.epoch(0, 0)
     total, weights = 0.0, []
     with torch.inference_mode():
-        for place in part.doc:
+        for pairs in part.doc:
             both = []
-            for p in place:
+            for p in pairs:
                 score = float(terms.value.ravel()[p])
                 for i in np.flatnonzero(slots.pair == p):
                     pair = [terms.names[slots.term[i]]], [terms.names[slots.partner[i]]]

@@ -45,7 +45,7 @@ from whyrank.tables import TermTable
 METHODS = ("occlusion", "lime", "bm25")
 VARIANTS = ("plain", "min-frequency", "uniform")
 SAMPLES = 100_000  # texts of a document at most
-BLOCK = 8  # queries that are asked together: enough to fill batches, few enough to hold their changed texts
+BLOCK = 8  # queries that are explained together: enough to fill batches, few enough to hold their changed texts
 
 Pair = tuple[str, str]  # query term, explanation word
 
@@ -94,8 +94,8 @@ class LocalToGlobal:
         seed: of the choice of queries, and of the random texts.
         analyzer: what a term is; by default krovetz if its stemmer is installed, else lucene.
         queries: so many, drawn at random; all by default.
-        candidates: a run of the collection, or a run file, in the place of what BM25 retrieves.
-        stats: background statistics that the target is opened with, in the place of the collection's.
+        candidates: a run of the collection, or a run file, instead of what BM25 retrieves.
+        stats: background statistics that the target is opened with, instead of the collection's.
         precision: the precision that the target is opened with.
         explanations: a file for the explanation words of each query, with the terms that each is aligned with.
     """
@@ -152,7 +152,7 @@ class LocalToGlobal:
     ) -> Learned:
         """Explain the lists of an opened target, and add the explanations up.
 
-        What the store of the engine knows is not asked again, so that a broken run goes on where it stopped.
+        What the store of the engine knows is not scored again, so that a broken run goes on where it stopped.
         """
         if isinstance(target, RunRanker) and (self.method, self.variant) != ("bm25", "uniform"):
             raise WhyrankError(

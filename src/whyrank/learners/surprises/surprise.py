@@ -32,7 +32,7 @@ class Surprise:
     `value` is what the study varies, `weight` its weight in the table (a mean over `n` query terms or words), and
     `others` what the rest of its class has; for evidence, `n` is in how many documents both terms are, and `others`
     in how many they would be by chance. `direction` is +1 where the table weighs more than it should. `confirmed` is
-    None until the study was asked; `outcome` says what was found.
+    None until the study was run; `outcome` says what was found.
     """
 
     kind: str
@@ -75,9 +75,10 @@ class Tested(NamedTuple):
 
 
 def corrected(found: Sequence[Surprise], method: str) -> list[Surprise]:
-    """The surprises with p-values corrected over all of them, the surest first; of equals the largest difference.
+    """The surprises with p-values corrected over all of them, the most significant first.
 
-    Where differences are figures of other things, as for evidence, the larger weight.
+    Of equals the largest difference comes first; where differences are figures of other things, as for evidence, the
+    larger weight.
     """
 
     def size(s: Surprise) -> float:
