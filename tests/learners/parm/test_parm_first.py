@@ -21,7 +21,6 @@ from whyrank.learners.parm.first import (
     collapse_runs,
     delete_lowest,
     deletion_counts,
-    part_relevance,
     tie_keys,
 )
 from whyrank.learners.parm.training import alignment_blocks
@@ -93,46 +92,12 @@ def test_spans_are_those_of_the_specification(rows, first, second, whole):
         assert max(found.sizes[i]) <= max(len(row), 1)
 
 
-def test_a_query_of_one_token_is_the_span_and_the_rest_is_one_mask():
-    found = Splitter(texts([[6]]), True)(np.zeros(20, np.int64), np.random.default_rng(0).random((20, 2)))
-    assert set(zip(found.start, found.end, strict=True)) == {(0, 1)}
-    assert found.sizes.tolist() == [[1, 1]] * 20
-
-
-def test_every_span_is_drawn():
-    row = [5, 6, 8, 9]  # four words
-    draws = np.random.default_rng(0).random((4000, 2))
-    found = Splitter(texts([row]), False)(np.zeros(len(draws), np.int64), draws)
-    counts = {}
-    for pair in zip(found.start.tolist(), found.end.tolist(), strict=True):
-        counts[pair] = counts.get(pair, 0) + 1
-    expected = {(s, e): 4000 / 4 / (4 - s) for s in range(4) for e in range(s + 1, 5)}
-    assert set(counts) == set(expected)
-    assert all(abs(counts[pair] - n) < 5 * n**0.5 for pair, n in expected.items())
-
-
 @pytest.mark.parametrize("kind", ["paper", "code"])
 @given(draw=NORMAL, units=st.integers(0, 40), part=st.integers(0, 9))
 def test_counts_are_those_of_the_specification(kind, draw, units, part):
     found = deletion_counts(kind, torch.tensor([draw]), torch.tensor([units]), torch.tensor([part]))
     assert found.item() == count_by_hand(kind, draw, units, part)
     assert 0 <= found.item() <= max(units - 1, 0)
-
-
-def test_the_code_deletes_nothing_or_the_most_in_a_sixth_of_the_draws_each():
-    draws = torch.from_numpy(np.random.default_rng(0).standard_normal(20_000))
-    found = deletion_counts("code", draws, torch.tensor(100), torch.tensor(4)).double()
-    assert abs((found == 0).double().mean() - 0.165) < 0.015
-    assert found.max() == 98
-    assert abs((found >= 96).double().mean() - 0.16) < 0.015
-
-
-def test_a_part_without_tokens_has_no_relevance():
-    blocks = torch.rand(3, 4, 5)
-    found = part_relevance(blocks, torch.tensor([[True, False, False, False], [False] * 4, [True] * 4]))
-    assert torch.equal(found[1], torch.zeros(5))
-    torch.testing.assert_close(found[0], blocks[0, 0])
-    torch.testing.assert_close(found[2], blocks[2].mean(dim=0))
 
 
 @given(st.integers(1, 8).flatmap(lambda n: st.tuples(
@@ -261,13 +226,6 @@ def test_runs_of_what_is_deleted_leave_one_position(rows):
     for row, found, size in zip(rows, order.tolist(), sizes.tolist(), strict=True):
         text = "".join("x" if masked else "ab"[i % 2] for i, masked in enumerate(row))
         assert "".join(text[i] for i in found[:size]) == re.sub("x+", "x", text)
-
-
-def test_a_document_of_one_unit_is_kept():
-    segment = Segmenter(texts([[6]]), texts([[9]]), First(), SPECIAL, "cpu")
-    draws = np.array([[0.5, 0.5, 3.0, -3.0]], np.float32)
-    found = segment(np.zeros(1, np.int64), np.zeros((1, 1), np.int64), torch.zeros(1, 1, 1, 1), draws, packed=False)
-    assert found["ids"].tolist() == [[1, 3, 2, 9, 2], [1, 6, 2, 9, 2]]
 
 
 def test_inputs_end_to_end_give_the_same_loss():

@@ -18,26 +18,9 @@ from whyrank.learners.parm import training as parm_training
 from whyrank.learners.parm.data import split_queries
 from whyrank.networks import FRAMES, digest, load, read_config
 from whyrank.training import Pearson, Trainer, analyzer_of, first_phase, phases, prepare, recipe_of, second_phase
-from whyrank.training.losses import losses
 from whyrank.training.phases import PRESETS
 
 torch.set_num_threads(1)
-
-
-def test_losses_by_hand():
-    scores = torch.tensor([[3.0, 1.0], [0.5, 0.25]])
-    targets = torch.tensor([[1.0, 0.5], [0.0, 1.0]])
-    assert losses.create("margin-mse")(scores, targets).item() == pytest.approx((1.5**2 + 1.25**2) / 2)
-    assert losses.create("margin")(scores, targets).item() == pytest.approx((0 + 0.75) / 2)
-    assert losses.create("pearson")(scores, targets).item() == pytest.approx(1.0, abs=1e-4)
-
-
-@given(st.integers(0, 1000))
-def test_pearson_is_numpys(seed):
-    random = np.random.default_rng(seed)
-    scores, targets = random.standard_normal((2, 5, 4))
-    expected = 1 - np.mean([np.corrcoef(s, t)[0, 1] for s, t in zip(scores, targets, strict=True)])
-    assert Pearson()(torch.from_numpy(scores), torch.from_numpy(targets)).item() == pytest.approx(expected, abs=1e-3)
 
 
 @given(st.integers(0, 1000), st.floats(-12, 12), st.floats(-100, 100))
@@ -68,6 +51,7 @@ def test_both_phases_run_and_are_told(tmp_path):
     config = json.loads((folders[0] / "config.json").read_text())
     assert config["analyzer"] == "krovetz"
     assert config["seed"] == 3
+    assert "frame" not in config
     assert not (folders[0] / "unfinished").exists()
     assert torch.isfinite(load(folders[0]).score_texts(["balan"], ["cemer"]).detach()).all()
     train_parm(toy_prepared(), folders[0], 3, "cpu", said.append)
@@ -82,31 +66,32 @@ def test_both_phases_run_and_are_told(tmp_path):
             is_trained(folders[0], recipe, seed)
 
 
-@pytest.mark.parametrize("stop", [3, 9, 14])
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, stop):
-    dropping = {**SHAPE, "hidden_dropout_prob": 0.2}
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch):
     schedule = {**SCHEDULE, "checkpoint_every": 2, "validate_every": 3}
     phases = {"preset": "target", "first": {"schedule": schedule, "held_out": 0.2},
               "second": {"schedule": schedule, "texts": 3, "rounds": 2}}  # fmt: skip
+    dropping = {**SHAPE, "hidden_dropout_prob": 0.2}
     made = toy_prepared(encoder=dropping, phases=phases, settings={"max_query": 6, "max_doc": 16, "dropout": 0.1})
-    train_parm(made, tmp_path / "whole", 0, "cpu", quiet)
-    steps, real = [], Trainer._step
+    real, logs = Trainer._step, {}
+    for stop in (0, 3, 9, 14):  # in phase 1 and in both rounds of phase 2
+        steps, folder = [], tmp_path / str(stop)
 
-    def stopping(self, step, total, batch):
-        steps.append(step)
-        if len(steps) == stop:
-            raise KeyboardInterrupt
-        real(self, step, total, batch)
+        def stopping(self, step, total, batch, steps=steps, stop=stop):
+            steps.append(step)
+            if len(steps) == stop:
+                raise KeyboardInterrupt
+            real(self, step, total, batch)
 
-    monkeypatch.setattr(Trainer, "_step", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        train_parm(made, tmp_path / "parts", 0, "cpu", quiet)
-    monkeypatch.setattr(Trainer, "_step", real)
-    train_parm(made, tmp_path / "parts", 0, "cpu", quiet)
-    assert digest(tmp_path / "whole") == digest(tmp_path / "parts")
-    logs = [json.loads((tmp_path / name / "log.json").read_text())["phases"] for name in ("whole", "parts")]
-    assert [phase["losses"] for phase in logs[0]] == [phase["losses"] for phase in logs[1]]
+        if stop:
+            monkeypatch.setattr(Trainer, "_step", stopping)
+            with pytest.raises(KeyboardInterrupt):
+                train_parm(made, folder, 0, "cpu", quiet)
+            monkeypatch.setattr(Trainer, "_step", real)
+        train_parm(made, folder, 0, "cpu", quiet)
+        logs[stop] = [phase["losses"] for phase in json.loads((folder / "log.json").read_text())["phases"]]
+    assert len({digest(tmp_path / str(stop)) for stop in logs}) == 1
     assert len(logs[0]) == 3
+    assert all(losses == logs[0] for losses in logs.values())
 
 
 def test_phase_one_alone_says_how_its_terms_are_read(tmp_path):
@@ -116,8 +101,6 @@ def test_phase_one_alone_says_how_its_terms_are_read(tmp_path):
     log = json.loads((tmp_path / "net" / "log.json").read_text())
     assert [phase["phase"] for phase in log["phases"]] == ["phase 1"]
     assert read_config(tmp_path / "net")["frame"] == "runs"
-    train_parm(toy_prepared(), tmp_path / "both", 0, "cpu", quiet)
-    assert "frame" not in read_config(tmp_path / "both")
 
 
 def test_phase_two_is_validated_on_queries_of_all_collections(monkeypatch):

@@ -62,17 +62,11 @@ def continues_word(tokenizer: ModelTokenizer) -> Flags:
 
 @dataclass(frozen=True, eq=False)
 class TokenTexts:
-    """Texts as a matrix of tokens.
+    """Texts as a matrix of tokens."""
 
-    Attributes:
-        ids: [texts, longest], 0 where a text is over.
-        sizes: tokens of each text.
-        opens: whether a token is the first of a word; the first of a text always is.
-    """
-
-    ids: Numbers
-    sizes: Numbers
-    opens: Flags
+    ids: Numbers  # [texts, longest], 0 where a text is over
+    sizes: Numbers  # tokens of each text
+    opens: Flags  # whether a token is the first of a word; the first of a text always is
 
     @classmethod
     def of(cls, texts: Sequence[Ids], continues: Flags) -> TokenTexts:

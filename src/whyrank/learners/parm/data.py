@@ -101,29 +101,17 @@ def draw_candidates(index: LexicalIndex, given: SourcedQueries, data: Mapping[st
 
 
 class Terms(NamedTuple):
-    """The analysed terms of queries and texts, and the parts of BM25 that phase 2 puts together again.
+    """The analysed terms of queries and texts, and the parts of BM25 that phase 2 puts together again."""
 
-    Attributes:
-        names: all terms.
-        query: the distinct terms of each query, one after the other.
-        weight: BM25's weight of each of these: idf * query term frequency * (k1 + 1).
-        query_ends: 0 and the end of each query's terms.
-        absent: whether a text lacks the term: [query terms, candidates].
-        doc: the distinct terms of each text, one after the other.
-        doc_ends: 0 and the end of each text's terms.
-        norm: K of each text: k1 (1 - b + b length / average length).
-        value: the BM25 score of the terms that do occur: [queries, candidates].
-    """
-
-    names: Sequence[str]
-    query: Numbers
-    weight: Scores
-    query_ends: Rows
-    absent: npt.NDArray[np.bool_]
-    doc: Numbers
-    doc_ends: Rows
-    norm: Scores
-    value: Scores
+    names: Sequence[str]  # all terms
+    query: Numbers  # the distinct terms of each query, one after the other
+    weight: Scores  # BM25's weight of each of these: idf * query term frequency * (k1 + 1)
+    query_ends: Rows  # 0 and the end of each query's terms
+    absent: npt.NDArray[np.bool_]  # whether a text lacks the term: [query terms, candidates]
+    doc: Numbers  # the distinct terms of each text, one after the other
+    doc_ends: Rows  # 0 and the end of each text's terms
+    norm: Scores  # K of each text: k1 (1 - b + b length / average length)
+    value: Scores  # the BM25 score of the terms that do occur: [queries, candidates]
 
 
 def terms_of(index: LexicalIndex, queries: Sequence[str], doc: Numbers) -> Terms:
@@ -235,29 +223,17 @@ def split_queries(n: int, share: float, seed: int = 0) -> tuple[Rows, Rows]:
 
 
 class ParmPrepared(NamedTuple):
-    """All that training needs.
+    """All that training needs."""
 
-    Attributes:
-        recipe: what is trained, and how.
-        queries: texts of the queries.
-        docs: texts of the candidates.
-        candidates: the candidates of each query, and the target's scores.
-        terms: the terms of queries and texts.
-        sources: what the network starts from.
-        facts: of the network: target, alignment, analyzer, collections.
-        reader: the folder of the model that aligns, unless words are left out for that.
-        occlusion: alignments that were found by leaving words out.
-    """
-
-    recipe: Recipe
-    queries: Sequence[str]
-    docs: Sequence[str]
-    candidates: Candidates
-    terms: Terms
-    sources: Sources
-    facts: Mapping[str, Any]
-    reader: Path | None = None
-    occlusion: Occlusion | None = None
+    recipe: Recipe  # what is trained, and how
+    queries: Sequence[str]  # texts of the queries
+    docs: Sequence[str]  # texts of the candidates
+    candidates: Candidates  # the candidates of each query, and the target's scores
+    terms: Terms  # the terms of queries and texts
+    sources: Sources  # what the network starts from
+    facts: Mapping[str, Any]  # of the network: target, alignment, analyzer, collections
+    reader: Path | None = None  # the folder of the model that aligns, unless words are left out for that
+    occlusion: Occlusion | None = None  # alignments that were found by leaving words out
 
     def identity(self, seed: int) -> str:
         """A digest of all that the result depends on: two runs that share it are the same run."""

@@ -6,7 +6,7 @@ They are put together on the device: a step sends the numbers of its queries and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +16,11 @@ import torch
 from torch import Tensor
 
 from whyrank.learners.parm.alignment import Numbers, TokenTexts
-from whyrank.learners.parm.data import CUTS, PARTS, CandidateSampler
+from whyrank.learners.parm.data import CUTS, PARTS, CandidateSampler, Say
 from whyrank.networks import Network, ParmNetwork, tensors
 from whyrank.training import Examples, First, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
-Say = Callable[[str], None]
 Draws = npt.NDArray[np.floating[Any]]
 _VALIDATED = 256  # held-out queries that are read at a time
 _HASH = (2654435761, 40503, 2**31 - 1)

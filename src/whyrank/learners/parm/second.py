@@ -9,7 +9,7 @@ terms of the same texts that were not best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,12 +20,11 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from whyrank.core import Progress, WhyrankError, generator
-from whyrank.learners.parm.data import CandidateSampler, Rows, Terms, ranges
+from whyrank.learners.parm.data import CandidateSampler, Rows, Say, Terms, ranges
 from whyrank.networks import BARE, Ids, Network, ParmNetwork, framed, tensors
 from whyrank.training import Examples, Packer, Pearson, Second, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
-Say = Callable[[str], None]
 _TOKENS = {"cpu": 1 << 12, "cuda": 1 << 19}  # tokens that are scored at a time
 # cuDNN's attention fails for more than 65,535 texts at a time.
 _ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -36,21 +35,13 @@ EPSILON = 1e-8
 
 
 class Slots(NamedTuple):
-    """Query terms that candidates lack, in the order of queries and candidates.
+    """Query terms that candidates lack, in the order of queries and candidates."""
 
-    Attributes:
-        pair: the position of query and candidate in the matrix of candidates, counted row by row.
-        doc: the candidate's number.
-        term: the query term.
-        weight: BM25's weight of it.
-        partner: the term of the text with the highest logit; -1 where it has none.
-    """
-
-    pair: Rows
-    doc: Rows
-    term: Rows
-    weight: npt.NDArray[np.float32]
-    partner: Rows
+    pair: Rows  # the position of query and candidate in the matrix of candidates, counted row by row
+    doc: Rows  # the candidate's number
+    term: Rows  # the query term
+    weight: npt.NDArray[np.float32]  # BM25's weight of it
+    partner: Rows  # the term of the text with the highest logit; -1 where it has none
 
     def take(self, rows: Any) -> Slots:
         """Some of the slots."""

@@ -106,19 +106,12 @@ class Parm:
 
 
 class TermVocabulary(NamedTuple):
-    """The terms of both sides of a table, those of most texts first; ties go by spelling.
+    """The terms of both sides of a table, those of most texts first; ties go by spelling."""
 
-    Attributes:
-        query_terms: those of queries.
-        doc_terms: those of documents.
-        doc_counts: how often each document term occurs.
-        audited: numbers of query terms that are kept with all document terms.
-    """
-
-    query_terms: list[str]
-    doc_terms: list[str]
-    doc_counts: Ints
-    audited: list[int]
+    query_terms: list[str]  # those of queries
+    doc_terms: list[str]  # those of documents
+    doc_counts: Ints  # how often each document term occurs
+    audited: list[int]  # numbers of query terms that are kept with all document terms
 
 
 def make_vocabulary(

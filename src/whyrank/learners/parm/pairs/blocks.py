@@ -37,21 +37,13 @@ _REMEDY = "remove it, and it is scored again"
 
 @dataclass(frozen=True, eq=False)
 class PairTask:
-    """What is scored, and what of it is kept.
+    """What is scored, and what of it is kept."""
 
-    Attributes:
-        queries: distinct token sequences of the query terms.
-        docs: those of the document terms.
-        threshold: pairs with a smaller weight are left out.
-        top: so many document terms of each query term are kept at most, the best ones.
-        audited: numbers of query terms that are kept with all document terms.
-    """
-
-    queries: Distinct
-    docs: Distinct
-    threshold: float = 0.1
-    top: int | None = None
-    audited: tuple[int, ...] = ()
+    queries: Distinct  # distinct token sequences of the query terms
+    docs: Distinct  # those of the document terms
+    threshold: float = 0.1  # pairs with a smaller weight are left out
+    top: int | None = None  # so many document terms of each query term are kept at most, the best ones
+    audited: tuple[int, ...] = ()  # numbers of query terms that are kept with all document terms
 
     def identity(self, network: str, precision: str) -> str:
         """A digest of terms, settings, network and precision: blocks that share it belong together."""
@@ -73,25 +65,15 @@ class PairTask:
 
 
 class Block(NamedTuple):
-    """Entries of some query sequences.
+    """Entries of some query sequences."""
 
-    Attributes:
-        queries: their numbers, ascending.
-        sizes: how many entries each has.
-        docs: numbers of document sequences, ascending within a query.
-        weights: of the entries.
-        audited: numbers of queries that are kept with all documents.
-        slices: their weights, [audited, documents].
-        seconds: how long the block took.
-    """
-
-    queries: Codes
-    sizes: Ints
-    docs: Codes
-    weights: npt.NDArray[Any]
-    audited: Codes
-    slices: npt.NDArray[Any]
-    seconds: float = 0.0
+    queries: Codes  # their numbers, ascending
+    sizes: Ints  # how many entries each has
+    docs: Codes  # numbers of document sequences, ascending within a query
+    weights: npt.NDArray[Any]  # of the entries
+    audited: Codes  # numbers of queries that are kept with all documents
+    slices: npt.NDArray[Any]  # their weights, [audited, documents]
+    seconds: float = 0.0  # how long the block took
 
     def best(self, most: int | None) -> Block:
         """With so many entries of each query at most: those of the largest weights, of equal ones the first."""

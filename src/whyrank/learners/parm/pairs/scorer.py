@@ -32,17 +32,11 @@ Batch = Callable[[Tensor, Tensor], Tensor]  # weights of pairs, given by their p
 
 
 class Grid(NamedTuple):
-    """All pairs of some queries and documents that have the same lengths.
+    """All pairs of some queries and documents that have the same lengths."""
 
-    Attributes:
-        queries: their numbers.
-        docs: theirs.
-        weights: [queries, docs], on the device.
-    """
-
-    queries: Numbers
-    docs: Numbers
-    weights: Tensor
+    queries: Numbers  # their numbers
+    docs: Numbers  # theirs
+    weights: Tensor  # [queries, docs], on the device
 
 
 class PairScorer:

@@ -51,33 +51,20 @@ def distinct(rows: Sequence[Ids]) -> Distinct:
 
 
 class Group(NamedTuple):
-    """The sequences of one length: which these are, the distinct (token, position) in them, and where each has which.
+    """The sequences of one length, and the distinct (token, position) in them."""
 
-    Attributes:
-        members: numbers of the sequences.
-        tokens: the token of each distinct (token, position).
-        positions: its position, counted from 0.
-        rows: for each member and position the number of its (token, position).
-    """
-
-    members: Codes
-    tokens: Codes
-    positions: Codes
-    rows: Codes
+    members: Codes  # numbers of the sequences
+    tokens: Codes  # the token of each distinct (token, position)
+    positions: Codes  # its position, counted from 0
+    rows: Codes  # for each member and position the number of its (token, position)
 
 
 class TermGroups(NamedTuple):
-    """All sequences of one side of the pairs, by length.
+    """All sequences of one side of the pairs, by length."""
 
-    Attributes:
-        lengths: of each sequence.
-        inside: the position of each sequence among the members of its group.
-        groups: by length.
-    """
-
-    lengths: Codes
-    inside: Codes
-    groups: dict[int, Group]
+    lengths: Codes  # of each sequence
+    inside: Codes  # the position of each sequence among the members of its group
+    groups: dict[int, Group]  # by length
 
 
 def group_terms(sequences: Sequences) -> TermGroups:
