@@ -17,7 +17,7 @@ from full_disks import small_files
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners.em import Growing, bitext_of, learn_em, links, make_bitext
-from whyrank.learners.em.estimator import Estimator, trained_on
+from whyrank.learners.em.estimator import Estimator, training_pairs
 from whyrank.learners.em.learner import memory_limit
 
 SIDE = st.lists(st.sampled_from("abcde"), min_size=1, max_size=5)
@@ -285,7 +285,7 @@ def test_every_held_out_perplexity_is_over_the_same_tokens():
 
 
 def _trained(made, share, seed):
-    return set(np.flatnonzero(trained_on(made, share, seed)).tolist())
+    return set(np.flatnonzero(training_pairs(made, share, seed)).tolist())
 
 
 def test_pruning():

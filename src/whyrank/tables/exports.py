@@ -48,10 +48,10 @@ def write_synonyms(
         if equivalent:
             answers = [other for other in answers if (other, term) not in written]
             written.update((term, other) for other in answers)
-            lines += [f"{_escaped(term)}, {_escaped(other)}" for other in answers]
+            lines += [f"{_escape(term)}, {_escape(other)}" for other in answers]
         else:
             right = answers if replace else [term, *answers]
-            lines.append(f"{_escaped(term)} => {', '.join(map(_escaped, right))}")
+            lines.append(f"{_escape(term)} => {', '.join(map(_escape, right))}")
     with replacing(path) as beside:
         beside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
     return Written(len(lines), len(whole), len(chosen) - len(whole))
@@ -81,7 +81,7 @@ def _without_special(table: TermTable) -> TermTable:
     return table.pruned(vocabulary=terms - special)
 
 
-def _escaped(term: str) -> str:
+def _escape(term: str) -> str:
     """A term as it stands in a synonym file: a backslash before commas, backslashes, arrows and a `#` in front."""
     text = term.replace("\\", "\\\\").replace(",", "\\,").replace("=>", "\\=>")
     return f"\\{text}" if text.startswith("#") else text

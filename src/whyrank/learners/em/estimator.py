@@ -124,7 +124,7 @@ class Estimator:
     ) -> None:  # fmt: skip
         """Number the links of all pairs; `memory` is how many bytes of shards stay in memory."""
         self.bitext, self.null, self._threads, self._precision = bitext, null, threads, precision
-        self._use = trained_on(bitext, held_out, seed)
+        self._use = training_pairs(bitext, held_out, seed)
         self._plan = plan_shards(bitext, self._use)
         self._tokens = int(np.diff(bitext.target_offsets)[self._use].sum())
         self.state, self._unseen, self.shards = State(), 0.0, list[Shard]()
@@ -293,7 +293,7 @@ def perplexity(log_likelihood: float, tokens: float) -> float:
     return math.exp(-log_likelihood / tokens) if tokens else math.nan
 
 
-def trained_on(bitext: Bitext, held_out: float, seed: int) -> Flags:
+def training_pairs(bitext: Bitext, held_out: float, seed: int) -> Flags:
     """Which pairs are trained on: those of the queries that are not held out."""
     use = np.ones(len(bitext), np.bool_)
     if held_out:

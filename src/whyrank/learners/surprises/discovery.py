@@ -18,7 +18,7 @@ from whyrank.learners.surprises.kinds import (
     spread_surprises,
     value_surprises,
 )
-from whyrank.learners.surprises.surprise import EVIDENCE, NULLS, Surprise, Tested, Unjudged, corrected
+from whyrank.learners.surprises.surprise import EVIDENCE, NULLS, Surprise, Tested, Unjudged, rank_surprises
 from whyrank.scoring import Engine
 from whyrank.studies import Answer, Plan, answers
 from whyrank.studies.bias import (
@@ -87,7 +87,7 @@ def surprises(table: TermTable, looking: Looking | None = None) -> Discovery:
     postings = postings_of(texts, table) if texts is not None else None
     if postings is not None:
         tested.append(evidence_surprises(table, postings))
-    ranked = corrected([surprise for each in tested for surprise in each.found], how.correction)
+    ranked = rank_surprises([surprise for each in tested for surprise in each.found], how.correction)
     if postings is not None:
         contradictions = [i for i, surprise in enumerate(ranked) if surprise.kind == EVIDENCE]
         for rank, i in enumerate(contradictions):

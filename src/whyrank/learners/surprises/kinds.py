@@ -25,9 +25,9 @@ from whyrank.learners.surprises.surprise import (
     Surprise,
     Tested,
     Unjudged,
-    censored,
-    left_out,
+    absent_note,
     most_unseen,
+    note_missing,
 )
 from whyrank.studies.bias import PRESETS, Clustered, centred, cluster_scores, value_p
 from whyrank.tables import TermTable, self_entries
@@ -45,7 +45,7 @@ def value_surprises(table: TermTable, group: TermClass, permutations: int, seed:
     cells = _cells(table, group)
     full = cells.present.mean(axis=1) >= 0.5
     if np.count_nonzero(full) < FEWEST_ROWS:
-        why = f"fewer than {FEWEST_ROWS} query terms have entries for half of the class{left_out(table)}"
+        why = f"fewer than {FEWEST_ROWS} query terms have entries for half of the class{absent_note(table)}"
         return Tested([], [Unjudged(group.name, why)])
     weights, known = cells.weights[full], (cells.present | cells.own)[full]
     study, found = _study(group, None), []
@@ -54,7 +54,7 @@ def value_surprises(table: TermTable, group: TermClass, permutations: int, seed:
         mean, others = float(weights[:, one.value].mean()), float(weights[:, one.others].mean())
         figures = mean, others, len(weights), 1 if mean >= others else -1, one.p_value
         found.append(Surprise(VALUE, group.name, "", group.values[one.value], *figures, study))
-    return Tested(found, [], censored(table, group.name, known))
+    return Tested(found, [], note_missing(table, group.name, known))
 
 
 def spread_surprises(
@@ -185,7 +185,7 @@ def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested
     left = _letters(forms, min(permutations, DRAWS), random)
     if len(left) < 2:
         return Tested([], [Unjudged("appended", "fewer than two characters end three longer forms of query terms")])
-    partly, least = censored(table, "appended", forms.present), max(2, len(left) / 2)
+    partly, least = note_missing(table, "appended", forms.present), max(2, len(left) / 2)
     while len(left) > least:
         odd = min(left, key=lambda s: (s.p_value, -abs(s.weight - s.others)))
         if odd.p_value * len(left) >= STANDS_OUT:

@@ -74,7 +74,7 @@ class Tested(NamedTuple):
     partly: Sequence[Unjudged] = ()
 
 
-def corrected(found: Sequence[Surprise], method: str) -> list[Surprise]:
+def rank_surprises(found: Sequence[Surprise], method: str) -> list[Surprise]:
     """The surprises with p-values corrected over all of them, the most significant first.
 
     Of equals the largest difference comes first; where differences are figures of other things, as for evidence, the
@@ -101,16 +101,16 @@ def most_unseen(table: TermTable) -> Floats:
     return lowest
 
 
-def censored(table: TermTable, name: str, known: Flags) -> list[Unjudged]:
+def note_missing(table: TermTable, name: str, known: Flags) -> list[Unjudged]:
     """What is judged with weights missing, how many, and what they count as."""
     missing, top = 1 - float(known.mean()), cut_at(table)
     if missing == 0:
         return []
     last = f", or as the last of a query term's best {top:,} where it has so many" if top else ""
-    return [Unjudged(name, f"{missing:.0%} of the weights are missing and count as zero{last}{left_out(table)}")]
+    return [Unjudged(name, f"{missing:.0%} of the weights are missing and count as zero{last}{absent_note(table)}")]
 
 
-def left_out(table: TermTable) -> str:
+def absent_note(table: TermTable) -> str:
     """The end of a sentence about what a table leaves out; empty where nothing says so."""
     absent = absent_entries(table)
     return f"; {absent} are not in this table" if absent else ""
