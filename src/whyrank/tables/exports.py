@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank.core import replacing
-from whyrank.tables.algebra import kept, self_entries
+from whyrank.tables.figures import self_entries
 from whyrank.tables.table import TermTable
 
 _SPECIAL = re.compile(r"\[[A-Za-z]+\d*\]|</?[A-Za-z_]+\d*>")  # [CLS], [unused7], <s>, </s>, <mask>
@@ -40,7 +40,7 @@ def write_synonyms(
     pairs `a, b` that count in both directions, each once.
     """
     table = _without_special(table)
-    chosen = kept(table, ~self_entries(table)).pruned(threshold, top)
+    chosen = table.kept(~self_entries(table)).pruned(threshold, top)
     whole = chosen.pruned(vocabulary={t for terms in (table.query_terms, table.doc_terms) for t in terms if _fits(t)})
     lines, written = [], set[tuple[str, str]]()
     for term in whole.compacted().query_terms:

@@ -13,8 +13,8 @@ import numpy as np
 
 from whyrank.core import BadInput, Codes, WhyrankError, check_seal, replacing, seal_before_footer
 from whyrank.data import write_parquet as write_parquet_file
-from whyrank.tables.checks import check_entries
-from whyrank.tables.table import ArrowTerms, TermTable, arrow_terms
+from whyrank.tables.parts import ArrowTerms, arrow_terms, check_entries
+from whyrank.tables.table import TermTable
 
 SUFFIXES = (".parquet", ".arrow", ".tsv", ".tsv.gz")
 AGAIN = "copy the table again, or make it again"

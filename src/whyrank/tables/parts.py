@@ -1,9 +1,9 @@
-"""What must hold in a term table, each with a line that says what does not."""
+"""The parts of a term table: vocabularies over Arrow arrays, and what must hold of all parts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,41 @@ from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.tables.table import TermTable
+
+_CHUNK = 1 << 16
+
+
+class ArrowTerms(Sequence[str]):
+    """The strings of an Arrow array; each becomes a Python string only when it is used."""
+
+    def __init__(self, array: Any) -> None:
+        """Take an Arrow array of strings without nulls."""
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        found = self.array[index]
+        texts: str | list[str] = found.to_pylist() if isinstance(index, slice) else found.as_py()
+        return texts
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _CHUNK):
+            yield from self.array.slice(start, _CHUNK).to_pylist()
+
+
+def arrow_terms(terms: Sequence[str]) -> Any:
+    """The Arrow array of a sequence of terms, without a copy where it is over one already."""
+    import pyarrow as pa
+
+    return terms.array if isinstance(terms, ArrowTerms) else pa.array(terms, pa.string())
 
 
 def check_shapes(table: TermTable) -> None:
