@@ -15,7 +15,7 @@ from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.learners import table_learners
 from whyrank.learners.local import Explained, LocalToGlobal
-from whyrank.learners.local.explaining import RankedList, best_words, explain_lists
+from whyrank.learners.local.explaining import RankedList, explain_lists
 from whyrank.learners.local.learner import METHODS, align, draw_queries, pair_weights
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore, first_ranker
@@ -128,19 +128,6 @@ def test_a_second_run_asks_nothing_again(tmp_path):
     assert second.table.digest == first.table.digest
 
 
-def test_facts_repeat_the_table():
-    how = learner("bm25", "uniform", depth=50, top=4, words=3, pool=20, threshold=0.1, seed=5, queries=4)
-    table = how.explain(COLLECTION, Planted(), Engine()).table
-    facts = dict(table.facts)
-    call = "local-to-global(target=planted,method=bm25,variant=uniform,depth=50,top=4,words=3,pool=20,threshold=0.1,"
-    assert facts["learner"] == call + "seed=5,analyzer=whitespace,queries=4)"
-    assert facts["analyzer"] == "whitespace"
-    assert (facts["collection"], facts["ranker"]) == ("planted", "planted(noise=0.0)")
-    assert (facts["seed"], facts["threshold"], facts["queries"], facts["pool"]) == (5, 0.1, 4, 20)
-    assert min(entry.weight for entry in table.rows()) >= 0.1
-    assert max(entry.weight for entry in table.rows()) <= 1.0
-
-
 def test_the_documents_explained_are_no_limit_of_entries():
     table = learner(depth=50, top=20, words=3).explain(COLLECTION, Planted(0.05), Engine()).table
     assert 0 < np.diff(table.indptr).max() <= 20
@@ -222,12 +209,6 @@ def test_words_go_to_the_term_that_the_target_matches_best():
     [each], failures = align(given, Affinity(), Engine(), "plain")
     assert each.aligned == {"vehicle": ["car"], "wine": ["red"], "tie": ["red"]}
     assert failures == []
-
-
-def test_best_words():
-    assert best_words({"b": 1.0, "a": 1.0 + 1e-9, "c": 2.0, "d": 0.0, "e": -1.0}, 5) == ["c", "a", "b"]
-    assert best_words({"b": 1.0, "c": 2.0}, 1) == ["c"]
-    assert best_words({"b": -1.0}, 3) == best_words({}, 3) == []
 
 
 def test_a_target_without_scores_for_words_gives_no_table():

@@ -6,7 +6,6 @@ import gzip
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -114,29 +113,6 @@ def test_a_cut_of_text_that_was_packed_later(tmp_path):
     for size in range(len(whole)):
         (tmp_path / "t.gz").write_bytes(gzip.compress(whole[:size]))
         refused(tmp_path / "t.gz")
-
-
-def test_damage_inside_parquet(tmp_path):
-    generated(100_000, 1000, 5000).save(tmp_path / "t.parquet")
-    raw = bytearray((tmp_path / "t.parquet").read_bytes())
-    for position in np.linspace(200, len(raw) // 2, 12, dtype=int):
-        damaged = bytearray(raw)
-        damaged[position] ^= 0x55
-        (tmp_path / "d.parquet").write_bytes(damaged)
-        refused(tmp_path / "d.parquet", "does not match its checksum")
-
-
-def test_cut_texts_say_what_is_missing(tmp_path):
-    small().save(tmp_path / "t.tsv")
-    whole = (tmp_path / "t.tsv").read_bytes()
-    (tmp_path / "t.tsv").write_bytes(whole[: whole.index(b"car\tcar")])
-    refused(tmp_path / "t.tsv", "cut short: 1 of 3 entries")
-    (tmp_path / "t.tsv").write_bytes(whole[:-2])
-    refused(tmp_path / "t.tsv", "cut short")
-    (tmp_path / "t.tsv").write_bytes(whole[:40])
-    refused(tmp_path / "t.tsv", "header is damaged")
-    (tmp_path / "t.tsv").write_bytes(b"")
-    refused(tmp_path / "t.tsv", "the file is empty")
 
 
 def test_no_file_and_no_table(tmp_path):
@@ -289,18 +265,3 @@ def test_entries_of_a_mapped_file_are_checked_when_asked(tmp_path):
     assert open_table(tmp_path / "t.arrow").weights[500] == -1
     with pytest.raises(BadInput, match="the weight -1"):
         open_table(tmp_path / "t.arrow", check=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("suffix", "most"), [(".parquet", 5.0), (".arrow", 0.2), (".tsv", 15.0)])
-def test_five_million_entries(tmp_path, suffix, most, capsys):
-    table, path = generated(5_000_000), tmp_path / f"t{suffix}"
-    start = time.process_time()
-    table.save(path)
-    saved = time.process_time()
-    found = open_table(path)
-    seconds = time.process_time() - saved
-    with capsys.disabled():
-        print(f"\n{suffix}: 5 million entries saved in {saved - start:.2f} s, opened in {seconds:.3f} s of processor time")  # fmt: skip
-    assert found.digest == table.digest
-    assert seconds < most
