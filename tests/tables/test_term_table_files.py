@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -265,3 +266,17 @@ def test_entries_of_a_mapped_file_are_checked_when_asked(tmp_path):
     assert open_table(tmp_path / "t.arrow").weights[500] == -1
     with pytest.raises(BadInput, match="the weight -1"):
         open_table(tmp_path / "t.arrow", check=True)
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+def test_damage_never_ends_in_another_error(tmp_path, suffix):
+    """Some bytes are other ones: the table that it was, another one, or a clear error."""
+    random, file = np.random.default_rng(1), tmp_path / f"table{suffix}"
+    generated(6000, 20, 900).save(file)
+    whole = np.frombuffer(file.read_bytes(), np.uint8)
+    for _ in range(150):
+        damaged = whole.copy()
+        damaged[random.integers(len(whole), size=3)] = random.integers(256, size=3)
+        file.write_bytes(damaged.tobytes())
+        with suppress(WhyrankError):
+            open_table(file, check=True)
