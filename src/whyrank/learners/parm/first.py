@@ -180,20 +180,21 @@ class Segmenter:
         given = tensors({"query": query, "doc": doc, "start": spans.start, "end": spans.end, "size": spans.sizes,
                          "draws": draws.astype(np.float32)}, self.device)  # fmt: skip
         shape = (*doc.shape, PARTS)
-        by_query = (given[name][:, None, None].expand(shape).reshape(-1) for name in ("query", "start", "end"))
-        number, start, end = by_query
-        docs = given["doc"][:, :, None].expand(shape).reshape(-1)
-        size = given["size"][:, None, :].expand(shape).reshape(-1)
-        is_span = torch.arange(PARTS, device=docs.device).expand(shape).reshape(-1) == 1
+
+        def spread(values: Tensor) -> Tensor:
+            return values.expand(shape).reshape(-1)
+
+        docs, size = spread(given["doc"][:, :, None]), spread(given["size"][:, None, :])
         gone, length, order = self._deleted(given, blocks).reshape(len(docs), -1), self._docs["sizes"][docs], None
         if self.first.masks == "runs":
             order, length = collapse_runs(gone, length)
-            sizes = 3 + size + length
-            known = sizes.cpu().numpy()  # only here the device has to be waited for
-        else:
-            sizes = 3 + size + length
-            known = (3 + spans.sizes[:, None, :] + self._doc_sizes[doc][:, :, None]).reshape(-1)
+        number, start, end = (spread(given[name][:, None, None]) for name in ("query", "start", "end"))
+        is_span = spread(torch.arange(PARTS, device=docs.device)) == 1
         inputs = _Inputs(number, docs, start, end, size, is_span, gone, length, order)
+        sizes = 3 + size + length
+        known = (3 + spans.sizes[:, None, :] + self._doc_sizes[doc][:, :, None]).reshape(-1)
+        if self.first.masks == "runs":
+            known = sizes.cpu().numpy()  # only here the device has to be waited for
         row = torch.arange(len(sizes), device=sizes.device)
         if packed:
             total, ends = int(known.sum()), torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
