@@ -93,7 +93,7 @@ def write_split(
             write_text(made / "splits.json", report)
             os.replace(made, target)
     except OSError as error:
-        raise BadInput(target, f"cannot be written ({error.strerror or error})", "choose another place") from None
+        raise BadInput(target, f"cannot be written ({error.strerror or error})", "choose another folder") from None
 
 
 def _documents(collection: Collection) -> Iterator[str]:
