@@ -125,7 +125,7 @@ def plain_qrels(given: Judgements, notes: list[str]) -> Qrels:
 class References:
     """The ids that a collection has; finds those that judgements or a run mention and the collection has not.
 
-    With `strict` such an id is an error. Documents are not checked where `docs` is None: looking them up takes too long.
+    With `strict` such an id is an error. `docs` is None where looking documents up takes too long.
     """
 
     def __init__(self, queries: Container[str], docs: Container[str] | None, strict: bool) -> None:
