@@ -62,27 +62,22 @@ def read_corpus(path: Path, limit: int | None = None, strict: bool = False) -> C
             titles[document.id] = document.title
         size += document.size
         if size > most:
-            return _spill(path, store, docs, titles, size, stream, tallies)
-    return Corpus(docs, titles, tallies.notes(path.name))
+            break
+    else:
+        return Corpus(docs, titles, tallies.notes(path.name))
 
-
-def _spill(
-    path: Path, store: Path, docs: dict[str, str], titles: dict[str, str], size: int, rest: Iterator[Document],
-    tallies: TextTallies,
-) -> Corpus:  # fmt: skip
-    """Move what was read so far to a store and stream the rest there."""
-    with building(store) as folder, StoreWriter(folder) as writer:
+    with building(store) as folder, StoreWriter(folder) as writer:  # what was read so far, and then the rest
         for doc_id, text in docs.items():
             writer.add(doc_id, text, titles.get(doc_id, ""))
         docs.clear()
-        for document in rest:
+        for document in stream:
             writer.add(document.id, document.text, document.title)
             size += document.size
         repeated = writer.finish(tallies.notes(path.name), size)
         if repeated is not None:
             raise _duplicate(path, repeated)
-    kept = DiskDocs(store)
-    return Corpus(kept, DiskTitles(kept), kept.notes)
+    made = DiskDocs(store)
+    return Corpus(made, DiskTitles(made), made.notes)
 
 
 def memory_limit() -> int:

@@ -17,7 +17,7 @@ import json
 import logging
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -101,6 +101,13 @@ class Vectors:
         return {word: row for row, word in reversed(list(enumerate(self.words)))}
 
 
+class Parsed(NamedTuple):
+    """Words and the matrix of their vectors, a row each."""
+
+    words: Sequence[str]
+    matrix: Matrix
+
+
 def open_vectors(spec: str) -> Vectors:
     """Read word vectors from a file, a folder or an installed package; text is parsed once and kept in the cache."""
     path = find_vectors(spec)
@@ -108,37 +115,30 @@ def open_vectors(spec: str) -> Vectors:
     return _opened(spec, path, stat.st_size, stat.st_mtime_ns)
 
 
-def load_kept(name: str, key: str) -> Vectors | None:
-    """Vectors that were kept in the cache under a key; None where there are none, or damaged ones."""
-    try:
-        return Vectors(name, *read_matrix(_kept(key)))
-    except (OSError, BadInput):
-        return None
-
-
-def keep(vectors: Vectors, key: str) -> None:
-    """Keep vectors in the cache; where that cannot be written, the next run works them out again."""
-    try:
-        write_matrix(_kept(key), vectors.words, vectors.matrix)
-    except (OSError, BadInput) as error:
-        log.info("word vectors are not kept: %s", error)
-
-
 @lru_cache(maxsize=2)
 def _opened(spec: str, path: Path, size: int, changed: int) -> Vectors:
     if path.suffix == ".npy":
         return Vectors(spec, *read_matrix(path))
+    read = read_json if path.name.removesuffix(".gz").endswith(".json") else read_text
     key = hashlib.sha256(f"1\x1f{path}\x1f{size}\x1f{changed}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    if (kept := load_kept(spec, key)) is not None:
-        return kept
-    is_json = path.name.removesuffix(".gz").endswith(".json")
-    parsed = Vectors(spec, *(read_json(path) if is_json else read_text(path)))
-    keep(parsed, key)
-    return parsed
+    return cached_vectors(spec, key, lambda: read(path))
 
 
-def _kept(key: str) -> Path:
-    return cache_folder() / "vectors" / f"{key}.npy"
+def cached_vectors(name: str, key: str, make: Callable[[], Parsed]) -> Vectors:
+    """The vectors that the cache has under a key, else those that `make` gives, which are kept there.
+
+    Where the cache cannot be written, or what it has is damaged, they are made again.
+    """
+    path = cache_folder() / "vectors" / f"{key}.npy"
+    try:
+        return Vectors(name, *read_matrix(path))
+    except (OSError, BadInput):
+        made = make()
+    try:
+        write_matrix(path, made.words, made.matrix)
+    except (OSError, BadInput) as error:
+        log.info("word vectors are not kept: %s", error)
+    return Vectors(name, *made)
 
 
 def find_vectors(spec: str) -> Path:
@@ -150,18 +150,16 @@ def find_vectors(spec: str) -> Path:
         if not folders:
             raise BadInput(spec, "no such file, folder or installed package of word vectors", _REMEDY)
         path = Path(folders[0])
-    return (_in_folder(path) if path.is_dir() else path).resolve()
-
-
-def _in_folder(folder: Path) -> Path:
-    for inside in (folder / inner for inner in _INNER):
+    if not path.is_dir():
+        return path.resolve()
+    for inside in (path / inner for inner in _INNER):
         found = sorted(inside.glob("*.npy")) or _main_file(inside)
         if len(found) > 1:
-            names = ", ".join(path.name for path in found)
+            names = ", ".join(file.name for file in found)
             raise BadInput(inside, f"several files of word vectors ({names})", "name one of them")
         if found:
-            return found[0]
-    raise BadInput(folder, "no word vectors in this folder", _REMEDY)
+            return found[0].resolve()
+    raise BadInput(path, "no word vectors in this folder", _REMEDY)
 
 
 def _main_file(folder: Path) -> list[Path]:
@@ -171,13 +169,6 @@ def _main_file(folder: Path) -> list[Path]:
     except (OSError, ValueError, KeyError, TypeError):
         return sorted(path for pattern in _TEXTS for path in folder.glob(pattern))
     return [main] if main.is_file() else []
-
-
-class Parsed(NamedTuple):
-    """Words and the matrix of their vectors, a row each."""
-
-    words: Sequence[str]
-    matrix: Matrix
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from numba import njit
 
 from whyrank.core import Codes, Floats, Ints, check_number, check_whole, generator, track
 from whyrank.text.analyzer import Analyzer, Tokens
-from whyrank.text.vectors.files import Matrix, Vectors, keep, load_kept
+from whyrank.text.vectors.files import Matrix, Parsed, Vectors, cached_vectors
 
 SMALL = 10_000
 """Texts with fewer tokens than this in all keep the words that occur once."""
@@ -224,14 +224,12 @@ def collection_vectors(docs: Mapping[str, str], analyzer: Analyzer, model: GloVe
     facts = hashlib.sha256(f"glove 1\x1f{analyzer.identity}\x1f{model!r}\x1f".encode("utf-8", "surrogatepass"))
     facts.update(np.ascontiguousarray(keys[order], dtype="<u8").data)
     name, key = f"{model!r} of {len(docs)} documents", facts.hexdigest()[:32]
-    kept = load_kept(name, key) if len(docs) >= KEPT_FROM else None
-    if kept is not None:
-        return kept
-    found = model.train(_drawn(docs, order, analyzer, model.most_tokens), analyzer.vocabulary.terms).vectors
-    made = Vectors(name, found.words, found.matrix)
-    if len(docs) >= KEPT_FROM:
-        keep(made, key)
-    return made
+
+    def train() -> Parsed:
+        found = model.train(_draw(docs, order, analyzer, model.most_tokens), analyzer.vocabulary.terms).vectors
+        return Parsed(found.words, found.matrix)
+
+    return cached_vectors(name, key, train) if len(docs) >= KEPT_FROM else Vectors(name, *train())
 
 
 def _keys(docs: Mapping[str, str], seed: int) -> npt.NDArray[np.uint64]:
@@ -243,7 +241,7 @@ def _keys(docs: Mapping[str, str], seed: int) -> npt.NDArray[np.uint64]:
     return np.frombuffer(found, dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
 
-def _drawn(docs: Mapping[str, str], order: Ints, analyzer: Analyzer, most: int) -> Tokens:
+def _draw(docs: Mapping[str, str], order: Ints, analyzer: Analyzer, most: int) -> Tokens:
     """The first documents in this order that have at most so many tokens in all."""
     ids, parts, lengths = list(docs), [np.empty(0, np.int32)], [0]
     for start in range(0, len(order), _CHUNK):
