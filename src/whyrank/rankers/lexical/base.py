@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.explanations import Explanation
+from whyrank.rankers.opening import Described, Setting
 from whyrank.text import Analyzer, Tokens
 
 if TYPE_CHECKING:
     from whyrank.rankers.lexical.index import LexicalIndex
+    from whyrank.rankers.lexical.thesaurus.search import ThesaurusFinder
 
 
 class Weights(NamedTuple):
@@ -29,39 +31,28 @@ class Weights(NamedTuple):
     b: float = 0.0
 
 
-class Formula(Protocol):
+class Formula(Described):
     """A lexical model: the weights it gives to the terms of a query."""
 
-    @property
-    def id(self) -> str:
-        """Call string of the model as the user wrote it."""
-        ...
+    analyzer: str | None
+    stats: str | None
+
+    explains: ClassVar[bool] = True
+    scale: ClassVar[str]
 
     @property
     def parameters(self) -> str:
         """All parameters, defaults included."""
-        ...
-
-    @property
-    def scale(self) -> str:
-        """What its scores are, in words."""
-        ...
+        raise NotImplementedError
 
     def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
         """Weights for the distinct terms of a query and how often each occurs in it."""
-        ...
+        raise NotImplementedError
 
-
-class Finder(Protocol):
-    """Finds documents of an index for an analysed query, and scores them."""
-
-    def find(self, terms: Codes, weights: Weights, k: int) -> Codes:
-        """Documents among which the k best are."""
-        ...
-
-    def rescore(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
-        """Exact scores of the documents `rows`."""
-        ...
+    def bind(self, setting: Setting) -> LexicalRanker:
+        """Take analyzer and statistics from the setting."""
+        analyzer = setting.analyzer_for(self.analyzer)
+        return LexicalRanker(self, analyzer, setting.background(analyzer, self.stats))
 
 
 class TermCounts(NamedTuple):
@@ -97,7 +88,7 @@ class LexicalRanker:
     @property
     def name(self) -> str:
         """Call string of the model."""
-        return self.formula.id
+        return self.formula.name
 
     @property
     def scale(self) -> str:
@@ -131,7 +122,7 @@ class LexicalRanker:
         """What scores analysed texts."""
         return TextScorer(self, tokens)
 
-    def finder(self, index: LexicalIndex) -> Finder | None:
+    def finder(self, index: LexicalIndex) -> ThesaurusFinder | None:
         """What finds documents of an index in its place, for a ranker that matches more than equal terms."""
         return None
 

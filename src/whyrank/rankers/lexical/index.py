@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,11 @@ from whyrank.core import Codes, Floats, Ints, Progress, WhyrankError
 from whyrank.data import ranking
 from whyrank.rankers.grouping import chunks
 from whyrank.rankers.lexical import kernels
-from whyrank.rankers.lexical.base import Finder, LexicalRanker, TextScorer, Weights
+from whyrank.rankers.lexical.base import LexicalRanker, TextScorer, Weights
 from whyrank.text import Tokens
+
+if TYPE_CHECKING:
+    from whyrank.rankers.lexical.thesaurus.search import ThesaurusFinder
 
 _SHARED = ("lists", "highest", "rows", "lengths", "_dense", "_doc_slots")  # what does not depend on the formula
 _FREQUENT = 16  # postings per candidate from which a term's counts are spread out over all documents
@@ -62,18 +65,17 @@ class LexicalIndex:
 
     def rescore(self, query: str, rows: Codes) -> Floats:
         """Exact scores of the documents `rows`, to the bit as from their texts."""
-        terms, weights = self.ranker.query(query)
-        return self.rescore_terms(terms, weights, rows)
+        return self.rescore_terms(*self.ranker.query(query), rows)
 
     def rescore_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """The same for an analysed query, by whichever way of counting reads least postings and tokens."""
         if self._finder is not None:
             return self._finder.rescore(terms, weights, rows)
         if weights.kind == kernels.SATURATED:
-            return self._added(terms, weights, rows)
+            return self._add_up(terms, weights, rows)
         return self._scorer.score_terms(terms, weights, rows)
 
-    def _added(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
+    def _add_up(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """Add up term by term in query order: rare terms by their inverted lists, frequent ones spread out."""
         lists, norms, out = self.lists, self._norms(weights), np.zeros(len(rows))
         terms, values = self._known(terms, weights.weights)
@@ -184,7 +186,7 @@ class LexicalIndex:
         return self.ranker.scorer(self.tokens)
 
     @cached_property
-    def _finder(self) -> Finder | None:
+    def _finder(self) -> ThesaurusFinder | None:
         return self.ranker.finder(self)
 
     @cached_property

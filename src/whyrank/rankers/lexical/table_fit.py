@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -50,37 +48,34 @@ def analyzer_of(table: TermTable, path: str, own: str | None, setting: Setting) 
     learned = table.facts.get("analyzer")
     if own or not isinstance(learned, str):
         return setting.analyzer_for(own)
-    problems: list[str] = []
+    problem = ""
     for spec in _specs(learned, path):
         try:
             made = analyzers.create(spec)
         except WhyrankError as error:
-            problems.append(str(error))
+            problem = str(error)
             continue
         before = table.facts.get("analyzer_files", made.files)
         if before == made.files:
             return made
-        what = f"what lies behind it has changed since ({before}, now {made.files or 'nothing'})"
-        problems.append(f"{what}; learn the table again")
-    raise WhyrankError(f"{path} was learned with {learned}: {problems[-1]}; or name another with analyzer=...")
+        changed = f"what lies behind it has changed since ({before}, now {made.files or 'nothing'})"
+        problem = f"{changed}; learn the table again"
+    raise WhyrankError(f"{path} was learned with {learned}: {problem}; or name another with analyzer=...")
 
 
-def _specs(learned: str, path: str) -> Iterator[str]:
+def _specs(learned: str, path: str) -> list[str]:
     """The call string of an analyzer as it was, and where it differs, with the files that lie beside the table."""
-    yield learned
-    with suppress(WhyrankError):
+
+    def beside(value: Any) -> Any:
+        file = Path(path).parent / value if isinstance(value, str) and value else None
+        return str(file) if file is not None and os.path.exists(file) else value
+
+    try:
         call = parse_call(learned)
-        arguments = {name: _beside(value, path) for name, value in call.arguments.items()}
-        if (other := str(Call(call.name, _beside(call.resource, path), arguments))) != str(call):
-            yield other
-
-
-def _beside(value: Any, path: str) -> Any:
-    """A value that is the name of a file beside the table as its path, any other one as it is."""
-    if not isinstance(value, str) or not value:
-        return value
-    place = Path(path).parent / value
-    return str(place) if os.path.exists(place) else value
+    except WhyrankError:
+        return [learned]
+    other = Call(call.name, beside(call.resource), {name: beside(value) for name, value in call.arguments.items()})
+    return [learned, str(other)] if str(other) != str(call) else [learned]
 
 
 def check_fit(ranker: str, table: TermTable, path: str, analyzer: Analyzer, setting: Setting) -> None:
