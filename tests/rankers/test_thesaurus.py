@@ -16,8 +16,7 @@ from whyrank.data import Collection, open_collection
 from whyrank.evaluation import Runner, without_ranges
 from whyrank.evaluation.tuning import DEFAULT_GRIDS
 from whyrank.rankers import Background, Setting, open_ranker, query_scale
-from whyrank.rankers.lexical import LexicalIndex
-from whyrank.rankers.lexical.thesaurus import search
+from whyrank.rankers.lexical import LexicalIndex, search
 from whyrank.scoring import Engine, rescore, retrieve
 from whyrank.tables import TermTable
 from whyrank.testing import RankerContract

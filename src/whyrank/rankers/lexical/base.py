@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from whyrank.core import Codes, Floats, Ints
 from whyrank.rankers.grouping import distinct, rows_by_code
@@ -15,10 +16,6 @@ from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.explanations import Explanation
 from whyrank.rankers.opening import Described, Setting
 from whyrank.text import Analyzer, Tokens
-
-if TYPE_CHECKING:
-    from whyrank.rankers.lexical.index import LexicalIndex
-    from whyrank.rankers.lexical.thesaurus.search import ThesaurusFinder
 
 
 class Weights(NamedTuple):
@@ -55,6 +52,13 @@ class Formula(Described):
         return LexicalRanker(self, analyzer, setting.background(analyzer, self.stats))
 
 
+class Partners(NamedTuple):
+    """Document terms that count for a query term, as ids of the analyzer, and their weights."""
+
+    ids: Codes
+    weights: npt.NDArray[np.float32]
+
+
 class TermCounts(NamedTuple):
     """Distinct term ids in order of appearance, and how often each occurs."""
 
@@ -83,7 +87,9 @@ class LexicalRanker:
     formula: Formula
     analyzer: Analyzer
     background: Background
-    batch_size = 250_000
+
+    batch_size: ClassVar[int] = 250_000
+    expands: ClassVar[bool] = False  # whether other terms count for a query term
 
     @property
     def name(self) -> str:
@@ -97,6 +103,11 @@ class LexicalRanker:
 
     def __repr__(self) -> str:
         return f"{self.formula.parameters} analyzer={self.analyzer.identity} statistics={self.background.digest}"
+
+    @property
+    def match(self) -> int:
+        """How partners count, as the kernels name it."""
+        return kernels.SUM
 
     @property
     def retrieves(self) -> bool:
@@ -122,9 +133,9 @@ class LexicalRanker:
         """What scores analysed texts."""
         return TextScorer(self, tokens)
 
-    def finder(self, index: LexicalIndex) -> ThesaurusFinder | None:
-        """What finds documents of an index in its place, for a ranker that matches more than equal terms."""
-        return None
+    def partners(self, term: int) -> Partners:
+        """The document terms that count for a query term besides itself: none."""
+        return Partners(np.zeros(0, np.int32), np.zeros(0, np.float32))
 
     def explain(self, query: str, text: str) -> Explanation:
         """The matrix behind the score of one text: what each document term adds to each query term."""

@@ -1,4 +1,4 @@
-"""Compiled loops of the lexical rankers: count query terms in texts, then weigh the counts.
+"""Compiled loops of the lexical rankers: count query terms in texts, weigh the counts, walk inverted lists.
 
 A query is a list of distinct terms; `tf` has one row per text and one column per query term.
 The weighing adds up in query order, so that every path to a score gives the same bits.
@@ -13,7 +13,8 @@ from numba import njit
 from whyrank.core import Codes, Floats, Ints
 
 Counts = npt.NDArray[np.int32]
-SATURATED, DIRICHLET, JELINEK_MERCER = 0, 1, 2
+SATURATED, DIRICHLET, JELINEK_MERCER = 0, 1, 2  # kinds of weights
+FIRST, MAX_TF, SUM = 0, 1, 2  # how related terms count
 
 
 @njit(cache=True, nogil=True)
@@ -111,12 +112,68 @@ def add_dense(dense: Counts, rows: Codes, norms: Floats, weight: float, out: Flo
             out[i] += weight * (tf / (tf + norms[rows[i]]))
 
 
+# Retrieval: term at a time over inverted lists.
+
+
+@njit(cache=True, nogil=True, inline="always")
+def gain(kind: int, f: float, length: float, weight: float, prior: float, a: float, b: float) -> float:
+    """What a term of frequency `f` adds to the score of a text beyond what the text has without it."""
+    if kind == SATURATED:
+        return weight * (f / (f + (a + b * length)))
+    share = f / a if kind == DIRICHLET else (1.0 - a) * f / (a * length)
+    added: float = weight * np.log1p(share / prior)
+    return added
+
+
 @njit(cache=True, nogil=True)
-def impacts(starts: Ints, docs: Codes, counts: Counts, norms: Floats, weights: Floats) -> npt.NDArray[np.float32]:
-    """What each posting adds to a saturated score: the eager index that retrieval reads."""
-    found = np.zeros(len(docs), np.float32)
-    for term in range(len(starts) - 1):
-        for position in range(starts[term], starts[term + 1]):
-            tf = counts[position]
-            found[position] = weights[term] * (tf / (tf + norms[docs[position]]))
+def gains(kind: int, f: Floats, lengths: Ints, weight: float, prior: float, a: float, b: float) -> Floats:
+    """The gain of each frequency in a text of the length beside it; 0 for a frequency of 0."""
+    found = np.zeros(len(f))
+    for i in range(len(f)):
+        if f[i] > 0.0:
+            found[i] = gain(kind, f[i], lengths[i], weight, prior, a, b)
     return found
+
+
+@njit(cache=True, nogil=True)
+def walk(
+    starts: Ints, docs: Codes, counts: Counts, own: int, ids: Codes, weights: Floats, match: int, f: Floats,
+    touched: Codes,
+) -> int:  # fmt: skip
+    """Write the frequency of one query term into `f` for all documents that have it or a partner; say how many.
+
+    `f` is all zero before; `own` is -1 for a term that no document has. Under `FIRST`, a count is written below zero.
+    """
+    n = 0
+    if own >= 0:
+        for position in range(starts[own], starts[own + 1]):
+            touched[n] = docs[position]
+            n += 1
+            f[docs[position]] = -counts[position] if match == FIRST else counts[position]
+    for entry in range(len(ids)):
+        for position in range(starts[ids[entry]], starts[ids[entry] + 1]):
+            d = docs[position]
+            if f[d] == 0.0:
+                touched[n] = d
+                n += 1
+            if match == SUM:
+                f[d] += counts[position] * weights[entry]
+            elif f[d] >= 0.0:
+                f[d] = max(f[d], weights[entry] * (1 if match == FIRST else counts[position]))
+    return n
+
+
+@njit(cache=True, nogil=True)
+def collect(
+    kind: int, lengths: Ints, weight: float, prior: float, a: float, b: float, touched: Codes, f: Floats,
+    scores: Floats, hit: npt.NDArray[np.bool_], matched: Codes, n: int,
+) -> int:  # fmt: skip
+    """Add one query term's gains to `scores` and empty `f`; documents new to `hit` join the `n` of `matched`."""
+    for d in touched:
+        scores[d] += gain(kind, abs(f[d]), lengths[d], weight, prior, a, b)
+        f[d] = 0.0
+        if not hit[d]:
+            hit[d] = True
+            matched[n] = d
+            n += 1
+    return n

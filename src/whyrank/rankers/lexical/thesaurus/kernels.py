@@ -2,7 +2,7 @@
 
 The partners of a query term are the document terms that count for it. Query terms and partners get a line each, with
 a column for each of `WIDTH` query terms; the first lines are those of the query terms themselves. A token of a text
-costs one look-up, and nothing more where it has no line. Retrieval walks the inverted lists of the same terms.
+costs one look-up, and nothing more where it has no line.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import numpy.typing as npt
 from numba import njit
 
 from whyrank.core import Codes, Floats, Ints
-from whyrank.rankers.lexical.kernels import DIRICHLET, SATURATED, Counts
 
 WIDTH = 8
-FIRST, MAX_TF, SUM = 0, 1, 2
 Singles = npt.NDArray[np.float32]
 
 
@@ -129,67 +127,3 @@ def add_up(ids: Codes, offsets: Ints, rows: Codes, slot: Codes, table: Singles, 
             for j in range(WIDTH):
                 total[j] += table[line, j]
         found[i, :terms] = total[:terms]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def gain(kind: int, f: float, length: float, weight: float, prior: float, a: float, b: float) -> float:
-    """What a term of frequency `f` adds to the score of a text beyond what the text has without it."""
-    if kind == SATURATED:
-        return weight * (f / (f + (a + b * length)))
-    share = f / a if kind == DIRICHLET else (1.0 - a) * f / (a * length)
-    added: float = weight * np.log1p(share / prior)
-    return added
-
-
-@njit(cache=True, nogil=True)
-def gains(kind: int, f: Floats, lengths: Ints, weight: float, prior: float, a: float, b: float) -> Floats:
-    """The gain of each frequency in a text of the length beside it; 0 for a frequency of 0."""
-    found = np.zeros(len(f))
-    for i in range(len(f)):
-        if f[i] > 0.0:
-            found[i] = gain(kind, f[i], lengths[i], weight, prior, a, b)
-    return found
-
-
-@njit(cache=True, nogil=True)
-def walk(
-    starts: Ints, docs: Codes, counts: Counts, own: int, ids: Codes, weights: Floats, match: int, f: Floats,
-    touched: Codes,
-) -> int:  # fmt: skip
-    """Write the frequency of one query term into `f` for all documents that have it or a partner; say how many.
-
-    `f` is all zero before; `own` is -1 for a term that no document has. Under `FIRST`, a count is written below zero.
-    """
-    n = 0
-    if own >= 0:
-        for position in range(starts[own], starts[own + 1]):
-            touched[n] = docs[position]
-            n += 1
-            f[docs[position]] = -counts[position] if match == FIRST else counts[position]
-    for entry in range(len(ids)):
-        for position in range(starts[ids[entry]], starts[ids[entry] + 1]):
-            d = docs[position]
-            if f[d] == 0.0:
-                touched[n] = d
-                n += 1
-            if match == SUM:
-                f[d] += counts[position] * weights[entry]
-            elif f[d] >= 0.0:
-                f[d] = max(f[d], weights[entry] * (1 if match == FIRST else counts[position]))
-    return n
-
-
-@njit(cache=True, nogil=True)
-def collect(
-    kind: int, lengths: Ints, weight: float, prior: float, a: float, b: float, touched: Codes, f: Floats,
-    scores: Floats, hit: npt.NDArray[np.bool_], matched: Codes, n: int,
-) -> int:  # fmt: skip
-    """Add one query term's gains to `scores` and empty `f`; documents new to `hit` join the `n` of `matched`."""
-    for d in touched:
-        scores[d] += gain(kind, abs(f[d]), lengths[d], weight, prior, a, b)
-        f[d] = 0.0
-        if not hit[d]:
-            hit[d] = True
-            matched[n] = d
-            n += 1
-    return n

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from whyrank.core import Codes, Floats, Ints, UnknownName
 from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.lexical.base import LexicalRanker, TermCounts, TextScorer, Weights, weighed
+from whyrank.rankers.lexical.base import LexicalRanker, Partners, TermCounts, TextScorer, Weights, weighed
 from whyrank.rankers.lexical.formulas import BM25, K3, QL
-from whyrank.rankers.lexical.index import LexicalIndex
+from whyrank.rankers.lexical.kernels import FIRST, MAX_TF, SUM
 from whyrank.rankers.lexical.table_fit import analyzer_of, check_few, readable_table, reopen_table
 from whyrank.rankers.lexical.thesaurus import kernels
-from whyrank.rankers.lexical.thesaurus.search import ThesaurusFinder
 from whyrank.rankers.opening import Described, Setting
 from whyrank.tables import TermTable
 from whyrank.text import Analyzer, Tokens
 
-MATCHES = {"first": kernels.FIRST, "max-tf": kernels.MAX_TF, "sum": kernels.SUM}
-_COUNTERS = {kernels.FIRST: kernels.first, kernels.MAX_TF: kernels.max_tf, kernels.SUM: kernels.add_up}
+MATCHES = {"first": FIRST, "max-tf": MAX_TF, "sum": SUM}
+_COUNTERS = {FIRST: kernels.first, MAX_TF: kernels.max_tf, SUM: kernels.add_up}
 
 
 class ThesaurusFormula(Described):
@@ -145,13 +144,6 @@ def reopen_thesaurus(
     return ThesaurusRanker(settings.formula, analyzer, background, settings, table)
 
 
-class Partners(NamedTuple):
-    """Document terms that count for a query term, as ids of the analyzer, and their weights."""
-
-    ids: Codes
-    weights: kernels.Singles
-
-
 @dataclass(frozen=True, eq=False)
 class Thesaurus:
     """A term table in the term ids of an analyzer; weights of 0, and those of a term for itself, are left out."""
@@ -191,6 +183,8 @@ class ThesaurusRanker(LexicalRanker):
     settings: ThesaurusFormula
     table: TermTable
 
+    expands: ClassVar[bool] = True
+
     @property
     def name(self) -> str:
         """Call string of the ranker."""
@@ -198,7 +192,7 @@ class ThesaurusRanker(LexicalRanker):
 
     @property
     def retrieves(self) -> bool:
-        """Whether an index can be searched by it: always, see `finder`."""
+        """Whether an index can be searched by it: always."""
         return True
 
     def __repr__(self) -> str:
@@ -224,9 +218,9 @@ class ThesaurusRanker(LexicalRanker):
         """What scores analysed texts."""
         return ThesaurusScorer(self, tokens)
 
-    def finder(self, index: LexicalIndex) -> ThesaurusFinder:
-        """What finds the documents of an index."""
-        return ThesaurusFinder(self.thesaurus, self.match, self.scorer(index.tokens), index)
+    def partners(self, term: int) -> Partners:
+        """The document terms that count for a query term, as far as any text had them."""
+        return self.thesaurus.partners(term)
 
     def frequencies(self, query_ids: Codes, doc: TermCounts) -> Floats:
         """What each document term adds to the frequency of each query term."""
@@ -235,10 +229,10 @@ class ThesaurusRanker(LexicalRanker):
             known = dict(zip(*(part.tolist() for part in self.thesaurus.partners(term)), strict=True))
             row[:] = [known.get(word, 0.0) for word in doc.ids.tolist()]
         same = query_ids[:, None] == doc.ids
-        each = np.where(same, doc.counts, related * (1 if self.match == kernels.FIRST else doc.counts))
-        if self.match == kernels.SUM or not len(doc.ids):
+        each = np.where(same, doc.counts, related * (1 if self.match == FIRST else doc.counts))
+        if self.match == SUM or not len(doc.ids):
             return each
-        ordered = np.where(same, np.inf, each) if self.match == kernels.FIRST else each
+        ordered = np.where(same, np.inf, each) if self.match == FIRST else each
         best = ordered.max(axis=1, keepdims=True)
         chosen = np.where((same & (each == best)).any(axis=1), same.argmax(axis=1), ordered.argmax(axis=1))
         return np.where(np.arange(len(doc.ids)) == chosen[:, None], each, 0.0)
@@ -261,7 +255,7 @@ class ThesaurusScorer(TextScorer):
 
     def score_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """Scores of the texts `rows` for an analysed query; a few query terms are counted at a time."""
-        found, own = np.zeros((len(rows), len(terms))), 0.0 if self._match == kernels.FIRST else 1.0
+        found, own = np.zeros((len(rows), len(terms))), 0.0 if self._match == FIRST else 1.0
         for start in range(0, len(terms), kernels.WIDTH):
             some = terms[start : start + kernels.WIDTH]
             tf, (starts, ids, related) = np.zeros((len(rows), len(some))), self._thesaurus.entries(some)
