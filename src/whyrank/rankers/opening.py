@@ -20,9 +20,9 @@ rankers: Registry[Any] = Registry(
     "ranker",
     {
         "bm25": "whyrank.rankers.lexical.formulas:BM25",
-        "bm25t": "whyrank.rankers.lexical.thesaurus.ranker:BM25T",
+        "bm25t": "whyrank.rankers.lexical.thesaurus:BM25T",
         "ql": "whyrank.rankers.lexical.formulas:QL",
-        "qlt": "whyrank.rankers.lexical.thesaurus.ranker:QLT",
+        "qlt": "whyrank.rankers.lexical.thesaurus:QLT",
         "cascade": "whyrank.rankers.cascade:Cascade",
         "doc2query": "whyrank.rankers.doc2query:Doc2Query",
         "fuse": "whyrank.rankers.fuse:Fuse",

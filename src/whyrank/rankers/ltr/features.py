@@ -128,71 +128,36 @@ class Hits(NamedTuple):
     term: Codes
 
 
-@dataclass(frozen=True, eq=False)
 class Matches:
-    """Query `number` and the texts `rows`; the distinct terms of the query are numbered in order of appearance."""
+    """What a query and some texts share; the distinct terms of the query are numbered in order of appearance.
 
-    queries: Texts
-    number: int
-    texts: Texts
-    rows: Codes
+    Attributes:
+        ids: the term ids of the query's distinct terms; `terms` has the terms themselves.
+        order: the query as numbers of its distinct terms, repeats included.
+        hits: where the texts have the query's terms; `text_of_hit` has the number of the text of each hit.
+        tf: how often each text has each distinct term, [texts, terms].
+        present: how many distinct terms of the query each text has.
+        lengths: tokens of each text.
+    """
+
+    def __init__(self, queries: Texts, number: int, texts: Texts, rows: Codes) -> None:
+        self.queries, self.number, self.texts, self.rows = queries, number, texts, rows
+        start, end = queries.tokens.offsets[number : number + 2]
+        query: list[int] = queries.tokens.ids[start:end].tolist()
+        numbers = {term: i for i, term in enumerate(dict.fromkeys(query))}
+        vocabulary = texts.features.analyzer.vocabulary.terms
+        self.ids, self.terms = np.array(list(numbers), np.int32), [vocabulary[i] for i in numbers]
+        self.order = np.array([numbers[term] for term in query], np.int32)
+        self.hits = Hits(*_locate(*texts.tokens, rows, self.ids, texts.slots))
+        self.text_of_hit = np.repeat(np.arange(len(rows)), np.diff(self.hits.offsets))
+        cells = self.text_of_hit * len(numbers) + self.hits.term
+        counts = np.bincount(cells, minlength=len(rows) * len(numbers))
+        self.tf = counts.reshape(len(rows), len(numbers)).astype(np.int32)
+        self.present = np.asarray((self.tf > 0).sum(axis=1))
+        self.lengths, self.background = texts.lengths[rows], texts.features.background
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @cached_property
-    def ids(self) -> Codes:
-        """The term ids of the query's distinct terms."""
-        return np.array(list(dict.fromkeys(self._query_ids)), dtype=np.int32)
-
-    @cached_property
-    def order(self) -> Codes:
-        """The query as numbers of its distinct terms, repeats included."""
-        number = {term: i for i, term in enumerate(self.ids.tolist())}
-        return np.array([number[term] for term in self._query_ids], dtype=np.int32)
-
-    @cached_property
-    def terms(self) -> list[str]:
-        """The query's distinct terms."""
-        return [self.texts.features.analyzer.vocabulary.terms[i] for i in self.ids]
-
-    @property
-    def background(self) -> Background:
-        """Document frequencies."""
-        return self.texts.features.background
-
-    @cached_property
-    def lengths(self) -> Ints:
-        """Tokens of each text."""
-        return self.texts.lengths[self.rows]
-
-    @cached_property
-    def hits(self) -> Hits:
-        """Where the texts have the query's terms."""
-        return Hits(*_locate(*self.texts.tokens, self.rows, self.ids, self.texts.slots))
-
-    @cached_property
-    def text_of_hit(self) -> Ints:
-        """The number of the text of each hit."""
-        return np.repeat(np.arange(len(self)), np.diff(self.hits.offsets))
-
-    @cached_property
-    def tf(self) -> Codes:
-        """How often each text has each distinct term, [texts, terms]."""
-        cells = self.text_of_hit * len(self.ids) + self.hits.term
-        found = np.bincount(cells, minlength=len(self) * len(self.ids))
-        return found.reshape(len(self), len(self.ids)).astype(np.int32)
-
-    @cached_property
-    def present(self) -> Ints:
-        """How many distinct terms of the query each text has."""
-        return np.asarray((self.tf > 0).sum(axis=1))
-
-    @cached_property
-    def _query_ids(self) -> list[int]:
-        start, end = self.queries.tokens.offsets[self.number : self.number + 2]
-        found: list[int] = self.queries.tokens.ids[start:end].tolist()
-        return found
 
 
 def character_trigrams(text: str) -> Ints:

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whyrank.core import Codes, Floats, Ints, UnknownName
+from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.base import LexicalRanker, Partners, TermCounts, TextScorer, Weights, weighed
 from whyrank.rankers.lexical.formulas import BM25, K3, QL
-from whyrank.rankers.lexical.kernels import FIRST, MAX_TF, SUM
-from whyrank.rankers.lexical.table_fit import analyzer_of, check_few, readable_table, reopen_table
-from whyrank.rankers.lexical.thesaurus import kernels
+from whyrank.rankers.lexical.kernels import FIRST, MAX_TF, SUM, WIDTH
+from whyrank.rankers.lexical.table_fit import analyzer_of, check_fit, readable_table, reopen_table
 from whyrank.rankers.opening import Described, Setting
 from whyrank.tables import TermTable
 from whyrank.text import Analyzer, Tokens
@@ -43,7 +43,8 @@ class ThesaurusFormula(Described):
         table = readable_table(self.resource)
         analyzer = analyzer_of(table, self.resource, self.analyzer, setting)
         background = setting.background(analyzer, self.stats)
-        check_few(self.registered, table, self.resource, analyzer, setting, background)
+        if len(table):
+            check_fit(self.registered, table, self.resource, analyzer, setting, background)
         return ThesaurusRanker(self.formula, analyzer, background, self, table)
 
 
@@ -144,38 +145,6 @@ def reopen_thesaurus(
     return ThesaurusRanker(settings.formula, analyzer, background, settings, table)
 
 
-@dataclass(frozen=True, eq=False)
-class Thesaurus:
-    """A term table in the term ids of an analyzer; weights of 0, and those of a term for itself, are left out."""
-
-    table: TermTable
-    analyzer: Analyzer
-
-    def partners(self, term: int) -> Partners:
-        """The document terms that count for a query term, as far as any text had them."""
-        return Partners(*self.entries(np.array([term], np.int32))[1:])
-
-    def entries(self, terms: Codes) -> tuple[Ints, Codes, kernels.Singles]:
-        """The partners of several query terms, one after another: where those of each begin, ids, and weights."""
-        names, numbers = self.analyzer.vocabulary.terms, self.table.query_numbers
-        rows = np.array([numbers.get(names[term], -1) for term in terms.tolist()], np.int64)
-        return kernels.partners(*self.table.by_query, rows, terms, self._ids())
-
-    def _ids(self) -> Codes:
-        """The id of each document term of the table, -1 for those that the analyzer has not met so far."""
-        names, numbers = self.analyzer.vocabulary.terms, self.table.doc_numbers
-        (ids, met), whole = self._met, len(names)  # the vocabulary may grow meanwhile
-        for i in range(int(met[0]), whole):
-            if (number := numbers.get(names[i])) is not None:
-                ids[number] = i
-        met[0] = whole
-        return ids
-
-    @cached_property
-    def _met(self) -> tuple[Codes, Ints]:
-        return np.full(len(self.table.doc_terms), -1, np.int32), np.zeros(1, np.int64)
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class ThesaurusRanker(LexicalRanker):
     """A lexical formula over frequencies to which related terms add."""
@@ -204,11 +173,6 @@ class ThesaurusRanker(LexicalRanker):
         """Travel to other processes without the table, which is opened again there."""
         return reopen_thesaurus, (self.settings, self.analyzer, self.background, self.table.digest)
 
-    @cached_property
-    def thesaurus(self) -> Thesaurus:
-        """The table in the term ids of the analyzer."""
-        return Thesaurus(self.table, self.analyzer)
-
     @property
     def match(self) -> int:
         """How partners count, as the kernels name it."""
@@ -220,13 +184,36 @@ class ThesaurusRanker(LexicalRanker):
 
     def partners(self, term: int) -> Partners:
         """The document terms that count for a query term, as far as any text had them."""
-        return self.thesaurus.partners(term)
+        return Partners(*self.entries(np.array([term], np.int32))[1:])
+
+    def entries(self, terms: Codes) -> tuple[Ints, Codes, kernels.Singles]:
+        """The partners of several query terms, one after another: where those of each begin, ids, and weights.
+
+        Weights of 0, and those of a term for itself, are left out.
+        """
+        names, numbers = self.analyzer.vocabulary.terms, self.table.query_numbers
+        rows = np.array([numbers.get(names[term], -1) for term in terms.tolist()], np.int64)
+        return kernels.partners(*self.table.by_query, rows, terms, self._ids())
+
+    def _ids(self) -> Codes:
+        """The id of each document term of the table, -1 for those that the analyzer has not met so far."""
+        names, numbers = self.analyzer.vocabulary.terms, self.table.doc_numbers
+        (ids, met), whole = self._met, len(names)  # the vocabulary may grow meanwhile
+        for i in range(int(met[0]), whole):
+            if (number := numbers.get(names[i])) is not None:
+                ids[number] = i
+        met[0] = whole
+        return ids
+
+    @cached_property
+    def _met(self) -> tuple[Codes, Ints]:
+        return np.full(len(self.table.doc_terms), -1, np.int32), np.zeros(1, np.int64)
 
     def frequencies(self, query_ids: Codes, doc: TermCounts) -> Floats:
         """What each document term adds to the frequency of each query term."""
         related = np.zeros((len(query_ids), len(doc.ids)))
         for row, term in zip(related, query_ids.tolist(), strict=True):
-            known = dict(zip(*(part.tolist() for part in self.thesaurus.partners(term)), strict=True))
+            known = dict(zip(*(part.tolist() for part in self.partners(term)), strict=True))
             row[:] = [known.get(word, 0.0) for word in doc.ids.tolist()]
         same = query_ids[:, None] == doc.ids
         each = np.where(same, doc.counts, related * (1 if self.match == FIRST else doc.counts))
@@ -251,14 +238,14 @@ class ThesaurusScorer(TextScorer):
 
     def __init__(self, ranker: ThesaurusRanker, tokens: Tokens) -> None:
         super().__init__(ranker, tokens)
-        self._thesaurus, self._match = ranker.thesaurus, ranker.match
+        self._entries, self._match = ranker.entries, ranker.match
 
     def score_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """Scores of the texts `rows` for an analysed query; a few query terms are counted at a time."""
         found, own = np.zeros((len(rows), len(terms))), 0.0 if self._match == FIRST else 1.0
-        for start in range(0, len(terms), kernels.WIDTH):
-            some = terms[start : start + kernels.WIDTH]
-            tf, (starts, ids, related) = np.zeros((len(rows), len(some))), self._thesaurus.entries(some)
+        for start in range(0, len(terms), WIDTH):
+            some = terms[start : start + WIDTH]
+            tf, (starts, ids, related) = np.zeros((len(rows), len(some))), self._entries(some)
             slot = self._slots()
             table = kernels.spread(some, starts, ids, related, own, slot)
             _COUNTERS[self._match](self._tokens.ids, self._tokens.offsets, rows, slot, table, len(some), tf)
