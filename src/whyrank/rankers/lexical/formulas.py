@@ -1,4 +1,4 @@
-"""BM25 in five published forms."""
+"""The formulas of lexical rankers: BM25 in five published forms, and query likelihood."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Floats, Ints, UnknownName, WhyrankError, call_of, check_number
+from whyrank.core import Floats, Ints, UnknownName, WhyrankError, check_number
 from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.lexical.base import LexicalRanker, Weights
-from whyrank.rankers.lexical.kernels import SATURATED
-from whyrank.rankers.opening import Setting
+from whyrank.rankers.lexical.base import Formula, Weights
+from whyrank.rankers.lexical.kernels import DIRICHLET, JELINEK_MERCER, SATURATED
 
 K2, K3 = 100.0, 8.0
+UNSEEN = 1e-8  # P(t|C) of a term that the collection lacks, in QL of the variant parm
+_SMOOTHING = {"dirichlet": DIRICHLET, "jm": JELINEK_MERCER}
+
+
+class Variant(NamedTuple):
+    """What distinguishes one published form of BM25 from another."""
+
+    idf: Callable[[Floats, float], Floats]
+    k1: float
+    b: float
+    scaled: bool
 
 
 def _lucene_idf(df: Floats, n: float) -> Floats:
@@ -33,15 +43,6 @@ def _terrier_idf(df: Floats, n: float) -> Floats:
     return np.asarray(np.log2((n - df + 0.5) / (df + 0.5)))
 
 
-class Variant(NamedTuple):
-    """What distinguishes one published form of BM25 from another."""
-
-    idf: Callable[[Floats, float], Floats]
-    k1: float
-    b: float
-    scaled: bool
-
-
 VARIANTS: Mapping[str, Variant] = {
     "lucene": Variant(_lucene_idf, 0.9, 0.4, False),
     "robertson": Variant(_robertson_idf, 1.2, 0.75, False),
@@ -52,7 +53,7 @@ VARIANTS: Mapping[str, Variant] = {
 
 
 @dataclass(frozen=True)
-class BM25:
+class BM25(Formula):
     """BM25: sum over query terms of idf(t) * tf / (tf + k1 * (1 - b + b * length / average length)).
 
     | variant | idf | k1, b by default | also |
@@ -77,7 +78,7 @@ class BM25:
     stats: str | None = None
     k2: float | None = None
 
-    explains: ClassVar[bool] = True
+    registered: ClassVar[str] = "bm25"
     scale: ClassVar[str] = "sum of term weights"
 
     def __post_init__(self) -> None:
@@ -93,20 +94,10 @@ class BM25:
             raise WhyrankError("bm25: k3 is for variant=terrier; parm has k2 in its place")
 
     @property
-    def id(self) -> str:
-        """Call string."""
-        return call_of(self, "bm25")
-
-    @property
     def parameters(self) -> str:
         """All parameters, defaults included."""
         of_query = f"k2={float(self._k2)}" if self.variant == "parm" else f"k3={self.k3}"
         return f"bm25(k1={self._k1},b={self._b},{of_query},variant={self.variant})"
-
-    def bind(self, setting: Setting) -> LexicalRanker:
-        """Take analyzer and statistics from the setting."""
-        analyzer = setting.analyzer_for(self.analyzer)
-        return LexicalRanker(self, analyzer, setting.background(analyzer, self.stats))
 
     def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
         """Weight of each query term: idf, times how often the query has it."""
@@ -121,13 +112,58 @@ class BM25:
         return Weights(SATURATED, idf * qtf * scale, np.zeros(len(terms)), a, b)
 
     @property
-    def _k2(self) -> float:
-        return K2 if self.k2 is None else self.k2
-
-    @property
     def _k1(self) -> float:
         return VARIANTS[self.variant].k1 if self.k1 is None else self.k1
 
     @property
     def _b(self) -> float:
         return VARIANTS[self.variant].b if self.b is None else self.b
+
+    @property
+    def _k2(self) -> float:
+        return K2 if self.k2 is None else self.k2
+
+
+@dataclass(frozen=True)
+class QL(Formula):
+    """Log probability of the query tokens under the smoothed language model of the text.
+
+    dirichlet: sum of log((tf + mu P(t|C)) / (length + mu)), mu = 1000.
+    jm: sum of log((1 - lam) tf / length + lam P(t|C)), lam = 0.1.
+    P(t|C) = max(cf, 0.5) / tokens in the collection, so that an unseen term is rare, not impossible.
+    variant="parm": each distinct term of the query counts once, and P(t|C) = cf / tokens, or 1e-8 for an unseen term.
+    Zhai and Lafferty, "A study of smoothing methods for language models", SIGIR 2001.
+    """
+
+    mu: float = 1000.0
+    lam: float = 0.1
+    smoothing: str = "dirichlet"
+    analyzer: str | None = None
+    stats: str | None = None
+    variant: str = "plain"
+
+    registered: ClassVar[str] = "ql"
+    scale: ClassVar[str] = "log probability"
+
+    def __post_init__(self) -> None:
+        if self.smoothing not in _SMOOTHING:
+            raise UnknownName("smoothing", self.smoothing, _SMOOTHING)
+        if self.variant not in ("plain", "parm"):
+            raise UnknownName("query likelihood variant", self.variant, ("plain", "parm"))
+        check_number("ql: mu", self.mu, 0, strict=True)
+        check_number("ql: lam", self.lam, 0, 1, strict=True)
+
+    @property
+    def parameters(self) -> str:
+        """All parameters, defaults included."""
+        more = "" if self.variant == "plain" else f",variant={self.variant}"
+        return f"ql(mu={self.mu},lam={self.lam},smoothing={self.smoothing}{more})"
+
+    def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
+        """How often the query has each term, and its probability in the collection."""
+        cf, tokens = background.frequencies(terms)[1], max(background.n_tokens, 1)
+        strength = self.mu if self.smoothing == "dirichlet" else self.lam
+        if self.variant == "parm":
+            once, priors = np.ones(len(terms)), np.where(cf > 0, cf / tokens, UNSEEN)
+            return Weights(_SMOOTHING[self.smoothing], once, priors, strength)
+        return Weights(_SMOOTHING[self.smoothing], counts.astype(np.float64), np.maximum(cf, 0.5) / tokens, strength)

@@ -4,29 +4,52 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from whyrank.core import Codes, Floats, Ints, UnknownName, call_of
+from whyrank.core import Codes, Floats, Ints, UnknownName
+from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.lexical.base import LexicalRanker, TermCounts, TextScorer, Weights, weighed
-from whyrank.rankers.lexical.bm25 import BM25, K3
-from whyrank.rankers.lexical.index import LexicalIndex
-from whyrank.rankers.lexical.ql import QL
-from whyrank.rankers.lexical.table_fit import analyzer_of, check_few, readable_table, reopen_table
-from whyrank.rankers.lexical.thesaurus import kernels
-from whyrank.rankers.lexical.thesaurus.search import ThesaurusFinder
-from whyrank.rankers.opening import Setting
+from whyrank.rankers.lexical.base import LexicalRanker, Partners, TermCounts, TextScorer, Weights, weighed
+from whyrank.rankers.lexical.formulas import BM25, K3, QL
+from whyrank.rankers.lexical.kernels import FIRST, MAX_TF, SUM, WIDTH
+from whyrank.rankers.lexical.table_fit import analyzer_of, check_fit, readable_table, reopen_table
+from whyrank.rankers.opening import Described, Setting
 from whyrank.tables import TermTable
 from whyrank.text import Analyzer, Tokens
 
-MATCHES = {"first": kernels.FIRST, "max-tf": kernels.MAX_TF, "sum": kernels.SUM}
-_COUNTERS = {kernels.FIRST: kernels.first, kernels.MAX_TF: kernels.max_tf, kernels.SUM: kernels.add_up}
+MATCHES = {"first": FIRST, "max-tf": MAX_TF, "sum": SUM}
+_COUNTERS = {FIRST: kernels.first, MAX_TF: kernels.max_tf, SUM: kernels.add_up}
+
+
+class ThesaurusFormula(Described):
+    """A lexical formula over a term table, and how the related terms of the table count."""
+
+    resource: str
+    match: str
+    analyzer: str | None
+    stats: str | None
+
+    explains: ClassVar[bool] = True
+
+    @property
+    def formula(self) -> BM25 | QL:
+        """The lexical formula of the same form."""
+        raise NotImplementedError
+
+    def bind(self, setting: Setting) -> ThesaurusRanker:
+        """Open the table; take analyzer and statistics from the configuration, the table or the setting."""
+        table = readable_table(self.resource)
+        analyzer = analyzer_of(table, self.resource, self.analyzer, setting)
+        background = setting.background(analyzer, self.stats)
+        if len(table):
+            check_fit(self.registered, table, self.resource, analyzer, setting, background)
+        return ThesaurusRanker(self.formula, analyzer, background, self, table)
 
 
 @dataclass(frozen=True)
-class BM25T:
+class BM25T(ThesaurusFormula):
     """BM25 over a thesaurus, a term table of weights s(t, d): `bm25t:TABLE`.
 
     score = sum over distinct query terms t of idf(t) * qtf(t) * (k1 + 1) * f / (f + K), as `bm25` of the same variant
@@ -61,7 +84,6 @@ class BM25T:
     analyzer: str | None = None
     stats: str | None = None
 
-    explains: ClassVar[bool] = True
     registered: ClassVar[str] = "bm25t"
 
     def __post_init__(self) -> None:
@@ -70,22 +92,13 @@ class BM25T:
         _ = self.formula  # checks the arguments of BM25
 
     @property
-    def id(self) -> str:
-        """Call string."""
-        return call_of(self, self.registered)
-
-    @property
     def formula(self) -> BM25:
         """BM25 of the same form."""
         return BM25(self.k1, self.b, self.k3, self.variant, k2=self.k2)
 
-    def bind(self, setting: Setting) -> ThesaurusRanker:
-        """Open the table; take analyzer and statistics from it or from the setting."""
-        return bind_thesaurus(self, setting)
-
 
 @dataclass(frozen=True)
-class QLT:
+class QLT(ThesaurusFormula):
     """Query likelihood over a thesaurus, a term table of weights s(t, d): `qlt:TABLE`.
 
     score = sum over distinct query terms t of ln((f + mu P(t|C)) / (length + mu)), where f = tf(t) plus the sum of
@@ -112,84 +125,75 @@ class QLT:
     analyzer: str | None = None
     stats: str | None = None
 
-    explains: ClassVar[bool] = True
     registered: ClassVar[str] = "qlt"
-    match: ClassVar[str] = "sum"
+    match: ClassVar[str] = "sum"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         _ = self.formula  # checks the arguments of query likelihood
-
-    @property
-    def id(self) -> str:
-        """Call string."""
-        return call_of(self, self.registered)
 
     @property
     def formula(self) -> QL:
         """Query likelihood of the same form."""
         return QL(self.mu, self.lam, self.smoothing, variant=self.variant)
 
-    def bind(self, setting: Setting) -> ThesaurusRanker:
-        """Open the table; take analyzer and statistics from it or from the setting."""
-        return bind_thesaurus(self, setting)
-
-
-def bind_thesaurus(settings: BM25T | QLT, setting: Setting) -> ThesaurusRanker:
-    """Open the table; take analyzer and statistics from the configuration, the table or the setting."""
-    table = readable_table(settings.resource)
-    analyzer = analyzer_of(table, settings.resource, settings.analyzer, setting)
-    background = setting.background(analyzer, settings.stats)
-    check_few(settings.registered, table, settings.resource, analyzer, setting, background)
-    return ThesaurusRanker(settings.formula, analyzer, background, settings, table)
-
 
 def reopen_thesaurus(
-    settings: BM25T | QLT, analyzer: Analyzer, background: Background, digest: str
+    settings: ThesaurusFormula, analyzer: Analyzer, background: Background, digest: str
 ) -> ThesaurusRanker:
     """The ranker in another process, with its table opened again."""
     table = reopen_table(settings.resource, digest)
     return ThesaurusRanker(settings.formula, analyzer, background, settings, table)
 
 
-class Partners(NamedTuple):
-    """Document terms that count for a query term, as ids of the analyzer, and their weights."""
+@dataclass(frozen=True, repr=False, eq=False)
+class ThesaurusRanker(LexicalRanker):
+    """A lexical formula over frequencies to which related terms add."""
 
-    ids: Codes
-    weights: kernels.Singles
-
-
-@dataclass(frozen=True, eq=False)
-class Thesaurus:
-    """A term table in the term ids of an analyzer; weights of 0, and those of a term for itself, are left out."""
-
+    settings: ThesaurusFormula
     table: TermTable
-    analyzer: Analyzer
+
+    expands: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """Call string of the ranker."""
+        return self.settings.name
+
+    @property
+    def retrieves(self) -> bool:
+        """Whether an index can be searched by it: always."""
+        return True
+
+    def __repr__(self) -> str:
+        how = f"{self.settings.registered}(match={self.settings.match}) {self.formula.parameters}"
+        known = f"analyzer={self.analyzer.identity} statistics={self.background.digest}"
+        return f"{how} table={self.table.digest} {known}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes without the table, which is opened again there."""
+        return reopen_thesaurus, (self.settings, self.analyzer, self.background, self.table.digest)
+
+    @property
+    def match(self) -> int:
+        """How partners count, as the kernels name it."""
+        return MATCHES[self.settings.match]
+
+    def scorer(self, tokens: Tokens) -> TextScorer:
+        """What scores analysed texts."""
+        return ThesaurusScorer(self, tokens)
 
     def partners(self, term: int) -> Partners:
         """The document terms that count for a query term, as far as any text had them."""
-        return Partners(*self.joined(np.array([term], np.int32))[1:])
+        return Partners(*self.entries(np.array([term], np.int32))[1:])
 
-    def joined(self, terms: Codes) -> tuple[Ints, Codes, kernels.Singles]:
-        """The partners of several query terms behind one another: where those of each begin, ids, and weights."""
+    def entries(self, terms: Codes) -> tuple[Ints, Codes, kernels.Singles]:
+        """The partners of several query terms, one after another: where those of each begin, ids, and weights.
+
+        Weights of 0, and those of a term for itself, are left out.
+        """
         names, numbers = self.analyzer.vocabulary.terms, self.table.query_numbers
         rows = np.array([numbers.get(names[term], -1) for term in terms.tolist()], np.int64)
         return kernels.partners(*self.table.by_query, rows, terms, self._ids())
-
-    def weights(self, query_ids: Codes, doc_ids: Codes) -> Floats:
-        """The weight of each query term and document term."""
-        found = np.zeros((len(query_ids), len(doc_ids)))
-        for row, term in zip(found, query_ids.tolist(), strict=True):
-            known = dict(zip(*(part.tolist() for part in self.partners(term)), strict=True))
-            row[:] = [known.get(word, 0.0) for word in doc_ids.tolist()]
-        return found
-
-    def notes(self, query_ids: Codes) -> list[str]:
-        """Which query terms have no entry, and which have one for themselves."""
-        terms = [self.analyzer.vocabulary.terms[i] for i in query_ids.tolist()]
-        alone = [term for term in terms if not self.table.doc_terms_for(term, 1)]
-        itself = [term for term in terms if self.table.weight(term, term) > 0]
-        found = {"without an entry in the table": alone, "entries of a term for itself are left out": itself}
-        return [f"{what}: {' '.join(words)}" for what, words in found.items() if words]
 
     def _ids(self) -> Codes:
         """The id of each document term of the table, -1 for those that the analyzer has not met so far."""
@@ -205,66 +209,28 @@ class Thesaurus:
     def _met(self) -> tuple[Codes, Ints]:
         return np.full(len(self.table.doc_terms), -1, np.int32), np.zeros(1, np.int64)
 
-
-@dataclass(frozen=True, repr=False, eq=False)
-class ThesaurusRanker(LexicalRanker):
-    """A lexical formula over frequencies to which related terms add."""
-
-    settings: BM25T | QLT
-    table: TermTable
-
-    @property
-    def name(self) -> str:
-        """Call string of the ranker."""
-        return self.settings.id
-
-    @property
-    def retrieves(self) -> bool:
-        """Whether an index can be searched by it: always, see `finder`."""
-        return True
-
-    def __repr__(self) -> str:
-        how = f"{self.settings.registered}(match={self.settings.match}) {self.formula.parameters}"
-        known = f"analyzer={self.analyzer.identity} statistics={self.background.digest}"
-        return f"{how} table={self.table.digest} {known}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to other processes without the table, which is opened again there."""
-        return reopen_thesaurus, (self.settings, self.analyzer, self.background, self.table.digest)
-
-    @cached_property
-    def thesaurus(self) -> Thesaurus:
-        """The table in the term ids of the analyzer."""
-        return Thesaurus(self.table, self.analyzer)
-
-    @property
-    def match(self) -> int:
-        """How partners count, as the kernels name it."""
-        return MATCHES[self.settings.match]
-
-    def scorer(self, tokens: Tokens) -> TextScorer:
-        """What scores analysed texts."""
-        return ThesaurusScorer(self, tokens)
-
-    def finder(self, index: LexicalIndex) -> ThesaurusFinder:
-        """What finds the documents of an index."""
-        return ThesaurusFinder(self.thesaurus, self.match, self.scorer(index.tokens), index)
-
     def frequencies(self, query_ids: Codes, doc: TermCounts) -> Floats:
         """What each document term adds to the frequency of each query term."""
+        related = np.zeros((len(query_ids), len(doc.ids)))
+        for row, term in zip(related, query_ids.tolist(), strict=True):
+            known = dict(zip(*(part.tolist() for part in self.partners(term)), strict=True))
+            row[:] = [known.get(word, 0.0) for word in doc.ids.tolist()]
         same = query_ids[:, None] == doc.ids
-        times = 1 if self.match == kernels.FIRST else doc.counts
-        each = np.where(same, doc.counts, self.thesaurus.weights(query_ids, doc.ids) * times)
-        if self.match == kernels.SUM or not len(doc.ids):
+        each = np.where(same, doc.counts, related * (1 if self.match == FIRST else doc.counts))
+        if self.match == SUM or not len(doc.ids):
             return each
-        ordered = np.where(same, np.inf, each) if self.match == kernels.FIRST else each
+        ordered = np.where(same, np.inf, each) if self.match == FIRST else each
         best = ordered.max(axis=1, keepdims=True)
         chosen = np.where((same & (each == best)).any(axis=1), same.argmax(axis=1), ordered.argmax(axis=1))
         return np.where(np.arange(len(doc.ids)) == chosen[:, None], each, 0.0)
 
     def notes(self, query_ids: Codes) -> list[str]:
-        """What the table lacks, and what of it is left out."""
-        return self.thesaurus.notes(query_ids)
+        """Which query terms have no entry in the table, and which have one for themselves."""
+        terms = [self.analyzer.vocabulary.terms[i] for i in query_ids.tolist()]
+        alone = [term for term in terms if not self.table.doc_terms_for(term, 1)]
+        itself = [term for term in terms if self.table.weight(term, term) > 0]
+        found = {"without an entry in the table": alone, "entries of a term for itself are left out": itself}
+        return [f"{what}: {' '.join(words)}" for what, words in found.items() if words]
 
 
 class ThesaurusScorer(TextScorer):
@@ -272,14 +238,14 @@ class ThesaurusScorer(TextScorer):
 
     def __init__(self, ranker: ThesaurusRanker, tokens: Tokens) -> None:
         super().__init__(ranker, tokens)
-        self._thesaurus, self._match = ranker.thesaurus, ranker.match
+        self._entries, self._match = ranker.entries, ranker.match
 
     def score_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """Scores of the texts `rows` for an analysed query; a few query terms are counted at a time."""
-        found, own = np.zeros((len(rows), len(terms))), 0.0 if self._match == kernels.FIRST else 1.0
-        for start in range(0, len(terms), kernels.WIDTH):
-            some = terms[start : start + kernels.WIDTH]
-            tf, (starts, ids, related) = np.zeros((len(rows), len(some))), self._thesaurus.joined(some)
+        found, own = np.zeros((len(rows), len(terms))), 0.0 if self._match == FIRST else 1.0
+        for start in range(0, len(terms), WIDTH):
+            some = terms[start : start + WIDTH]
+            tf, (starts, ids, related) = np.zeros((len(rows), len(some))), self._entries(some)
             slot = self._slots()
             table = kernels.spread(some, starts, ids, related, own, slot)
             _COUNTERS[self._match](self._tokens.ids, self._tokens.offsets, rows, slot, table, len(some), tf)
