@@ -221,7 +221,7 @@ class _Load:
 
     @classmethod
     def of(cls, shared: object) -> _Load:
-        from joblib.externals import cloudpickle
+        import cloudpickle
 
         name = str(getattr(shared, "name", type(shared).__name__))
         try:
