@@ -232,13 +232,9 @@ def test_other_kinds_of_rankers_are_left_to_torch(models, caplog):
 # Falling back
 
 
-class Wrong:
-    """A program that gives something else."""
-
-    half = False
-
-    def __call__(self, arrays):
-        return np.full(len(arrays[0]), 7.0, np.float32)
+def wrong(module, example, names, *_):
+    """A model that gives something else."""
+    return Compiled(lambda arrays: np.full(len(arrays[0]), 7.0, np.float32), tuple(names), 1)
 
 
 def refuse(*_):
@@ -249,7 +245,7 @@ def refuse(*_):
     ("compile_model", "reason"),
     [
         (refuse, "No conversion rule found for operations: aten::bogus"),
-        (lambda *_: Wrong(), "its outputs "),
+        (wrong, "its outputs "),
     ],
 )
 @pytest.mark.parametrize("precision", ["exact", "fast"])

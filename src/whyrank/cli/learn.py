@@ -18,7 +18,7 @@ import typer
 from whyrank.cli.command import description, parameters, values
 from whyrank.cli.console import BLOCKS, TRAINING, keeps, keeps_nothing, plural, say, tell_failures
 from whyrank.cli.options import Input, Scoring, open_collection, open_rankers
-from whyrank.cli.train import changed, has_torch, require_torch
+from whyrank.cli.train import has_torch, require_torch
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
@@ -135,14 +135,14 @@ class LearnNeural(Learn):
     def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         """Train the network where that is asked for, and write it as a table."""
         from whyrank.learners import ARCHITECTURE
-        from whyrank.training import checked_device
+        from whyrank.training import checked_device, read_recipe
 
         if self.recipe is None and (self.set or self.seed is not None):
             raise WhyrankError(f"--{'set' if self.set else 'seed'} changes a recipe; name one with --recipe")
         device = checked_device(self.device)
         made = learner(resource=self.network, device=device, **settings)
         if self.recipe is not None:
-            recipe = changed(self.recipe, self.set)
+            recipe = read_recipe(self.recipe, self.set)
             if recipe.architecture != ARCHITECTURE:
                 what = f"trains {recipe.architecture}; only {ARCHITECTURE} is a table"
                 raise WhyrankError(f"recipe {self.recipe!r} {what}")
@@ -246,7 +246,7 @@ class LearnParm(Scoring, Learn):
         cleared += ["data.without=[]"] if given.get("without") else []
         if old.phases and any(setting.partition("=")[0].strip() == "phases.preset" for setting in self.set):
             cleared.append("phases={}")
-        made = changed(self.recipe, [*cleared, *self.set])
+        made = read_recipe(self.recipe, [*cleared, *self.set])
         if not made.phases:
             return made
         held = given.get("without")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from whyrank.cli.command import argument
 from whyrank.cli.console import TRAINING, keeps, plural, say
@@ -37,9 +37,9 @@ class TrainCommand:
     def run(self) -> None:
         """Train."""
         from whyrank.core import LOCK, exclusive
-        from whyrank.training import TREES
+        from whyrank.training import TREES, read_recipe
 
-        made, out = changed(self.recipe, self.set), Path(self.out)
+        made, out = read_recipe(self.recipe, self.set), Path(self.out)
         if made.architecture == TREES:
             _train_trees(made, out, self.seed or made.seeds)
             return
@@ -53,37 +53,6 @@ class TrainCommand:
             keeps(TRAINING)
             folders = train_seeds(prepared, out, list(self.seed), self.device, say)
             say(f"score with it: --ranker {made.architecture}:{folders[0]}")
-
-
-def changed(name: str, settings: Sequence[str]) -> Recipe:
-    """The recipe with some of its values replaced, each by a line KEY=VALUE."""
-    from whyrank.data import YAML_ERRORS, parse_yaml
-    from whyrank.training import read_recipe, recipe_of
-
-    made = read_recipe(name)
-    if not settings:
-        return made
-    content = made.as_dict()
-    for setting in settings:
-        path, equals, text = setting.partition("=")
-        key, *inner = path.strip().split(".")
-        if not equals or not key:
-            raise WhyrankError(f"--set {setting}: write KEY=VALUE, such as schedule.epochs=2")
-        try:
-            value = parse_yaml(text)
-        except YAML_ERRORS:
-            raise WhyrankError(f"--set {setting}: {text!r} is no value in YAML; put it in quotes") from None
-        content[key] = _put(content.get(key), inner, value, setting)
-    return recipe_of(content)
-
-
-def _put(old: Any, keys: list[str], value: Any, setting: str) -> Any:
-    """A value in its place; mappings around it are copied."""
-    if not keys:
-        return value
-    if old and not isinstance(old, Mapping):
-        raise WhyrankError(f"--set {setting}: {old!r} has no keys; set it as a whole")
-    return {**(old or {}), keys[0]: _put((old or {}).get(keys[0]), keys[1:], value, setting)}
 
 
 def _train_trees(recipe: Recipe, out: Path, seeds: Sequence[int]) -> None:

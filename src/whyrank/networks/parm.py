@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from whyrank.core import UnknownName, WhyrankError, check_number
 from whyrank.networks.encoder import Encoder, stored
-from whyrank.networks.network import Network, is_network, load
-from whyrank.networks.separate import JointNetwork
+from whyrank.networks.network import JointNetwork, Network, is_network, load
 from whyrank.networks.tokens import ModelTokenizer
 
 if TYPE_CHECKING:
@@ -65,11 +64,6 @@ class ParmNetwork(JointNetwork):
             raise WhyrankError(f"layers {list(layers)}: the encoder of a network trained here is taken whole")
         other = load(source).train()
         return cls(other.encoder, other.tokenizer, **settings)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        return super().settings | {"dropout": self.dropout.p, "head": self.head}
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One raw logit per pair, in single precision."""

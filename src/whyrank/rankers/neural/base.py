@@ -147,7 +147,7 @@ class NeuralRanker:
         if self.passages == "truncate":
             return scorer(pairs)
         cut = Passages.of(pairs, self.passages, self.window, self.stride)
-        return cut.joined(scorer(cut.pairs), self.passages)
+        return cut.combine(scorer(cut.pairs), self.passages)
 
     def _load(self, folder: Path) -> Scorer:
         """Load the model."""
@@ -202,7 +202,7 @@ class NeuralRanker:
 
     @cached_property
     def _backend(self) -> str:
-        """The back end that is asked for; torch where no other one is known to compute this kind of model well."""
+        """The requested back end; torch where no other one is known to compute this kind of model well."""
         if self.converts and (self.precision == "fast" or self.backend != "auto"):
             return self.backend
         if not self.converts and self.backend not in ("auto", "torch"):
@@ -229,6 +229,6 @@ def _sample_pairs() -> TextPairs:
     from whyrank.data import open_collection
 
     sample = open_collection("sample")
-    asked = [(sample.queries[q], [sample.docs[d] for d in docs]) for q, docs in islice(sample.qrels.items(), 4)]
-    pairs = [(query, " ".join(texts[:size])) for query, texts in asked for size in (1, 2, 4, 8)]
+    judged = [(sample.queries[q], [sample.docs[d] for d in docs]) for q, docs in islice(sample.qrels.items(), 4)]
+    pairs = [(query, " ".join(texts[:size])) for query, texts in judged for size in (1, 2, 4, 8)]
     return TextPairs.of(*zip(*pairs, strict=True))

@@ -36,7 +36,7 @@ class Computing:
 
     @classmethod
     def of(cls, device: str | None, precision: str, backend: str = "torch") -> Computing:
-        """The device that is asked for (by default CUDA where there is one); bfloat16 where fast and in hardware.
+        """The requested device (by default CUDA where there is one); bfloat16 where fast and in hardware.
 
         Of the back ends, `auto` takes torch for what is exact, and on a CPU the quickest that is installed for what
         is fast: it is a fixed order, so that the same call has the same identity tomorrow.

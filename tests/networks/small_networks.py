@@ -1,4 +1,4 @@
-"""Small random networks that read queries and texts apart, and what several of their tests do with them."""
+"""Small random networks of every architecture, pairs of texts for them, and a puzzle to learn by heart."""
 
 from __future__ import annotations
 
@@ -9,68 +9,69 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from whyrank.networks import ModelTokenizer, Network, joined, make, networks, new_encoder, tensors
+from whyrank.networks import ModelTokenizer, Network, join, make, networks, new_encoder, tensors
 from whyrank.training import Trainer, TrainingSet
 from whyrank.training.data import Judged
 from whyrank.training.losses import CrossEntropy
 from whyrank.training.schedule import Schedule
 from whyrank.training.validation import Validation
 
-ALL = ("knrm", "conv-knrm", "epic", "late", "sparse", "neural-model1")
+torch.set_num_threads(1)
+CHUNKED = ("vanilla", "cedr-knrm", "cedr-drmm", "cedr-pacrr", "bert-model1")
+SEPARATE = ("knrm", "conv-knrm", "epic", "late", "sparse", "neural-model1")
+ALL = ("cross", "parm", *CHUNKED, *SEPARATE)
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]")
-WORDS = tuple(f"w{i}" for i in range(120))
 PUNCTUATION = (".", ",", "!")
+WORDS = tuple(f"w{i}" for i in range(120))
 QUERIES = ("w1 w2", "w3", "", "w1 w1 w9 w4, w7", "unheard w5")
 DOCS = ("w1 w7 w8. w2!", "", "w3 w3 w3", ". , !", "w5 unheard unseen w11 w12 w13 w14 w15 w16 w17 w18 w1 w2 w3 w4")
-SHAPE = {
-    "model_type": "bert", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "intermediate_size": 128, "max_position_embeddings": 64, "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0, "initializer_range": 0.2,
+ENCODER = {
+    "model_type": "bert", "vocab_size": len(SPECIAL) + len(PUNCTUATION) + len(WORDS), "hidden_size": 64,
+    "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128, "max_position_embeddings": 64,
+    "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+    "initializer_range": 0.2,  # states of different tokens lie far apart: cosines of all sizes
 }  # fmt: skip
 
 
 def tokenizer_file(folder: Path, special: tuple[str, ...] = SPECIAL) -> Path:
-    words = (*special, *PUNCTUATION, *WORDS)
-    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    """A folder with a tokenizer of whole words."""
+    made = Tokenizer(
+        models.WordLevel({w: i for i, w in enumerate((*special, *PUNCTUATION, *WORDS))}, unk_token="[UNK]")
+    )
     made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
+    folder.mkdir(parents=True, exist_ok=True)
     made.save(str(folder / "tokenizer.json"))
     return folder
 
 
 def small(architecture: str, folder: Path, seed: int = 0, **settings) -> Network:
-    """A network with random weights: two layers of 64, or words with 16 numbers each."""
+    """A network with random weights: two layers of 64, or words with 16 numbers each; chunks have 12 tokens."""
     torch.manual_seed(seed)
     factory = networks.factory(architecture)
-    if "knrm" in architecture:
+    if architecture in ("knrm", "conv-knrm"):
         vectors = np.random.default_rng(seed).standard_normal((len(WORDS), 16))
         return factory.over(WORDS, vectors, buckets=50, **settings).eval()
     tokenizer = ModelTokenizer(tokenizer_file(folder))
     if architecture == "neural-model1":
         return factory.over_tokenizer(tokenizer, **({"dims": 16, "widths": (12, 10, 8)} | settings)).eval()
-    made = make(architecture, new_encoder(SHAPE | {"vocab_size": len(tokenizer)}), tokenizer, **settings).eval()
+    if architecture not in SEPARATE:
+        settings = {"max_query": 8, "max_doc": 12} | settings
+    made = make(architecture, new_encoder(ENCODER), tokenizer, **settings).eval()
     for parameter in made.heads():
         if not parameter.any():  # what starts at zero would hide mistakes
             torch.nn.init.normal_(parameter, std=0.2)
     return made
 
 
-def states(network: Network, side: str, text: str) -> np.ndarray:
-    """The encoder's states of one text, by itself: [positions, width]."""
-    ids = (network.query_ids if side == "query" else network.doc_ids)([text])
-    arrays = (network.query_arrays if side == "query" else network.doc_arrays)(ids)
-    with torch.inference_mode():
-        return network.encoder.last(tensors(arrays))[0].double().numpy()
+def long_pairs(seed: int = 0) -> tuple[list[str], list[str]]:
+    """Queries of 1 to 10 words and texts of 0 to 60, some at the edges of chunks of 12."""
+    random = np.random.default_rng(seed)
+    queries = [words(random, n) for n in (3, 1, 10, 5, 2, 8, 4, 6, 1, 7)]
+    return queries, [words(random, n) for n in (5, 0, 1, 12, 13, 24, 25, 36, 37, 60)]
 
 
-def encoded(network: Network, side: str, texts) -> dict[str, torch.Tensor]:
-    """What a network makes of texts, of which two are read at a time."""
-    made = []
-    for some in (texts[start : start + 2] for start in range(0, len(texts), 2)):
-        if side == "query":
-            made.append(network.encode_queries(tensors(network.query_arrays(network.query_ids(some)))))
-        else:
-            made.append(network.encode_docs(tensors(network.doc_arrays(network.doc_ids(some)))))
-    return joined(made)
+def words(random: np.random.Generator, n: int) -> str:
+    return " ".join(random.choice(WORDS[:60], n))
 
 
 def scores(network: Network, queries, docs) -> np.ndarray:
@@ -78,11 +79,28 @@ def scores(network: Network, queries, docs) -> np.ndarray:
         return network.score_texts(queries, docs).numpy()
 
 
+def arrays_of(network: Network, side: str, texts):
+    if side == "query":
+        return tensors(network.query_arrays(network.query_ids(texts)))
+    return tensors(network.doc_arrays(network.doc_ids(texts)))
+
+
+def states(network: Network, side: str, text: str) -> np.ndarray:
+    """The encoder's states of one text, by itself: [positions, width]."""
+    with torch.inference_mode():
+        return network.encoder.last(arrays_of(network, side, [text]))[0].double().numpy()
+
+
+def encoded(network: Network, side: str, texts) -> dict[str, torch.Tensor]:
+    """The encodings of texts, of which two are read at a time."""
+    encode = network.encode_queries if side == "query" else network.encode_docs
+    return join([encode(arrays_of(network, side, texts[i : i + 2])) for i in range(0, len(texts), 2)])
+
+
 def layer(module: torch.nn.Module, x: np.ndarray) -> np.ndarray:
     """A linear layer in numpy."""
     weight = module.weight.detach().double().numpy()
-    bias = 0.0 if module.bias is None else module.bias.detach().double().numpy()
-    return x @ weight.T + bias
+    return x @ weight.T + (0.0 if module.bias is None else module.bias.detach().double().numpy())
 
 
 def puzzle(seed: int = 0, n: int = 20) -> tuple[list[str], list[str]]:
@@ -102,8 +120,7 @@ def trainer(network: Network, queries: list[str], docs: list[str], schedule: Sch
 def reciprocal_rank_of(network: Network, queries: list[str], docs: list[str]) -> float:
     n, m = len(queries), len(docs)
     query, doc = np.repeat(np.arange(n), m).astype(np.int32), np.tile(np.arange(m), n).astype(np.int32)
-    grade = (query == doc).astype(np.float32)
-    check = Validation(queries, docs, query, doc, grade, [[1.0]] * n, "RR@10")
+    check = Validation(queries, docs, query, doc, (query == doc).astype(np.float32), [[1.0]] * n, "RR@10")
     network.eval()
     with torch.inference_mode():
         return check(network)
