@@ -91,7 +91,7 @@ def expected_agreement(rows, texts, grades):
 
 @pytest.mark.parametrize("texts", [2, 3])
 @given(data=st.data(), conclusion=st.sampled_from(["strict", "weak"]), delta=st.sampled_from([0.0, 0.5, 1.0]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_share_equals_a_plain_loop(texts, data, conclusion, delta):
     rows = data.draw(rows_of(texts))
     [found] = found_for(rows, texts, Toy(conclusion), delta)
@@ -103,7 +103,7 @@ def test_the_share_equals_a_plain_loop(texts, data, conclusion, delta):
 
 @pytest.mark.parametrize("texts", [2, 3])
 @given(data=st.data(), grades=st.sampled_from([TREC_DL, ANTIQUE, Grades()]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_agreement_equals_a_plain_loop(texts, data, grades):
     rows = data.draw(rows_of(texts))
     [found] = found_for(rows, texts, grades=grades)
@@ -139,14 +139,6 @@ class TestConclusions:
         """Of ten, four are tied: a coin wins three of the other six."""
         effects = np.array([0] * 4 + [1] * 5 + [-1], np.int8)
         assert obedience(effects, conclusion).chance == pytest.approx(chance)
-
-    def test_a_coin_is_not_significant(self):
-        rows = [(f"q{i}", 1.0 * (i % 2), 1.0 - i % 2, 0, 0) for i in range(20)] + [
-            (f"q{i}", 1.0, 1.0, 0, 0) for i in range(20)
-        ]
-        [found] = found_for(rows)
-        assert (found.satisfied, found.chance) == (0.25, 0.25)
-        assert found.p_value == 1
 
     def test_the_interval_is_clustered_by_query(self):
         """A hundred instances of one query are one query: the other four may be nearer to the truth."""

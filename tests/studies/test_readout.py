@@ -14,7 +14,7 @@ from whyrank.core import WhyrankError
 from whyrank.data.grades import TREC_DL
 from whyrank.scoring import Engine
 from whyrank.studies import Calibration, Context, Contrasts, Pair, Reading, calibrate, reading_of
-from whyrank.studies.delta import delta_of, texts_of_run
+from whyrank.studies.delta import delta_of
 from whyrank.studies.findings import differences, effects
 
 SCORES = st.lists(
@@ -97,11 +97,6 @@ def test_three_texts_compare_steps():
     assert differences(np.array([[1.0, 3.0, 4.0], [1.0, 2.0, 4.0]])).tolist() == [1.0, -1.0]
 
 
-def test_no_contrasts_is_a_finding():
-    found = finding_of([])
-    assert (found.n, found.score, found.p_value, found.ci_low, found.mean_diff) == (0, None, None, None, None)
-
-
 def test_infinite_scores_on_both_sides_are_counted():
     assert finding_of([("a", math.inf, math.inf), ("a", 1.0, 0.0)]).nonfinite == 1
 
@@ -145,12 +140,6 @@ def test_what_nobody_judged_is_one_group():
 
 
 class TestDelta:
-    def test_queries_of_one_text_have_the_candidates_of_both(self):
-        docs = {d: f"text {d}" for d in "abc"}
-        run = {"q1": ["a", "b"], "q2": ["c", "b", "gone"], "lost": ["a"]}
-        found = texts_of_run(run, {"q1": "same", "q2": "same"}, docs)
-        assert found == {"same": docs}
-
     def test_median_of_neighbours_in_the_top(self):
         @dataclass(frozen=True)
         class Given:
@@ -180,7 +169,5 @@ class TestDelta:
     def test_wrong_specs(self, spec):
         with pytest.raises(WhyrankError, match="delta"):
             delta_of(spec, Calibration(np.array([1.0]), "x"))
-
-    def test_percentile_needs_candidates(self):
         with pytest.raises(WhyrankError, match="--delta-from"):
             delta_of("p50", None)

@@ -11,11 +11,10 @@ from scipy.stats import binom
 from toy_bias import BRANDS, PLANTED, YEARS, Toy, ask_bias, noise, toy_collection, toy_table
 from whyrank.core import Study, WhyrankError
 from whyrank.data import Collection, open_collection
-from whyrank.scoring import Engine
 from whyrank.studies import Context
-from whyrank.studies.bias import BiasResult, Substitution, bias_filters, bias_studies
+from whyrank.studies.bias import BiasResult, Substitution, bias_filters, bias_studies, spelled
 from whyrank.studies.bias.correlation import appended_weights
-from whyrank.studies.bias.filters import filtered
+from whyrank.studies.bias.filters import apply_filters
 from whyrank.studies.bias.reading import compare_values
 from whyrank.studies.bias.templates import Template
 from whyrank.studies.bias.values import Slotted
@@ -138,7 +137,7 @@ def templates():
 
 
 def kept(filters, scores=None):
-    return [template.doc_id for template in filtered(templates(), filters, scores).templates]
+    return [template.doc_id for template in apply_filters(templates(), filters, scores)[0]]
 
 
 def test_filters(tmp_path, monkeypatch):
@@ -158,21 +157,9 @@ def test_filters(tmp_path, monkeypatch):
     (tmp_path / "judges.py").write_text("def red(queries, texts):\n    return ['red' in text for text in texts]\n")
     monkeypatch.chdir(tmp_path)
     assert kept("python:judges.py:red") == ["d1"]
-    assert filtered(templates(), "one-value", None).dropped == {"by one-value": 1}
-
-
-@pytest.mark.parametrize(
-    ("filters", "message"),
-    [
-        ("relevant", "needs above=SCORE or rank=K"),
-        ("relevnt(rank=1)", "unknown bias filter"),
-        ("python:nomodule_x:f", "bias filter 'python:nomodule_x:f' cannot be imported"),
-        ("without", "needs 'words'"),
-    ],
-)
-def test_wrong_filters(filters, message):
-    with pytest.raises(WhyrankError, match=message):
-        kept(filters)
+    assert apply_filters(templates(), "one-value", None)[1] == {"by one-value": 1}
+    assert kept("without(words=value+price)") == ["d0", "d1", "d2"], "the mark of a slot is no word"
+    assert kept("without(words=alu+price,parts=True)") == ["d0", "d1", "d2"]
 
 
 def test_a_filter_of_ones_own():
@@ -187,19 +174,23 @@ def test_a_filter_of_ones_own():
         bias_filters.forget("even")
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        ("bias/substitution(values=a+b,cluster=word)", "unknown cluster"),
-        ("bias/substitution(values=a+b,query='x')", "query= and doc= go together"),
-        ("bias/substitution(values=a+b,queries=nofile)", "is no file"),
-        ("bias/substitution(values=a+b,templates=nofile)", "is no file"),
-        ("bias/substitution(values=a+b,compat=abnirml)", "unknown compat mode"),
-        ("bias/car-brand(templates=published)", "only bias/when-year has"),
-        ("bias/substitution(values=a+b,templates=written)", "bias/substitution has no written templates"),
-        ("bias/car-brand(most=0)", "whole number"),
-    ],
-)
+REFUSED = {
+    "bias/substitution(values=a+b,cluster=word)": "cluster",
+    "bias/substitution(values=a+b,query='x')": "query= and doc= go together",
+    "bias/substitution(values=a+b,queries=nofile)": "is no file",
+    "bias/substitution(values=a+b,templates=nofile)": "is no file",
+    "bias/substitution(values=a+b,compat=abnirml)": "unknown compat mode",
+    "bias/car-brand(templates=published)": "only bias/when-year has",
+    "bias/substitution(values=a+b,templates=written)": "no written templates",
+    "bias/car-brand(most=0)": "whole number",
+    "bias/car-brand(templates=written,filters=relevant)": "above=SCORE or rank=K",
+    "bias/car-brand(templates=written,filters='relevnt(rank=1)')": "unknown bias filter",
+    "bias/car-brand(templates=written,filters=python:nomodule_x:f)": "cannot be imported",
+    "bias/car-brand(templates=written,filters=without)": "needs 'words'",
+}
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED.items())
 def test_wrong_studies(call, message):
     with pytest.raises(WhyrankError, match=message):
         bias_studies.create(call).grid(toy_collection())
@@ -312,7 +303,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_of_texts_and_of_queries_is_significant_no_more_often_than_stated(kind, data_folder):
-    """Scores that depend on a text, on a query and a value, or on both: 40 rankers, real texts that recur."""
+    """Scores that depend on a text, on a query and a value, or on both: 20 rankers, real texts that recur."""
     asked = {
         "sample": ["bias/when-year(templates=written)", "bias/substitution(values=water+people+years+time)"],
         str(data_folder / "cranfield"): ["bias/substitution(values=water+people+years+time)"],
@@ -321,16 +312,11 @@ def test_noise_of_texts_and_of_queries_is_significant_no_more_often_than_stated(
     for spec, calls in asked.items():
         for grid in (bias_studies.create(call).grid(open_collection(spec)) for call in calls):
             texts = grid.texts()
-            for seed in range(40):
+            for seed in range(20):
                 rows = zip(grid.templates, texts, strict=True)
-                scores = [
-                    [
-                        KINDS[kind](seed, template.query, text, value)
-                        for text, value in zip(row, grid.values, strict=True)
-                    ]
-                    for template, row in rows
-                ]
-                result = compare_values(grid, np.array(scores), Context("ranker", spec, 0.0, seed, draws=199))
+                cells = [(t.query, *cell) for t, row in rows for cell in zip(row, grid.values, strict=True)]
+                scores = np.reshape([KINDS[kind](seed, *cell) for cell in cells], (len(grid), len(grid.values)))
+                result = compare_values(grid, scores, Context("ranker", spec, 0.0, seed, draws=199))
                 hits[0] += result.p_value <= 0.05
                 hits[1] += np.mean([row.p_value <= 0.05 for row in result.values])
                 hits[2] += np.mean([row.p_value <= 0.05 for row in result.pairs])
@@ -341,12 +327,7 @@ def test_noise_of_texts_and_of_queries_is_significant_no_more_often_than_stated(
 def test_scores_that_are_missing_leave_their_template_out():
     class Broken(Toy):
         def score(self, queries, docs):
-            return np.array(
-                [
-                    np.nan if "page 3" in d and "Ford" in d else self.one(q, d)
-                    for q, d in zip(queries, docs, strict=True)
-                ]
-            )
+            return np.where(["page 3" in d and "Ford" in d for d in docs], np.nan, super().score(queries, docs))
 
     [result] = ask_bias("bias/substitution(values=Honda+Ford+Toyota+Volvo)", Broken(), toy_collection(), resamples=50)
     [whole] = ask_bias("bias/substitution(values=Honda+Ford+Toyota+Volvo)", Toy(), toy_collection(), resamples=50)
@@ -396,35 +377,17 @@ def test_words_that_are_not_counted_have_no_count():
     assert {c.n for c in result.correlations if c.second == "count"} == {17}
 
 
-def test_each_pair_is_scored_once():
-    asked = []
-
-    class Counting(Toy):
-        def score(self, queries, docs):
-            asked.extend(zip(queries, docs, strict=True))
-            return super().score(queries, docs)
-
-    ask_bias([CARS, f"{CARS[:-1]},cluster=query)"], Counting(), toy_collection(), engine=Engine(), resamples=50)
-    assert len(set(asked)) * 2 == len(asked), "each study asks once; without a store, the second asks again"
-
-
 def test_an_unbiased_ranker_is_significant_no_more_often_than_stated():
-    """Noise for every template and value, and no effect of a value: 200 rankers."""
+    """Noise for every template and value, and no effect of a value: 100 rankers."""
     collection = toy_collection(16)
     calls = [f"bias/substitution(values={'+'.join(BRANDS[:6])})", "bias/postfix-letter(values=a+b+c+d+e)"]
     studies, counts = [bias_studies.create(call) for call in calls], np.zeros((2, 3), int)
-    for seed in range(200):
+    for seed in range(100):
         for i, result in enumerate(ask_bias(studies, Toy(seed), collection, resamples=400, correction="holm")):
             pairs = any(row.p_adjusted < 0.05 for row in result.pairs)
             counts[i] += [result.p_value < 0.05, bool(result.significant()), pairs]
-    assert (counts <= binom.ppf(0.999, 200, 0.05)).all(), counts
-    assert (counts[:, 0] >= binom.ppf(0.001, 200, 0.05)).all(), "a test that never rejects tests nothing"
-
-
-def test_the_word_value_is_a_word_like_others():
-    """The mark of a slot has it in it, the text around the slot has not."""
-    assert kept("without(words=value+price)") == ["d0", "d1", "d2"]
-    assert kept("without(words=alu+price,parts=True)") == ["d0", "d1", "d2"]
+    assert (counts <= binom.ppf(0.999, 100, 0.05)).all(), counts
+    assert counts[:, 0].sum() >= binom.ppf(0.001, 200, 0.05), "a test that never rejects tests nothing"
 
 
 def test_written_templates_whose_query_names_a_value_are_left_out_and_counted():
@@ -493,3 +456,9 @@ def test_weights_of_letters_are_compared_within_words():
     whole = found[:2]
     np.testing.assert_allclose(appended_weights(whole), whole.mean(axis=0))
     assert np.isnan(appended_weights(np.array([[0.5, np.nan, np.nan]]))).all()
+
+
+def test_words_are_spelled_as_the_analyzer_of_a_table_does():
+    assert [spelled("lucene", word, query=False) for word in ("Cars", "running")] == ["car", "run"]
+    assert spelled("no-such", "Cars", query=True) == spelled("", "Cars", query=True) == "cars"
+    assert spelled("lucene", "the", query=False) == "the", "a word that makes no term stays"

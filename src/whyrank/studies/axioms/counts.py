@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Flags, Ints, tolerance_of
+from whyrank.core import Codes, Flags, Ints
 from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, OfSimilarLength, QueryTerms, allowed, same_total
 from whyrank.studies.axioms.view import View
 
@@ -65,10 +65,6 @@ class TFC3(OfSimilarLength):
     name = "TFC3"
     favours = "the text with more different query terms, at equal count"
     conditions = (same_total,)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tolerance_of("idf", self.idf)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """All that `b` has more of one term, `a` has of another that `b` lacks."""

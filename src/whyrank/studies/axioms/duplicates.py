@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, check_whole
-from whyrank.studies.axioms.axiom import Axiom
-from whyrank.studies.axioms.sampling import Sampler
+from whyrank.studies.axioms.axiom import Axiom, Sampler
 from whyrank.studies.axioms.view import View, Views, spelled
 from whyrank.studies.contrasts import Contrasts, Label, Pair
 from whyrank.studies.pools import Pool
@@ -74,10 +71,7 @@ class Synthetic(Axiom):
 
 def _pair(pool: Pool, document: int, made: Made) -> Pair:
     """The two texts with the grade of the document that both are made from."""
-    grade, group = float(pool.relevance[document]), "unjudged"
-    if not math.isnan(grade):
-        grade = int(grade)
-        group = pool.pools.collection.grades.group(grade)
+    grade, group = pool.judgement(document)
     labels: dict[str, Any] = {"query_id": pool.query_id, "doc_ids": made.doc_ids, "relevance": (grade, grade)}
     return Pair(made.query or pool.query, made.texts, {**labels, "relevance_group": group, **made.labels})
 
@@ -143,15 +137,14 @@ class LNC2(Synthetic):
         texts = [view.pool.texts[i] for i in documents.tolist()]
         times = _writable(self._times(view.lengths)[documents], texts)
         copied = [" ".join([text] * k) for text, k in zip(texts, times, strict=True)]
-        found = view.pool.pools.analyzer.docs(copied)
-        tokens = [found.ids[start:end] for start, end in pairwise(found.offsets)]
-        for i, k, copies, text, seen in zip(documents.tolist(), times, copied, texts, tokens, strict=True):
+        ids, offsets = view.pool.pools.analyzer.docs(copied)
+        for n, (i, k) in enumerate(zip(documents.tolist(), times, strict=True)):
             if not k:
                 yield _TOO_LONG
-            elif not np.array_equal(np.tile(view.tokens(i), k), seen):
+            elif not np.array_equal(np.tile(view.tokens(i), k), ids[offsets[n] : offsets[n + 1]]):
                 yield "analysed otherwise when copied"
             else:
-                yield _copied(view, i, k, (copies, text))
+                yield _copied(view, i, k, (copied[n], texts[n]))
 
     def _in_place(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Copies of each token beside it; tokens that become several when they stand alone take room as these."""

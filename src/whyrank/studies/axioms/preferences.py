@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whyrank.core import Floats, WhyrankError, call_of, replacing
+from whyrank.core import WhyrankError, call_of, replacing
 from whyrank.data import Collection
 from whyrank.studies.axioms.algebra import PREFIX, Combination, check_pairs
 from whyrank.studies.axioms.axiom import Axiom, Signs
@@ -106,7 +106,7 @@ def _tables(named: Named, collection: Collection, features: bool) -> Iterator[An
             values = [pa.array(matrix[tuple(sides)]) for matrix in matrices]
         query = arrow(Categories(np.zeros(len(sides[0]), np.int32), [pool.query_id]))
         docs = [arrow(Categories(side, pool.doc_ids)) for side in sides]
-        grades = [_grades(pool.relevance[side]) for side in sides]
+        grades = [pa.array(pool.relevance[side], pa.int32(), from_pandas=True) for side in sides]
         yield pa.Table.from_arrays([query, *docs, *values, *grades], schema=schema)
 
 
@@ -120,11 +120,6 @@ def _features(matrix: Signs) -> Iterator[Any]:
     yield pa.array(others.sum(axis=1, dtype=np.int64) / (n - 1))
     yield pa.array(others.max(axis=1))
     yield pa.array(others.min(axis=1))
-
-
-def _grades(relevance: Floats) -> Any:
-    unjudged = np.isnan(relevance)
-    return pa.array(np.where(unjudged, 0, relevance).astype(np.int32), mask=unjudged)
 
 
 def _schema(named: Named, features: bool) -> Any:

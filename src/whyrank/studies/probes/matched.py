@@ -15,7 +15,7 @@ from numba import njit
 
 from whyrank.core import Codes, Floats, Ints, UnknownName, call_of, check_number, check_text, tolerance_of
 from whyrank.studies.contrasts import Contrasts
-from whyrank.studies.pools import Pool, Pools, Source, assembled
+from whyrank.studies.pools import Pool, Pools, Source, assemble
 from whyrank.studies.probes.characteristics import characteristics, in_words, measured
 
 _COMPAT = ("abnirml",)
@@ -71,7 +71,7 @@ class Matched:
         found = [(pool, self._pairs(pool)) for pool in pools]
         graded = (pool.relevance[~np.isnan(pool.relevance)] for pool in pools) if self.variable == "relevance" else ()
         one_grade = sum(len(set(grades.tolist())) < 2 for grades in graded)
-        return assembled(pools, found, dropped={"queries with one grade only": one_grade})
+        return assemble(pools, found, dropped={"queries with one grade only": one_grade})
 
     def _pairs(self, pool: Pool) -> Codes:
         control, variable = measured(self.control, pool), measured(self.variable, pool)
