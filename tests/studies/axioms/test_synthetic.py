@@ -146,7 +146,7 @@ def test_published_copies_of_tokens_inside_words(tmp_path):
 def test_bm25_obeys_lnc2_and_query_likelihood_need_not(request, name):
     """With Dirichlet smoothing, a text with fewer query terms than the language at large loses by being copied."""
     collection = open_collection(name if name == "sample" else str(request.getfixturevalue("data_folder") / name))
-    found = LNC2().contrasts(collection)
+    found = LNC2(most=2000).contrasts(collection)
     assert len(found) + sum(found.dropped.values()) == sum(map(len, LNC2().views(collection)))
     queries = [found.queries[i] for i in found.query]
     for ranker in ("bm25(k1=0.01,b=0.05)", "bm25(k1=1.2,b=0.75)", "bm25(k1=5.0,b=0.99)", "ql"):
@@ -337,7 +337,7 @@ def test_tfc2_has_instances(data_folder):
     assert found_by(axiom, collection) == triples(axiom, collection) != []
     assert [[found.docs[d] for d in row] for row in found.doc] == [[collection.docs[d] for d in row] for row in ids]
     assert found.labels["relevance"].tolist() == [[int(d[1:]) % 3 for d in row] for row in ids]
-    axiom, collection = TFC2(max_tokens=60), real(data_folder / "cranfield", size=40)
+    axiom, collection = TFC2(max_tokens=60), real(data_folder / "msmarco_dl19", size=40)
     assert found_by(axiom, collection) == triples(axiom, collection) != []
 
 
