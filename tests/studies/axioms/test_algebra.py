@@ -18,11 +18,10 @@ from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.studies.axioms import Axiom, axioms, is_pattern, parse_expression
 from whyrank.studies.axioms.algebra import And, Not, Sum, both, either, plus, reverse, times, vote
-from whyrank.studies.axioms.counts import DIV, M_AND, TFC1
+from whyrank.studies.axioms.counts import DIV, M_AND, TFC1, TFC2
 from whyrank.studies.axioms.duplicates import LNC2
 from whyrank.studies.axioms.expressions import axiom_of
 from whyrank.studies.axioms.length import LNC1
-from whyrank.studies.axioms.triples import TFC2
 
 UNLISTED = ("and", "or", "not", "sum", "vote", "expression", "ORIG", "ORACLE")
 

@@ -12,9 +12,8 @@ import pytest
 from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.studies.axioms import axioms, parse_expression, preferences, save_preferences
-from whyrank.studies.axioms.counts import DIV, TFC1
+from whyrank.studies.axioms.counts import DIV, TFC1, TFC2
 from whyrank.studies.axioms.preferences import features_table, preference_table
-from whyrank.studies.axioms.triples import TFC2
 
 DOCS = {"a": "x y", "b": "x x y", "c": "z", "d": "y y x", "e": "x", "alone": "x z"}
 COLLECTION = Collection.of(

@@ -19,8 +19,8 @@ from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.studies.axioms import duplicates
 from whyrank.studies.axioms.bounds import LB1, LB2, TRIES, replace_word, spellings
+from whyrank.studies.axioms.counts import TFC2
 from whyrank.studies.axioms.duplicates import LNC2
-from whyrank.studies.axioms.triples import TFC2
 from whyrank.studies.files import pairs_of
 from whyrank.studies.findings import differences
 from whyrank.text import Analyzer, analyzers

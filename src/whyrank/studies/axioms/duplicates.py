@@ -86,10 +86,10 @@ class LNC2(Synthetic):
     of which the analyzer does not find k times the tokens in D1, or whose copies exceed 16 million characters.
     Formula: 1 <= |D| <= max_tokens / 2, k = floor(max_tokens / |D|), D1 = D D ... D (k times), D2 = D.
     Conclusion: S(Q, D1) >= S(Q, D2).
-    Compat: every token is repeated k times in its place; both texts and the query are tokens joined by blanks, pieces
-    of words without their mark `##`. A piece that the analyzer splits when it stands alone counts as what it becomes,
-    so that the copies fit into `max_tokens`. The published figure for DistilBERT asks for a higher score, that for
-    query likelihood does not: `conclusion=strict` gives the former.
+    Compat: every token is repeated k times at its position; both texts and the query are tokens joined by blanks,
+    those inside words without their mark `##`. A token that the analyzer splits when it stands alone counts as what
+    it becomes, so that the copies fit into `max_tokens`. The published figure for DistilBERT asks for a higher score,
+    that for query likelihood does not: `conclusion=strict` gives the former.
     Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004; adapted in Câmara and
     Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
 

@@ -65,8 +65,8 @@ class BiasResult:
     """What one ranker answered to one bias study.
 
     `p_value` is that of the omnibus test (any value differs), `p_adjusted` corrected over all studies and rankers
-    asked at once. `nonfinite` templates have no finite score for some value and are left out; `unscored` says in how
-    many templates a value has none, and one that has none in any is not in `values`, of which `n_values` were asked.
+    of one audit. `nonfinite` templates have no finite score for some value and are left out; `unscored` says in how
+    many templates a value has none, and one that has none in any is not in `values`; the class has `n_values`.
     With `changes`, scores are changes from the text without a value.
     """
 
@@ -197,7 +197,7 @@ def compare_values(grid: Grid, scores: Floats, context: Context, call: str = "")
     """
     lacking = np.count_nonzero(~np.isfinite(scores), axis=0).tolist()
     unscored = {value: count for value, count in zip(grid.values, lacking, strict=True) if count}
-    asked, columns, draws = len(grid.values), finite_columns(scores), context.draws or DRAWS
+    n_values, columns, draws = len(grid.values), finite_columns(scores), context.draws or DRAWS
     grid, scores = grid.of_values(columns), scores[:, columns]
     usable = finite_rows(scores)
     kept = scores[usable]
@@ -228,7 +228,7 @@ def compare_values(grid: Grid, scores: Floats, context: Context, call: str = "")
         correlations=correlations_of(figures, grid.ordered, context.seed, 10 * draws) if rows else [],
         notes=_notes(grid, usable, sums.size, rows, unscored, context),
         unscored=unscored,
-        n_values=asked,
+        n_values=n_values,
         p_value=or_none(test.p_value),
         friedman=or_none(test.friedman),
         p_friedman=or_none(test.p_friedman),

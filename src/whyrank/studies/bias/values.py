@@ -178,7 +178,7 @@ class ValueClass:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """A group per value: which one a match is cannot be told by its small letters, as of an i without its dot."""
+        """A group per value: small letters do not say which value a match is, as of an i without its dot."""
         names = "|".join(r"\s+".join(map(re.escape, value.split())).join("()") for value in self._longest_first)
         return re.compile(rf"(?<![\w-])(?:{names})(?![\w-])(?!{_CONTRACTED})", re.IGNORECASE)
 
@@ -200,7 +200,7 @@ class ValueClass:
             return None
         value = Counter(each for each, _ in found).most_common(1)[0][0]
         spans = [m for each, m in found if each == value]
-        edges = [0, *(place for m in spans for place in m.span()), len(text)]
+        edges = [0, *(position for m in spans for position in m.span()), len(text)]
         parts = tuple(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
         slotted = Slotted(parts, tuple(SMALL if m[0].islower() else CAPITAL for m in spans))
         return Slot(slotted, value, self.named(slotted.around))
