@@ -210,13 +210,6 @@ class TestConclusions:
         assert (found["x"].n, found["x"].with_relevant, found["x"].decided) == (3, 3, 3)
         assert found["x"].agreement == pytest.approx(2 / 3)
 
-    def test_nothing_is_judged(self):
-        docs = {"d1": "cat cat", "d2": "cat dog"}
-        collection = Collection.of(docs, {"q": "cat"}, {}, runs={"r": {"q": dict.fromkeys(docs, 1.0)}})
-        study = axioms.create("axiom/TFC1", analyzer="whitespace", pairs="all")
-        found, _ = TestExactStudies().asked(collection, "0", {"x": study})
-        assert (found["x"].n, found["x"].satisfied, found["x"].with_relevant) == (1, 1.0, None)
-
     def test_a_query_in_several_blocks_is_one_cluster(self, monkeypatch, sample):
         monkeypatch.setattr("whyrank.studies.axioms.axiom.BLOCK", 8)
         split, _ = TestExactStudies().asked(sample, None)

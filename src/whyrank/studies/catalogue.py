@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection as Kinds
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -64,10 +63,15 @@ class Catalogue:
         homes = {text: self.home(text) for text in texts}
         others, compat = {name: value for name, value in options.items() if name != "compat"}, options.get("compat")
         if compat is not None:
-            _check_compat(str(compat), {registry.kind for registry in homes.values()})
+            words = {mode: kind.replace("_", " ") for mode, kind in COMPAT.items()}
+            if compat not in words:
+                known = ", ".join(f"{mode!r} ({kind})" for mode, kind in words.items())
+                raise WhyrankError(f"unknown compat mode {compat!r}; there are {known}")
+            if homes and COMPAT[compat] not in {registry.kind for registry in homes.values()}:
+                raise WhyrankError(f"compat mode {compat!r} is for {words[compat]}, and none of them is requested")
         found = {}
         for text, registry in homes.items():
-            meant = others if compat is None or COMPAT[str(compat)] != registry.kind else options
+            meant = others if compat is None or COMPAT[compat] != registry.kind else options
             found[text] = registry.create(text, **{**meant, **(by_kind or {}).get(registry.kind, {})})
         return found
 
@@ -128,13 +132,3 @@ def chosen_studies(
             needed = "an object with id, positive, symmetric and contrasts"
             raise WhyrankError(f"study {each!r} is neither a name nor {needed}")
     return found
-
-
-def _check_compat(mode: str, kinds: Kinds[str]) -> None:
-    """Raise an error for an unknown mode, and for one that is for no study that is asked for."""
-    words = {known: kind.replace("_", " ") for known, kind in COMPAT.items()}
-    if mode not in COMPAT:
-        known = ", ".join(f"{known!r} ({kind})" for known, kind in words.items())
-        raise WhyrankError(f"unknown compat mode {mode!r}; there are {known}")
-    if kinds and COMPAT[mode] not in kinds:
-        raise WhyrankError(f"compat mode {mode!r} is for {words[mode]}, and none of them is requested")

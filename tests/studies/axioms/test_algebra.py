@@ -459,10 +459,6 @@ class TestReferences:
         axiom = parse_expression("ORIG", pairs="top:3")
         assert len(axiom.contrasts(alone)) == 1
 
-    def test_a_run_file(self, tmp_path):
-        (tmp_path / "r.txt").write_text("q Q0 c 1 9 t\nq Q0 b 2 8 t\n")
-        assert set(self.cells("ORIG", candidates=str(tmp_path / "r.txt"))) == {("c", "b")}
-
     @pytest.mark.parametrize("candidates", [None, "first", "no.run"])
     def test_texts_without_ids_are_in_no_run(self, candidates):
         axiom = parse_expression("TFC1 | ORIG | ORACLE", analyzer="whitespace", candidates=candidates)

@@ -224,62 +224,63 @@ def test_a_table_and_counts_are_compared():
     assert result.value("honda").weight == pytest.approx(toy_table(PLANTED).weight("car", "honda"))
 
 
+def judged_for_all(docs, queries):
+    """Texts that are judged relevant for all queries."""
+    texts, named = (
+        {f"{kind}{i}": text for i, text in enumerate(given)} for kind, given in (("d", docs), ("q", queries))
+    )
+    return Collection.of(texts, named, {q: dict.fromkeys(texts, 1) for q in named}, name="few")
+
+
 def test_templates_of_one_text_are_one_cluster():
-    docs = {"d": "A Honda is red.", **{f"e{i}": f"A Ford of type {i} is blue." for i in range(3)}}
-    queries = {f"q{i}": f"question {i}" for i in range(6)}
-    qrels = {q: dict.fromkeys(docs, 1) for q in queries}
-    collection = Collection.of(docs, queries, qrels, name="few")
-    sizes = {}
+    docs = ["A Honda is red.", *(f"A Ford of type {i} is blue." for i in range(3))]
+    collection, sizes = judged_for_all(docs, [f"question {i}" for i in range(6)]), {}
     for cluster in ("both", "doc", "query", "pair"):
-        [result] = ask_bias(
-            f"bias/substitution(values=honda+ford,cluster={cluster})", Toy(), collection, resamples=50
-        )
+        study = f"bias/substitution(values=honda+ford,cluster={cluster})"
+        [result] = ask_bias(study, Toy(), collection, resamples=50)
         sizes[cluster] = (result.n_templates, result.n_clusters)
         assert any("cannot be below 0.125" in note for note in result.notes) == (cluster in ("both", "doc"))
     assert sizes == {"both": (24, 4), "doc": (24, 4), "query": (24, 6), "pair": (24, 24)}
 
 
+TEN = "+".join(f"value{chr(97 + i)}" for i in range(10))
+
+
 @pytest.mark.parametrize(
-    ("correction", "told"), [("holm", True), ("bonferroni", True), ("bh", False), ("none", False)]
+    ("correction", "said"), [("holm", True), ("bonferroni", True), ("bh", False), ("none", False)]
 )
-def test_too_few_templates_for_so_many_values_are_told(correction, told):
+def test_a_note_says_that_templates_are_too_few_for_so_many_values(correction, said):
     """Eight texts, ten values, one of which is always the best: p is 2/2^8, and ten times that is above 5%."""
-    values = "+".join(f"value{chr(97 + i)}" for i in range(10))
-    docs = {f"d{i}": f"Number {i} is a valuea." for i in range(8)}
-    collection = Collection.of(docs, {"q": "question"}, {"q": dict.fromkeys(docs, 1)}, name="few")
-
-    class Likes:
-        name = "likes"
-
-        def score(self, queries, docs):
-            return np.array([float("valuec" in doc) for doc in docs])
-
-    study = f"bias/substitution(values={values},cluster=doc)"
-    [result] = ask_bias(study, Likes(), collection, correction=correction)
-    assert result.n_clusters == 8
+    collection = judged_for_all([f"Number {i} is a valuea." for i in range(8)], ["question"])
+    study, ranker = f"bias/substitution(values={TEN},cluster=doc)", Toy(words=(("valuec", 1.0),), scale=0.0)
+    [result] = ask_bias(study, ranker, collection, correction=correction)
     least = min(row.p_adjusted for row in result.values)
-    assert (least >= 0.05) == told
-    assert any("nor 0.078 after correction over 10 values" in note for note in result.notes) == told
-    assert (f"{least:.2g}" == "0.078") == told
+    assert (result.n_clusters, least >= 0.05, f"{least:.2g}" == "0.078") == (8, said, said)
+    assert any("nor 0.078 after correction over 10 values" in note for note in result.notes) == said
 
 
-@pytest.mark.parametrize(("others", "cluster", "told"), [(3, "doc", True), (3, "query", False), (5, "doc", False)])
-def test_that_most_templates_are_of_one_query_is_told(others, cluster, told):
+def test_a_note_says_that_draws_are_too_few_for_so_many_values():
+    collection = judged_for_all([f"Number {i} is a valuea." for i in range(20)], ["question"])
+    note = "99 draws of signs: the p-value of a value cannot be below 0.01, nor 0.1 after correction over 10 values"
+    for resamples, said in ((99, True), (999, False)):
+        [result] = ask_bias(f"bias/substitution(values={TEN})", Toy(), collection, resamples=resamples)
+        assert (note in result.notes, any("cannot be below" in each for each in result.notes)) == (said, said)
+
+
+@pytest.mark.parametrize(("others", "cluster", "said"), [(3, "doc", True), (3, "query", False), (5, "doc", False)])
+def test_a_note_says_that_most_templates_are_of_one_query(others, cluster, said):
     docs = {f"d{i}": f"A Honda of type {i} is red." for i in range(4 + others)}
     queries = {"q": "which is red", **{f"o{i}": f"question {i}" for i in range(others)}}
     qrels = {"q": {f"d{i}": 1 for i in range(4)}, **{f"o{i}": {f"d{4 + i}": 1} for i in range(others)}}
-    collection = Collection.of(docs, queries, qrels, name="one")
-    study = f"bias/substitution(values=honda+ford,cluster={cluster})"
+    study, collection = f"bias/substitution(values=honda+ford,cluster={cluster})", Collection.of(docs, queries, qrels)
     [result] = ask_bias(study, Toy(), collection, resamples=50)
-    assert result.n_templates == 4 + others
     note = "4 of 7 templates are of the query 'which is red'; cluster=query takes them as one"
-    assert (note in result.notes) == told
-    assert any("are of the query" in each for each in result.notes) == told
+    assert (result.n_templates, note in result.notes) == (4 + others, said)
+    assert any("are of the query" in each for each in result.notes) == said
 
 
-def test_templates_of_one_query_are_tested_over_texts_and_that_is_told():
-    docs = {f"d{i}": f"A Honda of type {i} is red." for i in range(9)}
-    collection = Collection.of(docs, {"q": "which is red"}, {"q": dict.fromkeys(docs, 1)}, name="one")
+def test_templates_of_one_query_are_tested_over_texts_and_a_note_says_so():
+    collection = judged_for_all([f"A Honda of type {i} is red." for i in range(9)], ["which is red"])
     [result] = ask_bias("bias/substitution(values=honda+ford)", Toy(words=(("ford", 1.0),)), collection, resamples=50)
     assert (result.n_clusters, result.p_value < 0.05) == (9, True)
     assert "all 9 templates are of the query 'which is red': the tests say nothing of other queries" in result.notes
@@ -422,19 +423,6 @@ def test_a_limit_does_not_change_what_the_best_texts_of_a_query_are():
 def test_years_in_another_order_than_their_own_have_no_shifts():
     for values, ordered in (("2000..2004", True), ("2004+2000+2001+2003+2002", False)):
         assert bias_studies.create(f"bias/when-year(values={values})").grid(toy_collection()).ordered is ordered
-
-
-def test_that_the_draws_are_too_few_for_so_many_values_is_told():
-    values = "+".join(f"value{chr(97 + i)}" for i in range(10))
-    docs = {f"d{i}": f"Number {i} is a valuea." for i in range(20)}
-    collection = Collection.of(docs, {"q": "question"}, {"q": dict.fromkeys(docs, 1)}, name="few")
-    for resamples, told in ((99, True), (999, False)):
-        [result] = ask_bias(f"bias/substitution(values={values})", Toy(), collection, resamples=resamples)
-        note = (
-            "99 draws of signs: the p-value of a value cannot be below 0.01, nor 0.1 after correction over 10 values"
-        )
-        assert (note in result.notes) is told
-        assert any("cannot be below" in each for each in result.notes) is told
 
 
 def test_a_weight_of_zero_is_a_weight():

@@ -13,7 +13,6 @@ from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, check_whole
 from whyrank.studies.axioms.axiom import Axiom, Sampler
 from whyrank.studies.axioms.view import View, Views, spelled
 from whyrank.studies.contrasts import Contrasts, Label, Pair
-from whyrank.studies.pools import Pool
 
 _TOO_LONG = "too long to be copied"
 _CHARACTERS = 1 << 24  # of a text with its copies: a token may be megabytes long
@@ -63,17 +62,13 @@ class Synthetic(Axiom):
                 for document, made in zip(documents.tolist(), self.texts(view, documents), strict=True):
                     if isinstance(made, str):
                         dropped[made] += 1
-                    else:
-                        pairs.append(_pair(view.pool, document, made))
+                        continue
+                    grade, group = view.pool.judgement(document)  # of the document that both are made from
+                    ids: dict[str, Any] = {"query_id": view.pool.query_id, "doc_ids": made.doc_ids}
+                    labels = {**ids, "relevance": (grade, grade), "relevance_group": group, **made.labels}
+                    pairs.append(Pair(made.query or view.pool.query, made.texts, labels))
                 progress.step(len(documents))
         return Contrasts.from_pairs(pairs, dropped={**+dropped, **sampler.dropped()})
-
-
-def _pair(pool: Pool, document: int, made: Made) -> Pair:
-    """The two texts with the grade of the document that both are made from."""
-    grade, group = pool.judgement(document)
-    labels: dict[str, Any] = {"query_id": pool.query_id, "doc_ids": made.doc_ids, "relevance": (grade, grade)}
-    return Pair(made.query or pool.query, made.texts, {**labels, "relevance_group": group, **made.labels})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -147,8 +147,13 @@ class Slotted:
         """The text with a value in its slots, and the right `a` or `an` before it."""
         found = [self.parts[0]]
         for part, form in zip(self.parts[1:], self.forms, strict=True):
-            word = _written(value, form)
-            found[-1] = _with_article(found[-1], word)
+            word = value.lower() if form == SMALL else value
+            if form == CAPITAL and value.islower():
+                word = value[:1].upper() + value[1:]
+            article = _ARTICLE.search(found[-1])
+            if article is not None and word[:1].isalnum():
+                right = article[1] + ("n" if _SPOKEN.match(word) else "")
+                found[-1] = found[-1][: article.start()] + right + article[2]
             found += [word + part]
         return "".join(found)
 
@@ -206,30 +211,15 @@ class ValueClass:
         return Slot(slotted, value, self.named(slotted.around))
 
     def _found(self, text: str) -> list[tuple[str, re.Match[str]]]:
-        small = text == text.lower()
-        return [(value, m) for value, m in self._matches(text) if self._is_value(value, m[0], small)]
-
-    def _is_value(self, value: str, found: str, small: bool) -> bool:
-        """Whether a word stands for a value; `small`: it is of a text without capitals."""
-        if value != value.lower() and found != found.lower():
-            return True
-        return value not in self.doubtful and (small or value == value.lower())
+        """The matches that stand for a value."""
+        found, without_capitals = [], text == text.lower()
+        for value, m in self._matches(text):
+            named = value != value.lower() and m[0] != m[0].lower()
+            if named or (value not in self.doubtful and (without_capitals or value == value.lower())):
+                found.append((value, m))
+        return found
 
 
 def mentions(text: str, word: str) -> bool:
     """Whether a text has a word, in any case of letters."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
-
-
-def _written(value: str, form: str) -> str:
-    if form == SMALL:
-        return value.lower()
-    return value[:1].upper() + value[1:] if form == CAPITAL and value.islower() else value
-
-
-def _with_article(before: str, word: str) -> str:
-    found = _ARTICLE.search(before)
-    if found is None or not word[:1].isalnum():
-        return before
-    article = found[1] + ("n" if _SPOKEN.match(word) else "")
-    return before[: found.start()] + article + found[2]
