@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import shlex
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pytest
+import typer
 
+from whyrank.cli.app import app
 from whyrank.data import collections
 from whyrank.data.pairs import pair_layouts
 from whyrank.learners import table_learners
@@ -95,6 +98,12 @@ def run_contract(contract: type) -> None:
         getattr(contract(), name)()
 
 
+def test_what_an_author_adds_is_one_short_file():
+    added = [example for example in EXAMPLES if example.name.startswith("CONTRIBUTING.md")]
+    assert len(added) >= 10
+    assert all(len(example.code.splitlines()) <= 30 for example in added)
+
+
 def test_there_are_examples():
     pages = {example.name.split(":")[0] for example in EXAMPLES}
     own = {"matched-probes.md", "edited-probes.md", "transferred-probes.md", "annotation.md"}
@@ -116,6 +125,25 @@ def test_relative_links_lead_somewhere(page):
 def anchors(page: Path) -> set[str]:
     headings = _HEADING.findall(_FENCED.sub("", page.read_text(encoding="utf-8")))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_command_lines_are_those_of_the_program(page):
+    """Every `$ whyrank ...` of a console block names a command, and options that it has."""
+    consoles = re.findall(r"^```console\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for line in re.findall(r"^\$ whyrank (.*)$", "\n".join(consoles).replace("\\\n", " "), re.MULTILINE):
+        command = typer.main.get_command(app)
+        words = shlex.split(line, comments=True)
+        while hasattr(command, "get_command") and words and not words[0].startswith("-"):
+            name = words.pop(0)
+            command = command.get_command(typer.Context(command), name)
+            assert command, f"{page.name}: whyrank {line}: there is no command {name}"
+        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {
+            "--help",
+            "--version",
+        }
+        given = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert given <= known, f"{page.name}: whyrank {line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])

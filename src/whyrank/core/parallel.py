@@ -280,7 +280,7 @@ class _Sent(NamedTuple):
 
     @classmethod
     def of(cls, shared: object) -> _Sent:
-        from joblib.externals.loky.cloudpickle_wrapper import dumps
+        from cloudpickle import dumps
 
         name = str(getattr(shared, "name", type(shared).__name__))
         try:
