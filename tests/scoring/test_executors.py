@@ -125,6 +125,12 @@ def test_where_ray_is_missing_the_error_says_how_to_install_it(monkeypatch):
         Engine(executor=Ray()).score(Plain(), *grid(1, 0, 3))
 
 
+def test_an_address_without_a_cluster_is_refused_at_once():
+    pytest.importorskip("ray", reason="ray is not installed")
+    with pytest.raises(WhyrankError, match="no Ray cluster at"):
+        Engine(executor=Ray(address="127.0.0.1:1")).score(Plain(), *grid(1, 0, 3))
+
+
 def test_others_may_register_an_executor():
     @executors.register("backwards")
     @dataclass(frozen=True)

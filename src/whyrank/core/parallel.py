@@ -14,7 +14,9 @@ import faulthandler
 import logging
 import os
 import pickle
+import re
 import signal
+import socket
 import tempfile
 import threading
 from collections import Counter, deque
@@ -196,10 +198,13 @@ class Ray:
             import ray
         except ImportError:
             raise MissingExtra("executor 'ray'", "ray") from None
+        if ray.is_initialized():
+            return ray
         try:
-            if not ray.is_initialized():
-                ray.init(self.address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+            if port := re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", self.address or ""):
+                socket.create_connection((port[1], int(port[2])), 10).close()  # Ray itself would try for minutes
+            ray.init(self.address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        except (OSError, RuntimeError, ValueError) as error:
             raise WhyrankError(f"no Ray cluster at {self.address!r} ({_in_short(error)})") from error
         return ray
 
