@@ -1,7 +1,7 @@
 """Pairs of terms per second by both implementations: networks of two sizes with random weights, 8 tokens a pair.
 
-    python benchmarks/term_pairs.py --device cuda --out term_pairs.json
-    python benchmarks/term_pairs.py --device cpu --sizes tiny
+    python benchmarks/gpu/term_pairs.py --device cuda --out term_pairs.json
+    python benchmarks/gpu/term_pairs.py --device cpu --sizes tiny
 
 For each: pairs per second, the share of what a large matrix product reaches (by the operations of the plain model), and
 how far weights lie from the network in single precision. It needs torch, transformers and numpy; the kernels need
@@ -29,7 +29,7 @@ SIZES = {
     "base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
     "tiny": {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 128},
 }
-PIECES, QUERY, DOC = 30_522, 2, 3
+TOKENS, QUERY, DOC = 30_522, 2, 3
 
 
 class Marks:
@@ -41,14 +41,14 @@ class Marks:
 def network_of(size: str) -> ParmNetwork:
     """A network whose weights are random, wide enough that pairs differ."""
     torch.manual_seed(0)
-    shape = {"model_type": "bert", "vocab_size": PIECES, "initializer_range": 0.05, **SIZES[size]}
+    shape = {"model_type": "bert", "vocab_size": TOKENS, "initializer_range": 0.05, **SIZES[size]}
     made = ParmNetwork(new_encoder(shape), Marks(), max_query=16, max_doc=16).eval()  # type: ignore[arg-type]
     made.outer.weight.data *= 4
     return made
 
 
 def sequences(n: int, length: int, rng: np.random.Generator) -> Sequences:
-    return Sequences.of([row.astype(np.int32) for row in rng.integers(1000, PIECES, (n, length))])
+    return Sequences.of([row.astype(np.int32) for row in rng.integers(1000, TOKENS, (n, length))])
 
 
 def operations(size: str, pieces: int = QUERY + DOC + 3) -> float:
@@ -133,9 +133,9 @@ def through(size: Size, implementation: str, pairs: int) -> dict[str, Any]:
     """Whole blocks of terms of several lengths, from numbers to entries above a threshold."""
     rng = np.random.default_rng(1)
     lengths = rng.choice([1, 2, 3, 4, 5], size=20_000, p=[0.3, 0.3, 0.25, 0.1, 0.05])
-    docs = distinct([row.astype(np.int32) for row in (rng.integers(1000, PIECES, n) for n in lengths)])
+    docs = distinct([row.astype(np.int32) for row in (rng.integers(1000, TOKENS, n) for n in lengths)])
     few = max(1, pairs // len(docs.sequences))
-    queries = distinct([rng.integers(1000, PIECES, 1 + i % 2).astype(np.int32) for i in range(few)])
+    queries = distinct([rng.integers(1000, TOKENS, 1 + i % 2).astype(np.int32) for i in range(few)])
     task = PairTask(queries, docs, float(size.exact.quantile(0.999)))
     groups = [group_terms(side.sequences) for side in (queries, docs)]
     scorer = PairScorer(size.network, *groups, size.device, size.precision, implementation)

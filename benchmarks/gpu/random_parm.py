@@ -1,6 +1,6 @@
 """A PaRM with random weights and another network's tokenizer, to measure how fast a table is built with its size.
 
-    python benchmarks/random_parm.py TOKENIZER OUT --size base
+    python benchmarks/gpu/random_parm.py TOKENIZER OUT --size base
     whyrank tables learn parm --network OUT --out t.arrow --query-terms 1115 --threshold 0.9 --top 1000 -c ...
 
 Random weights put half of all pairs above the default threshold: a high one keeps the table small.
