@@ -147,6 +147,14 @@ def test_command_lines_are_those_of_the_program(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_files_of_the_project_that_are_named_exist(page):
+    named = re.findall(
+        r"\b((?:tests|benchmarks|src|experiments)/[\w/]+\.(?:py|md|yaml|txt))", page.read_text(encoding="utf-8")
+    )
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_no_path_of_one_machine(page):
     assert not re.search(r"/(?:work|root|home)/", page.read_text(encoding="utf-8"))
 
