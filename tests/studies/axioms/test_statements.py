@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from whyrank.studies.axioms import axioms, sections
+from whyrank.studies.axioms import NEEDED, axioms, sections
 from whyrank.studies.axioms.axiom import Axiom
 from whyrank.studies.axioms.statements import FAMILIES, arguments, reference_page
 
@@ -53,6 +53,7 @@ def test_sections_by_hand():
 def test_the_page_has_a_section_for_each_and_keeps_formulas(name):
     axiom, page = axioms.factory(f"axiom/{name}"), reference_page()
     said, shared = sections(axiom.__doc__), arguments(Axiom)
+    assert all(said.get(key) for key in NEEDED)
     assert ("Compat" in said) == ("compat" not in axiom.not_filled)
     relation = re.search(r"(>=|>)", said["Conclusion"])
     assert relation[1] == {"strict": ">", "weak": ">="}[axiom().concludes]
