@@ -336,12 +336,13 @@ for name in ("numba", "pyarrow", "scipy", "typer", "rich", "ir_measures", "pydan
     sys.modules[name] = None
 from pathlib import Path
 from whyrank.learners.parm.pairs import Blocks, PairScorer, PairTask, distinct, group_terms, score_blocks
-from whyrank.learners.parm import training
 from whyrank.networks import load
 network = load("{network}")
 sides = distinct(network.query_ids(["a", "cab"])), distinct(network.doc_ids(["b", "dice"]))
 scorer = PairScorer(network, *(group_terms(side.sequences) for side in sides))
 score_blocks(PairTask(*sides), scorer, Blocks(Path("{folder}"), "x"), print)
+del sys.modules["pydantic"]  # which checks recipes
+from whyrank.learners.parm import training
 """
 
 
