@@ -134,7 +134,7 @@ def jfleg(resource: str, split: str | None = None, keep_newline: bool = False) -
     """
     check_flag("keep_newline", keep_newline)
     path, end = existing(resource), "\n" if keep_newline else ""
-    return layout_set("jfleg", path, _rewritten(_JFLEG, path, split, lambda text: text + end))
+    return layout_set("jfleg", path, _rewritings(_JFLEG, path, split, lambda text: text + end))
 
 
 def turkcorpus(resource: str, split: str | None = None) -> PairSet:
@@ -148,7 +148,7 @@ def turkcorpus(resource: str, split: str | None = None) -> PairSet:
         split: `test` or `tune`, instead of both.
     """
     path = existing(resource)
-    return layout_set("turkcorpus", path, _rewritten(_TURKCORPUS, path, split, _with_brackets))
+    return layout_set("turkcorpus", path, _rewritings(_TURKCORPUS, path, split, _with_brackets))
 
 
 def asset(resource: str, split: str | None = None) -> PairSet:
@@ -162,7 +162,7 @@ def asset(resource: str, split: str | None = None) -> PairSet:
     """
     path = existing(resource)
     folder = path / "dataset" if (path / "dataset").is_dir() else path
-    return layout_set("asset", path, _rewritten(_ASSET, folder, split, _with_brackets))
+    return layout_set("asset", path, _rewritings(_ASSET, folder, split, _with_brackets))
 
 
 def _with_brackets(text: str) -> str:
@@ -170,7 +170,7 @@ def _with_brackets(text: str) -> str:
     return re.sub("-rrb-", ")", text, flags=re.IGNORECASE)
 
 
-def _rewritten(shape: _Rewritings, path: Path, split: str | None, mend: Callable[[str], str]) -> Iterator[TextPair]:
+def _rewritings(shape: _Rewritings, path: Path, split: str | None, mend: Callable[[str], str]) -> Iterator[TextPair]:
     """One pair for each rewriting of each sentence; `mend` is applied to all texts."""
     in_lines = any(find_file(path, file.format(each)) for each in shape.splits for file in shape.files.values())
     found = _from_lines(shape, path, split) if in_lines or not shape.fields else _from_json(shape, path, split)
