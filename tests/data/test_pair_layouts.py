@@ -78,10 +78,10 @@ def test_msrp(tmp_path, header, name):
 def test_wnc_full(tmp_path):
     line = "7\tthe bad m ##an\tthe m ##an\tThe bad man\tThe man\tDET ADJ\tdet amod\n8\ta\tb\tA B\tA\n"
     expected = [("7", {"biased": "The bad man", "neutral": "The man"}), ("8", {"biased": "A B", "neutral": "A"})]
-    for place in ("one/biased.full", "two/WNC/biased.full", "three/bias_data/WNC/biased.full"):
-        write(tmp_path, {place: line})
-        assert rows(opened("wnc", tmp_path / place.partition("/")[0])) == expected
-        assert rows(open_pairs(f"wnc:{tmp_path / place}", "neutrality")) == expected
+    for file in ("one/biased.full", "two/WNC/biased.full", "three/bias_data/WNC/biased.full"):
+        write(tmp_path, {file: line})
+        assert rows(opened("wnc", tmp_path / file.partition("/")[0])) == expected
+        assert rows(open_pairs(f"wnc:{tmp_path / file}", "neutrality")) == expected
 
 
 def test_wnc_table(tmp_path):
@@ -205,8 +205,8 @@ def test_gyafc_with_its_question_map(tmp_path):
     informal, formal = "Entertainment_Music tune informal 0", "formal of informal 0.3"
     assert by_id["Entertainment_Music-tune-informal-0-3"] == {"informal": informal, "formal": formal, "question": ""}
     formal, informal = "Family_Relationships test formal 1", "informal 1.0"
-    asked = {"formal": formal, "informal": informal, "question": "What is love?"}
-    assert by_id["Family_Relationships-test-formal-1-0"] == asked
+    expected = {"formal": formal, "informal": informal, "question": "What is love?"}
+    assert by_id["Family_Relationships-test-formal-1-0"] == expected
     assert sum(not texts["question"] for texts in by_id.values()) == len(found) // 2
 
 

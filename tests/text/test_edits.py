@@ -15,7 +15,7 @@ from whyrank.core import WhyrankError
 from whyrank.text import analyzers
 from whyrank.text.annotation.annotator import Annotation, Span, annotator
 from whyrank.text.edits import Passage, asks, edits, in_words, options_of, word_of
-from whyrank.text.edits.base import map_words, reorder_words, respaced, sentence_slots
+from whyrank.text.edits.base import join_tokens, map_words, reorder_words, sentence_slots
 
 pytest.importorskip("spacy", reason="the extra nlp is not installed")
 
@@ -118,9 +118,9 @@ def test_published_prepositions_have_the_slip():
 def test_published_stop_words_are_whole_tokens(tmp_path):
     """The released code looks up tokens as they are: where s is a stop word and 's is not, 's stays."""
     (tmp_path / "stop.txt").write_text("the\ns\nnot\n")
-    asked = {"analyzer": f"terrier(stopwords={tmp_path / 'stop.txt'})", "compat": "abnirml", "respace": True}
-    assert edited("remove-stops", "The cat's owner (not S. Poe).", **asked) == "cat 's owner ( S. Poe ) ."
-    assert edited("remove-stops-punct", "The cat's owner.", **asked).split() == ["cat", "s", "owner"]
+    given_ = {"analyzer": f"terrier(stopwords={tmp_path / 'stop.txt'})", "compat": "abnirml", "respace": True}
+    assert edited("remove-stops", "The cat's owner (not S. Poe).", **given_) == "cat 's owner ( S. Poe ) ."
+    assert edited("remove-stops-punct", "The cat's owner.", **given_).split() == ["cat", "s", "owner"]
 
 
 def test_keep_noun_chunks():
@@ -291,7 +291,7 @@ def test_sentences_are_cut_at_white_space(text):
 
 
 def test_respaced_annotation_is_aligned():
-    found = respaced(annotator().annotate([TEXT])[0])
+    found = join_tokens(annotator().annotate([TEXT])[0])
     assert found.text == " ".join(found.tokens)
     assert [found.text[a:b] for a, b in zip(found.starts, found.ends, strict=True)] == found.tokens
 

@@ -118,10 +118,10 @@ def test_of_a_long_text_the_text_is_cut_and_not_the_question(tmp_path, positions
     folder = generator("causal", tmp_path / "causal", positions=positions)
     made = load(folder)
     found = made.ids("berlin wall fell " * 1000)
-    asked = made.tokenizer("\n\n" + QUESTION)["input_ids"]
+    prompt = made.tokenizer("\n\n" + QUESTION)["input_ids"]
     text = made.tokenizer("berlin wall fell " * 1000)["input_ids"]
     assert len(found) == size
-    assert found == text[: size - len(asked)] + asked
+    assert found == text[: size - len(prompt)] + prompt
     assert generate(["berlin wall fell " * 1000], folder, 2, 0)[0]
 
 

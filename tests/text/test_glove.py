@@ -71,8 +71,8 @@ def plain_epoch(cells, state, x_max, alpha, rate):
         error = words[i] @ contexts[j] + b[i] + c[j] - np.log(x)
         loss += weight * error**2
         gradients = weight * error * contexts[j], weight * error * words[i], weight * error, weight * error
-        places = ((words, words_seen, i), (contexts, contexts_seen, j), (b, b_seen, i), (c, c_seen, j))
-        for (values, seen, at), gradient in zip(places, gradients, strict=True):
+        parameters = ((words, words_seen, i), (contexts, contexts_seen, j), (b, b_seen, i), (c, c_seen, j))
+        for (values, seen, at), gradient in zip(parameters, gradients, strict=True):
             values[at] = values[at] - rate * gradient / np.sqrt(seen[at])
             seen[at] = seen[at] + gradient**2
     return loss

@@ -327,6 +327,11 @@ def test_a_tokenizer_that_changed_makes_another_analyzer(tmp_path):
 # `words` and `lemmas`, against spaCy itself.
 
 
+@pytest.fixture(scope="module")
+def blank():
+    return pytest.importorskip("spacy").blank("en")
+
+
 def test_words_and_lemmas_of_a_sentence():
     text = "They'll say the naïve U.S. cats weren't running; it’s John's e-mail of 2019, isn't it?"
     found = ["say", "naïve", "u.s.", "cats", "running", "john", "e", "mail", "2019"]
@@ -340,8 +345,7 @@ def test_words_and_lemmas_of_a_sentence():
 @given(
     st.lists(st.sampled_from(["The", "don't", "we’ll", "U.K.", "a-b", "…", "ΑΣ", "x1", "\ud800", " "])).map(" ".join)
 )
-def test_words_are_the_tokens_of_spacy(text):
-    blank = pytest.importorskip("spacy").blank("en")
+def test_words_are_the_tokens_of_spacy(blank, text):
     tokens = [token.text.lower() for token in blank(text.replace("\ud800", "?"))]
     kept = [t for t in tokens if t not in FUNCTION_WORDS | CONTRACTIONS and any(c.isalnum() for c in t)]
     assert analyzers.create("words").terms(text) == [t.replace("ας", "ασ") for t in kept]

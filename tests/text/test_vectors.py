@@ -233,7 +233,7 @@ def parsed(monkeypatch):
     """The files that were parsed; vectors in memory are forgotten when asked for."""
     done, real = [], files.read_text
     monkeypatch.setattr(files, "read_text", lambda path: done.append(path.name) or real(path))
-    files._opened.cache_clear()
+    files._open.cache_clear()
     return done
 
 
@@ -241,7 +241,7 @@ def test_text_is_parsed_once(tmp_path, parsed):
     spec = write(tmp_path / "v.txt", lines())
     check(spec)
     assert open_vectors(spec) is open_vectors(spec)
-    files._opened.cache_clear()
+    files._open.cache_clear()
     assert isinstance(check(spec).matrix, np.memmap)
     assert parsed == ["v.txt"]
 
@@ -263,7 +263,7 @@ def test_a_damaged_cache_is_made_anew(tmp_path, parsed, pattern, content):
     [kept] = cache_folder().glob(f"vectors/{pattern}")
     kept.unlink() if content is None else kept.write_bytes(content)
     for _ in range(2):
-        files._opened.cache_clear()
+        files._open.cache_clear()
         check(spec)
     assert parsed == ["v.txt", "v.txt"]
 

@@ -26,7 +26,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -180,15 +180,11 @@ class _Values(ValuesView[str]):
         return self._mapping.texts()
 
 
-@runtime_checkable
-class _Batched(Protocol):
-    def get_many(self, doc_ids: Sequence[str]) -> list[str]: ...
-
-
 def texts_of(docs: Mapping[str, str], doc_ids: Iterable[str]) -> list[str]:
     """Texts of many documents in the given order, with one pass over the disk where they lie there."""
-    wanted = list(doc_ids)
-    return docs.get_many(wanted) if isinstance(docs, _Batched) else [docs[doc_id] for doc_id in wanted]
+    wanted, get_many = list(doc_ids), getattr(docs, "get_many", None)
+    found: list[str] = get_many(wanted) if get_many else [docs[doc_id] for doc_id in wanted]
+    return found
 
 
 def hash_of(doc_id: str) -> int:

@@ -76,7 +76,7 @@ def read_folder(path: Path, split: str | None = None, strict: bool = False) -> C
 
     With a split `queries.SPLIT.tsv` and `qrels.SPLIT.txt` are read. The documents are in `corpus.jsonl`, else in
     `passages.jsonl`, else in `candidates.SPLIT.jsonl`, else in the file that `collection.yaml` names. A missing
-    judgement file is noted, a missing corpus or query file is an error. Runs are read when asked for.
+    judgement file is noted, a missing corpus or query file is an error. Runs are read on first use.
     """
     notes: list[str] = []
     split = _split(path, split, notes)

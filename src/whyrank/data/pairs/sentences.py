@@ -134,7 +134,7 @@ def jfleg(resource: str, split: str | None = None, keep_newline: bool = False) -
     """
     check_flag("keep_newline", keep_newline)
     path, end = existing(resource), "\n" if keep_newline else ""
-    return layout_set("jfleg", path, _rewritten(_JFLEG, path, split, lambda text: text + end))
+    return layout_set("jfleg", path, _rewritings(_JFLEG, path, split, lambda text: text + end))
 
 
 def turkcorpus(resource: str, split: str | None = None) -> PairSet:
@@ -148,7 +148,7 @@ def turkcorpus(resource: str, split: str | None = None) -> PairSet:
         split: `test` or `tune`, instead of both.
     """
     path = existing(resource)
-    return layout_set("turkcorpus", path, _rewritten(_TURKCORPUS, path, split, _with_brackets))
+    return layout_set("turkcorpus", path, _rewritings(_TURKCORPUS, path, split, _with_brackets))
 
 
 def asset(resource: str, split: str | None = None) -> PairSet:
@@ -162,7 +162,7 @@ def asset(resource: str, split: str | None = None) -> PairSet:
     """
     path = existing(resource)
     folder = path / "dataset" if (path / "dataset").is_dir() else path
-    return layout_set("asset", path, _rewritten(_ASSET, folder, split, _with_brackets))
+    return layout_set("asset", path, _rewritings(_ASSET, folder, split, _with_brackets))
 
 
 def _with_brackets(text: str) -> str:
@@ -170,33 +170,27 @@ def _with_brackets(text: str) -> str:
     return re.sub("-rrb-", ")", text, flags=re.IGNORECASE)
 
 
-def _rewritten(shape: _Rewritings, path: Path, split: str | None, mend: Callable[[str], str]) -> Iterator[TextPair]:
+def _rewritings(shape: _Rewritings, path: Path, split: str | None, mend: Callable[[str], str]) -> Iterator[TextPair]:
     """One pair for each rewriting of each sentence; `mend` is applied to all texts."""
-    in_lines = any(find_file(path, file.format(each)) for each in shape.splits for file in shape.files.values())
-    found = _from_lines(shape, path, split) if in_lines or not shape.fields else _from_json(shape, path, split)
-    for row_id, texts, rewritings in found:
+
+    def pairs(row_id: str, texts: Mapping[str, str], rewritings: Iterable[str]) -> Iterator[TextPair]:
         given = {role: mend(text) for role, text in texts.items()}
         for number, text in enumerate(rewritings):
             yield TextPair(f"{row_id}-{number}", {**given, shape.role: mend(text)})
 
-
-def _from_lines(
-    shape: _Rewritings, folder: Path, split: str | None
-) -> Iterator[tuple[str, dict[str, str], Sequence[str]]]:
+    in_lines = any(find_file(path, file.format(each)) for each in shape.splits for file in shape.files.values())
+    if shape.fields and not in_lines:
+        for file in split_files(path, shape.splits, split, "{}.jsonl").values():
+            for record in json_records(file):
+                texts = {role: record.text(name) for role, name in shape.fields.items()}
+                yield from pairs(record.text("id"), texts, record.texts("refs"))
+        return
     for each in choose_splits(shape.splits, split):
         names = [*shape.files.values(), *(shape.rewritings.format(each, i) for i in range(shape.number))]
-        files = [needed_file(folder, name.format(each)) for name in names]
-        for number, texts in enumerate(align(files)):
-            yield f"{each}-{number}", dict(zip(shape.files, texts, strict=False)), texts[len(shape.files) :]
-
-
-def _from_json(
-    shape: _Rewritings, path: Path, split: str | None
-) -> Iterator[tuple[str, dict[str, str], Sequence[str]]]:
-    for file in split_files(path, shape.splits, split, "{}.jsonl").values():
-        for record in json_records(file):
-            texts = {role: record.text(name) for role, name in shape.fields.items()}
-            yield record.text("id"), texts, record.texts("refs")
+        lines = align([needed_file(path, name.format(each)) for name in names])
+        for number, found in enumerate(lines):
+            texts = dict(zip(shape.files, found, strict=False))
+            yield from pairs(f"{each}-{number}", texts, found[len(shape.files) :])
 
 
 # Pairs in tables: the Microsoft Research Paraphrase Corpus and the Wikipedia Neutrality Corpus.

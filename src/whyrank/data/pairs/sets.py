@@ -1,19 +1,17 @@
-"""Pair sets: text pairs with named roles, packed in memory, opened from files, layouts or the bundled sample."""
+"""Pair sets: text pairs with named roles, opened from files, layouts or the bundled sample."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 
-from whyrank.core import BadInput, Call, Ints, Registry, UnknownName, WhyrankError, parse_call, suggestion
+from whyrank.core import BadInput, Call, Registry, UnknownName, WhyrankError, parse_call, suggestion
 from whyrank.data.lines import Tally, find_file, without_surrogates
 from whyrank.data.pairs.rows import TextPair, read_pairs, read_records
 
@@ -31,46 +29,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 _NAME = re.compile(r"[A-Za-z][\w-]+")  # a single letter before a colon is a drive
 
 
-class PackedPairs(Sequence[TextPair]):
-    """Pairs that take the bytes of their texts and eight more for each text.
-
-    A row is its id and then its texts in the order of the roles' names; all are one block of UTF-8, and `ends` says
-    where each of them ends.
-    """
-
-    def __init__(self, roles: Sequence[str], data: bytes | bytearray, ends: Ints) -> None:
-        self.roles, self._data, self._ends = tuple(roles), data, ends
-        self._width = len(self.roles) + 1
-
-    def __len__(self) -> int:
-        return len(self._ends) // self._width
-
-    @overload
-    def __getitem__(self, index: int) -> TextPair: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[TextPair]: ...
-    def __getitem__(self, index: int | slice) -> TextPair | Sequence[TextPair]:
-        wanted = range(len(self))[index]
-        return [self._row(i) for i in wanted] if isinstance(wanted, range) else self._row(wanted)
-
-    def __repr__(self) -> str:
-        return f"PackedPairs({', '.join(self.roles)}; {len(self):,} pairs)"
-
-    def digest(self) -> str:
-        """First 16 hex digits of the SHA-256 of roles, ids and texts, in their order."""
-        found = hashlib.sha256("\0".join(self.roles).encode())
-        found.update(self._ends.astype("<i8").tobytes())
-        found.update(self._data)
-        return found.hexdigest()[:16]
-
-    def _row(self, i: int) -> TextPair:
-        row_id, *texts = (self._text(j) for j in range(i * self._width, (i + 1) * self._width))
-        return TextPair(row_id, dict(zip(self.roles, texts, strict=True)))
-
-    def _text(self, j: int) -> str:
-        return self._data[int(self._ends[j - 1]) if j else 0 : int(self._ends[j])].decode()
-
-
 @dataclass(frozen=True, repr=False)
 class PairSet:
     """Text pairs with named roles, in the order of their source.
@@ -78,7 +36,7 @@ class PairSet:
     Attributes:
         name: stands in tables.
         roles: the roles that every row has.
-        rows: the pairs; they can be iterated over again and again, and take the memory of their texts.
+        rows: the pairs, with their texts in the order of the roles' names.
         source: the spec that it was opened with.
         digest: hash of roles, ids and texts; the same whether a file is compressed or not.
         notes: problems that were not fatal.
@@ -86,16 +44,16 @@ class PairSet:
 
     name: str
     roles: frozenset[str]
-    rows: Sequence[TextPair] = field(compare=False)
+    rows: tuple[TextPair, ...] = field(compare=False)
     source: str
     digest: str
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, pairs: Iterable[TextPair], name: str = "pairs", source: str = "") -> PairSet:
-        """Make a pair set from pairs that all have the roles of the first; they are taken as a stream."""
+        """Make a pair set from pairs that all have the roles of the first."""
         source = source or name
-        data, ends, roles = bytearray(), array("q"), list[str]()
+        rows, roles = list[TextPair](), list[str]()
         mended = Tally("pairs with lone surrogates (each replaced by U+FFFD)")
         for pair in pairs:
             roles = roles or sorted(pair.texts)
@@ -105,17 +63,14 @@ class PairSet:
                 found = ", ".join(sorted(pair.texts))
                 what = f"pair {pair.id!r} has the roles {found}, the first one {', '.join(roles)}"
                 raise WhyrankError(f"{source}: {what}")
-            texts = [pair.id, *(pair.texts[role] for role in roles)]
-            clean = [without_surrogates(text) for text in texts]
-            if clean != texts:
-                mended.add(clean[0])
-            for text in clean:
-                data += text.encode()
-                ends.append(len(data))
+            texts = {role: without_surrogates(pair.texts[role]) for role in roles}
+            rows.append(TextPair(without_surrogates(pair.id), texts))
+            if rows[-1] != pair:
+                mended.add(rows[-1].id)
         if not roles:
             raise WhyrankError(f"{source}: there are no pairs in it; a pair set needs one at least")
-        rows = PackedPairs(roles, data, np.frombuffer(ends, np.int64))
-        return cls(name, frozenset(roles), rows, source, rows.digest(), tuple(mended.notes(source)))
+        digest = _digest(roles, rows)
+        return cls(name, frozenset(roles), tuple(rows), source, digest, tuple(mended.notes(source)))
 
     def __iter__(self) -> Iterator[TextPair]:
         return iter(self.rows)
@@ -124,7 +79,6 @@ class PairSet:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        """Name, roles and size; the texts would fill the screen."""
         return f"PairSet({self.name!r}, {len(self):,} pairs of {', '.join(sorted(self.roles))})"
 
     def need(self, *roles: str) -> None:
@@ -134,6 +88,16 @@ class PairSet:
             there = ", ".join(sorted(self.roles))
             remedy = f"name a column of it with ({missing[0]}=COLUMN), or take another pair set"
             raise WhyrankError(f"{self.source}: the roles {', '.join(missing)} are missing; it has {there}; {remedy}")
+
+
+def _digest(roles: Sequence[str], rows: Sequence[TextPair]) -> str:
+    """First 16 hex digits of the SHA-256 of the roles, of where each id and text ends, and of ids and texts."""
+    encoded = [text.encode() for row in rows for text in (row.id, *row.texts.values())]
+    found = hashlib.sha256("\0".join(roles).encode())
+    found.update(np.cumsum([len(text) for text in encoded], dtype="<i8").tobytes())
+    for text in encoded:
+        found.update(text)
+    return found.hexdigest()[:16]
 
 
 def open_pairs(spec: str, kind: str | None = None) -> PairSet:

@@ -88,7 +88,7 @@ class Passage:
     def annotation(self) -> Annotation:
         """The text annotated; as published, on tokens joined by blanks."""
         found = self.annotator.annotate([self.text])[0]
-        return respaced(found) if self.respace else found
+        return join_tokens(found) if self.respace else found
 
     def ask(self, edit: Edit, options: Mapping[str, Any]) -> str | None:
         """Call the edit with what it asks for."""
@@ -121,7 +121,7 @@ def in_words(edit: Edit) -> str:
     return line[:1].lower() + line[1:]
 
 
-def respaced(annotation: Annotation) -> Annotation:
+def join_tokens(annotation: Annotation) -> Annotation:
     """The same tokens joined by single blanks, and their annotation: the form that published manipulations have."""
     tokens = annotation.tokens
     ends = list(accumulate(tokens, lambda end, token: end + 1 + len(token), initial=-1))[1:]

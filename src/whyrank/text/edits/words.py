@@ -20,13 +20,13 @@ from whyrank.text.edits.base import (
     Slot,
     chunk_slots,
     fill,
+    join_tokens,
     map_words,
     moves_words,
     preposition_slots,
     published,
     reorder_slots,
     reorder_words,
-    respaced,
     sentence_slots,
     token_slots,
     word_of,
@@ -50,7 +50,7 @@ def exchange(annotation: Annotation, slots: Sequence[Slot], reorder: Reorder) ->
 
 def re_space(annotation: Annotation) -> str:
     """With the parser's tokens joined by blanks, and nothing else changed"""
-    return respaced(annotation).text
+    return join_tokens(annotation).text
 
 
 def case_fold(text: str) -> str:

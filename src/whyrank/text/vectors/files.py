@@ -112,11 +112,11 @@ def open_vectors(spec: str) -> Vectors:
     """Read word vectors from a file, a folder or an installed package; text is parsed once and kept in the cache."""
     path = find_vectors(spec)
     stat = path.stat()
-    return _opened(spec, path, stat.st_size, stat.st_mtime_ns)
+    return _open(spec, path, stat.st_size, stat.st_mtime_ns)
 
 
 @lru_cache(maxsize=2)
-def _opened(spec: str, path: Path, size: int, changed: int) -> Vectors:
+def _open(spec: str, path: Path, size: int, changed: int) -> Vectors:
     if path.suffix == ".npy":
         return Vectors(spec, *read_matrix(path))
     read = read_json if path.name.removesuffix(".gz").endswith(".json") else read_text
