@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from whyrank.core import Codes, Floats, Ints, MissingExtra, check_flag, check_number
+from whyrank.core import Floats, Ints, MissingExtra, check_flag, check_number
 from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.opening import Described, Setting
-from whyrank.text import Parts, State, Tokens
+from whyrank.text import Parts, State
 from whyrank.text.vectors import Vectors, open_vectors
 
 Solver = Callable[..., tuple[Any, float, Any, Any, int]]
@@ -80,24 +81,35 @@ class WMD(Described):
         query_bags, doc_bags = self._bags(query.texts), self._bags(doc.texts)
         found = np.empty(len(query.codes))
         for i, rows in enumerate(rows_by_code(query.codes, len(query.texts))):
-            found[rows] = self._scores(query_bags.take(np.array([i])), doc_bags.take(doc.codes[rows]))
+            found[rows] = self._scores(query_bags[[i]], doc_bags[doc.codes[rows]])
         return found
 
-    def _scores(self, query: Bags, texts: Bags) -> Floats:
+    def _bags(self, texts: Sequence[str]) -> Any:
+        """Texts as bags of words: a sparse matrix that counts each known word in each text."""
+        tokens = _texts.docs.tokens(texts)
+        seen, position = np.unique(tokens.ids, return_inverse=True)
+        words = self._vectors.rows(_texts.vocabulary.terms[i] for i in seen)[position]
+        text, known = np.repeat(np.arange(len(texts)), np.diff(tokens.offsets)), words >= 0
+        counted = np.ones(int(known.sum())), (text[known], words[known])
+        found = csr_array(counted, shape=(len(texts), len(self._vectors)))
+        found.sum_duplicates()  # also sorts the words of each text
+        return found
+
+    def _scores(self, query: Any, texts: Any) -> Floats:
         """Scores of texts for one query; the distances of its words to theirs are computed once."""
-        columns, position = np.unique(texts.rows, return_inverse=True)
-        distances, n, found = self._distances(query.rows, columns), query.counts.sum(), list[float]()
-        for start, end in pairwise(texts.offsets.tolist()):
-            counts = texts.counts[start:end]
-            if not len(query.counts) or not len(counts):
+        columns, position = np.unique(texts.indices, return_inverse=True)
+        distances, n, found = self._distances(query.indices, columns), query.data.sum(), list[float]()
+        for start, end in pairwise(texts.indptr.tolist()):
+            counts = texts.data[start:end]
+            if not len(query.data) or not len(counts):
                 found.append(self.unknown)
                 continue
             costs, m = distances.take(position[start:end], axis=1), counts.sum()
-            if len(query.counts) == 1 or len(counts) == 1 or not costs.any():
-                found.append(float(-(query.counts @ costs @ counts) / (n * m)))
+            if len(query.data) == 1 or len(counts) == 1 or not costs.any():
+                found.append(float(-(query.data @ costs @ counts) / (n * m)))
                 continue
             # masses are whole numbers, so that those of both sides add up to the same without rounding
-            _, cost, _, _, outcome = self._solve(query.counts * m, counts * n, costs, _MOST_STEPS, 1)
+            _, cost, _, _, outcome = self._solve(query.data * m, counts * n, costs, _MOST_STEPS, 1)
             found.append(-cost / float(n * m) if outcome == _OPTIMAL else math.nan)
         return np.array(found)
 
@@ -111,12 +123,6 @@ class WMD(Described):
         found[rows[:, None] == columns] = 0.0
         return np.asarray(found)
 
-    def _bags(self, texts: Sequence[str]) -> Bags:
-        tokens = _texts.docs.tokens(texts)
-        seen, position = np.unique(tokens.ids, return_inverse=True)
-        known = self._vectors.rows(_texts.vocabulary.terms[i] for i in seen)
-        return Bags.of(Tokens(known[position], tokens.offsets), len(self._vectors))
-
     @cached_property
     def _vectors(self) -> Vectors:
         return open_vectors(self.resource)
@@ -129,26 +135,3 @@ class WMD(Described):
             raise MissingExtra("the ranker 'wmd'", "wmd") from None
         solver: Solver = emd_c
         return solver
-
-
-class Bags(NamedTuple):
-    """Texts as bags of words: text `i` has `rows[offsets[i]:offsets[i + 1]]`, ascending, and how often each."""
-
-    rows: Ints
-    counts: Floats
-    offsets: Ints
-
-    @classmethod
-    def of(cls, tokens: Tokens, size: int) -> Self:
-        """Count the words, whose numbers are below `size`; those with the number -1 are left out."""
-        n, known = len(tokens.offsets) - 1, tokens.ids >= 0
-        text = np.repeat(np.arange(n), np.diff(tokens.offsets))[known]
-        keys, counts = np.unique(text * size + tokens.ids[known], return_counts=True)
-        return cls(keys % size, counts.astype(np.float64), np.searchsorted(keys, np.arange(n + 1) * size))
-
-    def take(self, texts: Ints | Codes) -> Self:
-        """The bags of some of the texts, in this order."""
-        starts, lengths = self.offsets[texts], self.offsets[texts + 1] - self.offsets[texts]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        inside = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return type(self)(self.rows[inside], self.counts[inside], offsets)

@@ -84,9 +84,10 @@ class LexicalIndex:
 
     def _add_up(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """Add up term by term in query order: rare terms by their inverted lists, frequent ones spread out."""
-        lists, norms, out = self.lists, self._norms(weights), np.zeros(len(rows))
+        lists, norms, values, out = self.lists, self._norms(weights), weights.weights, np.zeros(len(rows))
         inside = terms < len(lists[0]) - 1  # no other term can add to a saturated score
-        terms, values = terms[inside], weights.weights[inside]
+        if not inside.all():
+            terms, values = terms[inside], values[inside]
         many = max(_FREQUENT * len(rows), len(self.doc_ids) // 20)
         frequent = lists[0][terms + 1] - lists[0][terms] > many
         if not frequent.any():
