@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import runpy
 import shlex
 import sys
 import tomllib
@@ -147,6 +148,14 @@ def test_command_lines_are_those_of_the_program(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_files_of_the_project_that_are_named_exist(page):
+    named = re.findall(
+        r"\b((?:tests|benchmarks|src|experiments)/[\w/]+\.(?:py|md|yaml|txt))", page.read_text(encoding="utf-8")
+    )
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_no_path_of_one_machine(page):
     assert not re.search(r"/(?:work|root|home)/", page.read_text(encoding="utf-8"))
 
@@ -158,6 +167,25 @@ def test_the_drawing_and_the_table_of_rooms_are_those_of_the_contract():
     table = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
     assert sorted(table) == sorted(room for layer in layers for room in layer)
     assert {path.parent.name for path in (ROOT / "src" / "whyrank").glob("*/__init__.py")} == set(table)
+
+
+def test_the_list_of_modules_is_that_of_the_package():
+    namespace = runpy.run_path(str(ROOT / "docs" / "modules.py"))
+    assert (ROOT / "docs" / "modules.md").read_text(encoding="utf-8") == namespace["page"](), "run make docs"
+    assert all(
+        line.count("|") >= 3 and not line.endswith("|  |") for line in namespace["page"]().splitlines() if "`" in line
+    )
+
+
+def test_walks_name_modules_in_order_once_each():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walks = re.findall(r"^### `whyrank [\w ]+`\n(.*?)(?=^##)", page, re.MULTILINE | re.DOTALL)
+    assert len(walks) == 4
+    for walk in walks:
+        named = re.findall(r"^\d+\. `([\w/]+\.py)`", walk, re.MULTILINE)
+        assert len(named) >= 8
+        assert len(named) == len({*named})
+        assert [name for name in named if not (ROOT / "src" / "whyrank" / name).exists()] == []
 
 
 def rooms_drawn(path: Path) -> list[list[str]]:

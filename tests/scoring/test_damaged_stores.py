@@ -14,7 +14,7 @@ from whyrank.core import WhyrankError
 from whyrank.rankers.doc2query import ExpansionStore
 from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.scoring.store import SCORES
-from whyrank.text.annotation.annotations import Annotation, AnnotationStore, Span
+from whyrank.text.annotation.annotator import Annotation, AnnotationStore, Span
 
 TRIALS, LOG_TRIALS = 200, 50
 TEXTS = [f"text number {i}" for i in range(60)]

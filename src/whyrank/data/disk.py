@@ -74,18 +74,15 @@ class DiskDocs(Mapping[str, str]):
         return len(self._integers["order"])
 
     def __iter__(self) -> Iterator[str]:
-        """Ids in the order of the corpus."""
         return (doc_id.decode() for doc_id in _slices(self._ids, self._integers["id_ends"]))
 
     def __contains__(self, doc_id: object) -> bool:
-        """Whether the document is there; its text is not read."""
-        return isinstance(doc_id, str) and self.position(doc_id) is not None
+        return isinstance(doc_id, str) and self.position(doc_id) is not None  # without reading the text
 
     def __getitem__(self, doc_id: str) -> str:
         return self._text(self._known(doc_id)).decode()
 
     def __reduce__(self) -> tuple[type[DiskDocs], tuple[Path]]:
-        """Travel between processes as a path."""
         return type(self), (self.folder,)
 
     def __repr__(self) -> str:
@@ -150,7 +147,7 @@ class DiskDocs(Mapping[str, str]):
 
 
 class DiskTitles(Mapping[str, str]):
-    """The titles of a store, id -> title, for the documents that have one."""
+    """The titles of a store, id -> title, for the documents that have one, in the order of the corpus."""
 
     def __init__(self, docs: DiskDocs) -> None:
         self._docs = docs
@@ -159,7 +156,6 @@ class DiskTitles(Mapping[str, str]):
         return len(self._docs.titled())
 
     def __iter__(self) -> Iterator[str]:
-        """Ids of the documents with a title, in the order of the corpus."""
         return (self._docs.id_at(int(position)) for position in self._docs.titled())
 
     def __getitem__(self, doc_id: str) -> str:
@@ -227,7 +223,6 @@ class StoreWriter:
     """Writes documents into the files of a store as they come; only `finish` holds arrays over all."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the files of a new store in an empty folder."""
         self.folder, self._stack = folder, ExitStack()
         names = ("texts", "ids", "text_ends", "id_ends", "title_sizes", "hashes", "crcs")
         self._write = {name: self._stack.enter_context((folder / name).open("wb")).write for name in names}
@@ -297,7 +292,7 @@ def open_store(folder: Path) -> DiskDocs | None:
 def building(target: Path) -> Iterator[Path]:
     """Give an empty folder beside `target`; it becomes `target` only when the block succeeds.
 
-    Of two processes that build at once the first one wins, and the second takes what the first has made.
+    Of two processes that build at once the first one wins; the other's work is dropped.
     """
     try:
         with folder_beside(target) as made:

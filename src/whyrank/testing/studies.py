@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from whyrank.core import Codes, Registry, Study
 from whyrank.data import Collection
@@ -99,7 +97,7 @@ class StudyContract:
         """One value per contrast, or one per contrast and text."""
         found = self._contrasts()
         for name, column in found.labels.items():
-            values, names = _parts(column)
+            values, names = column if isinstance(column, Categories) else (np.asarray(column), None)
             assert values.shape in ((len(found),), (len(found), found.size)), f"label {name!r} is {values.shape}"
             assert names is None or _within(values, len(names)), f"label {name!r} has a code without a name"
 
@@ -109,7 +107,3 @@ class StudyContract:
 
 def _within(codes: Codes, size: int) -> bool:
     return bool(np.all((codes >= 0) & (codes < size)))
-
-
-def _parts(column: Any) -> tuple[npt.NDArray[Any], Sequence[str] | None]:
-    return (column.codes, column.names) if isinstance(column, Categories) else (np.asarray(column), None)

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import overload
 
 import numpy as np
 
 from whyrank.core import BadInput, Call, Ints, Registry, UnknownName, WhyrankError, parse_call, suggestion
 from whyrank.data.lines import Tally, find_file, without_surrogates
-from whyrank.data.pairs.rows import TextPair, read_pairs, read_records, repeated_id
+from whyrank.data.pairs.rows import TextPair, read_pairs, read_records
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "paraphrase": ("a", "b"),
@@ -39,7 +39,6 @@ class PackedPairs(Sequence[TextPair]):
     """
 
     def __init__(self, roles: Sequence[str], data: bytes | bytearray, ends: Ints) -> None:
-        """Take the block and the ends, len(roles) + 1 of them for each row."""
         self.roles, self._data, self._ends = tuple(roles), data, ends
         self._width = len(self.roles) + 1
 
@@ -56,10 +55,6 @@ class PackedPairs(Sequence[TextPair]):
 
     def __repr__(self) -> str:
         return f"PackedPairs({', '.join(self.roles)}; {len(self):,} pairs)"
-
-    def ids(self) -> Iterator[str]:
-        """The ids alone, without making the texts."""
-        return (self._text(i) for i in range(0, len(self._ends), self._width))
 
     def digest(self) -> str:
         """First 16 hex digits of the SHA-256 of roles, ids and texts, in their order."""
@@ -156,7 +151,7 @@ def open_pairs(spec: str, kind: str | None = None) -> PairSet:
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind of pairs", kind, KINDS)
     try:
-        found = _sample(kind) if spec.strip() == "sample" else _opened(_call(spec.strip()))
+        found = _sample(kind) if spec.strip() == "sample" else _open(_call(spec.strip()))
     except (OSError, RuntimeError) as error:  # a name too long, a folder without permission, no such ~user
         raise WhyrankError(f"pair set {spec!r} cannot be read ({error})") from error
     found.need(*KINDS[kind] if kind else ())
@@ -173,7 +168,7 @@ def _sample(kind: str | None) -> PairSet:
 def _call(spec: str) -> Call:
     """The call `file:PATH(arguments)`; a path may have blanks and brackets, which names may not."""
     if not spec:
-        raise WhyrankError("a pair set needs a place; write a file, LAYOUT:PATH, or sample")
+        raise WhyrankError("a pair set needs a path; write a file, LAYOUT:PATH, or sample")
     if Path(spec).expanduser().exists():
         return Call("file", spec)
     try:
@@ -182,15 +177,15 @@ def _call(spec: str) -> Call:
         raise WhyrankError(str(error).replace("file:", "", 1)) from None
 
 
-def _opened(call: Call) -> PairSet:
+def _open(call: Call) -> PairSet:
     """Open the layout, file or folder of a call `file:SPEC(arguments)`."""
     text = call.resource or ""
     layout, colon, rest = text.partition(":")
     path = Path(text).expanduser()
     if not path.exists() and (layout in pair_layouts or (colon and _NAME.fullmatch(layout))):
-        return _laid_out(Call(layout, rest or None, call.arguments))
+        return _open_layout(Call(layout, rest or None, call.arguments))
     if path.is_dir():
-        return _laid_out(Call(detect(path), text, call.arguments))
+        return _open_layout(Call(detect(path), text, call.arguments))
     if not path.exists():
         near = suggestion(text, pair_layouts.names())
         raise WhyrankError(f"no file or folder {text!r} exists; write a file, LAYOUT:PATH ({near}), or sample")
@@ -201,7 +196,7 @@ def _opened(call: Call) -> PairSet:
     return replace(_file(path, columns), source=str(Call("file", text, columns)).removeprefix("file:"))
 
 
-def _laid_out(call: Call) -> PairSet:
+def _open_layout(call: Call) -> PairSet:
     found = pair_layouts.build(call)
     if not isinstance(found, PairSet):
         raise WhyrankError(
@@ -211,65 +206,53 @@ def _laid_out(call: Call) -> PairSet:
 
 
 def _file(path: Path, columns: Mapping[str, str]) -> PairSet:
-    found = PairSet.of(read_pairs(path, columns), path.name.partition(".")[0] or path.name, str(path))
-    if isinstance(found.rows, PackedPairs):
-        hashes = np.fromiter(map(hash, found.rows.ids()), np.int64, len(found))
-        if len(np.unique(hashes)) < len(found) and (error := repeated_id(path, columns)):
-            raise error
-    return found
+    return PairSet.of(read_pairs(path, columns), path.name.partition(".")[0] or path.name, str(path))
 
 
 # The layouts of published data sets: their readers, and how a folder in one of them is known.
 
 
-class _Layout(NamedTuple):
-    """The module of its reader, file names that only this data set has, and fields of the rows of another form."""
-
-    module: str
-    files: tuple[str, ...]
-    fields: frozenset[str] = frozenset()
-
-
-_LAYOUTS: Mapping[str, _Layout] = {
-    "msrp": _Layout("sentences", ("msr_paraphrase_*.txt*",), frozenset({"label", "sentence1", "sentence2"})),
-    "wnc": _Layout(
-        "sentences",
-        ("biased.full*", "WNC/biased.full*", "bias_data/WNC/biased.full*"),
-        frozenset({"biased", "neutral"}),
-    ),
-    "jfleg": _Layout("sentences", ("dev/dev.src*", "test/test.src*"), frozenset({"src", "spellchecked", "refs"})),
-    "turkcorpus": _Layout("sentences", ("*.8turkers.tok.norm*",), frozenset({"norm", "refs"})),
-    "asset": _Layout("sentences", ("asset.*.orig*", "dataset/asset.*.orig*")),
-    "gyafc": _Layout("sentences", ("Entertainment_Music", "Family_Relationships", "GYAFC_Corpus")),
-    "xsum": _Layout("articles", ("*.summary", "*/*.summary"), frozenset({"text", "summary"})),
-    "cnndm": _Layout("articles", ("*.story", "*/*.story", "*/*/*.story")),
-    "nq": _Layout("articles", ("biencoder-nq-*.json*",)),
+_SENTENCES, _ARTICLES = ("msrp", "wnc", "jfleg", "turkcorpus", "asset", "gyafc"), ("xsum", "cnndm", "nq")
+_FILES: Mapping[str, tuple[str, ...]] = {
+    "msrp": ("msr_paraphrase_*.txt*",),
+    "wnc": ("biased.full*", "WNC/biased.full*", "bias_data/WNC/biased.full*"),
+    "jfleg": ("dev/dev.src*", "test/test.src*"),
+    "turkcorpus": ("*.8turkers.tok.norm*",),
+    "asset": ("asset.*.orig*", "dataset/asset.*.orig*"),
+    "gyafc": ("Entertainment_Music", "Family_Relationships", "GYAFC_Corpus"),
+    "xsum": ("*.summary", "*/*.summary"),
+    "cnndm": ("*.story", "*/*.story", "*/*/*.story"),
+    "nq": ("biencoder-nq-*.json*",),
+}
+_FIELDS: Mapping[str, set[str]] = {
+    "msrp": {"label", "sentence1", "sentence2"},
+    "wnc": {"biased", "neutral"},
+    "jfleg": {"src", "spellchecked", "refs"},
+    "turkcorpus": {"norm", "refs"},
+    "xsum": {"text", "summary"},
 }
 _TABLES = ("train.tsv", "test.tsv", "dev.jsonl", "tune.jsonl", "test.jsonl", "articles.jsonl")
 
 pair_layouts: Registry[PairSet] = Registry(
     "pair_layouts",
     "pair layout",
-    {name: f"whyrank.data.pairs.{layout.module}:{name}" for name, layout in _LAYOUTS.items()},
+    {name: f"whyrank.data.pairs.sentences:{name}" for name in _SENTENCES}
+    | {name: f"whyrank.data.pairs.articles:{name}" for name in _ARTICLES},
 )
 
 
 def detect(folder: Path) -> str:
-    """The layout of a folder.
+    """The layout of a folder, known by a file name that only one data set has, else by the fields of its first row.
 
-    It is known by a file name that only one data set has: msr_paraphrase_train.txt, biased.full, dev/dev.src,
-    test.8turkers.tok.norm, asset.test.orig, Entertainment_Music/, *.summary, *.story, biencoder-nq-train.json;
-    else by the fields of the first of train.tsv, test.tsv, dev.jsonl, tune.jsonl, test.jsonl, articles.jsonl:
-    label and sentence1 (msrp), biased and neutral (wnc), src and spellchecked (jfleg), norm and refs
-    (turkcorpus), text and summary (xsum).
+    That row is in the first of train.tsv, test.tsv, dev.jsonl, tune.jsonl, test.jsonl, articles.jsonl.
     """
-    for name, layout in _LAYOUTS.items():
-        if any(any(folder.glob(pattern)) for pattern in layout.files):
+    for name, patterns in _FILES.items():
+        if any(any(folder.glob(pattern)) for pattern in patterns):
             return name
     table = find_file(folder, *_TABLES)
     first = next(read_records(table), None) if table else None
-    for name, layout in _LAYOUTS.items():
-        if first is not None and layout.fields and layout.fields <= set(first.fields):
+    for name, fields in _FIELDS.items():
+        if first is not None and fields <= set(first.fields):
             return name
     remedy = f"name a file, or write LAYOUT:PATH ({', '.join(pair_layouts.names())})"
     raise BadInput(folder, "the folder has the files of no known layout", remedy)

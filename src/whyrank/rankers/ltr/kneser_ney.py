@@ -22,6 +22,13 @@ _DEFAULT_DISCOUNT = 0.75  # where the counts are too few to estimate one
 _computed: WeakKeyDictionary[Collection, dict[Analyzer, KneserNey]] = WeakKeyDictionary()
 
 
+class Counted(NamedTuple):
+    """Pairs of neighbouring terms as keys, ascending, and how often each occurs."""
+
+    keys: Ints
+    counts: Ints
+
+
 @dataclass(frozen=True, eq=False)
 class KneserNey:
     """Bigrams with interpolated Kneser-Ney smoothing; probabilities of what may follow any word add up to one.
@@ -57,9 +64,9 @@ class KneserNey:
             for texts in chunks(docs):
                 parts.append(_count(analyzer.docs(texts)))
                 while len(parts) > 1 and len(parts[-2].keys) <= 2 * len(parts[-1].keys):
-                    parts.append(_merged([parts.pop(), parts.pop()]))
+                    parts.append(_merge([parts.pop(), parts.pop()]))
                 progress.step(len(texts))
-        counted = _merged(parts)
+        counted = _merge(parts)
         # the order of terms and pairs must not depend on what the process met before
         left, right = counted.keys // _WIDTH - 1, counted.keys % _WIDTH
         names = analyzer.vocabulary.terms
@@ -131,7 +138,7 @@ class KneserNey:
 
     @cached_property
     def _discount(self) -> float:
-        return _discount(self.counts)
+        return _discount_of(self.counts)
 
     @cached_property
     def _single(self) -> Floats:
@@ -139,16 +146,9 @@ class KneserNey:
         before = np.append(np.bincount(self.right, minlength=len(self.terms)), 0)
         if not before.any():
             return np.ones(1)
-        discount = _discount(before)
+        discount = _discount_of(before)
         spread = discount * len(self.terms) / before.sum()
         return np.asarray(np.maximum(before - discount, 0) / before.sum() + spread / len(before))
-
-
-class Counted(NamedTuple):
-    """Pairs of neighbouring terms as keys, ascending, and how often each occurs."""
-
-    keys: Ints
-    counts: Ints
 
 
 def language_model(collection: Collection | None, analyzer: Analyzer) -> KneserNey:
@@ -168,13 +168,13 @@ def _count(tokens: Tokens) -> Counted:
     return Counted(keys, counts)
 
 
-def _merged(parts: Sequence[Counted]) -> Counted:
+def _merge(parts: Sequence[Counted]) -> Counted:
     keys = np.concatenate([np.zeros(0, np.int64), *(part.keys for part in parts)])
     counts = np.concatenate([np.zeros(0, np.int64), *(part.counts for part in parts)])
     distinct, row = np.unique(keys, return_inverse=True)
     return Counted(distinct, np.bincount(row, counts, len(distinct)).astype(np.int64))
 
 
-def _discount(counts: Ints | Codes) -> float:
+def _discount_of(counts: Ints | Codes) -> float:
     ones, twos = int((counts == 1).sum()), int((counts == 2).sum())
     return ones / (ones + 2 * twos) if ones and twos else _DEFAULT_DISCOUNT

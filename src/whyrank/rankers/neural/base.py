@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import islice
-from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +22,7 @@ from whyrank.core import (
     call_of,
     check_text,
     check_whole,
+    in_worker,
 )
 from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, installed, quiet, use_threads
 from whyrank.rankers.neural.deviation import Deviation, Watch, recall, remember
@@ -105,7 +105,7 @@ class NeuralRanker:
         if not len(pairs.query):
             return np.zeros(0)
         found = self._scored(self._scorer, pairs)
-        if parent_process() is None:  # else the parent watches, who sees the pairs of all workers
+        if not in_worker():  # else the parent watches, who sees the pairs of all workers
             self.note_scored(queries, docs)
         return found
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any
 
-from whyrank.core import WhyrankError
+from whyrank.core import WhyrankError, in_worker
 
 if TYPE_CHECKING:
     from torch import nn
@@ -150,7 +149,7 @@ def use_threads(threads: int | None) -> None:
     """Let torch use so many threads; by default its own choice, and one in a worker process among several."""
     import torch
 
-    wanted = threads or (1 if parent_process() is not None else None)
+    wanted = threads or (1 if in_worker() else None)
     if wanted is not None:
         torch.set_num_threads(wanted)
 
