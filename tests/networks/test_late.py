@@ -61,11 +61,6 @@ def test_without_masks_a_query_is_matched_by_its_own_positions(tmp_path):
     np.testing.assert_allclose(found, [best_matches(network, q, d) for q, d in pairs], atol=1e-4)
 
 
-def test_the_default_query_has_32_positions(tmp_path):
-    network = small("late", tmp_path)
-    assert network.query_arrays(network.query_ids(["w1 " * 50, "w2"]))["ids"].shape == (2, 32)
-
-
 def test_texts_are_marked_and_their_punctuation_is_read_but_not_matched(tmp_path):
     network, first = small("late", tmp_path), len(SPECIAL) + 3 + 1
     found = network.doc_arrays(network.doc_ids(["w1, w2", "w1"]))

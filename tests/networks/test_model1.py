@@ -105,18 +105,6 @@ def test_an_empty_text_has_the_least_probability_and_an_empty_query_none_to_lose
     np.testing.assert_allclose(found, [3 * math.log(1e-6), 0, 0])
 
 
-def test_self_translation_is_p_self(tmp_path):
-    network = small("neural-model1", tmp_path, p_self=0.25)
-    found = scores(network, ["w1", "w1 w1"], ["w1", "w1 w1 w1"])
-    np.testing.assert_allclose(found, [math.log(0.25), 2 * math.log(0.25)], atol=1e-7)
-
-
-def test_the_same_word_has_two_vectors(tmp_path):
-    network = small("neural-model1", tmp_path, p_self=None)
-    there, back = scores(network, ["w1", "w2"], ["w2", "w1"])
-    assert abs(there - back) > 1e-4
-
-
 @pytest.mark.parametrize("text", ["w3 w1 w3 w5", "", "w1"])
 def test_the_matrix_gives_the_score(text, tmp_path):
     network = small("neural-model1", tmp_path)

@@ -31,7 +31,7 @@ from small_networks import (
 from pair_models import saved
 from whyrank.core import BadInput, WhyrankError
 from whyrank.networks import digest, join, load, save, start, take, tensors
-from whyrank.networks.network import quantise, restored
+from whyrank.networks.network import dequantise, quantise
 from whyrank.networks.tokens import Words, open_tokenizer
 from whyrank.rankers import open_ranker
 from whyrank.training import Trainer, TrainingSet
@@ -249,7 +249,7 @@ def test_eight_bits_round_by_at_most_half_a_step_of_a_row(rows, columns, seed, s
     matrix = torch.from_numpy(
         (np.random.default_rng(seed).standard_normal((rows, columns)) * size).astype(np.float32)
     )
-    back = restored(quantise({"w": matrix}))["w"]
+    back = dequantise(quantise({"w": matrix}))["w"]
     step = matrix.abs().amax(dim=1, keepdim=True) / 127
     assert ((back - matrix).abs() <= step * 0.5001 + 1e-12).all()
 
@@ -259,14 +259,14 @@ def test_matrices_take_a_byte_per_number_and_the_rest_stays():
     small_state = quantise(state)
     assert small_state["w"].dtype == torch.int8
     assert set(small_state) == {"w", "w.scale", "zero", "zero.scale", "b", "n"}
-    back = restored(small_state)
+    back = dequantise(small_state)
     assert set(back) == set(state)
     assert torch.equal(back["n"], state["n"])
     assert torch.equal(back["zero"], state["zero"])
     assert torch.allclose(back["b"], state["b"], atol=1e-2)
     plain = {"w": torch.randn(3, 4), "scale": torch.ones(2), "x.scale": torch.ones(2)}
-    assert set(restored(plain)) == set(plain)
-    assert all(torch.equal(restored(plain)[name], plain[name]) for name in plain)
+    assert set(dequantise(plain)) == set(plain)
+    assert all(torch.equal(dequantise(plain)[name], plain[name]) for name in plain)
 
 
 # Whole words as tokens

@@ -8,7 +8,7 @@ from small_networks import tokenizer_file
 from transformers import AutoConfig, AutoModel
 
 from whyrank.core import WhyrankError
-from whyrank.networks import ModelTokenizer, ParmNetwork, is_network, load, make, new_encoder, save, start
+from whyrank.networks import ModelTokenizer, is_network, make, new_encoder, save, start
 
 SHAPE = {"model_type": "bert", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
          "intermediate_size": 32, "max_position_embeddings": 40, "initializer_range": 0.3}  # fmt: skip
@@ -43,17 +43,6 @@ def test_the_logit_by_hand(tokenizer, head):
                 state = (network.middle.weight @ state + network.middle.bias).clamp(min=0)
             expected = network.outer.weight[0] @ state + network.outer.bias[0]
             torch.testing.assert_close(found[i], expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("head", ["deep", "affine"])
-def test_a_saved_network_is_the_same(tmp_path, tokenizer, head):
-    network = parm(tokenizer, head=head)
-    save(network, tmp_path / "net", target="some ranker")
-    again = load(tmp_path / "net")
-    assert isinstance(again, ParmNetwork)
-    assert again.settings == network.settings
-    assert torch.equal(again.score_texts(QUERIES, DOCS), network.score_texts(QUERIES, DOCS))
-    assert set(dict(again.named_parameters())) == set(dict(network.named_parameters()))
 
 
 def test_it_starts_from_a_network_trained_here(tmp_path, tokenizer):

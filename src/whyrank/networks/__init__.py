@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from whyrank.networks.model1 import NeuralModel1, matrix
     from whyrank.networks.network import (
         CONFIG,
-        TOKENS,
         WEIGHTS,
         Network,
         digest,

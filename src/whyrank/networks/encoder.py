@@ -195,7 +195,7 @@ def _is_causal(model: Any) -> bool:
     return torch.equal(states[0, 0], states[1, 0])
 
 
-def stored(source: str | Path, names: Sequence[str]) -> list[Tensor] | None:
+def stored_tensors(source: str | Path, names: Sequence[str]) -> list[Tensor] | None:
     """Single tensors of a pre-trained model, for heads that transformers would leave out; None where one is missing.
 
     They come from the safetensors files of a model folder or hub id, in single precision.

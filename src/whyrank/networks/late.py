@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from whyrank.core import BadInput, check_flag, check_whole
-from whyrank.networks.encoder import Encoder, stored
+from whyrank.networks.encoder import Encoder, stored_tensors
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
 from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, lengths_mask, padded
@@ -58,7 +58,7 @@ class LateNetwork(SeparateNetwork):
     def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
         """A new network over an encoder; the projection of a ColBERT checkpoint is taken over where it fits."""
         made = super().begin(source, layers, **settings)
-        found = stored(source, [_PROJECTION])
+        found = stored_tensors(source, [_PROJECTION])
         if found is not None and isinstance(made, cls) and found[0].shape == made.projection.weight.shape:
             made.projection.weight.data.copy_(found[0])
         return made

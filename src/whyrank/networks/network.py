@@ -153,7 +153,7 @@ def load(folder: str | Path) -> Network:
     try:
         encoder, tokenizer = new_encoder(config["encoder"]), open_tokenizer(folder)
         network = make(config["architecture"], encoder, tokenizer, **config["settings"])
-        network.load_state_dict(restored(load_file(folder / WEIGHTS)))
+        network.load_state_dict(dequantise(load_file(folder / WEIGHTS)))
     except (OSError, RuntimeError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         reason = (str(error).splitlines() or [""])[0]
         raise BadInput(folder, f"holds no whole network ({type(error).__name__}: {reason})", _AGAIN) from None
@@ -205,7 +205,7 @@ def quantise(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def restored(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def dequantise(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The state that `quantise` was given, up to rounding, in single precision; any other state as it is."""
     found: dict[str, Tensor] = {}
     for name, tensor in state.items():

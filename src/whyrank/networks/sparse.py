@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from whyrank.core import WhyrankError, check_flag, check_number, check_whole
-from whyrank.networks.encoder import Encoder, stored
+from whyrank.networks.encoder import Encoder, stored_tensors
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
 from whyrank.networks.tokens import ModelTokenizer
@@ -106,7 +106,7 @@ def masked_head(source: str | Path) -> dict[str, Tensor] | None:
     """The weights of a `VocabularyHead` from a pre-trained masked language model; None where it has no such head."""
     for inner, norm, bias in _SPELLINGS:
         names = [f"{inner}.weight", f"{inner}.bias", f"{norm}.weight", f"{norm}.bias", bias]
-        if (found := stored(source, names)) is not None:
+        if (found := stored_tensors(source, names)) is not None:
             return dict(zip(_PARTS, found, strict=True))
     return None
 

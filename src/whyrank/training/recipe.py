@@ -55,13 +55,11 @@ class JudgedData:
 class TaughtData:
     """The `data` of a recipe with teachers: what is distilled from bi-encoders."""
 
-    teachers: dict[str, PositiveFloat]
+    teachers: Mapping[str, PositiveFloat]
     collection: Names = field(default_factory=list)
-    cut: dict[str, PositiveInt] = field(default_factory=dict)
+    cut: Mapping[str, PositiveInt] = field(default_factory=dict)
     without: Names = field(default_factory=list)
-    candidates: Annotated[list[NonNegativeInt], Field(min_length=3, max_length=3)] = field(
-        default_factory=lambda: [4, 4, 1]
-    )
+    candidates: Annotated[Sequence[NonNegativeInt], Field(min_length=3, max_length=3)] = (4, 4, 1)
     depth: PositiveInt = 100
     lexical: NonNegativeInt = 0
     limit: PositiveInt | None = None

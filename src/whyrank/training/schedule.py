@@ -21,6 +21,7 @@ _EXPECTED = {
     "missing": "is missing", "int_type": "must be a whole number", "int_from_float": "must be a whole number",
     "float_type": "must be a number", "string_type": "must be text", "bool_type": "must be true or false",
     "is_instance_of": "must be a list", "sequence_str": "must be a list", "list_type": "must be a list",
+    "dict_type": "must be keys with values", "mapping_type": "must be keys with values",
     "unexpected_keyword_argument": "is no key of it",
 }  # fmt: skip
 

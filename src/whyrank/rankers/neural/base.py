@@ -25,7 +25,7 @@ from whyrank.core import (
     in_worker,
 )
 from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, installed, quiet, use_threads
-from whyrank.rankers.neural.deviation import Deviation, Watch, recalled, remember
+from whyrank.rankers.neural.deviation import Deviation, Watch, recall, remember
 from whyrank.rankers.neural.passages import HOWS, Passages, TextPairs
 from whyrank.rankers.neural.scorer import Scorer
 from whyrank.rankers.neural.weights import check_folder, digest_of, model_folder
@@ -127,7 +127,7 @@ class NeuralRanker:
         the largest difference, and at least 16 units in the last place of the largest score in fp32.
         """
         key = f"{self!r} on {self._computing.device}, one by one"
-        found = recalled(key)
+        found = recall(key)
         if found is None:
             pairs = _sample_pairs()
             together = self._scored_anew(pairs)
