@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -273,16 +272,3 @@ class TestCandidatesForDelta:
         for run, delta in by_run.items():
             assert delta == thresholds("p50", [ranker], candidates_for_delta(made, run), Engine())[ranker.name].delta
         assert by_run["bm25"] != by_run["other"]
-
-
-def test_all_matched_studies_on_dl19_in_time(data_folder):
-    """Start to end in one process: read, analyse, enumerate, score, summarise; five seconds on two idle cores."""
-    start = time.perf_counter()
-    collection = open_collection(str(data_folder / "msmarco_dl19"))
-    analyzer = f"terrier(stopwords={data_folder / 'stopwords' / 'terrier.txt'})"
-    ranker = open_ranker("bm25", Setting(collection, analyzer))
-    names = probes.match("matched/*")
-    studies = {name: probes.create(name, analyzer=analyzer, compat="abnirml") for name in names}
-    found = [f for a in answers(Plan(collection, studies, [ranker], Engine())) for f in a.findings]
-    assert sum(f.n for f in found) == 2_305_954
-    assert time.perf_counter() - start < 120
