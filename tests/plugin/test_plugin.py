@@ -105,7 +105,11 @@ def test_a_table_learner_of_the_package_is_a_command(installed, tmp_path):
     done = whyrank("tables", "learn", "toy-pairs", *options, "--out", out, path=installed)
     assert done.returncode == 0, done.stderr
     shown = whyrank("tables", "show", out, "UPSTAIRS", "--json", path=installed)
-    assert sorted(json.loads(shown.stdout)["UPSTAIRS"]["doc_terms"]) == [["101", 0.5], ["ROOM", 0.5], ["UPSTAIRS", 0.5]]
+    assert sorted(json.loads(shown.stdout)["UPSTAIRS"]["doc_terms"]) == [
+        ["101", 0.5],
+        ["ROOM", 0.5],
+        ["UPSTAIRS", 0.5],
+    ]
     told = whyrank("tables", "learn", "toy-pairs", "--help", path=installed).stdout
     assert all(words in told for words in ("Every word of a query", "--weight", "The weight of each entry"))
     assert "toy-pairs" in whyrank("tables", "learn", "--help", path=installed).stdout
