@@ -98,7 +98,7 @@ class Job:
         texts = zip(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), strict=True)
         tasks = iter([Task(i, [query], [doc]) for i, (query, doc) in enumerate(texts)])
         now, reasons, stored = np.full(len(rows), np.nan), dict[int, str](), self.values[rows]
-        with closing(executor.run(answer, self.ranker, tasks)) as answers:
+        with closing(executor.run(answer, self.ranker, tasks, too_late)) as answers:
             for found in answers:
                 now[found.number] = found.values[0]
                 reasons[found.number] = found.reasons.get(0, "")
