@@ -19,6 +19,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -143,7 +144,9 @@ class Processes:
         resource_tracker.ensure_running()  # which would hear interrupts again, were it started with the processes
         threads = str(max(1, len(os.sched_getaffinity(0)) // self._size()))
         env = {name: os.environ.get(name, threads) for name in _THREADS}
-        return get_reusable_executor(self._size(), timeout=_IDLE_SECONDS, env=env, initializer=_ignore_interrupts)
+        return get_reusable_executor(
+            self._size(), timeout=_IDLE_SECONDS, env=env, initializer=_depend_on, initargs=(os.getpid(),)
+        )
 
 
 @dataclass(frozen=True)
@@ -336,8 +339,16 @@ def _work(
         return None, error if same else WhyrankError(str(error))
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+def _depend_on(parent: int) -> None:
+    """In a worker process: leave Ctrl-C to the parent, who ends its workers, and end where the parent was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _load(name: str, payload: Any) -> Any:
