@@ -47,6 +47,8 @@ golden-record: $(VENV)/.dev ## Record what the program answers
 docs: $(VENV)/.base ## Write the pages that are made from docstrings
 	$(BIN)/python -m whyrank.studies.axioms.statements > docs/axioms-reference.md.new
 	mv docs/axioms-reference.md.new docs/axioms-reference.md
+	$(BIN)/python docs/modules.py > docs/modules.md.new
+	mv docs/modules.md.new docs/modules.md
 
 browser: ## A browser for the tests of the report, where apt can install one
 	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -63,7 +65,7 @@ $(VENV)/.base: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP) install --constraint constraints.txt torch
-	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,fast,wmd,ltr,http,pandas]"
+	$(PIP) install --constraint constraints.txt --editable ".[dev,krovetz,data,nlp,models,fast,wmd,ltr,http,pandas,ray]"
 	@touch $@
 
 clean:

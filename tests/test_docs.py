@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import runpy
+import shlex
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -16,7 +18,9 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pytest
+import typer
 
+from whyrank.cli.app import app
 from whyrank.data import collections
 from whyrank.data.pairs import pair_layouts
 from whyrank.learners import table_learners
@@ -95,6 +99,12 @@ def run_contract(contract: type) -> None:
         getattr(contract(), name)()
 
 
+def test_what_an_author_adds_is_one_short_file():
+    added = [example for example in EXAMPLES if example.name.startswith("CONTRIBUTING.md")]
+    assert len(added) >= 10
+    assert all(len(example.code.splitlines()) <= 30 for example in added)
+
+
 def test_there_are_examples():
     pages = {example.name.split(":")[0] for example in EXAMPLES}
     own = {"matched-probes.md", "edited-probes.md", "transferred-probes.md", "annotation.md"}
@@ -118,6 +128,33 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_command_lines_are_those_of_the_program(page):
+    """Every `$ whyrank ...` of a console block names a command, and options that it has."""
+    consoles = re.findall(r"^```console\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for line in re.findall(r"^\$ whyrank (.*)$", "\n".join(consoles).replace("\\\n", " "), re.MULTILINE):
+        command = typer.main.get_command(app)
+        words = shlex.split(line, comments=True)
+        while hasattr(command, "get_command") and words and not words[0].startswith("-"):
+            name = words.pop(0)
+            command = command.get_command(typer.Context(command), name)
+            assert command, f"{page.name}: whyrank {line}: there is no command {name}"
+        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {
+            "--help",
+            "--version",
+        }
+        given = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert given <= known, f"{page.name}: whyrank {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_files_of_the_project_that_are_named_exist(page):
+    named = re.findall(
+        r"\b((?:tests|benchmarks|src|experiments)/[\w/]+\.(?:py|md|yaml|txt))", page.read_text(encoding="utf-8")
+    )
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_no_path_of_one_machine(page):
     assert not re.search(r"/(?:work|root|home)/", page.read_text(encoding="utf-8"))
@@ -130,6 +167,25 @@ def test_the_drawing_and_the_table_of_rooms_are_those_of_the_contract():
     table = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
     assert sorted(table) == sorted(room for layer in layers for room in layer)
     assert {path.parent.name for path in (ROOT / "src" / "whyrank").glob("*/__init__.py")} == set(table)
+
+
+def test_the_list_of_modules_is_that_of_the_package():
+    namespace = runpy.run_path(str(ROOT / "docs" / "modules.py"))
+    assert (ROOT / "docs" / "modules.md").read_text(encoding="utf-8") == namespace["page"](), "run make docs"
+    assert all(
+        line.count("|") >= 3 and not line.endswith("|  |") for line in namespace["page"]().splitlines() if "`" in line
+    )
+
+
+def test_walks_name_modules_in_order_once_each():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walks = re.findall(r"^### `whyrank [\w ]+`\n(.*?)(?=^##)", page, re.MULTILINE | re.DOTALL)
+    assert len(walks) == 4
+    for walk in walks:
+        named = re.findall(r"^\d+\. `([\w/]+\.py)`", walk, re.MULTILINE)
+        assert len(named) >= 8
+        assert len(named) == len({*named})
+        assert [name for name in named if not (ROOT / "src" / "whyrank" / name).exists()] == []
 
 
 def rooms_drawn(path: Path) -> list[list[str]]:

@@ -22,7 +22,7 @@ from targets import targets
 from whyrank.core import cache_folder
 from whyrank.text import Analyzer, analyzers, steps
 from whyrank.text.annotation import ENGLISH, find_pipeline
-from whyrank.text.annotation.terms import CONTRACTIONS, FUNCTION_WORDS
+from whyrank.text.presets import CONTRACTIONS, FUNCTION_WORDS
 
 NAME, STOPS, AT_ONCE = "tagged-lemmas", FUNCTION_WORDS | CONTRACTIONS, 64
 

@@ -226,7 +226,7 @@ def asked_recipe(monkeypatch, capsys):
 
 @pytest.mark.parametrize("recipe", ["parm", "parm-smoke"])
 @pytest.mark.parametrize("preset", ["paper", "code"])
-def test_a_preset_reheres_all_that_a_bundled_recipe_says_of_phases(asked_recipe, recipe, preset):
+def test_a_preset_replaces_all_that_a_bundled_recipe_says_of_phases(asked_recipe, recipe, preset):
     """Before or behind it, what is set on the command line stays."""
     sets = ["phases.second.rounds=3", f"phases.preset={preset}", "phases.first.masks=runs"]
     made, _ = asked_recipe(recipe, *sets)

@@ -60,20 +60,20 @@ queries = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
 
 
 @given(st.dictionaries(ids, texts, min_size=1), st.dictionaries(ids, queries, min_size=1), st.data(), st.booleans())
-@settings(deadline=None)
-def test_a_collection_written_to_a_folder_comes_back(tmp_path_factory, docs, asked, data, packed):
-    qrels = data.draw(st.dictionaries(st.sampled_from(sorted(asked)), _about(docs, st.integers(0, 3)), min_size=1))
-    run = data.draw(st.dictionaries(st.sampled_from(sorted(asked)), _about(docs, st.floats(-9, 9)), min_size=1))
+@settings(max_examples=50)
+def test_a_collection_written_to_a_folder_comes_back(tmp_path_factory, docs, posed, data, packed):
+    qrels = data.draw(st.dictionaries(st.sampled_from(sorted(posed)), _about(docs, st.integers(0, 3)), min_size=1))
+    run = data.draw(st.dictionaries(st.sampled_from(sorted(posed)), _about(docs, st.floats(-9, 9)), min_size=1))
     files = {
         "corpus.jsonl": "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in docs.items()),
-        "queries.tsv": "".join(f"{i}\t{text}\n" for i, text in asked.items()),
+        "queries.tsv": "".join(f"{i}\t{text}\n" for i, text in posed.items()),
     }
     folder = fill(tmp_path_factory.mktemp("folder"), files, packed=packed)
     end = ".gz" if packed else ""
     write_qrels(folder / f"qrels.txt{end}", qrels)
     write_run(folder / "runs" / f"r.txt{end}", run)
-    found = open_collection(str(folder), strict=all(text.strip() for text in [*docs.values(), *asked.values()]))
-    plain = Collection.of(docs, asked, qrels, runs={"r": run}, name=folder.name)
+    found = open_collection(str(folder), strict=all(text.strip() for text in [*docs.values(), *posed.values()]))
+    plain = Collection.of(docs, posed, qrels, runs={"r": run}, name=folder.name)
     assert (found.docs, found.queries, found.qrels, dict(found.runs), found.grades) == (
         plain.docs, plain.queries, plain.qrels, plain.runs, plain.grades
     )  # fmt: skip
@@ -84,24 +84,19 @@ def _about(docs, values):
 
 
 def test_splits_and_their_candidates(tmp_path):
-    fill(
-        tmp_path,
-        {
-            "candidates.dev.jsonl": '{"id": "a", "text": "dev"}',
-            "candidates.test.jsonl": '{"id": "a", "text": "test"}',
-            "queries.dev.tsv": "1\tdev",
-            "queries.test.tsv": "1\ttest",
-            "qrels.dev.txt": "1 0 a 1",
-            "qrels.test.txt": "1 0 a 0",
-        },
-    )
+    for split, grade in (("dev", 1), ("test", 0)):
+        candidates = f'{{"id": "a", "text": "{split}"}}'
+        fill(tmp_path, {f"candidates.{split}.jsonl": candidates, f"queries.{split}.tsv": f"1\t{split}"})
+        fill(tmp_path, {f"qrels.{split}.txt": f"1 0 a {grade}"})
     collection = open_collection(f"{tmp_path}:test")
     assert (collection.docs, collection.queries, collection.qrels) == ({"a": "test"}, {"1": "test"}, {"1": {"a": 0}})
     assert collection.name == f"{tmp_path.name}:test"
-    with pytest.raises(BadInput, match=r"there are several splits \(dev, test\); write PATH:dev, for example"):
-        open_collection(str(tmp_path))
-    with pytest.raises(BadInput, match=r"there is no split 'tset'; did you mean 'test'\?"):
-        open_collection(f"{tmp_path}:tset")
+    for spec, problem in (
+        (f"{tmp_path}", r"\(dev, test\); write PATH:dev"),
+        (f"{tmp_path}:tset", "did you mean 'test'"),
+    ):
+        with pytest.raises(BadInput, match=problem):
+            open_collection(spec)
 
 
 def test_the_only_split_is_read_and_noted(tmp_path):
@@ -117,37 +112,32 @@ def test_plain_queries_come_before_splits(tmp_path):
     assert set(open_collection(f"{tmp_path}:dev").queries) == {"9"}
 
 
-def test_a_split_of_a_folder_without_splits(tmp_path):
-    with pytest.raises(BadInput, match="there is no split 'dev'; it has no splits; leave the split out"):
-        open_collection(f"{fill(tmp_path, OURS)}:dev")
+def test_other_files_that_serve(tmp_path):
+    files = without(OURS, "corpus.jsonl", "qrels.txt") | {"passages.jsonl": '{"docno": "a", "text": "p"}'}
+    collection = open_collection(str(fill(tmp_path / "f", files)))
+    assert (collection.docs, collection.qrels) == ({"a": "p"}, {})
+    assert collection.notes == ["no qrels.txt in f: nothing is judged"]
+    fill(tmp_path / "f", {"qrels.txt": "query-id\tcorpus-id\tscore\n1\ta\t2\n"})
+    assert open_collection(str(tmp_path / "f")).qrels == {"1": {"a": 2}}
 
 
-def test_passages_serve_as_corpus(tmp_path):
-    files = without(OURS, "corpus.jsonl") | {"passages.jsonl": '{"docno": "a", "text": "p"}'}
-    assert open_collection(str(fill(tmp_path, files))).docs == {"a": "p"}
+@pytest.mark.parametrize(
+    ("files", "split", "problem"),
+    [
+        (without(OURS, "corpus.jsonl"), "", r"the folder has no corpus\.jsonl or passages\.jsonl"),
+        (without(OURS, "queries.tsv"), "", r"the folder has no queries\.tsv"),
+        ({"queries.dev.tsv": "1\tx"}, "", r"no corpus\.jsonl or passages\.jsonl or candidates\.dev\.jsonl"),
+        (OURS, ":dev", "there is no split 'dev'; it has no splits"),
+        (BEIR, ":train", "there is no split 'train'; known: dev, test"),
+        (without(BEIR, "qrels/test.tsv"), "", "there is no split 'test'; known: dev"),
+    ],
+)
+def test_missing_files(tmp_path, files, split, problem):
+    with pytest.raises(BadInput, match=problem):
+        open_collection(f"{fill(tmp_path / 'f', files)}{split}")
 
 
-def test_missing_files(tmp_path):
-    with pytest.raises(BadInput, match=r"a: the folder has no corpus\.jsonl or passages\.jsonl \(nor with \.gz\)"):
-        open_collection(str(fill(tmp_path / "a", without(OURS, "corpus.jsonl"))))
-    with pytest.raises(BadInput, match=r"b: the folder has no queries\.tsv \(nor with \.gz\)"):
-        open_collection(str(fill(tmp_path / "b", without(OURS, "queries.tsv"))))
-    files = {"queries.dev.tsv": "1\tx"}
-    with pytest.raises(BadInput, match=r"no corpus\.jsonl or passages\.jsonl or candidates\.dev\.jsonl"):
-        open_collection(str(fill(tmp_path / "c", files)))
-
-
-def test_missing_judgements_are_noted(tmp_path):
-    collection = open_collection(str(fill(tmp_path / "f", without(OURS, "qrels.txt"))))
-    assert (collection.qrels, collection.notes) == ({}, ["no qrels.txt in f: nothing is judged"])
-
-
-def test_three_column_judgements(tmp_path):
-    fill(tmp_path, OURS | {"qrels.txt": "query-id\tcorpus-id\tscore\n1\ta\t2\n"})
-    assert open_collection(str(tmp_path)).qrels == {"1": {"a": 2}}
-
-
-def test_runs_are_read_when_asked_for_and_once(tmp_path):
+def test_runs_are_read_on_first_use_and_once(tmp_path):
     fill(tmp_path, OURS | {"runs/broken.txt": "1 Q0 a\n"})
     runs = open_collection(str(tmp_path)).runs
     assert "broken" in runs
@@ -169,10 +159,7 @@ def test_unknown_ids_are_noted_or_with_strict_fatal(tmp_path):
     assert collection.qrels["1"]["z3"] == 0
     assert len(collection.runs["r"]["1"]) == 2
     assert collection.notes[2:] == ["r.txt: documents that the collection does not have: 1 (y)"]
-    with pytest.raises(BadInput, match=r"qrels\.txt: query '9' is not in the collection .*; add what is missing"):
-        open_collection(str(tmp_path), strict=True)
-    fill(tmp_path, {"qrels.txt": qrels.replace("9 0 a 1\n", "")})
-    with pytest.raises(BadInput, match=r"qrels\.txt: document 'z0' is not in the collection \(7 such documents"):
+    with pytest.raises(BadInput, match=r"qrels\.txt: query '9' is not in the collection"):
         open_collection(str(tmp_path), strict=True)
     fill(tmp_path, {"qrels.txt": OURS["qrels.txt"]})
     runs = open_collection(str(tmp_path), strict=True).runs
@@ -190,19 +177,11 @@ def test_an_empty_text_is_noted_or_with_strict_fatal(tmp_path, monkeypatch, limi
             "corpus.jsonl: documents with an empty text: 1 (b)",
             "queries.tsv: queries with an empty text: 1 (2)",
         ]
-    with pytest.raises(BadInput, match=r"queries\.tsv:2: queries: the text of '2' is empty; give it a text, or open"):
+    with pytest.raises(BadInput, match=r"queries\.tsv:2: .*'2' is empty"):
         open_collection(str(tmp_path), strict=True)
     (tmp_path / "queries.tsv").write_text("1\tone\n")
-    with pytest.raises(BadInput, match=r"corpus\.jsonl:3: documents: the text of 'b' is empty; give it a text, or"):
+    with pytest.raises(BadInput, match=r"corpus\.jsonl:3: .*'b' is empty"):
         open_collection(str(tmp_path), strict=True)
-
-
-def test_a_declaration_names_collection_and_grades(tmp_path):
-    text = "name: better name\ngrades: {names: {0: bad, 1: so so, 2: good}, relevant: 2}\n"
-    collection = open_collection(str(fill(tmp_path, OURS | {"collection.yaml": text})))
-    assert collection.name == "better name"
-    assert collection.grades.relevant == 2
-    assert collection.grades.name(1) == "so so"
 
 
 def test_the_name_of_a_folder_brings_known_grades(tmp_path):
@@ -230,18 +209,7 @@ def test_a_beir_folder_is_seen_and_read(tmp_path, packed):
     assert collection.queries == {"1": "first"}
     assert collection.qrels == {"1": {"a": 2, "b": 0}}
     assert collection.notes == ["queries of other splits, left out: 2"]
+    with pytest.raises(BadInput, match=r"it needs corpus\.jsonl, queries\.jsonl and qrels/SPLIT"):
+        open_collection(f"beir:{fill(tmp_path / 'g', OURS)}")
     dev = open_collection(f"beir:{tmp_path / 'f'}:dev")
     assert (dev.queries, dev.qrels) == ({"2": "second", "3": "third"}, {"3": {"b": 1}, "2": {"a": 1}})
-
-
-def test_problems_of_a_beir_folder(tmp_path):
-    fill(tmp_path / "f", BEIR)
-    with pytest.raises(BadInput, match=r"f: there is no split 'train'; known: dev, test"):
-        open_collection(f"{tmp_path / 'f'}:train")
-    (tmp_path / "f" / "qrels" / "test.tsv").unlink()
-    with pytest.raises(BadInput, match=r"f: there is no split 'test'; known: dev"):
-        open_collection(str(tmp_path / "f"))
-    with pytest.raises(
-        BadInput, match=r"g: not a BEIR folder; it needs corpus\.jsonl, queries\.jsonl and qrels/SPLIT"
-    ):
-        open_collection(f"beir:{fill(tmp_path / 'g', OURS)}")

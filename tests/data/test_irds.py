@@ -90,11 +90,7 @@ def test_a_large_one_is_looked_up(register, small, monkeypatch):
         texts_of(docs, ["a", "z"])
     assert pickle.loads(pickle.dumps(docs))["b"] == "two"
 
-
-def test_a_large_one_is_checked_only_when_strict(register, small, monkeypatch):
-    monkeypatch.setenv("WHYRANK_MEMORY_LIMIT", "4")
-    name = register(small)
-    assert open_collection(f"irds:{name}").notes == []
+    assert open_collection(f"irds:{name}").notes == [], "a large one is checked only when strict"
     with pytest.raises(BadInput, match="qrels: document 'z' is not in the collection"):
         open_collection(f"irds:{name}", strict=True)
 
@@ -115,37 +111,24 @@ def test_scored_documents_are_a_run(register, small):
         runs["other"]
 
 
-def test_known_grades_come_with_the_id(register, small):
+def test_grades_have_the_names_of_ir_datasets(register, small, tmp_path):
+    described = {1: "Relevant: it answers. All of it", 0: "References of no interest.", -2: "spam " * 20, 4: "best"}
+    qrels = TrecQrels(LocalDownload(str(tmp_path / "qrels")), described)
+    grades = open_collection(f"irds:{register(ir_datasets.Dataset(*small._constituents[:2], qrels))}").grades
+    names = {0: "References of no interest", 1: "Relevant", -2: "spam spam spam spam spam spam spam …", 4: "best"}
+    assert grades.names == names
+    assert (grades.relevant, grades.nonrelevant) == (1, 0)
     assert open_collection(f"irds:{register(small, 'passages/trec-dl-2019/part')}").grades.relevant == 2
 
 
-def test_grades_have_the_names_of_ir_datasets(register, small, tmp_path):
-    told = {1: "Relevant: it answers. All of it", 0: "References of no interest.", -2: "spam " * 20, 4: "best"}
-    qrels = TrecQrels(LocalDownload(str(tmp_path / "qrels")), told)
-    grades = open_collection(f"irds:{register(ir_datasets.Dataset(*small._constituents[:2], qrels))}").grades
-    assert grades.names == {
-        0: "References of no interest",
-        1: "Relevant",
-        -2: "spam spam spam spam spam spam spam …",
-        4: "best",
-    }
-    assert (grades.relevant, grades.nonrelevant) == (1, 0)
-
-
-def test_no_judgements_are_noted(register, small):
+def test_what_is_missing_is_noted_or_refused(register, small):
     docs, queries, _ = small._constituents
     name = register(ir_datasets.Dataset(docs, queries))
     assert f"irds:{name} has no judgements" in open_collection(f"irds:{name}").notes
-
-
-def test_a_collection_without_queries(register, small):
-    name = register(ir_datasets.Dataset(small._constituents[0]))
-    with pytest.raises(WhyrankError, match=rf"irds:{name} has no queries; name a part of it that has"):
+    name = register(ir_datasets.Dataset(docs))
+    with pytest.raises(WhyrankError, match=rf"irds:{name} has no queries"):
         open_collection(f"irds:{name}")
-
-
-def test_an_unknown_id_suggests_near_ones():
-    with pytest.raises(UnknownName, match=r"unknown ir_datasets id 'beir/scifct'; did you mean 'beir/scifact'"):
+    with pytest.raises(UnknownName, match="did you mean 'beir/scifact'"):
         open_collection("irds:beir/scifct")
 
 
@@ -163,8 +146,3 @@ def test_without_ir_datasets_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
     with pytest.raises(MissingExtra, match=r"irds:x needs an optional dependency.*whyrank\[data\]"):
         open_collection("irds:x")
-
-
-def test_an_id_is_needed():
-    with pytest.raises(WhyrankError, match=r"write irds:ID, such as"):
-        open_collection("irds")

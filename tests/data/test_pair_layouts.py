@@ -78,18 +78,15 @@ def test_msrp(tmp_path, header, name):
 def test_wnc_full(tmp_path):
     line = "7\tthe bad m ##an\tthe m ##an\tThe bad man\tThe man\tDET ADJ\tdet amod\n8\ta\tb\tA B\tA\n"
     expected = [("7", {"biased": "The bad man", "neutral": "The man"}), ("8", {"biased": "A B", "neutral": "A"})]
-    for place in ("one/biased.full", "two/WNC/biased.full", "three/bias_data/WNC/biased.full"):
-        write(tmp_path, {place: line})
-        assert rows(opened("wnc", tmp_path / place.partition("/")[0])) == expected
-        assert rows(open_pairs(f"wnc:{tmp_path / place}", "neutrality")) == expected
+    for file in ("one/biased.full", "two/WNC/biased.full", "three/bias_data/WNC/biased.full"):
+        write(tmp_path, {file: line})
+        assert rows(opened("wnc", tmp_path / file.partition("/")[0])) == expected
+        assert rows(open_pairs(f"wnc:{tmp_path / file}", "neutrality")) == expected
 
 
 def test_wnc_table(tmp_path):
     write(tmp_path, {"train.tsv": 'biased\tneutral\nso "good\tfine\n', "test.tsv": "biased\tneutral\nx\tx\n"})
-    expected = [
-        ("train-0", {"biased": 'so "good', "neutral": "fine"}),
-        ("test-0", {"biased": "x", "neutral": "x"}),
-    ]
+    expected = [("train-0", {"biased": 'so "good', "neutral": "fine"}), ("test-0", {"biased": "x", "neutral": "x"})]
     assert rows(opened("wnc", tmp_path)) == expected
     assert rows(opened("wnc", tmp_path, "(split=test)")) == expected[1:]
 
@@ -101,12 +98,10 @@ CORRECTED = [["I have a cat .", "I have one cat .", "My cat .", "A cat ."], ["",
 
 
 def jfleg_lines(folder):
-    for split in ("dev", "test"):
-        base = f"{split}/{split}"
+    for base in ("dev/dev", "test/test"):
         write(folder, {f"{base}.src": "".join(f"{source}\n" for source, _ in SENTENCES)})
         write(folder, {f"{base}.spellchecked.src": "".join(f"{checked}\n" for _, checked in SENTENCES)})
-        for i in range(4):
-            write(folder, {f"{base}.ref{i}": "".join(f"{refs[i]}\n" for refs in CORRECTED)})
+        write(folder, {f"{base}.ref{i}": "".join(f"{refs[i]}\n" for refs in CORRECTED) for i in range(4)})
     return folder
 
 
@@ -132,10 +127,8 @@ def test_jfleg(tmp_path, make, end):
     ]
     assert rows(found) == expected
     assert rows(open_pairs(f"jfleg:{tmp_path}(split=test)", "fluency"))[0][0] == "test-0-0"
-
-
-def test_a_jfleg_file_alone(tmp_path):
-    assert len(open_pairs(f"jfleg:{jfleg_json(tmp_path) / 'dev.jsonl.gz'}")) == 8
+    if make is jfleg_json:
+        assert len(open_pairs(f"jfleg:{tmp_path / 'dev.jsonl.gz'}")) == 8
 
 
 def test_jfleg_files_must_be_aligned(tmp_path):
@@ -143,10 +136,10 @@ def test_jfleg_files_must_be_aligned(tmp_path):
     write(tmp_path, {"test/test.ref2": "x\n\n\n\n"})
     assert len(open_pairs(str(tmp_path))) == 16  # blank lines at the end do no harm
     write(tmp_path, {"test/test.ref2": "x\n\nz\n"})
-    with pytest.raises(BadInput, match=r"test\.ref2:3: this line has no partner in test\.src, which ends before it"):
+    with pytest.raises(BadInput, match=r"test\.ref2:3: this line has no partner in test\.src"):
         open_pairs(str(tmp_path))
     (tmp_path / "test/test.ref2").unlink()
-    with pytest.raises(BadInput, match=r"the folder has no test/test\.ref2 \(nor with \.gz\)"):
+    with pytest.raises(BadInput, match=r"the folder has no test/test\.ref2"):
         open_pairs(str(tmp_path))
 
 
@@ -209,16 +202,11 @@ def test_gyafc_with_its_question_map(tmp_path):
     found = rows(open_pairs(f"gyafc:{corpus}(qids='{ids}',questions='{tmp_path / 'l6.tsv'}')", "formality"))
     assert len(found) == len({row_id for row_id, _ in found}) == 2 * 2 * 2 * 2 * 4
     by_id = dict(found)
-    assert by_id["Entertainment_Music-tune-informal-0-3"] == {
-        "informal": "Entertainment_Music tune informal 0",
-        "formal": "formal of informal 0.3",
-        "question": "",
-    }
-    assert by_id["Family_Relationships-test-formal-1-0"] == {
-        "formal": "Family_Relationships test formal 1",
-        "informal": "informal 1.0",
-        "question": "What is love?",
-    }
+    informal, formal = "Entertainment_Music tune informal 0", "formal of informal 0.3"
+    assert by_id["Entertainment_Music-tune-informal-0-3"] == {"informal": informal, "formal": formal, "question": ""}
+    formal, informal = "Family_Relationships test formal 1", "informal 1.0"
+    expected = {"formal": formal, "informal": informal, "question": "What is love?"}
+    assert by_id["Family_Relationships-test-formal-1-0"] == expected
     assert sum(not texts["question"] for texts in by_id.values()) == len(found) // 2
 
 
@@ -229,12 +217,8 @@ def test_gyafc_finds_a_question_map_beside_the_texts(tmp_path):
     assert len(found) == 2 * 2 * 4
     assert {pair.texts["question"] for pair in found} == {"", "What is love?"}
     assert all(pair.id.startswith("Family_Relationships-test-") for pair in found)
-
-
-def test_gyafc_without_a_question_map(tmp_path):
-    found = opened("gyafc", gyafc(tmp_path))
-    assert found.roles == {"formal", "informal"}
-    assert len(found) == 64
+    without_map = opened("gyafc", gyafc(tmp_path / "plain"))
+    assert (without_map.roles, len(without_map)) == ({"formal", "informal"}, 64)
 
 
 # --- XSum ---
@@ -244,20 +228,8 @@ def is_sampled(name):
     return int(hashlib.sha256(name.encode()).hexdigest()[:2], 16) % 10 == 0
 
 
-SUMMARY = """[SN]URL[SN]
-http://example.org/{0}
-
-[SN]TITLE[SN]
-Title {0}
-
-[SN]FIRST-SENTENCE[SN]
-First {0}.
-
-[SN]RESTBODY[SN]
-Body of {0}.
-
-More of it.
-"""
+SUMMARY = """[SN]URL[SN]\nhttp://example.org/{0}\n\n[SN]TITLE[SN]\nTitle {0}\n\n[SN]FIRST-SENTENCE[SN]\nFirst {0}.\n
+[SN]RESTBODY[SN]\nBody of {0}.\n\nMore of it.\n"""
 
 
 def test_xsum_files(tmp_path):
@@ -313,43 +285,33 @@ def test_cnndm(tmp_path):
         tmp_path,
         {"cnn_titles.tsv": f"{sha1(urls[0])}\tFirst title \n", "dm_titles.tsv": f"{urls[1]}\tSecond title\n"},
     )
-    titles = {row_id: texts["title"] for row_id, texts in rows(open_pairs(str(tmp_path), "succinctness"))}
-    assert {each: title for each, title in titles.items() if title} == {
-        sha1(urls[0]): "First title",
-        sha1(urls[1]): "Second title",
+    titles = {
+        pair.id: pair.texts["title"] for pair in open_pairs(str(tmp_path), "succinctness") if pair.texts["title"]
     }
+    assert titles == {sha1(urls[0]): "First title", sha1(urls[1]): "Second title"}
     given = open_pairs(f"cnndm:{tmp_path}(titles='{tmp_path / 'dm_titles.tsv'}')")
     assert [pair.id for pair in given if pair.texts["title"]] == [sha1(urls[1])]
 
 
 def test_a_story_may_have_no_text_or_no_highlights(tmp_path):
     write(tmp_path, {"a.story": "\n\n@highlight\n\nPoint\n", "b.story": "Text"})
-    assert rows(open_pairs(str(tmp_path))) == [
-        ("a", {"summary": "Point", "body": ""}),
-        ("b", {"summary": "", "body": "Text"}),
-    ]
+    expected = [("a", {"summary": "Point", "body": ""}), ("b", {"summary": "", "body": "Text"})]
+    assert rows(open_pairs(str(tmp_path))) == expected
 
 
 # --- Natural Questions ---
 
 
-def asked(question, answers, *passages):
+def question(text, answers, *passages):
     contexts = [{"title": f"T{p}", "text": p, "score": 1000, "passage_id": f"{i}"} for i, p in enumerate(passages)]
-    return {
-        "dataset": "nq_train",
-        "question": question,
-        "answers": answers,
-        "positive_ctxs": contexts,
-        "negative_ctxs": [{"title": "no", "text": 'no [,] {"no"}'}],
-        "hard_negative_ctxs": [],
-    }
+    return {"question": text, "answers": answers, "positive_ctxs": contexts, "negative_ctxs": [{"text": "no"}]}
 
 
 NQ = [
-    asked("who sang it", ["Ann"], "Ann sang it.", "It was Ann."),
-    asked("who wrote it", ["Bo", "Bob"], "Bob wrote it."),
-    asked("who knows", []),
-    asked("who danced", ["Cy"]),
+    question("who sang it", ["Ann"], "Ann sang it.", "It was Ann."),
+    question("who wrote it", ["Bo", "Bob"], "Bob wrote it."),
+    question("who knows", []),
+    question("who danced", ["Cy"]),
 ]
 
 
@@ -366,7 +328,7 @@ def test_nq(tmp_path):
 
 
 def test_nq_takes_the_old_name_of_the_id_and_packed_files(tmp_path):
-    item = asked("q", ["a"], "p")
+    item = question("q", ["a"], "p")
     item["positive_ctxs"][0] = {"text": "p", "psg_id": 12}
     write(tmp_path, {"biencoder-nq-dev.json.gz": json.dumps([item])})
     texts = {"question": "q", "answer": "a", "passage": "p", "title": "", "passage_id": "12"}
@@ -376,7 +338,7 @@ def test_nq_takes_the_old_name_of_the_id_and_packed_files(tmp_path):
 # --- names ---
 
 
-def test_a_set_is_named_after_layout_and_place(tmp_path):
+def test_a_set_is_named_after_layout_and_folder(tmp_path):
     write(tmp_path / "wnc", {"biased.full": "7\ta\tb\tc\td\n"})
     assert open_pairs(str(tmp_path / "wnc")).name == "wnc"
     assert open_pairs(f"wnc:{tmp_path / 'wnc' / 'biased.full'}").name == "wnc:biased"
@@ -395,52 +357,43 @@ DPR = "biencoder-nq-dev.json"
 @pytest.mark.parametrize(
     ("files", "spec", "words"),
     [
-        ({"test.tsv": "\n".join(MSRP)}, "msrp:{}(split=test)", ("test.tsv:1", "header of MSRP")),
+        ({"test.tsv": "\n".join(MSRP)}, "msrp:{}(split=test)", ("test.tsv:1", "header")),
         ({"test.tsv": MSRP_HEADER + "1\t2\t3\tx\n"}, "msrp:{}(split=test)", ("test.tsv:2", "two sentences")),
         ({"test.tsv": MSRP_HEADER + "yes\t2\t3\tx\ty\n"}, "msrp:{}(split=test)", ("test.tsv:2", "0 or 1")),
-        ({"test.tsv": MSRP_HEADER + "0\t2\t3\tx\ty\n"}, "msrp:{}(split=test)", ("no pairs in it",)),
-        ({"train.tsv": MSRP_HEADER + MSRP[0]}, "{}", ("has no msr_paraphrase_test.txt or test.tsv (nor with .gz)",)),
-        ({"train.tsv": MSRP_HEADER + MSRP[0]}, "{}(split=tset)", ("unknown split 'tset'", "did you mean 'test'")),
-        ({"train.tsv": MSRP_HEADER}, "msrp:{}/train.tsv(split=test)", ("a file has no splits",)),
-        ({"biased.full": "7\ta\tb\tc\td\n8\ta\tb\n"}, "{}", ("biased.full:2", "5 columns or more, found 3")),
-        (
-            {"dev.jsonl": json_lines({**SPELT, "refs": "x"})},
-            "jfleg:{}(split=dev)",
-            ("dev.jsonl:1", "'refs' is \"x\""),
-        ),
-        ({"dev.jsonl": json_lines({**SPELT, "refs": []})}, "jfleg:{}(split=dev)", ("'refs' is []",)),
-        ({"dev.jsonl": json_lines({**SPELT, "refs": ["a", 1]})}, "jfleg:{}(split=dev)", ("'refs' is [\"a\", 1]",)),
-        ({"dev.jsonl": "{}"}, "jfleg:{}(keep_newline=yes)", ("keep_newline='yes' is neither True nor False",)),
+        ({"test.tsv": MSRP_HEADER + "0\t2\t3\tx\ty\n"}, "msrp:{}(split=test)", ("no pairs",)),
+        ({"train.tsv": MSRP_HEADER + MSRP[0]}, "{}", ("has no msr_paraphrase_test.txt or test.tsv",)),
+        ({"train.tsv": MSRP_HEADER + MSRP[0]}, "{}(split=tset)", ("did you mean 'test'",)),
+        ({"train.tsv": MSRP_HEADER}, "msrp:{}/train.tsv(split=test)", ("no splits",)),
+        ({"biased.full": "7\ta\tb\tc\td\n8\ta\tb\n"}, "{}", ("biased.full:2", "columns")),
+        ({"dev.jsonl": json_lines({**SPELT, "refs": "x"})}, "jfleg:{}(split=dev)", ("dev.jsonl:1", "'refs'")),
+        ({"dev.jsonl": json_lines({**SPELT, "refs": []})}, "jfleg:{}(split=dev)", ("'refs'",)),
+        ({"dev.jsonl": json_lines({**SPELT, "refs": ["a", 1]})}, "jfleg:{}(split=dev)", ("'refs'",)),
+        ({"dev.jsonl": "{}"}, "jfleg:{}(keep_newline=yes)", ("keep_newline must be True or False",)),
         ({"Entertainment_Music/x": ""}, "gyafc:{}(genre=Family)", ("unknown genre 'Family'",)),
         ({"Entertainment_Music/x": ""}, "gyafc:{}(qids='{}')", ("add questions=FILE",)),
-        ({**QIDS, "questions.tsv": "76\tWho?\n"}, "{}", ("tune/informal.qids:2", "question '77' is not among")),
-        ({**QIDS, "questions.tsv": "76\tWho?\n77\n"}, "{}", ("questions.tsv:2", "found 1 columns")),
+        ({**QIDS, "questions.tsv": "76\tWho?\n"}, "{}", ("tune/informal.qids:2", "'77'")),
+        ({**QIDS, "questions.tsv": "76\tWho?\n77\n"}, "{}", ("questions.tsv:2", "columns")),
         ({"x": ""}, "gyafc:{}", ("no Entertainment_Music or Family_Relationships",)),
-        ({"2.summary": SUMMARY.replace("RESTBODY", "BODY")}, "{}", ("2.summary", "[SN]RESTBODY[SN] is missing")),
-        (
-            {"articles.jsonl": json_lines({"id": "1", "text": "x"})},
-            "xsum:{}",
-            ("articles.jsonl", "'summary' is missing"),
-        ),
-        ({"articles.jsonl": json_lines({"id": "1", "summary": "x"})}, "xsum:{}", ("there is no column 'text'",)),
-        ({"x": ""}, "xsum:{}", ("the folder has no articles.jsonl",)),
+        ({"2.summary": SUMMARY.replace("RESTBODY", "BODY")}, "{}", ("2.summary", "[SN]RESTBODY[SN]")),
+        ({"articles.jsonl": json_lines({"id": "1", "text": "x"})}, "xsum:{}", ("articles.jsonl", "'summary'")),
+        ({"articles.jsonl": json_lines({"id": "1", "summary": "x"})}, "xsum:{}", ("'text'",)),
+        ({"x": ""}, "xsum:{}", ("no articles.jsonl",)),
         ({"x": ""}, "cnndm:{}", ("no .story files",)),
-        ({"a.story": "x", "titles.tsv": "a\tb\tc\n"}, "{}", ("titles.tsv:1", "a tab and a title")),
-        ({"b.story": ""}, "{}", ("b.story", "the file is empty")),
+        ({"a.story": "x", "titles.tsv": "a\tb\tc\n"}, "{}", ("titles.tsv:1", "title")),
+        ({"b.story": ""}, "{}", ("b.story", "empty")),
         ({DPR: json.dumps([NQ[0], "x"])}, "{}", ("item [1]", "JSON array of objects")),
-        ({DPR: json.dumps([{**NQ[0], "positive_ctxs": "x"}])}, "{}", ("item [0].positive_ctxs", "list")),
         ({DPR: json.dumps([{**NQ[0], "positive_ctxs": ["x"]}])}, "{}", ("item [0].positive_ctxs[0]",)),
         ({DPR: json.dumps([{**NQ[0], "answers": "Ann"}])}, "{}", ("item [0].answers", "list")),
         ({DPR: json.dumps([{"answers": ["Ann"]}])}, "{}", ("item [0].question", "required")),
         ({DPR: json.dumps({"a": 1})}, "{}", (DPR, "valid list")),
-        ({DPR: "[]"}, "{}", ("no pairs in it",)),
+        ({DPR: "[]"}, "{}", ("no pairs",)),
         ({DPR: "[1,\n2 3]"}, "{}", (f"{DPR}:2", "malformed JSON")),
         ({DPR: "[" * 100_000}, "{}", ("malformed JSON",)),
         ({DPR: b'["na\xefve"]'}, "{}", ("malformed JSON", "utf-8")),
-        ({DPR: gzip.compress(json.dumps(list(range(10_000))).encode())[:-100]}, "{}", ("the gzip data is damaged",)),
+        ({DPR: gzip.compress(json.dumps(list(range(10_000))).encode())[:-100]}, "{}", ("gzip data is damaged",)),
     ],
 )
-def test_what_is_refused(tmp_path, files, spec, words):
+def test_refusals(tmp_path, files, spec, words):
     if "questions.tsv" in files:
         gyafc(tmp_path)
     write(tmp_path, files)

@@ -27,7 +27,7 @@ def bits(run):
 
 
 @given(runs, names)
-@settings(deadline=None)
+@settings(max_examples=60)
 def test_a_run_comes_back_to_the_last_bit(tmp_path_factory, run, name):
     path = tmp_path_factory.mktemp("run") / name
     write_run(path, run, "tag")
@@ -35,7 +35,7 @@ def test_a_run_comes_back_to_the_last_bit(tmp_path_factory, run, name):
 
 
 @given(judged, names)
-@settings(deadline=None)
+@settings(max_examples=60)
 def test_judgements_come_back(tmp_path_factory, qrels, name):
     path = tmp_path_factory.mktemp("qrels") / name
     write_qrels(path, qrels)
@@ -64,7 +64,7 @@ def test_order_is_score_then_id_descending_and_nan_last(by):
     ),
     st.data(),
 )
-@settings(deadline=None)
+@settings(max_examples=60)
 def test_ties_fall_as_trec_eval_lets_them_fall(by, data):
     relevant = data.draw(st.sampled_from(sorted(by)))
     qrels = {"q": {doc_id: int(doc_id == relevant) for doc_id in by}}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
-from whyrank.learners.em import Growing, bitext_of, growing, make_bitext
+from whyrank.learners.em import Growing, bitext, bitext_of, make_bitext
 
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=25)
 COLLECTIONS = st.tuples(
@@ -35,12 +35,12 @@ def walked(query, text, ratio):
 def plain_bitext(collection, ratio, fertility, symmetrise, known=None):
     pairs = []
     for query_id, query in collection.queries.items():
-        asked = [w for w in query.split() if known is None or w in known]
+        terms = [w for w in query.split() if known is None or w in known]
         for doc_id, grade in collection.qrels.get(query_id, {}).items():
             text = [w for w in collection.docs[doc_id].split() if known is None or w in known]
-            for chunk in walked(asked, text, ratio) if grade >= 1 else []:
-                if len(chunk) <= fertility * len(asked) and len(asked) <= fertility * len(chunk):
-                    pairs += [(chunk, asked), (asked, chunk)] if symmetrise else [(chunk, asked)]
+            for chunk in walked(terms, text, ratio) if grade >= 1 else []:
+                if len(chunk) <= fertility * len(terms) and len(terms) <= fertility * len(chunk):
+                    pairs += [(chunk, terms), (terms, chunk)] if symmetrise else [(chunk, terms)]
     return pairs
 
 
@@ -111,7 +111,7 @@ def test_the_sample_is_a_seeded_share_of_the_pairs():
 def test_on_disk_is_the_same(monkeypatch):
     collection = made(([list("ab"), list("cde")], [list("abcdefgh") * 9] * 2, [(0, 0, 1), (1, 1, 2), (1, 0, 1)]))
     one = make_bitext(collection, "whitespace")
-    monkeypatch.setattr(growing, "HELD", 0)
+    monkeypatch.setattr(bitext, "HELD", 0)
     other = make_bitext(collection, "whitespace")
     assert isinstance(other.source.base, np.memmap)
     for name in ("source", "source_offsets", "target", "target_offsets", "group", "source_counts"):
@@ -120,11 +120,11 @@ def test_on_disk_is_the_same(monkeypatch):
 
 
 @given(st.lists(st.lists(st.integers(-5, 5), max_size=9), max_size=9), st.integers(0, 80))
-def test_growing_arrays(tokenizer, held):
+def test_growing_arrays(parts, held):
     array = Growing(np.int32, held)
-    for piece in tokenizer:
-        array.add(np.array(piece, np.int64))
-    expected = [number for piece in tokenizer for number in piece]
+    for part in parts:
+        array.add(np.array(part, np.int64))
+    expected = [number for part in parts for number in part]
     assert len(array) == len(expected)
     whole = array.finish()
     assert whole.tolist() == expected

@@ -9,14 +9,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.translate import AlignedSent, IBMModel1
 
 from full_disks import small_files
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data import open_collection
-from whyrank.learners.em import Growing, bitext_of, estimator, learn_em, links, make_bitext
+from whyrank.learners.em import Growing, bitext_of, learn_em, links, make_bitext
+from whyrank.learners.em.estimator import Estimator, training_pairs
 from whyrank.learners.em.learner import memory_limit
 
 SIDE = st.lists(st.sampled_from("abcde"), min_size=1, max_size=5)
@@ -33,6 +34,7 @@ def everything(pairs, **options):
     return learn_em(bitext(pairs), threshold=0.0, **options)
 
 
+@settings(max_examples=40)
 @given(BITEXTS, st.integers(1, 6))
 def test_it_is_nltk(pairs, iterations):
     # NLTK counts a target word that occurs twice in a pair once, so that its pairs have each word once here
@@ -76,12 +78,6 @@ def test_it_is_the_formula(pairs, iterations, null):
             assert table.weight(q, d) == pytest.approx(weight, abs=1e-6)
     assert len(table) <= len({(q, d) for s, t in pairs for q in t for d in s})
     assert table.facts["float64_difference"] < 1e-6
-
-
-@given(BITEXTS, st.booleans())
-def test_the_likelihood_never_falls(pairs, null):
-    _, perplexities = everything(pairs, iterations=8, null=null)
-    assert all(after <= before * (1 + 1e-6) for before, after in pairwise(perplexities))
 
 
 def test_by_hand():
@@ -135,18 +131,15 @@ def test_threads_and_memory_change_no_bit(held_out):
 @pytest.mark.usefixtures("small_shards")
 def test_shards_beyond_the_limit_lie_on_disk():
     made = bitext(random_pairs(50))
-    use = np.ones(len(made), np.bool_)
-    plan = links.plan_shards(made, use)
-    kept = links.Shelf(10_000)
-    for number in range(len(plan.links)):
-        kept.add(number, links.make_shard(made, use, plan, number, np.float32))
-    assert 0 < kept.on_disk < len(kept) == len(plan.links)
-    for number in range(len(kept)):
-        shard, fresh = kept.get(number), links.make_shard(made, use, plan, number, np.float32)
-        assert shard.first == fresh.first
-        assert np.array_equal(shard.indices, fresh.indices)
-        assert np.array_equal(shard.training.links, fresh.training.links)
-        assert len(shard.training.links) == plan.links[number]
+    memory, some, disk = (Estimator(made, True, 1, size, 0.0, 0).shards for size in (1 << 20, 10_000, 0))
+    mapped = [[isinstance(shard.values.base, np.memmap) for shard in shards] for shards in (memory, some, disk)]
+    assert (sum(mapped[0]), sum(mapped[2])) == (0, len(memory))
+    assert 0 < sum(mapped[1]) < len(memory)
+    for one, other in zip(memory, disk, strict=True):
+        for here, there in zip(
+            (*one[1:4], *one.training, *one.held_out), (*other[1:4], *other.training, *other.held_out), strict=True
+        ):
+            assert np.array_equal(here, there)
 
 
 @pytest.mark.usefixtures("small_shards")
@@ -159,7 +152,7 @@ def test_resuming_changes_no_bit(tmp_path):
 
 
 def test_a_kill_in_the_middle_loses_one_iteration(tmp_path, monkeypatch):
-    made, path, whole_pass = bitext(random_pairs(60)), tmp_path / "state", estimator.Estimator._pass
+    made, path, whole_pass = bitext(random_pairs(60)), tmp_path / "state", Estimator._pass
     calls = []
 
     def stopping(self, progress, update):
@@ -168,7 +161,7 @@ def test_a_kill_in_the_middle_loses_one_iteration(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return whole_pass(self, progress, update)
 
-    monkeypatch.setattr(estimator.Estimator, "_pass", stopping)
+    monkeypatch.setattr(Estimator, "_pass", stopping)
     with pytest.raises(KeyboardInterrupt):
         learn_em(made, checkpoint=path)
     again = learn_em(made, checkpoint=path)
@@ -286,31 +279,22 @@ def test_every_held_out_perplexity_is_over_the_same_tokens():
 
 
 def _trained(made, share, seed):
-    return set(np.flatnonzero(estimator.trained_on(made, share, seed)).tolist())
+    return set(np.flatnonzero(training_pairs(made, share, seed)).tolist())
 
 
 def test_pruning():
     made = bitext(random_pairs())
     whole = learn_em(made, threshold=0.0, top=None).table
     cut = learn_em(made, threshold=0.05, top=10).table
-    asked, answering = list(made.target_terms[:10]), list(made.source_terms[:10])  # the most frequent come first
+    queries, docs = list(made.target_terms[:10]), list(made.source_terms[:10])  # the most frequent come first
     expected = {
         (e.query_term, e.document_term, e.weight)
         for e in whole.rows()
-        if e.weight >= 0.05 and e.query_term in asked and e.document_term in answering
+        if e.weight >= 0.05 and e.query_term in queries and e.document_term in docs
     }
     assert {tuple(entry) for entry in cut.rows()} == expected
-    assert list(cut.doc_terms) == answering
+    assert list(cut.doc_terms) == docs
     assert cut.counts.tolist() == made.source_counts[:10].tolist()
-
-
-def test_whole_tables_sum_to_one_and_tell_what_they_are():
-    table = learn_em(bitext(random_pairs()), threshold=0.0).table
-    sums = np.bincount(table.indices, table.weights, len(table.doc_terms))
-    assert sums == pytest.approx(np.ones(len(sums)), abs=1e-5)
-    assert table.facts["learner"] == "em"
-    assert table.facts["analyzer"] == "whitespace"
-    assert len(table.facts["perplexities"]) == table.facts["iterations"] + 1 == 6
 
 
 @pytest.mark.parametrize(("given", "size"), [("4K", 4096), ("1.5 G", 3 << 29), ("2GiB", 2 << 30), (7, 7), ("0", 0)])
@@ -318,14 +302,14 @@ def test_sizes_of_memory(given, size):
     assert memory_limit(given) == size
 
 
-@pytest.mark.parametrize(("settings", "key"), [
+@pytest.mark.parametrize(("given", "key"), [
     ({"iterations": 0}, "iterations"), ({"threads": 0}, "threads"), ({"memory": "much"}, "memory"),
     ({"held_out": 1.5}, "held_out"), ({"threshold": -1}, "threshold"), ({"top": 0}, "top"), ({"stop": -1}, "stop"),
     ({"null": 1}, "null"), ({"held_out": 1.0}, "no query left"), ({"held_out": 0.1}, "holds out none of 2 queries"),
 ])  # fmt: skip
-def test_refusals(settings, key):
+def test_refusals(given, key):
     with pytest.raises(WhyrankError, match=key):
-        learn_em(bitext([("a", "x"), ("b", "y")]), **settings)
+        learn_em(bitext([("a", "x"), ("b", "y")]), **given)
 
 
 def test_cranfield(data_folder):

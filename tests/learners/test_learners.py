@@ -58,14 +58,6 @@ def test_it_needs_a_collection_and_known_settings():
         table_learners.create("neural:x(top=0)")
 
 
-def test_the_list_names_them(whyrank):
-    code, printed, _ = whyrank("list", "table_learners")
-    assert code == 0
-    assert "em" in printed
-    assert "neural" in printed
-    assert "IBM Model 1 by EM" in printed
-
-
 def test_a_plugin_may_register_one():
     @table_learners.register("nothing")
     class Nothing:

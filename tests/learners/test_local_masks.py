@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from whyrank.data import Collection
 from whyrank.evaluation.fidelity import dense_ranks, greedy
-from whyrank.learners.local.explaining import expansion
-from whyrank.learners.local.masks import (
+from whyrank.learners.local.explaining import (
     MaskedText,
+    expansion,
     lime_masks,
     lime_weights,
     occlusion_masks,
@@ -32,14 +32,16 @@ def test_a_text_loses_the_terms_that_are_taken_out_and_no_other_word(words, name
     pytest.importorskip("krovetzstemmer") if name == "krovetz" else None
     analyzer, text = analyzers.create(name), " ".join(words)
     masked = MaskedText.of(text, analyzer, frozenset(["boat"]))
-    asked = [word for word in words if "boat" in analyzer.terms(word)]
-    assert masked.terms == list(dict.fromkeys(t for word in words if word not in asked for t in analyzer.terms(word)))
-    assert masked.text(np.ones(len(masked.terms), np.bool_)) == text
+    kept_words = [word for word in words if "boat" in analyzer.terms(word)]
+    assert masked.terms == list(
+        dict.fromkeys(t for word in words if word not in kept_words for t in analyzer.terms(word))
+    )
+    assert masked.keep(np.ones(len(masked.terms), np.bool_)) == text
     mask = np.array([random.random() < 0.5 for _ in masked.terms], np.bool_)
     gone = {term for term, kept in zip(masked.terms, mask, strict=True) if not kept}
-    expected = [word for word in words if word in asked or not gone & set(analyzer.terms(word))]
-    assert masked.text(mask) == " ".join(expected)
-    assert analyzer.terms(masked.text(mask)).count("boat") == analyzer.terms(text).count("boat")
+    expected = [word for word in words if word in kept_words or not gone & set(analyzer.terms(word))]
+    assert masked.keep(mask) == " ".join(expected)
+    assert analyzer.terms(masked.keep(mask)).count("boat") == analyzer.terms(text).count("boat")
 
 
 def test_occlusion_of_a_linear_score():
@@ -48,7 +50,7 @@ def test_occlusion_of_a_linear_score():
     text = "a b a c q q b a"
     masked = MaskedText.of(text, analyzer, {"q"})
     masks = occlusion_masks(len(masked.terms))
-    scores = np.array([sum(worth[w] for w in masked.text(mask).split()) for mask in masks])
+    scores = np.array([sum(worth[w] for w in masked.keep(mask).split()) for mask in masks])
     counts = Counter(text.split())
     assert occlusion_weights(scores).tolist() == pytest.approx([worth[t] * counts[t] for t in "abc"])
     scores[2] = np.nan

@@ -28,19 +28,19 @@ def folder(tmp_path):
     return made(tmp_path)
 
 
-def made(place, **settings):
+def made(path, **settings):
     """The folder of a network whose T lie on both sides of a threshold of 0.05."""
     tokenizer = Tokenizer(models.WordPiece({term: i for i, term in enumerate(TERMS)}, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
-    tokenizer.save(str(place / "tokenizer.json"))
+    tokenizer.save(str(path / "tokenizer.json"))
     torch.manual_seed(0)
     network = NeuralModel1.over_tokenizer(
-        ModelTokenizer(place), dims=8, **{"widths": (8, 8, 4), "max_doc": 30} | settings
+        ModelTokenizer(path), dims=8, **{"widths": (8, 8, 4), "max_doc": 30} | settings
     )
     if network.layer.variant == "network":
         network.layer.third.weight.data *= 4
-    save(network, place / "network")
-    return place / "network"
+    save(network, path / "network")
+    return path / "network"
 
 
 def one_by_one(network, q, d):
@@ -51,26 +51,20 @@ def one_by_one(network, q, d):
 
 
 @pytest.mark.parametrize("settings", [{}, {"p_self": None}, {"variant": "cosine"}, {"p_self": 0.01}])
-@pytest.mark.parametrize("block", [None, 7])
-def test_entries_are_those_of_pairs_scored_one_by_one(settings, block, tmp_path):
+def test_entries_are_those_of_pairs_scored_one_by_one(settings, tmp_path):
     network = open_network(made(tmp_path, **settings))
-    table = export_table(network, 0.05, block)
     expected = np.array([[one_by_one(network, q, d) for d in range(len(TERMS))] for q in range(len(TERMS))])
     kept = expected >= 0.05
     if settings.get("p_self", 0.3) is not None:
         kept |= np.eye(len(TERMS), dtype=bool)
     assert kept.sum() > len(TERMS)
     assert settings.get("variant") == "cosine" or not kept.all()
-    dense = np.zeros_like(expected)
-    dense[table.row_numbers(), table.indices] = table.weights
-    np.testing.assert_allclose(dense, np.where(kept, expected, 0), rtol=1e-5, atol=1e-7)
-    assert list(table.query_terms) == list(table.doc_terms) == TERMS
-
-
-def test_blocks_do_not_matter(folder):
-    one, other = (export_table(open_network(folder), 0.02, block) for block in (3, 1000))
-    assert np.array_equal(one.indices, other.indices)
-    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-5)
+    for block in (None, 7, 1000):
+        table = export_table(network, 0.05, block)
+        dense = np.zeros_like(expected)
+        dense[table.row_numbers(), table.indices] = table.weights
+        np.testing.assert_allclose(dense, np.where(kept, expected, 0), rtol=1e-5, atol=1e-7)
+        assert list(table.query_terms) == list(table.doc_terms) == TERMS
 
 
 @pytest.mark.parametrize("settings", [{}, {"p_self": None}, {"variant": "cosine"}])
@@ -111,9 +105,9 @@ def test_pieces_of_a_collection(settings, block, tmp_path):
     network = open_network(made(tmp_path, **settings))
     seen = Collection.of({"d": "w1 w7 w2 w9s", "e": "w2"}, {"q": "w3 w1", "p": "w9"}, {}, name="few")
     whole, found = export_table(network, 0.02, block), export_table(network, 0.02, block, collection=seen)
-    asked, told = {"w3", "w1", "w9"}, {"w1", "w7", "w2", "w9", "##s"}
+    queries, docs = {"w3", "w1", "w9"}, {"w1", "w7", "w2", "w9", "##s"}
     own = network.layer.p_self is not None
-    kept = {(q, d) for q, d, _ in whole.rows() if (q in asked and d in told) or (own and q == d)}
+    kept = {(q, d) for q, d, _ in whole.rows() if (q in queries and d in docs) or (own and q == d)}
     assert {(q, d) for q, d, _ in found.rows()} == kept
     assert all(weight == pytest.approx(whole.weight(q, d), rel=1e-5) for q, d, weight in found.rows())
     assert list(found.query_terms) == list(found.doc_terms) == TERMS
@@ -198,13 +192,13 @@ def test_the_command_writes_the_table(whyrank, folder, tmp_path):
 def test_the_command_trains_first(whyrank, tmp_path):
     sets = ("tokenizer=collection(size=300)", "schedule.max_steps=1", "validation={}", "settings.dims=8")
     options = [part for each in sets for part in ("--set", each)]
-    place, out = tmp_path / "trained", tmp_path / "table.arrow"
-    command = ("tables", "learn", "neural", "--network", place, "--out", out, "--recipe", "neural-model1", *options)
+    path, out = tmp_path / "trained", tmp_path / "table.arrow"
+    command = ("tables", "learn", "neural", "--network", path, "--out", out, "--recipe", "neural-model1", *options)
     code, _, said = whyrank(*command, "--device", "cpu", "--seed", 3)
     assert code == 0, said
     assert "seed 3: 1 step in " in said
-    assert open_network(place).encoder.width == 8
-    tokenizer = open_network(place).tokenizer
+    assert open_network(path).encoder.width == 8
+    tokenizer = open_network(path).tokenizer
     assert list(open_table(out).query_terms) == tokenizer.spell(range(len(tokenizer)))
 
 

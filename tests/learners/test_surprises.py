@@ -11,15 +11,18 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from toy_bias import BRANDS, PLANTED, TERMS, YEARS, Toy, toy_collection, toy_table
-from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.learners.surprises import Looking, confirmed, surprises
-from whyrank.learners.surprises.appended import appended_surprises
 from whyrank.learners.surprises.classes import TermClass, classes_of, words_of
 from whyrank.learners.surprises.discovery import standings
-from whyrank.learners.surprises.evidence import evidence_surprises, postings_of
+from whyrank.learners.surprises.kinds import (
+    appended_surprises,
+    evidence_surprises,
+    postings_of,
+    spread_surprises,
+    value_surprises,
+)
 from whyrank.learners.surprises.surprise import most_unseen
-from whyrank.learners.surprises.values import spread_surprises, value_surprises
 from whyrank.scoring import Engine
 from whyrank.studies import Plan, answers
 from whyrank.studies.bias import bias_studies
@@ -32,16 +35,16 @@ EXPECTED = {("value", "car-makes", 1): "Honda", ("value", "years", -1): "2007", 
 
 def test_planted_oddities_are_found_and_confirmed():
     found = surprises(toy_table(PLANTED), Looking(permutations=5_000))
-    surest = {}
-    for surprise in found.sure():
-        surest.setdefault((surprise.kind, surprise.group), surprise)
-    chosen = [surest[kind, group] for kind, group, _ in EXPECTED]
+    most_significant = {}
+    for surprise in found.significant():
+        most_significant.setdefault((surprise.kind, surprise.group), surprise)
+    chosen = [most_significant[kind, group] for kind, group, _ in EXPECTED]
     assert [(s.kind, s.group, s.direction) for s in chosen] == list(EXPECTED)
     assert [s.value for s in chosen] == list(EXPECTED.values())
     cars = toy_collection(about=" in a car")  # bias/car-brand asks queries with this word, and needs more than two
-    asked = confirmed(chosen, PLANTED, cars)
-    assert [s.confirmed for s in asked] == [True, True, True], [s.outcome for s in asked]
-    assert all(s.null and "effect" in s.outcome for s in asked)
+    answered = confirmed(chosen, PLANTED, cars)
+    assert [s.confirmed for s in answered] == [True, True, True], [s.outcome for s in answered]
+    assert all(s.null and "effect" in s.outcome for s in answered)
     again = confirmed(chosen, Toy(9), cars)
     assert [s.confirmed for s in again] == [False, False, False], "another ranker has no such bias"
 
@@ -58,16 +61,16 @@ def test_every_study_that_is_named_can_be_made():
 
 def test_a_table_of_noise_has_surprises_no_more_often_than_stated():
     hits = 0
-    for seed in range(200):
+    for seed in range(80):
         table = toy_table(Toy(seed))
-        hits += bool(surprises(table, Looking(permutations=1_500, correction="holm", seed=seed)).sure())
-    assert hits <= binom.ppf(0.999, 200, 0.05), hits
+        hits += bool(surprises(table, Looking(permutations=1_500, correction="holm", seed=seed)).significant())
+    assert hits <= binom.ppf(0.999, 80, 0.05), hits
 
 
 def test_p_values_of_noise_are_small_as_often_as_they_should_be():
     """Without correction: of all tests of a kind, about 5% are below 5%."""
     below = {"value": [], "appended": []}
-    for seed in range(60):
+    for seed in range(30):
         for surprise in surprises(toy_table(Toy(1000 + seed)), Looking(permutations=500, seed=seed)).surprises:
             if surprise.kind in below:
                 below[surprise.kind].append(surprise.p_value < 0.05)
@@ -76,12 +79,10 @@ def test_p_values_of_noise_are_small_as_often_as_they_should_be():
 
 
 def test_one_value_that_stands_out_does_not_make_all_others_odd():
-    found = surprises(
-        toy_table(Toy(words=(("2007", -2.0),), scale=0.05)), Looking(permutations=2_000, correction="holm")
-    )
-    assert {(s.value, s.direction) for s in found.sure() if s.kind == "value"} == {("2007", -1)}
-    [odd] = [s for s in found.sure() if s.kind == "value"]
     table = toy_table(Toy(words=(("2007", -2.0),), scale=0.05))
+    found = surprises(table, Looking(permutations=2_000, correction="holm"))
+    [odd] = [s for s in found.significant() if s.kind == "value"]
+    assert (odd.value, odd.direction) == ("2007", -1)
     rest = [table.weight(term, year) for term in TERMS for year in YEARS if year != "2007"]
     assert odd.others == pytest.approx(np.mean(rest))
 
@@ -256,15 +257,6 @@ def test_entity_types_are_those_of_texts():
     assert len(found["entity GPE"]) >= 4
 
 
-def test_an_unknown_correction_is_one_line():
-    with pytest.raises(WhyrankError, match="unknown correction"):
-        surprises(toy_table(PLANTED), Looking(correction="hlm", permutations=50))
-
-
-def test_terms_and_letters_of_the_toy_are_disjoint():
-    assert not {term + letter for term in TERMS for letter in "abcdeq"} & {*TERMS, *BRANDS, *YEARS}
-
-
 def test_a_class_that_is_judged_with_weights_missing_is_not_said_to_be_unjudged():
     whole = toy_table(PLANTED)
     pairs = [(q, d) for i, q in enumerate(TERMS) for d in BRANDS if d != BRANDS[i % len(BRANDS)]]
@@ -295,23 +287,24 @@ class TestValuesThatNoCallStringCanHave:
     def test_the_file_that_they_are_from_is_what_the_study_takes(self, tmp_path):
         file = tmp_path / "languages.txt"
         file.write_text("\n".join(self.VALUES))
-        found = surprises(self.table(), Looking(permutations=2_000, values=str(file))).sure()
+        found = surprises(self.table(), Looking(permutations=2_000, values=str(file))).significant()
         ranker = Toy(words=(("c", -0.6), ("go", -0.6)), scale=0.02)
-        asked = {s.value: s.confirmed for s in confirmed(found, ranker, self.collection()) if s.kind == "value"}
-        assert (asked["c++"], asked["go"]) == (True, True)
+        answered = {s.value: s.confirmed for s in confirmed(found, ranker, self.collection()) if s.kind == "value"}
+        assert (answered["c++"], answered["go"]) == (True, True)
 
     def test_without_a_file_the_others_are_asked_about_and_the_reason_is_told(self):
         table = self.table()
         group = TermClass("near perl", tuple(table.doc_numbers[v] for v in self.VALUES), self.VALUES)
         found = [s for s in value_surprises(table, group, 2_000, 0).found if s.value in ("c++", "go")]
         ranker = Toy(words=(("go", -0.6),), scale=0.02)
-        asked = {s.value: s for s in confirmed(found, ranker, self.collection())}
-        assert asked["c++"].confirmed is None
-        assert asked["c++"].outcome == "not asked: a study takes it only from a file of values"
-        assert asked["go"].confirmed is True
+        answered = {s.value: s for s in confirmed(found, ranker, self.collection())}
+        assert answered["c++"].confirmed is None
+        assert answered["c++"].outcome == "not asked: a study takes it only from a file of values"
+        assert answered["go"].confirmed is True
 
     def test_one_study_that_cannot_be_made_does_not_end_the_others(self):
-        found = [s for s in surprises(toy_table(PLANTED), Looking(permutations=500)).sure() if s.kind == "value"]
+        every = surprises(toy_table(PLANTED), Looking(permutations=500)).significant()
+        found = [s for s in every if s.kind == "value"]
         broken = [replace(found[0], study="bias/substitution(values='c+++d')"), *found[1:2]]
         first, second = confirmed(broken, PLANTED, toy_collection())
         assert (first.confirmed, first.outcome) == (None, "not asked: values 'c+++d': one of them is empty")
@@ -417,11 +410,12 @@ def test_a_class_is_not_spread_because_the_query_term_is_one_of_it():
 
 
 def test_what_one_template_says_is_no_denial():
-    found = [s for s in surprises(toy_table(PLANTED), Looking(permutations=500)).sure() if s.value == "2007"][:1]
+    found = surprises(toy_table(PLANTED), Looking(permutations=500)).significant()
+    odd = next(s for s in found if s.value == "2007")
     study = "bias/when-year(values=2000+2003+2007,query='when was it',doc='In {value} it was.')"
-    [asked] = confirmed([replace(found[0], study=study)], PLANTED, toy_collection())
-    assert asked.confirmed is None
-    assert asked.outcome.startswith("not tested: effect -0.")
+    [answered] = confirmed([replace(odd, study=study)], PLANTED, toy_collection())
+    assert answered.confirmed is None
+    assert answered.outcome.startswith("not tested: effect -0.")
 
 
 def test_that_longer_forms_are_missing_is_said():
@@ -436,12 +430,12 @@ def test_one_value_that_a_ranker_likes_does_not_confirm_that_it_dislikes_all_oth
     """The liked one moves the mean of its class; the others do not differ from each other."""
     odd = surprises(toy_table(PLANTED), Looking(permutations=200)).surprises[0]
     study, yes = f"bias/substitution(values={'+'.join(BRANDS)})", 0
-    asked = [replace(odd, value=brand, direction=1 if brand == "honda" else -1, study=study) for brand in BRANDS]
-    for seed in range(20):
-        answers = confirmed(asked, Toy(seed, words=(("honda", 1.0),)), toy_collection())
+    answered = [replace(odd, value=brand, direction=1 if brand == "honda" else -1, study=study) for brand in BRANDS]
+    for seed in range(8):
+        answers = confirmed(answered, Toy(seed, words=(("honda", 1.0),)), toy_collection())
         assert {s.value: s.confirmed for s in answers}["honda"] is True
         yes += any(s.confirmed for s in answers if s.value != "honda")
-    assert yes <= binom.ppf(0.99, 20, 0.05), yes
+    assert yes <= binom.ppf(0.99, 8, 0.05), yes
 
 
 def test_where_values_stand_without_outliers_is_what_the_study_says():

@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 import torch
-from chunked_models import small_network, small_pairs, small_pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_networks import long_pairs, small
 
 from whyrank.networks.cedr import log_counts
+from whyrank.networks.chunks import chunk_arrays
 
-torch.set_num_threads(1)
+SPECIAL = {"cls": 101, "sep": 102, "pad": 0, "mask": 103}
 
 
 def states_of(network, query, chunk):
@@ -31,13 +32,13 @@ def read(network, query, doc):
     chunks = [doc[i : i + size] for i in range(0, len(doc), size)] or [doc]
     states = [states_of(network, query, chunk) for chunk in chunks]
     first = np.mean([layers[-1][0] for layers in states], axis=0)
-    asked = states[0][:, 1 : 1 + q]
+    of_query = states[0][:, 1 : 1 + q]
     text = np.concatenate([layers[:, q + 2 : -1] for layers in states], axis=1)
     cosines = np.zeros((len(text), q, len(doc)))
     for layer in range(len(text)):
         for i in range(q):
             for j in range(len(doc)):
-                a, b = asked[layer, i], text[layer, j]
+                a, b = of_query[layer, i], text[layer, j]
                 cosines[layer, i, j] = a @ b / ((np.linalg.norm(a) + 1e-9) * (np.linalg.norm(b) + 1e-9))
     return first, cosines
 
@@ -76,7 +77,7 @@ def cedr_drmm(network, weights, first, cosines):
 
 
 def best_matches(cosines, kernels, biases, n):
-    """For each query token, its best two places: the largest ReLU of any n x n filter there."""
+    """For each query token, its best two positions: the largest ReLU of any n x n filter there."""
     _, q, d = cosines.shape
     wide = np.pad(cosines, ((0, 0), (0, n - 1), (0, n - 1)))
     found = []
@@ -108,18 +109,16 @@ ORACLES = {"vanilla": vanilla, "cedr-knrm": cedr_knrm, "cedr-drmm": cedr_drmm, "
 @pytest.mark.parametrize("chunks", [1, 3])
 @pytest.mark.parametrize("architecture", ORACLES)
 def test_scores_are_those_of_plain_loops(tmp_path, architecture, chunks):
-    network = small_network(architecture, small_pieces(tmp_path), chunks=chunks)
+    network = small(architecture, tmp_path, chunks=chunks)
     with torch.no_grad():
         for conv in getattr(network, "filters", ()):
-            conv.bias.sub_(0.5)  # so that at some places no filter is above zero
+            conv.bias.sub_(0.5)  # so that at some positions no filter is above zero
     weights = {name: t.numpy().astype(np.float64) for name, t in network.state_dict().items()}
-    queries, docs = small_pairs()
+    queries, docs = long_pairs()
     with torch.inference_mode():
         found = network.score_texts(queries, docs).numpy()
-    asked, texts = network.query_ids(queries), network.doc_ids(docs)
-    expected = [
-        ORACLES[architecture](network, weights, *read(network, q, d)) for q, d in zip(asked, texts, strict=True)
-    ]
+    rows = zip(network.query_ids(queries), network.doc_ids(docs), strict=True)
+    expected = [ORACLES[architecture](network, weights, *read(network, q, d)) for q, d in rows]
     assert np.std(expected) > 0.01  # far above what is allowed to differ
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
@@ -139,17 +138,11 @@ def test_log_counts_are_the_definition(values, d):
     np.testing.assert_allclose(found[0, 0, 0], histogram(values[:d]), atol=1e-5)
 
 
-def test_exact_matches_fall_into_the_last_bin():
-    found = log_counts(torch.tensor([[[[1.0, 0.9999999, 0.999]]]]), torch.ones(1, 3))
-    assert found[0, 0, 0, 10].exp().item() == pytest.approx(2, abs=1e-3)
-    assert found[0, 0, 0, 9].exp().item() == pytest.approx(1, abs=1e-3)
-
-
 @pytest.mark.parametrize(
     ("architecture", "through"), [("cedr-knrm", True), ("cedr-drmm", False), ("cedr-pacrr", True)]
 )
 def test_the_loss_reaches_the_encoder_through_the_cosines(tmp_path, architecture, through):
-    network = small_network(architecture, small_pieces(tmp_path))
+    network = small(architecture, tmp_path)
     first = next(
         m
         for m in network.modules()
@@ -157,7 +150,32 @@ def test_the_loss_reaches_the_encoder_through_the_cosines(tmp_path, architecture
     )
     with torch.no_grad():
         first.weight[:, -64:] = 0  # [CLS] counts for nothing
-    network.score_texts(*small_pairs()).sum().backward()
+    network.score_texts(*long_pairs()).sum().backward()
     reached = sum(float(p.grad.abs().sum()) for p in network.encoder.parameters() if p.grad is not None)
     assert (reached > 0) == through
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in network.heads())
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20)), min_size=1, max_size=5),
+    st.integers(1, 6), st.integers(1, 3),
+)  # fmt: skip
+def test_rows_and_positions_are_those_of_the_chunks(sizes, size, most):
+    queries = [np.arange(q, dtype=np.int32) + 200 * i + 1 for i, (q, _) in enumerate(sizes)]
+    docs = [np.arange(d, dtype=np.int32) + 5000 + 50 * i for i, (_, d) in enumerate(sizes)]
+    found = chunk_arrays(queries, docs, SPECIAL, size, most)
+    flat = found["ids"].ravel()
+    for i, (query, doc) in enumerate(zip(queries, docs, strict=True)):
+        read = doc[: size * most].tolist()
+        rows = [row for row in found["parts"][i] if row >= 0]
+        assert len(rows) == max(1, -(-len(read) // size))
+        assert [flat[position] for position in found["query"][i] if position >= 0] == query.tolist()
+        assert all(position // found["ids"].shape[1] == rows[0] for position in found["query"][i] if position >= 0)
+        assert [flat[position] for position in found["doc"][i] if position >= 0] == read
+        for k, row in enumerate(rows):
+            chunk = read[k * size : (k + 1) * size]
+            expected = [101, *query.tolist(), 102, *chunk, 102]
+            assert found["ids"][row][found["mask"][row] == 1].tolist() == expected
+            assert found["types"][row][: len(expected)].tolist() == [0] * (len(query) + 2) + [1] * (len(chunk) + 1)
+    assert sorted(row for row in found["parts"].ravel() if row >= 0) == list(range(len(found["ids"])))

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from separate_models import DOCS, QUERIES, SHAPE, SPECIAL, layer, scores, small, states, tokenizer_file
+from small_networks import DOCS, ENCODER, QUERIES, SPECIAL, layer, scores, small, states, tokenizer_file
 from transformers import BertConfig, BertModel
 
 from whyrank.core import BadInput
 from whyrank.networks import ModelTokenizer, make, new_encoder, start
 
-torch.set_num_threads(1)
 CLS, SEP, MASK, Q, D, COMMA = (
     ([*SPECIAL, ".", ","]).index(t) for t in ("[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]", ",")
 )
@@ -62,11 +61,6 @@ def test_without_masks_a_query_is_matched_by_its_own_positions(tmp_path):
     np.testing.assert_allclose(found, [best_matches(network, q, d) for q, d in pairs], atol=1e-4)
 
 
-def test_the_default_query_has_32_positions(tmp_path):
-    network = small("late", tmp_path)
-    assert network.query_arrays(network.query_ids(["w1 " * 50, "w2"]))["ids"].shape == (2, 32)
-
-
 def test_texts_are_marked_and_their_punctuation_is_read_but_not_matched(tmp_path):
     network, first = small("late", tmp_path), len(SPECIAL) + 3 + 1
     found = network.doc_arrays(network.doc_ids(["w1, w2", "w1"]))
@@ -80,14 +74,14 @@ def test_texts_are_marked_and_their_punctuation_is_read_but_not_matched(tmp_path
 def test_a_tokenizer_without_unused_tokens_is_one_clear_line(tmp_path):
     tokenizer = ModelTokenizer(tokenizer_file(tmp_path, SPECIAL[:5]))
     with pytest.raises(BadInput, match=r"\[unused0\]"):
-        make("late", new_encoder(SHAPE | {"vocab_size": len(tokenizer)}), tokenizer)
+        make("late", new_encoder(ENCODER), tokenizer)
 
 
 def test_the_projection_of_a_checkpoint_is_taken_over(tmp_path):
     torch.manual_seed(0)
-    tokenizer = ModelTokenizer(tokenizer_file(tmp_path))
-    shape = {name: value for name, value in SHAPE.items() if name != "model_type"}
-    model = BertModel(BertConfig(**shape, vocab_size=len(tokenizer)), add_pooling_layer=False)
+    tokenizer_file(tmp_path)
+    shape = {name: value for name, value in ENCODER.items() if name != "model_type"}
+    model = BertModel(BertConfig(**shape), add_pooling_layer=False)
     model.save_pretrained(tmp_path)
     weights = {f"bert.{name}": t for name, t in load_file(tmp_path / "model.safetensors").items()}
     projection = torch.randn(24, 64)

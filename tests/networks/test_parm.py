@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from chunked_models import small_pieces
+from small_networks import tokenizer_file
 from transformers import AutoConfig, AutoModel
 
-from whyrank.core import UnknownName, WhyrankError
-from whyrank.networks import ParmNetwork, is_network, load, make, new_encoder, save, start, tensors
+from whyrank.core import WhyrankError
+from whyrank.networks import ModelTokenizer, is_network, make, new_encoder, save, start
 
-torch.set_num_threads(1)
 SHAPE = {"model_type": "bert", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
          "intermediate_size": 32, "max_position_embeddings": 40, "initializer_range": 0.3}  # fmt: skip
 QUERIES, DOCS = ["w1", "w2 w3", "unheard"], ["w4", "w1", "w5 w6 w7 w8 w9"]
@@ -18,8 +17,7 @@ QUERIES, DOCS = ["w1", "w2 w3", "unheard"], ["w4", "w1", "w5 w6 w7 w8 w9"]
 
 @pytest.fixture
 def tokenizer(tmp_path):
-    (tmp_path / "tokens").mkdir()
-    return small_pieces(tmp_path / "tokens")
+    return ModelTokenizer(tokenizer_file(tmp_path / "tokens"))
 
 
 def parm(tokenizer, architecture="parm", **settings):
@@ -34,10 +32,10 @@ def test_the_logit_by_hand(tokenizer, head):
     with torch.inference_mode():
         found = network.score_texts(QUERIES, DOCS)
         for i, (query, doc) in enumerate(zip(QUERIES, DOCS, strict=True)):
-            asked, told = network.query_ids([query])[0], network.doc_ids([doc])[0]
+            query_ids, doc_ids = network.query_ids([query])[0], network.doc_ids([doc])[0]
             special = tokenizer.special
-            row = [special["cls"], *asked, special["sep"], *told, special["sep"]]
-            types = [0] * (len(asked) + 2) + [1] * (len(told) + 1)
+            row = [special["cls"], *query_ids, special["sep"], *doc_ids, special["sep"]]
+            types = [0] * (len(query_ids) + 2) + [1] * (len(doc_ids) + 1)
             given = {"input_ids": torch.tensor([row]), "token_type_ids": torch.tensor([types])}
             state = network.encoder.model(**given).last_hidden_state[0, 0]
             if head == "deep":
@@ -45,26 +43,6 @@ def test_the_logit_by_hand(tokenizer, head):
                 state = (network.middle.weight @ state + network.middle.bias).clamp(min=0)
             expected = network.outer.weight[0] @ state + network.outer.bias[0]
             torch.testing.assert_close(found[i], expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("head", ["deep", "affine"])
-def test_a_saved_network_is_the_same(tmp_path, tokenizer, head):
-    network = parm(tokenizer, head=head)
-    save(network, tmp_path / "net", target="some ranker")
-    again = load(tmp_path / "net")
-    assert isinstance(again, ParmNetwork)
-    assert again.settings == network.settings
-    assert torch.equal(again.score_texts(QUERIES, DOCS), network.score_texts(QUERIES, DOCS))
-    assert set(dict(again.named_parameters())) == set(dict(network.named_parameters()))
-
-
-def test_end_to_end_is_as_padded(tokenizer):
-    network = parm(tokenizer)
-    sides = network.query_ids(QUERIES), network.doc_ids(DOCS)
-    assert network.packs
-    with torch.inference_mode():
-        found = [network(tensors(made)) for made in (network.packed(*sides), network.arrays(*sides))]
-    torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-5)
 
 
 def test_it_starts_from_a_network_trained_here(tmp_path, tokenizer):
@@ -106,15 +84,3 @@ def test_its_head_may_start_as_the_pooler_of_bert(tmp_path, tokenizer):
     save(plain, tmp_path / "net")
     with pytest.raises(WhyrankError, match="trained here, which has none"):
         start("parm", tmp_path / "net", pooler=True)
-
-
-def test_no_such_head(tokenizer):
-    with pytest.raises(UnknownName, match="unknown head of parm 'deeper'; did you mean 'deep'"):
-        parm(tokenizer, head="deeper")
-
-
-@pytest.mark.parametrize("architecture", ["parm", "cross", "vanilla"])
-@pytest.mark.parametrize("dropout", [5, -0.1, "x"])
-def test_a_dropout_that_is_no_share_is_one_clear_line(tokenizer, architecture, dropout):
-    with pytest.raises(WhyrankError, match="dropout must be a number between 0 and 1"):
-        parm(tokenizer, architecture, dropout=dropout)

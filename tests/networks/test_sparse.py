@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from separate_models import DOCS, QUERIES, encoded, puzzle, scores, small, states, tokenizer_file, trainer
+from small_networks import DOCS, QUERIES, encoded, puzzle, scores, small, states, tokenizer_file, trainer
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -18,10 +18,8 @@ from transformers import (
 )
 
 from whyrank.networks import ModelTokenizer, load, save, start, tensors
-from whyrank.networks.vocabulary import flops
 from whyrank.training.schedule import Schedule
 
-torch.set_num_threads(1)
 SIZES = {"vocab_size": 130, "max_position_embeddings": 64, "pad_token_id": 0}
 BERT = BertConfig(
     hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128, initializer_range=0.2, **SIZES
@@ -103,11 +101,6 @@ def test_old_names_of_norms_are_understood_and_plain_encoders_have_no_head(tmp_p
     assert not plain.head.bias.any()
     assert start("sparse", tmp_path, bias=-3.0).head.bias.unique().tolist() == [-3.0]
     assert start("sparse", tmp_path).settings["transform"] is False
-
-
-def test_flops_is_the_sum_of_squared_means():
-    weights = torch.tensor([[1.0, 0.0, 2.0], [3.0, 0.0, 0.0]])
-    assert flops(weights).item() == pytest.approx(2.0**2 + 0 + 1.0**2)
 
 
 def test_the_penalty_weighs_queries_and_texts(tmp_path):

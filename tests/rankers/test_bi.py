@@ -8,32 +8,12 @@ import shutil
 import numpy as np
 import pytest
 
-from whyrank.core import BadInput
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural.bi import SIMILARITIES
 from whyrank.rankers.neural.scorer import Kept
-from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
 
 QUERIES, DOCS = (list(texts) for texts in zip(*PAIRS, strict=True))
-
-
-class TestBiEncoder(RankerContract):
-    tolerance = 1e-5
-
-    @pytest.fixture(autouse=True)
-    def _models(self, models):
-        self.folder = models.folder("bi")
-
-    def make(self):
-        return open_ranker(f"bi:{self.folder}")
-
-
-class TestBiEncoderWithPrefixes(TestBiEncoder):
-    def make(self):
-        return open_ranker(
-            f"bi:{self.folder}(similarity=dot,query_prefix='who is ',doc_prefix='x ',passages=mean,window=9,stride=9)"
-        )
 
 
 @pytest.fixture
@@ -76,14 +56,6 @@ def test_the_models_own_prompts_and_similarity(models, tmp_path):
     )
 
 
-def test_the_last_pieces_are_read_when_asked_for(models):
-    docs = ["the " * 100 + "berlin wall", "the " * 200 + "berlin wall"]
-    last = open_ranker(f"bi:{models.folder('bi')}(truncate=last)").score(["who"] * 2, docs)
-    first = open_ranker(f"bi:{models.folder('bi')}").score(["who"] * 2, docs)
-    assert last[0] == pytest.approx(last[1], abs=1e-6)
-    assert abs(last[0] - first[0]) > 1e-5
-
-
 def test_each_text_is_embedded_once(models):
     ranker = open_ranker(f"bi:{models.folder('bi')}")
     reader, made = ranker._scorer.reader, []
@@ -113,25 +85,6 @@ def test_what_is_kept_is_bounded():
     assert (len(kept), kept.size) == (0, 0)
 
 
-def test_models_of_another_kind(models):
-    with pytest.raises(BadInput, match=r"is no trained SentenceTransformer \(it says SparseEncoder\)"):
-        open_ranker(f"bi:{models.folder('sparse')}").score(["q"], ["d"])
-    with pytest.raises(
-        BadInput, match=r"is a cross-encoder \(BertForSequenceClassification\), not a bi-encoder; write cross:PATH"
-    ):
-        open_ranker(f"bi:{models.folder('cross')}").score(["q"], ["d"])
-    with pytest.raises(BadInput, match="is a network of architecture cross, not a bi-encoder; write cross:PATH"):
-        open_ranker(f"bi:{models.folder('network')}").score(["q"], ["d"])
-
-
-def test_a_cross_encoder_of_sentence_transformers_is_refused(models, tmp_path):
-    from sentence_transformers import CrossEncoder
-
-    CrossEncoder(str(models.folder("cross")), device="cpu").save_pretrained(str(tmp_path / "saved"))
-    with pytest.raises(BadInput, match="cross"):
-        open_ranker(f"bi:{tmp_path / 'saved'}").score(["q"], ["d"])
-
-
 def test_a_head_that_training_left_in_the_configuration_is_no_reason(models, tmp_path):
     folder = shutil.copytree(models.folder("bi"), tmp_path / "own")
     (folder / "config_sentence_transformers.json").unlink()
@@ -139,13 +92,6 @@ def test_a_head_that_training_left_in_the_configuration_is_no_reason(models, tmp
     (folder / "config.json").write_text(json.dumps(config))
     expected = open_ranker(f"bi:{models.folder('bi')}").score(QUERIES, DOCS)
     assert np.allclose(open_ranker(f"bi:{folder}").score(QUERIES, DOCS), expected, atol=1e-6)
-
-
-def test_no_more_than_the_model_has_places_for(models):
-    folder, long = models.folder("bi"), ["the wall " * 500]
-    assert np.isfinite(open_ranker(f"bi:{folder}(max_length=64)").score(["who"], long)).all()
-    with pytest.raises(BadInput, match="reads 64 tokens at most, and max_length is 65; give max_length=64 or less"):
-        open_ranker(f"bi:{folder}(max_length=65)").score(["who"], ["wall"])
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Re-ranking in stages."""
+"""Re-ranking in stages: toy stages, and BM25 over expanded texts with neural Model 1 before BERT-Model1."""
 
 from __future__ import annotations
 
@@ -7,90 +7,77 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tiny_generators import generator
 from whyrank.core import WhyrankError
 from whyrank.data import Collection, ranking, write_run
-from whyrank.rankers import Setting, open_ranker, rankers, stacked
+from whyrank.evaluation import Runner, Split
+from whyrank.evaluation.fusion.fitting import fit_fusion
+from whyrank.rankers import Setting, open_ranker, query_scale, rankers, stacked
 from whyrank.scoring import Engine, ScoreStore, rerank, retrieve
 from whyrank.scoring.engine import identity_of
+from whyrank.scoring.ranking import retriever
 from whyrank.testing.examples import sample
 
 SOURCE = """
 import math
 
-def length(queries, docs):
-    return [len(d) for d in docs]
-
-def shorter(queries, docs):
-    return [-len(d) for d in docs]
-
-def holes(queries, docs):
-    return [math.nan if "bad" in d else len(d) for d in docs]
+length = lambda queries, docs: [len(d) for d in docs]
+shorter = lambda queries, docs: [-len(d) for d in docs]
+holes = lambda queries, docs: [math.nan if "bad" in d else len(d) for d in docs]
 """
 DOCS = {"a": "z", "b": "yy", "c": "xxx", "d": "wwww", "e": "vvvvv"}
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory):
+def stages(tmp_path_factory):
     path = tmp_path_factory.mktemp("cascade") / "stages.py"
     path.write_text(SOURCE)
     return {name: f"python:{path}:{name}" for name in ("length", "shorter", "holes")}
 
 
-def toy(docs=DOCS):
-    return Collection.of(docs, {"1": "query"}, {}, name="toy")
-
-
-def cascade(of, depth, collection=None):
-    return open_ranker(f"cascade(of={of!r},depth={depth!r})", Setting(collection or toy()))
+def cascade(of, depth):
+    return open_ranker(f"cascade(of={of!r},depth={depth!r})", Setting(Collection.of(DOCS, {"1": "query"})))
 
 
 def order(ranker, docs=DOCS):
-    run, failures = rerank(Engine(), ranker, toy(docs), {"1": dict.fromkeys(docs, 1.0)})
+    collection = Collection.of(docs, {"1": "query"}, {}, name="toy")
+    run, failures = rerank(Engine(), ranker, collection, {"1": dict.fromkeys(docs, 1.0)})
     assert list(run["1"]) == ranking(run["1"])
-    return "".join(run["1"]), failures
+    return "".join(run["1"]), [failure.doc for failure in failures]
 
 
-def test_the_second_orders_the_best_of_the_first(parts):
-    of = [parts["length"], parts["shorter"]]
-    assert order(cascade(of, 3))[0] == "cde" + "ba"
-    assert order(cascade(of, 1))[0] == "edcba"
-    assert order(cascade(of, 5))[0] == order(cascade(of, 50))[0] == "abcde"
+def test_each_stage_orders_the_best_of_the_one_before(stages):
+    length, shorter = stages["length"], stages["shorter"]
+    for depth, expected in ((3, "cdeba"), (1, "edcba"), (5, "abcde"), (50, "abcde")):
+        assert order(cascade([length, shorter], depth))[0] == expected
+    assert order(cascade([length, shorter, length], [4, 2]))[0] == "cb" + "de" + "a"
+    inner = rankers.create(f"cascade(of={[length, shorter]!r},depth=4)").name
+    assert order(cascade([inner, length], 2))[0] == "cb" + "de" + "a"
 
 
-def test_three_stages(parts):
-    of = [parts["length"], parts["shorter"], parts["length"]]
-    assert order(cascade(of, [4, 2]))[0] == "cb" + "de" + "a"
-
-
-def test_a_cascade_in_a_cascade(parts):
-    inner = rankers.create(f"cascade(of={[parts['length'], parts['shorter']]!r},depth=4)").name
-    assert order(cascade([inner, parts["length"]], 2))[0] == "cb" + "de" + "a"
-
-
-def test_scores_of_the_best_are_those_of_the_last_stage(parts):
-    run, _ = rerank(Engine(), cascade([parts["length"], parts["shorter"]], 2), toy(), {"1": dict.fromkeys(DOCS, 1.0)})
+def test_scores_of_the_best_are_those_of_the_last_stage(stages):
+    ranker = cascade([stages["length"], stages["shorter"]], 2)
+    run, _ = rerank(Engine(), ranker, Collection.of(DOCS, {"1": "query"}), {"1": dict.fromkeys(DOCS, 1.0)})
     assert run["1"] == {"d": -4.0, "e": -5.0, "c": -6.0, "b": -7.0, "a": -8.0}
 
 
-def test_what_a_stage_cannot_score_is_left_out_and_reported(parts):
+def test_what_a_stage_cannot_score_is_left_out_and_reported(stages):
     docs = {**DOCS, "n": "bad one", "m": "bad"}
-    for of in ([parts["holes"], parts["shorter"]], [parts["length"], parts["holes"]]):
+    for of in ([stages["holes"], stages["shorter"]], [stages["length"], stages["holes"]]):
         found, failures = order(cascade(of, 9), docs)
-        assert sorted(found) == list("abcde")
-        assert sorted(failure.doc for failure in failures) == ["bad", "bad one"]
-    found, failures = order(cascade([parts["shorter"], parts["holes"]], 3), docs)  # a, b and m are the best three
-    assert found == "ba" + "cden"
-    assert [failure.doc for failure in failures] == ["bad"]
+        assert (sorted(found), sorted(failures)) == (list("abcde"), ["bad", "bad one"])
+    # a, b and m are the best three
+    assert order(cascade([stages["shorter"], stages["holes"]], 3), docs) == ("ba" + "cden", ["bad"])
 
 
-def test_each_stage_is_asked_only_for_what_it_needs_and_its_scores_are_kept(parts, tmp_path):
-    ranker = cascade(["bm25", parts["length"]], 2)
+def test_each_stage_is_asked_only_for_what_it_needs_and_its_scores_are_kept(stages, tmp_path):
+    ranker, collection = cascade(["bm25", stages["length"]], 2), Collection.of(DOCS, {"1": "query"})
     with ScoreStore(tmp_path / "s.sqlite") as store:
-        rerank(Engine(store), ranker, toy(), {"1": dict.fromkeys(DOCS, 1.0)})
-        first, second = ranker.stages
+        rerank(Engine(store), ranker, collection, {"1": dict.fromkeys(DOCS, 1.0)})
+        first, second = ranker.parts
         assert set(store.get(identity_of(first), "query", DOCS.values())) == set(DOCS.values())
         assert len(store.get(identity_of(second), "query", DOCS.values())) == 2
 
@@ -99,31 +86,32 @@ def test_a_whole_collection_and_its_run_as_a_ranker(tmp_path):
     collection = sample()
     ranker = open_ranker("cascade(of=['bm25','ql(mu=10)'],depth=5)", Setting(collection))
     run, _ = retrieve(Engine(), ranker, collection, 20)
-    bm25, _ = retrieve(Engine(), ranker.stages[0], collection, 20)
+    bm25, _ = retrieve(Engine(), ranker.parts[0], collection, 20)
     for query_id, scores in run.items():
         assert set(list(scores)[:5]) == set(list(bm25[query_id])[:5])
         assert list(scores)[5:] == list(bm25[query_id])[5:]
     assert run != bm25
     write_run(tmp_path / "c.txt", run)
     again = open_ranker(f"run:{tmp_path / 'c.txt'}", Setting(collection))
-    query_id = next(iter(run))
-    best = next(iter(run[query_id]))
-    assert again.score([collection.queries[query_id]], [collection.docs[best]]).tolist() == [run[query_id][best]]
+    query_id, scores = next(iter(run.items()))
+    best = next(iter(scores))
+    assert again.score([collection.queries[query_id]], [collection.docs[best]]).tolist() == [scores[best]]
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=6), min_size=1, max_size=12, unique=True), st.integers(1, 12))
+@settings(max_examples=40)
 def test_a_list_of_texts_is_ordered_like_a_run(texts, depth):
     """By definition, with the position in the list in place of ids."""
     ranker = open_ranker(f"cascade(of=['bm25','ql'],depth={depth})")
     found = ranker.rerank_list("a b", texts)
-    first, second = (stage.score(["a b"] * len(texts), texts) for stage in ranker.stages)
+    first, second = (stage.score(["a b"] * len(texts), texts) for stage in ranker.parts)
     by_first = sorted(range(len(texts)), key=lambda i: (-first[i], i))
     expected = [*sorted(by_first[:depth], key=lambda i: (-second[i], i)), *by_first[depth:]]
     assert sorted(range(len(texts)), key=lambda i: (-found[i], i)) == expected
 
 
-def test_a_list_with_texts_that_cannot_be_scored(parts):
-    ranker = cascade([parts["length"], parts["holes"]], 3)
+def test_a_list_with_texts_that_cannot_be_scored(stages):
+    ranker = cascade([stages["length"], stages["holes"]], 3)
     found = ranker.rerank_list("q", ["a", "bad text", "bb", "ccc"])
     assert np.isnan(found).tolist() == [False, True, False, False]
     assert np.argsort(-found[[0, 2, 3]]).tolist() == [2, 1, 0]
@@ -132,9 +120,7 @@ def test_a_list_with_texts_that_cannot_be_scored(parts):
 
 def test_pairs_have_no_score_and_the_error_says_what_to_do():
     ranker = open_ranker("cascade(of=['bm25','ql'])", Setting(sample()))
-    with pytest.raises(
-        WhyrankError, match=r"cascade\(of=.*single pair has no score.*whyrank rank --out FILE.*run:FILE"
-    ):
+    with pytest.raises(WhyrankError, match=r"cascade\(of=.*single pair has no score.*rank --out FILE.*run:FILE"):
         Engine().score(ranker, ["q"], ["d"], np.zeros(1, np.int32), np.zeros(1, np.int32))
     assert ranker.score([], []).tolist() == []
 
@@ -155,28 +141,120 @@ def test_the_order_of_the_rest_is_seen_in_single_precision(lowest, size):
 
 
 def test_identity_and_travel():
-    ranker = open_ranker("cascade(of=['bm25','ql'],depth=7)", Setting(sample()))
-    copy = pickle.loads(pickle.dumps(ranker))
-    assert repr(copy) == repr(ranker) != repr(open_ranker("cascade(of=['bm25','ql'],depth=8)", Setting(sample())))
+    ranker, other = (open_ranker(f"cascade(of=['bm25','ql'],depth={n})", Setting(sample())) for n in (7, 8))
+    assert repr(pickle.loads(pickle.dumps(ranker))) == repr(ranker) != repr(other)
     assert rankers.create(ranker.name).depths == (7,)
-    assert ranker.cacheable
-    assert ranker.batch_size == 250_000
+    assert (ranker.cacheable, ranker.batch_size) == (True, 250_000)
 
 
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
         ("of=['bm25']", "list of two or more"),
-        ("of=['bm25','ql'],depth=0", "depth must be a whole number"),
-        ("of=['bm25','ql'],depth='many'", "depth must be a whole number"),
-        ("of=['bm25','ql'],depth=2.5", "depth must be a whole number"),
-        ("of=['bm25','ql'],depth=[5,'x']", "depth must be a whole number"),
-        ("of=['bm25','ql'],depth=['x']", "depth must be a whole number"),
+        *((f"of=['bm25','ql'],depth={depth}", "depth must be a whole number") for depth in ("0", "'many'", "2.5", "[5,'x']", "['x']")),
         ("of=['bm25','ql','bm25']", "one depth for each of the 2"),
         ("of=['bm25','ql','bm25'],depth=[5,10]", "must not grow"),
         ("of=['bm25','nothing']", "unknown ranker 'nothing'"),
     ],
-)
-def test_wrong_configurations_are_one_clear_line(arguments, what):
+)  # fmt: skip
+def test_refusals(arguments, what):
     with pytest.raises(WhyrankError, match=what):
         open_ranker(f"cascade({arguments})", Setting(sample()))
+
+
+@pytest.fixture(scope="module")
+def parts(models, tmp_path_factory):
+    """The call strings of the three models."""
+    from whyrank.learners import export_table, open_network
+
+    folder, network = tmp_path_factory.mktemp("parts"), models.folder("tokenizer", "neural-model1")
+    export_table(open_network(network), 1e-4).save(folder / "neural.arrow")
+    return {
+        "expanded": f"doc2query:{generator('seq2seq', folder / 'generator')}(n=2)",
+        "table": f"model1:{folder / 'neural.arrow'}",
+        "bert": f"bert-model1:{models.folder('network', 'bert-model1', max_doc=8, chunks=3)}(device=cpu)",
+    }
+
+
+class TestTranslation:
+    """BM25 over expanded texts, fused with an exported neural Model 1, re-ranked by BERT-Model1: one call string."""
+
+    TEXTS = {
+        "wall": "the berlin wall fell", "city": "a city of explorers", "gray": "robert gray was an explorer in berlin",
+        "stone": "it stood since and had fallen", "what": "what is a wall", "none": "emoji x x", "empty": "",
+    }  # fmt: skip
+    QUERIES = {"1": "berlin wall", "2": "who is the explorer", "3": "city"}
+    COLLECTION = Collection.of(
+        TEXTS, QUERIES, {"1": {"wall": 1, "gray": 0}, "2": {"gray": 1}, "3": {"city": 1}}, name="toy"
+    )
+    SETTING = Setting(COLLECTION)
+
+    def fused(self, parts, weights):
+        return f"fuse(of={[parts['expanded'], parts['table']]!r},weights={weights!r},normalise=query)"
+
+    def test_the_whole_cascade_is_one_call_string(self, parts, tmp_path):
+        runner = Runner(Engine(), self.SETTING, None, 20)
+        weights = fit_fusion(self.fused(parts, None), Split(self.COLLECTION, None), "RR@10", runner, restarts=1)
+        weights.save(str(tmp_path / "weights.json"))
+        spec = f"cascade(of={[self.fused(parts, str(tmp_path / 'weights.json')), parts['bert']]!r},depth=2)"
+        ranker = open_ranker(spec, self.SETTING)
+        run, failures = retrieve(Engine(), ranker, self.COLLECTION, 10)
+        assert not failures
+        for query_id, query in self.QUERIES.items():
+            assert list(run[query_id]) == self.by_hand(parts, weights.fitted.weights, query)
+        assert repr(open_ranker(ranker.name, self.SETTING)) == repr(ranker)
+
+    def by_hand(self, parts, weights, query):
+        """All three rankers asked one by one, and their scores put together with the documented formulas."""
+        bm25, table, bert = (open_ranker(spec, self.SETTING) for spec in ("bm25", parts["table"], parts["bert"]))
+        expanded = open_ranker(parts["expanded"], self.SETTING).expanded(list(self.TEXTS.values()))
+        lexical = {d: bm25.score([query], [text])[0] for d, text in zip(self.TEXTS, expanded, strict=True)}
+        found, scale = {d: score for d, score in lexical.items() if score > 0}, query_scale(bm25, query)
+        neural = {d: table.score([query], [self.TEXTS[d]])[0] for d in found}
+        best = ranking({d: weights[0] * found[d] / scale + weights[1] * neural[d] for d in found})
+        return [*ranking({d: bert.score([query], [self.TEXTS[d]])[0] for d in best[:2]}), *best[2:]]
+
+    def test_expanded_texts_are_retrieved_as_they_are_scored(self, parts):
+        ranker = open_ranker(parts["expanded"], self.SETTING)
+        run, _ = retrieve(Engine(), ranker, self.COLLECTION, 10)
+        for query_id, query in self.QUERIES.items():
+            scores = ranker.score([query] * len(self.TEXTS), list(self.TEXTS.values()))
+            expected = {d: score for d, score in zip(self.TEXTS, scores, strict=True) if score > 0}
+            assert run[query_id] == pytest.approx(expected)
+            assert list(run[query_id]) == ranking(run[query_id])
+        plain, _ = retrieve(Engine(), ranker.ranker, self.COLLECTION, 10)
+        assert any(set(run[q]) > set(plain[q]) for q in run)  # what only the expanded texts have is found
+        for query in ("berlin wall", "nothing known", ""):
+            assert query_scale(ranker, query) == query_scale(ranker.ranker, query)
+
+    def test_who_retrieves(self, parts):
+        def name(spec):
+            found = retriever(open_ranker(spec, self.SETTING))
+            return found and found.name
+
+        assert name("bm25(k1=1.5)") == name("cascade(of=['bm25(k1=1.5)','ql'])") == "bm25(k1=1.5)"
+        assert name("fuse(of=['bm25(b=0.1)','ql'])") == "bm25(b=0.1)"
+        assert name("cascade(of=['ql','bm25'])") is name("fuse(of=['ql','bm25'])") is name("ql") is None
+        assert name(self.fused(parts, [1, 1])).startswith("doc2query:")
+        assert name(parts["expanded"].replace("n=2", "n=2,ranker=ql")) is None
+
+    def test_where_the_first_ranker_cannot_retrieve_bm25_does(self):
+        ranker, bm25 = (open_ranker(spec, self.SETTING) for spec in ("cascade(of=['ql','bm25'],depth=1)", "bm25"))
+        run, _ = retrieve(Engine(), bm25, self.COLLECTION, 10)
+        found, _ = retrieve(Engine(), ranker, self.COLLECTION, 10)
+        assert found == rerank(Engine(), ranker, self.COLLECTION, run)[0]
+
+    def test_only_texts_longer_than_one_chunk_need_several(self, models):
+        short, full = (
+            open_ranker(f"bert-model1:{models.folder('network', 'bert-model1', max_doc=8, chunks=n)}(device=cpu)")
+            for n in (1, 3)
+        )
+        inside, query = (
+            "the berlin wall fell and robert gray stood",
+            ["who was the explorer"],
+        )  # a chunk of eight tokens
+        longer = f"{inside} explorer since"
+        assert short.score(query, [inside]) == pytest.approx(full.score(query, [inside]), abs=1e-6)
+        assert short.score(query, [longer]) == pytest.approx(short.score(query, [inside]), abs=1e-6)
+        assert abs(full.score(query, [longer]) - full.score(query, [inside]))[0] > 1e-3
+        assert np.isfinite(full.score(query, [" ".join([inside] * 9)])).all()

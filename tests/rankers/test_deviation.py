@@ -17,7 +17,7 @@ from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.neural import deviation as module
 from whyrank.rankers.neural import lines_of
 from whyrank.rankers.neural.deviation import PAIRS as ENOUGH
-from whyrank.rankers.neural.deviation import Deviation, Watch, mean_tau, recalled, remember
+from whyrank.rankers.neural.deviation import Deviation, Watch, mean_tau, recall, remember
 from whyrank.scoring import Engine
 from whyrank.testing.examples import PAIRS
 
@@ -101,18 +101,18 @@ def test_without_two_texts_of_a_query_there_is_no_order():
 def test_it_is_kept_for_runs_without_new_scores(monkeypatch):
     known = Deviation(200, 0.995, 0.01, 2.5)
     remember("r", known)
-    assert recalled("r") == known
-    assert recalled("s") is None
+    assert recall("r") == known
+    assert recall("s") is None
     watch = Watch("r: torch bf16", "r", lengths, lengths)
     assert watch.deviation == known
     watch.add(["q"] * 2, ["a", "bb"])
     assert watch.deviation == known  # which says more than two pairs do
     watch.add(["q"] * 300, ["x" * (i + 3) for i in range(300)])
     assert watch.deviation.pairs == ENOUGH
-    assert recalled("r").pairs == ENOUGH
+    assert recall("r").pairs == ENOUGH
     monkeypatch.setenv("WHYRANK_CACHE", "/proc/nowhere")
     remember("r", known)  # where nothing can be written, nothing is lost but the memory
-    assert recalled("r") is None
+    assert recall("r") is None
 
 
 def test_a_kept_file_that_is_not_ours_is_no_deviation(tmp_path, monkeypatch):
@@ -121,7 +121,7 @@ def test_a_kept_file_that_is_not_ours_is_no_deviation(tmp_path, monkeypatch):
     [file] = (tmp_path / "deviations").iterdir()
     for text in ("{", "[]", '{"pairs": 1}'):
         file.write_text(text)
-        assert recalled("r") is None
+        assert recall("r") is None
 
 
 # With rankers
@@ -157,8 +157,8 @@ def test_it_is_that_of_the_scores(models, kind):
 
 def test_the_engine_and_the_ranker_count_a_pair_once(models, monkeypatch):
     ranker, rows = half_ranker(models, backend="torch"), np.arange(len(PAIRS), dtype=np.int32)
-    measured, calls = module.measured, []
-    monkeypatch.setattr(module, "measured", lambda *given: calls.append(given) or measured(*given))
+    measured, calls = module.measure, []
+    monkeypatch.setattr(module, "measure", lambda *given: calls.append(given) or measured(*given))
     engine = Engine(batch_size=7)
     engine.score(ranker, QUERIES, DOCS, rows, rows)
     assert ranker.deviation.pairs == len(set(PAIRS))

@@ -8,6 +8,7 @@ import json
 import pickle
 import re
 import socket
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ import pytest
 pytest.importorskip("httpx", reason="the extra http is not installed")
 from rerank_server import jina, rows, serving, tei, true_score
 
-from whyrank.core import Call, MissingExtra, UnknownName, WhyrankError, executor
+from whyrank.core import Call, MissingExtra, WhyrankError, executor
 from whyrank.core.protocols import PartlyScored
 from whyrank.rankers import open_ranker, rankers
 from whyrank.rankers.http import service
@@ -32,6 +33,7 @@ from whyrank.scoring import Engine, ScoreStore
 from whyrank.testing import RankerContract
 
 KEY = "sk-0123456789abcdef"
+SECRET = "Geh3im+w/rt="
 
 
 @pytest.fixture(autouse=True)
@@ -72,8 +74,10 @@ class TestContract(RankerContract):
         return opened(self.server, version=1, batch=3)
 
 
-@pytest.mark.parametrize("batch", [1, 2, 32])
-@pytest.mark.parametrize("parallel", [1, 3])
+# Requests
+
+
+@pytest.mark.parametrize(("batch", "parallel"), [(1, 3), (2, 1), (32, 3)])
 @pytest.mark.parametrize(("api", "behave"), [("jina", jina), ("cohere", jina), ("tei", tei)])
 def test_scores_come_back_in_the_order_of_the_pairs(api, behave, batch, parallel):
     queries, docs = pairs()
@@ -86,38 +90,28 @@ def test_scores_come_back_in_the_order_of_the_pairs(api, behave, batch, parallel
 
 
 def test_what_is_sent_in_each_notation():
+    texts, options = ["a", "b\ud800"], {"raw_scores": False, "truncation_direction": "left"}
     with serving(lambda handler: handler.answer({"results": rows(handler)})) as server:
         for api in ("jina", "cohere", "tei"):
-            opened(server, api=api, model="m").score(["q", "q"], ["a", "b\ud800"])
+            opened(server, api=api, model="m").score(["q", "q"], texts)
+        opened(server, api="tei", options=options).score(["q", "q"], texts)
     assert server.bodies == [
-        {"query": "q", "documents": ["a", "b\ud800"], "model": "m", "top_n": 2, "return_documents": False},
-        {"query": "q", "documents": ["a", "b\ud800"], "model": "m", "top_n": 2},
-        {
-            "query": "q",
-            "texts": ["a", "b\ud800"],
-            "model": "m",
-            "raw_scores": True,
-            "truncate": True,
-            "return_text": False,
-        },
+        {"query": "q", "documents": texts, "model": "m", "top_n": 2, "return_documents": False},
+        {"query": "q", "documents": texts, "model": "m", "top_n": 2},
+        {"query": "q", "texts": texts, "model": "m", "raw_scores": True, "truncate": True, "return_text": False},
+        {"query": "q", "texts": texts, "truncate": True, "return_text": False, **options},
     ]
     assert {path for path, _, _ in server.log} == {"/rerank"}
 
 
-def test_options_replace_parts_of_the_request():
-    with serving(tei) as server:
-        opened(server, api="tei", options={"raw_scores": False, "truncation_direction": "left"}).score(["q"], ["a"])
-    assert server.bodies[0]["raw_scores"] is False
-    assert server.bodies[0]["truncation_direction"] == "left"
-
-
-@pytest.mark.parametrize(("behave", "asked"), [(jina, ["documents"] * 2), (tei, ["documents", "texts", "texts"])])
-def test_auto_finds_the_notation_once(behave, asked):
+@pytest.mark.parametrize(("behave", "sent"), [(jina, ["documents"] * 2), (tei, ["documents", "texts", "texts"])])
+def test_auto_finds_the_notation_once(behave, sent):
     with serving(behave) as server:
         ranker = opened(server)
         for _ in range(2):
             assert ranker.score(["q"], ["a"]).tolist() == [true_score("q", "a")]
-    assert [next(key for key in ("documents", "texts") if key in body) for body in server.bodies] == asked
+    assert [next(key for key in ("documents", "texts") if key in body) for body in server.bodies] == sent
+    assert open_ranker("https://api.cohere.com/v2/rerank")._service.apis == ("cohere",)
 
 
 def test_several_requests_are_in_flight_and_no_more_than_allowed():
@@ -152,10 +146,38 @@ def test_connections_are_kept_open():
     assert len(ports) == 1
 
 
+def unused_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_a_proxy_is_not_asked_about_this_machine(monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{unused_port()}")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with serving(jina) as server:
+        assert opened(server).score(["q"], ["a"]).tolist() == [true_score("q", "a")]
+
+
+def test_inside_a_running_event_loop_and_in_other_processes():
+    async def ask(ranker):
+        return ranker.score(["q"], ["a"]).tolist()
+
+    queries, codes = [f"query {i}" for i in range(4)], np.arange(4, dtype=np.int32)
+    with serving(jina) as server:
+        ranker = opened(server, version=1)
+        assert asyncio.run(ask(ranker)) == [true_score("q", "a")]
+        apart = Engine(executor=executor("processes(workers=2)"), batch_size=2)
+        found = apart.score(ranker, queries, ["text"], codes, np.zeros(4, np.int32)).values
+    assert found.tolist() == [true_score(query, "text") for query in queries]
+
+
 # Failures that pass
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
 def test_a_busy_service_is_asked_again(status):
     def behave(handler):
         busy = len(handler.server.log) <= 2
@@ -166,26 +188,19 @@ def test_a_busy_service_is_asked_again(status):
         assert len(server.log) == 3
 
 
-@pytest.mark.parametrize("form", ["seconds", "date"])
-def test_retry_after_is_honoured(form):
+def test_retry_after_is_honoured_up_to_the_longest_wait():
     def behave(handler):
-        if len(handler.server.log) > 1:
-            return jina(handler)
-        later = format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)
-        return handler.answer({}, 429, Retry_After="0.6" if form == "seconds" else later)
+        jina(handler) if len(handler.server.log) > 1 else handler.answer({}, 429, Retry_After="0.6")
 
     with serving(behave) as server:
         start = time.monotonic()
         opened(server).score(["q"], ["a"])
-        assert 0.55 < time.monotonic() - start < 4
-
-
-def test_no_wait_is_longer_than_allowed():
+        assert time.monotonic() - start > 0.55
     with serving(lambda handler: handler.answer({}, 429, Retry_After="3600")) as server:
         start = time.monotonic()
         with pytest.raises(PartlyScored, match=r"status 429 Too Many Requests: \{\} \(attempts: 2\)"):
             opened(server, longest_wait=0.05).score(["q"], ["a"])
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize(
@@ -193,6 +208,8 @@ def test_no_wait_is_longer_than_allowed():
 )
 def test_reading_retry_after(value, seconds):
     assert retry_after(value) == seconds
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
+    assert 90 < retry_after(date) <= 100
 
 
 def test_a_connection_that_breaks_off_is_tried_again():
@@ -232,59 +249,48 @@ def test_a_failing_request_costs_its_pairs_and_nothing_else(tmp_path):
         assert again.values.tolist() == wanted.tolist()
 
 
-def test_a_text_that_the_service_does_not_take_is_found():
+@pytest.mark.parametrize(
+    ("content", "status", "reason"),
+    [({"error": "too long"}, 413, r"status 413 [\w ]+ Too Large: too long"),
+     (b"<html>blocked</html>", 403, "status 403 Forbidden: an HTML page")],
+)  # fmt: skip
+def test_a_text_that_the_service_does_not_take_is_found(content, status, reason):
     def behave(handler):
-        jina(handler) if "text 3" not in handler.texts else handler.answer({"error": "too long"}, 413)
-
-    with serving(behave) as server:
-        found, wanted, reasons = scored(opened(server, api="jina"), 1, 9)
-        assert list(reasons) == [("query 0", "text 3")]
-        assert re.fullmatch(r"status 413 [\w ]+ Too Large: too long", *reasons.values())
-        assert np.isnan(found.values).tolist() == (np.arange(9) == 3).tolist()
-        assert found.values[4] == wanted[4]
-        assert len(server.log) <= 1 + 2 * 4
-
-
-def test_a_filter_before_the_service_that_forbids_one_text():
-    def behave(handler):
-        jina(handler) if "text 3" not in handler.texts else handler.answer(b"<html>blocked</html>", 403)
+        jina(handler) if "text 3" not in handler.texts else handler.answer(content, status)
 
     with serving(behave) as server:
         ranker = opened(server, api="jina")
         ranker.score(["q"], ["it works"])
-        _, _, reasons = scored(ranker, 1, 9)
-    assert reasons == {("query 0", "text 3"): "status 403 Forbidden: an HTML page"}
+        found, wanted, reasons = scored(ranker, 1, 9)
+        assert list(reasons) == [("query 0", "text 3")]
+        assert re.fullmatch(reason, *reasons.values())
+        assert np.array_equal(found.values, np.where(np.arange(9) == 3, np.nan, wanted), equal_nan=True)
+        assert len(server.log) <= 2 + 2 * 4
 
 
-def results(*entries):
-    return {"results": list(entries)}
+def entries(*given):
+    return [dict(zip(("index", "score"), entry, strict=True)) for entry in given]
 
 
 @pytest.mark.parametrize(
     ("content", "values", "reason"),
     [
-        (results({"index": 1, "relevance_score": 2}), [None, 2.0, None], "no score for this text"),
-        (results(), [None, None, None], "no score for this text"),
-        (results({"index": 0, "score": None}, {"index": 1, "score": 1}), [None, 1.0, None], "no score for this text"),
-        ([{"index": 0, "score": 1}, {"index": 0, "score": 2}], [None] * 3, "two scores for text 0"),
-        ([{"index": i, "score": 1} for i in range(4)], [None] * 3, "score for text 3 of 3"),
-        ([{"index": -1, "score": 1}], [None] * 3, "score for text -1 of 3"),
+        ({"results": [{"index": 1, "relevance_score": 2}]}, [None, 2.0, None], "no score for this text"),
+        ({"results": []}, [None] * 3, "no score for this text"),
+        ({"results": entries((0, None), (1, 1))}, [None, 1.0, None], "no score for this text"),
+        (entries((0, 1), (0, 2)), [None] * 3, "two scores for text 0"),
+        (entries((3, 1)), [None] * 3, "score for text 3 of 3"),
+        (entries((-1, 1)), [None] * 3, "score for text -1 of 3"),
         ([{"score": 1}], [None] * 3, "0/index: Field required"),
-        ([{"index": True, "score": 1}], [None] * 3, "0/index: "),
-        ([{"index": "0", "score": 1}], [None] * 3, "0/index: "),
+        (entries((True, 1)), [None] * 3, "0/index: "),
+        (entries(("0", 1)), [None] * 3, "0/index: "),
         ([1, 2, 3], [None] * 3, "0: Input should be a valid dictionary"),
-        ([{"index": 0, "score": "high"}], [None] * 3, "0/score: "),
-        ([{"index": 0, "score": True}], [None] * 3, "0/score: "),
+        (entries((0, "high")), [None] * 3, "0/score: "),
         (b'[{"index": 0, "score": 1' + b"0" * 400 + b"}]", [None] * 3, "0/score: "),
-        (
-            {"error": "unknown model"},
-            [None] * 3,
-            "no list of scores (results: Input should be a valid list): {'error': 'unknown model'}",
-        ),
+        ({"error": "no"}, [None] * 3, "no list of scores (results: Input should be a valid list): {'error': 'no'}"),
         (3, [None] * 3, "no list of scores"),
         (b"<!DOCTYPE html><html><body>Sign in</body></html>", [None] * 3, "no JSON but an HTML page"),
         (b"", [None] * 3, "no JSON but empty"),
-        (b"oops", [None] * 3, "no JSON but oops"),
         (b"[" * 100_000, [None] * 3, "no JSON but"),
         (b"\xff\xfe\x00", [None] * 3, "no JSON but"),
     ],
@@ -306,24 +312,19 @@ def test_scores_that_are_no_finite_numbers_are_counted_as_such():
     assert sorted(reasons.values()) == ["score is -inf", "score is inf", "score is nan"]
 
 
-def test_compressed_answers_are_read_and_broken_ones_are_failures():
+def test_compressed_broken_and_endless_answers(monkeypatch):
     def behave(handler):
         right = gzip.compress(b'[{"index": 0, "score": 4.5}]', mtime=0)
-        broken = right[:12] + b"\0\0\0\0" + right[16:]
-        handler.answer(broken if handler.body["query"] == "broken" else right, Content_Encoding="gzip")
+        contents = {"broken": right[:12] + b"\0\0\0\0" + right[16:], "endless": gzip.compress(b" " * 100_000)}
+        handler.answer(contents.get(handler.body["query"], right), Content_Encoding="gzip")
 
-    with serving(behave) as server:
-        ranker = opened(server)
-        assert ranker.score(["fine"], ["a"]).tolist() == [4.5]
-        with pytest.raises(PartlyScored, match="DecodingError"):
-            ranker.score(["broken"], ["a"])
-
-
-def test_an_endless_answer_is_cut(monkeypatch):
     monkeypatch.setattr(service, "MAX_BYTES", 10_000)
-    endless = serving(lambda handler: handler.answer(b" " * 100_000))
-    with endless as server, pytest.raises(PartlyScored, match="more than 10,000 bytes"):
-        opened(server, retries=0).score(["q"], ["a"])
+    with serving(behave) as server:
+        ranker = opened(server, retries=0)
+        assert ranker.score(["fine"], ["a"]).tolist() == [4.5]
+        for query, reason in (("broken", "DecodingError"), ("endless", "more than 10,000 bytes")):
+            with pytest.raises(PartlyScored, match=reason):
+                ranker.score([query], ["a"])
 
 
 # A service that hangs
@@ -331,15 +332,6 @@ def test_an_endless_answer_is_cut(monkeypatch):
 
 def hang(handler):
     handler.server.ended.wait(20)
-
-
-def stall(handler):
-    handler.send_response(200)
-    handler.send_header("Content-Length", "100")
-    handler.end_headers()
-    handler.wfile.write(b"[")
-    handler.wfile.flush()
-    hang(handler)
 
 
 def trickle(handler):
@@ -351,29 +343,22 @@ def trickle(handler):
         handler.wfile.flush()
 
 
-@pytest.mark.parametrize("deed", [hang, stall, trickle])
-def test_a_service_that_hangs_from_the_start_is_one_line(deed):
-    with serving(deed) as server:
-        start = time.monotonic()
-        with pytest.raises(WhyrankError, match=r"rerank does not answer: no answer within 0.2 s \(attempts: 2\)"):
-            scored(opened(server, timeout=0.2))
-        assert time.monotonic() - start < 3
+@pytest.mark.parametrize("deed", [hang, trickle])
+def test_a_service_that_hangs(deed):
+    """From the start it ends the run with one line; later it costs those pairs."""
+    what = r"rerank does not answer: no answer within 0.3 s \(attempts: 2\)"
+    with serving(deed) as server, pytest.raises(WhyrankError, match=what):
+        scored(opened(server, timeout=0.3))
 
-
-@pytest.mark.parametrize("deed", [hang, stall, trickle])
-def test_a_service_that_hangs_now_and_then_costs_those_pairs(deed):
     def behave(handler):
         deed(handler) if handler.body["query"] == "query 1" else jina(handler)
 
     with serving(behave) as server:
         ranker = opened(server, timeout=0.3, api="jina")
         ranker.score(["q"], ["it works"])
-        start = time.monotonic()
         found, wanted, reasons = scored(ranker)
-        assert time.monotonic() - start < 4
     assert set(reasons.values()) == {"no answer within 0.3 s (attempts: 2)"}
-    assert found.values[0] == wanted[0]
-    assert len(reasons) == 5
+    assert (found.values[0], len(reasons)) == (wanted[0], 5)
 
 
 def test_an_interrupted_call_does_not_wait_for_the_service():
@@ -382,31 +367,15 @@ def test_an_interrupted_call_does_not_wait_for_the_service():
         threading.Timer(0.3, pthread_kill, (threading.main_thread().ident, SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
             opened(server, timeout=15).score(*pairs())
-        assert time.monotonic() - start < 2
-
-
-def test_it_is_called_inside_a_running_event_loop():
-    async def ask(ranker):
-        return ranker.score(["q"], ["a"]).tolist()
-
-    with serving(jina) as server:
-        assert asyncio.run(ask(opened(server))) == [true_score("q", "a")]
+        assert time.monotonic() - start < 8
 
 
 # Failures that end the run
 
 
-def unused_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def test_a_refused_connection_at_the_start_is_one_line():
     ranker = open_ranker(f"http://127.0.0.1:{unused_port()}(retries=1)")
-    with pytest.raises(
-        WhyrankError, match=r"^http://127\S*/rerank does not answer: ConnectError: .*see that the serv"
-    ):
+    with pytest.raises(WhyrankError, match=r"^http://127\S*/rerank does not answer: ConnectError: .*see that the"):
         scored(ranker)
 
 
@@ -422,37 +391,39 @@ def test_a_service_that_goes_away_is_given_up_after_some_requests():
 
 
 def test_failures_with_successes_between_them_do_not_end_a_run():
+    """Neither does a first request that crashes the service."""
+
     def behave(handler):
-        even = int(handler.body["query"].split()[1]) % 2 == 0
-        jina(handler) if even else handler.answer({}, 500)
+        odd = int(handler.body["query"].split()[1]) % 2 == 1
+        jina(handler) if odd else handler.answer({}, 500)
 
     with serving(behave) as server:
         _, _, reasons = scored(opened(server, retries=0, parallel=1), 4 * BREAKER_LIMIT, 1)
     assert len(reasons) == 2 * BREAKER_LIMIT
 
 
-@pytest.mark.parametrize("status", [401, 402, 403])
-def test_a_wrong_key_is_one_line_without_the_key(status, monkeypatch):
+@pytest.mark.parametrize("behave", [lambda h: h.answer({"detail": "no model"}, 400), lambda h: h.answer(b"<html>")])
+def test_a_service_that_takes_nothing_is_given_up_soon(behave):
+    with serving(behave) as server, pytest.raises(WhyrankError, match=r"in a row|first 20 pairs"):
+        scored(opened(server), 2, 100)
+    assert len(server.log) < 150
+
+
+@pytest.mark.parametrize(
+    ("status", "what"),
+    [(401, r"asks for another key.*invalid Bearer …"), (402, "asks for another key"), (403, "asks for another key"),
+     (404, "is no address of a rerank service .status 404"), (405, "is no address"), (410, "is no address")],
+)  # fmt: skip
+def test_a_wrong_key_or_address_is_one_line_without_the_key(status, what, monkeypatch):
     monkeypatch.setenv("RERANK_KEY", KEY)
 
     def behave(handler):
         handler.answer({"message": f"invalid {handler.headers['Authorization']}"}, status)
 
-    with (
-        serving(behave) as server,
-        pytest.raises(WhyrankError, match=r"asks for another key.*invalid Bearer …") as caught,
-    ):
+    with serving(behave) as server, pytest.raises(WhyrankError, match=what) as caught:
         scored(opened(server, key_env="RERANK_KEY"))
     assert KEY not in str(caught.value)
     assert server.log[0][1]["Authorization"] == f"Bearer {KEY}"
-
-
-@pytest.mark.parametrize("status", [404, 405, 410])
-def test_a_wrong_address_is_one_line(status):
-    what = f"is no address of a rerank service .status {status} .*an HTML page"
-    page = serving(lambda handler: handler.answer(b"<html>nothing here</html>", status, "text/html"))
-    with page as server, pytest.raises(WhyrankError, match=what):
-        scored(opened(server))
 
 
 def test_a_redirect_is_not_followed_with_the_key(monkeypatch):
@@ -463,23 +434,7 @@ def test_a_redirect_is_not_followed_with_the_key(monkeypatch):
         assert other.log == []
 
 
-@pytest.mark.parametrize("behave", [lambda h: h.answer({"detail": "no model"}, 400), lambda h: h.answer(b"<html>")])
-def test_a_service_that_takes_nothing_is_given_up_soon(behave):
-    with serving(behave) as server, pytest.raises(WhyrankError, match=r"in a row|first 20 pairs"):
-        scored(opened(server), 2, 100)
-    assert len(server.log) < 150
-
-
-def test_a_text_that_crashes_the_service_first_does_not_end_the_run():
-    def behave(handler):
-        handler.answer({}, 500) if handler.body["query"] == "query 0" else jina(handler)
-
-    with serving(behave) as server:
-        _, _, reasons = scored(opened(server))
-    assert {query for query, _ in reasons} == {"query 0"}
-
-
-# Keys, identity, configuration
+# Keys and other secrets
 
 
 def test_the_key_stands_nowhere(monkeypatch):
@@ -505,7 +460,6 @@ def test_a_key_that_cannot_be_sent(value, monkeypatch):
         with pytest.raises(WhyrankError, match=r"RERANK_KEY (is not set|holds no key)") as caught:
             opened(server, key_env="RERANK_KEY").score(["q"], ["a"])
         assert not value or value not in str(caught.value)
-        assert opened(server, key_env="RERANK_KEY").score([], []).tolist() == []
         assert server.log == []
 
 
@@ -525,12 +479,10 @@ def test_a_key_in_the_call_string_is_refused_and_not_repeated(spec):
     assert KEY not in str(caught.value)
 
 
-SECRET = "Geh3im+w/rt="
 PLANTED = [
     f"/rerank?sig={SECRET}(version=1)",
     f"/rerank?api-version=2&auth={SECRET}(version=1)",
     f"/rerank?code={SECRET}#x(version=1)",
-    f"/rerank?pwd={SECRET}",
     f"/rerank?{SECRET}",
     f"/rerank(options={{'api_key': '{SECRET}'}},version=1)",
     f"/rerank(options={{'extra': [{{'user': '{SECRET}'}}], 'top_k': 3}})",
@@ -547,8 +499,9 @@ def everything_in(folder):
                 yield path, repr((table.to_pylist(), table.schema.metadata)).encode()
 
 
-@pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("planted", PLANTED)
+@pytest.mark.parametrize(
+    ("planted", "nested"), [*((each, False) for each in PLANTED), (PLANTED[0], True), (PLANTED[-1], True)]
+)
 def test_what_may_be_a_secret_stands_in_no_file_and_no_output(
     planted, nested, whyrank, tmp_path, monkeypatch, caplog
 ):
@@ -570,17 +523,14 @@ def test_what_may_be_a_secret_stands_in_no_file_and_no_output(
     with serving(behave) as server:
         spec = server.url + planted
         options = ["-c", "tiny", "-r", str(Call("fuse", None, {"of": ["bm25", spec]})) if nested else spec]
-        kept = ["--delta", "0", "--store", "scores.db", "--format", "csv", "--out", "res"]  # fmt: skip
-        kept += ["--executor", "processes(workers=2)"] if planted == PLANTED[0] else []
+        kept = ["--delta", "0", "--store", "scores.db", "--format", "csv", "--out", "res"]
+        kept += ["--executor", "processes(workers=2)"] if planted == PLANTED[0] and not nested else []
         code, out, err = whyrank("audit", "edited/replace-with-query", *options, *kept)
         assert (code, "400" in err) == (0, True), err
-        more = [
-            whyrank("rank", *options, "--out", "run.txt"),
-            whyrank("rank", *options[:-1], options[-1] + "(batch=)"),
-        ]
+        ranked = whyrank("rank", *options, "--out", "run.txt")
+        wrong = whyrank("rank", *options[:-1], options[-1] + "(batch=)")
     assert any(SECRET in f"{path} {json.dumps(body)}" for path, _, body in server.log)
-    shown = [out, err, caplog.text, *(part for _, *parts in more for part in parts)]
-    written = list(everything_in(tmp_path))
+    shown, written = [out, err, caplog.text, *ranked[1:], *wrong[1:]], list(everything_in(tmp_path))
     assert len(written) > 8
     for secret in (SECRET, quote(SECRET, safe=""), SECRET[:8]):
         assert all(secret not in each for each in shown)
@@ -598,9 +548,6 @@ def test_hidden_values_tell_rankers_apart_but_are_not_reused():
     assert first.address == "http://h/x?tier=large"
     assert pickle.loads(pickle.dumps(second)).address == "http://h/x?tier=small"
     assert open_ranker("http://h/x?api-version=2&model=$M(options={'prompt': 'p', 'x': True},version=1)").cacheable
-
-
-def test_a_value_hidden_in_an_earlier_run_is_asked_for():
     with pytest.raises(WhyrankError, match=r"sig=\*\*\*999: the value behind \*\*\*999 was hidden .* \$VARIABLE"):
         open_ranker("http://h/x?sig=***999").score(["q"], ["a"])
 
@@ -609,9 +556,8 @@ def test_values_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("SIG", f"{SECRET}\n")
 
     def behave(handler):
-        handler.answer({"message": f"{handler.path} {handler.body}"}, 401) if handler.texts == ["no"] else jina(
-            handler
-        )
+        wrong = handler.texts == ["no"]
+        handler.answer({"message": f"{handler.path} {handler.body}"}, 401) if wrong else jina(handler)
 
     with serving(behave) as server:
         ranker = open_ranker(f"{server.url}/x?api_key=$SIG(options={{'sig': '$SIG', 'n': [1]}},version=1)")
@@ -626,6 +572,9 @@ def test_values_come_from_the_environment(monkeypatch):
     for text in (str(caught.value), repr(ranker), ranker.name, str(ranker.__dict__), repr(ranker._service)):
         assert SECRET not in text
         assert quote(SECRET, safe="") not in text
+
+
+# Identity and configuration
 
 
 @pytest.mark.parametrize(
@@ -647,84 +596,35 @@ def test_call_strings_parse_back(spec, url):
     assert hash(made) == hash(rankers.create(made.name))
 
 
-def test_known_hosts_are_asked_their_way():
-    assert open_ranker("https://api.cohere.com/v2/rerank")._service.apis == ("cohere",)
-    assert open_ranker("https://api.jina.ai/v1/rerank")._service.apis == ("jina",)
-
-
 def test_identity_and_caching():
     plain = open_ranker("http://h(version=2)")
     assert plain.cacheable
     assert not open_ranker("http://h").cacheable
+    same = open_ranker("http:http://h/rerank(version=2,parallel=9,timeout=3,retries=0,key_env=K)")
+    assert repr(plain) == repr(same)
     assert "http://h/rerank" in repr(plain)
-    assert repr(plain) == repr(
-        open_ranker("http:http://h/rerank(version=2,parallel=9,timeout=3,retries=0,key_env=K)")
-    )
     others = ["version=3", "version=2,model=m", "version=2,api=tei", "version=2,batch=1", "version=2,options={'a':1}"]
     assert len({repr(open_ranker(f"http://h({other})")) for other in others} | {repr(plain)}) == 6
 
 
 @pytest.mark.parametrize(
-    "spec",
-    [
-        "http:",
-        "http",
-        "http:localhost:8080",
-        "http:ftp://localhost",
-        "http://",
-        "http://localhost:99999",
-        "http://h(api=openai)",
-        "http://h(batch=0)",
-        "http://h(parallel=1.5)",
-        "http://h(timeout=0)",
-        "http://h(timeout=1e999)",
-        "http://h(retries=-1)",
-        "http://h(longest_wait=long)",
-        "http://h(options=3)",
-        "http://h(options={'query': 'x'})",
-        "http://h(options={1: 2})",
-        "http://h(key='x')",
-    ],
-)
-def test_wrong_configurations_are_one_clear_line(spec):
-    with pytest.raises(WhyrankError) as caught:
+    ("spec", "what"),
+    [("http:", "not a call string"), ("http", "needs 'resource'|is no URL"), ("http:localhost:8080", "is no URL"),
+     ("http:ftp://localhost", "is no URL"), ("http://", "is no URL"), ("http://localhost:99999", "is no URL"),
+     ("http://h(api=jna)", "jina"), ("http://h(batch=0)", "batch"), ("http://h(parallel=1.5)", "parallel"),
+     ("http://h(timeout=0)", "timeout"), ("http://h(timeout=1e999)", "timeout"), ("http://h(retries=-1)", "retries"),
+     ("http://h(longest_wait=long)", "longest_wait"), ("http://h(options=3)", "options"), ("http://h(key='x')", "key"),
+     ("http://h(options={'query': 'x'})", "options"), ("http://h(options={1: 2})", "options")],
+)  # fmt: skip
+def test_refusals(spec, what):
+    with pytest.raises(WhyrankError, match=what) as caught:
         open_ranker(spec)
     assert "\n" not in str(caught.value)
 
 
-def test_an_unknown_api_names_the_known_ones():
-    with pytest.raises(UnknownName, match="jina"):
-        open_ranker("http://h(api=jna)")
-
-
-def test_without_httpx_the_extra_is_named(monkeypatch):
-    import sys
-
+def test_wrong_calls(monkeypatch):
+    with pytest.raises(WhyrankError, match="2 queries for 1 texts"):
+        open_ranker("http://localhost").score(["a", "b"], ["c"])
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtra, match=r"whyrank\[http\]"):
         open_ranker("http://localhost").score(["q"], ["a"])
-
-
-def test_a_proxy_is_not_asked_about_this_machine(monkeypatch):
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{unused_port()}")
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    with serving(jina) as server:
-        assert opened(server).score(["q"], ["a"]).tolist() == [true_score("q", "a")]
-
-
-def test_works_in_other_processes():
-    with serving(jina) as server:
-        ranker = opened(server, version=1)
-        ranker.score(["q"], ["a"])
-        queries = [f"query {i}" for i in range(4)]
-        codes = np.arange(4, dtype=np.int32)
-        found = Engine(executor=executor("processes(workers=2)"), batch_size=2)
-        scores = found.score(ranker, queries, ["text"], codes, np.zeros(4, np.int32)).values
-    assert scores.tolist() == [true_score(query, "text") for query in queries]
-
-
-def test_as_many_queries_as_texts():
-    with pytest.raises(WhyrankError, match="2 queries for 1 texts"):
-        open_ranker("http://localhost").score(["a", "b"], ["c"])

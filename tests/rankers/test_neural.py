@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import whyrank
 from whyrank.core import BadInput, Processes, WhyrankError
-from whyrank.data import Collection
+from whyrank.data import Collection, open_collection
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural import Computing, by_length, digest_of, model_folder
 from whyrank.rankers.neural import weights as weights_module
@@ -28,6 +28,7 @@ from whyrank.rankers.neural.passages import Passages, TextPairs, windows
 from whyrank.rankers.neural.readers import PairReader
 from whyrank.rankers.neural.scorer import Scorer, ahead
 from whyrank.scoring import Engine, ScoreStore
+from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
 
 WORDS = ["the", "a", "of", "is", "was", "who", "what", "berlin", "wall", "fell", "robert", "gray", "explorer"]
@@ -70,32 +71,15 @@ def test_resources_that_are_not_there(resource, message):
 
 
 def test_a_hub_id_is_a_folder_that_was_fetched(monkeypatch, models):
-    asked = {}
+    request = {}
     fetch = pytest.importorskip("huggingface_hub")
     monkeypatch.setattr(
-        fetch, "snapshot_download", lambda *a, **k: asked.update(k, id=a[0]) or str(models.folder("cross"))
+        fetch, "snapshot_download", lambda *a, **k: request.update(k, id=a[0]) or str(models.folder("cross"))
     )
     assert model_folder("org/model@v2") == models.folder("cross")
-    assert (asked["id"], asked["revision"]) == ("org/model", "v2")
+    assert (request["id"], request["revision"]) == ("org/model", "v2")
     found = open_ranker("cross:org/model").score(QUERIES, DOCS)
     assert np.array_equal(found, open_ranker(f"cross:{models.folder('cross')}").score(QUERIES, DOCS))
-
-
-def test_weights_in_another_form(copy):
-    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
-    with pytest.raises(
-        BadInput, match=r"pytorch_model.bin: is not in safetensors form, the only one that is read; con"
-    ):
-        open_ranker(f"cross:{copy}").score(["q"], ["d"])
-    (copy / "pytorch_model.bin").unlink()
-    with pytest.raises(BadInput, match="has no weights in safetensors form"):
-        open_ranker(f"cross:{copy}").score(["q"], ["d"])
-
-
-def test_no_tokenizer(copy):
-    (copy / "tokenizer.json").unlink()
-    with pytest.raises(BadInput, match=r"has no tokenizer; copy the tokenizer.json of the model into it"):
-        open_ranker(f"cross:{copy}").score(["q"], ["d"])
 
 
 @pytest.mark.parametrize("file", ["config.json", "model.safetensors", "tokenizer.json"])
@@ -126,11 +110,6 @@ def test_loading_leaves_no_trace(models, capfd):
         open_ranker(spec).score(["q"], ["d"])
     assert (logger.handlers, logger.level, logger.propagate, messages.is_progress_bar_enabled()) == before
     assert capfd.readouterr().err == ""
-
-
-def test_an_empty_folder(tmp_path):
-    with pytest.raises(BadInput, match="has no weights in safetensors form"):
-        open_ranker(f"late:{tmp_path}").score(["q"], ["d"])
 
 
 def test_neural_rankers_are_imported_without_the_packages_of_other_rooms():
@@ -209,9 +188,6 @@ def test_items_are_made_one_ahead_in_a_thread():
         assert len(made) <= item + 2
     assert found == list(range(5))
     assert own not in {thread for _, thread in made}
-
-
-def test_an_error_in_the_thread_arrives():
     with pytest.raises(ZeroDivisionError):
         list(ahead(1 // (2 - i) for i in range(5)))
 
@@ -298,37 +274,32 @@ TEXTS = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)
 @given(
     st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=6), st.integers(1, 4), st.sampled_from(["first", "max"])
 )
-def test_each_distinct_window_is_asked_once_per_query(asked, size, how):
-    pairs = TextPairs.of(*zip(*asked, strict=True))
+def test_each_distinct_window_is_scored_once_per_query(given_pairs, size, how):
+    pairs = TextPairs.of(*zip(*given_pairs, strict=True))
     cut = Passages.of(pairs, how, size, 1)
     texts = [(cut.pairs.queries[q], cut.pairs.docs[d]) for q, d in zip(cut.pairs.query, cut.pairs.doc, strict=True)]
-    needed = [[(q, window) for window in windows(d, size, 1)][: 1 if how == "first" else None] for q, d in asked]
+    needed = [
+        [(q, window) for window in windows(d, size, 1)][: 1 if how == "first" else None] for q, d in given_pairs
+    ]
     assert len(texts) == len(set(texts))
     assert set(texts) == {pair for each in needed for pair in each}
     score = {pair: float(number) for number, pair in enumerate(sorted(set(texts)))}
-    found = cut.joined(np.array([score[pair] for pair in texts]), how)
+    found = cut.combine(np.array([score[pair] for pair in texts]), how)
     assert found.tolist() == [max(score[pair] for pair in each) for each in needed]
 
 
 # Devices and number formats
 
 
-def test_fast_is_close_and_says_what_was_used(models, caplog):
-    folder = models.folder("cross")
-    fast, exact = open_ranker(f"cross:{folder}(precision=fast,device=cpu)"), open_ranker(f"cross:{folder}")
-    assert np.allclose(fast.score(QUERIES, DOCS), exact.score(QUERIES, DOCS), atol=0.2)
-    used = "bf16" if has_bfloat16("cpu") else "fp32"
-    assert f"numbers={used}" in repr(fast)
-    assert "numbers=fp32" in repr(exact)
-
-
-@pytest.mark.parametrize("kind", ["bi", "t5", "sparse", "late"])
-def test_fast_is_close_for_all(models, kind):
+@pytest.mark.parametrize("kind", ["cross", "bi", "t5", "sparse", "late"])
+def test_fast_is_close_and_says_what_was_used(models, kind):
     folder = models.folder("colbert" if kind == "late" else kind)
-    exact, fast = (
-        open_ranker(f"{kind}:{folder}(precision={p},device=cpu)").score(QUERIES, DOCS) for p in ("exact", "fast")
-    )
-    assert np.corrcoef(exact, fast)[0, 1] > 0.98
+    exact, fast = (open_ranker(f"{kind}:{folder}(precision={p},device=cpu)") for p in ("exact", "fast"))
+    found, expected = fast.score(QUERIES, DOCS), exact.score(QUERIES, DOCS)
+    assert np.corrcoef(found, expected)[0, 1] > 0.98
+    assert kind != "cross" or np.allclose(found, expected, atol=0.2)
+    assert f"numbers={'bf16' if has_bfloat16('cpu') else 'fp32'}" in repr(fast)
+    assert "numbers=fp32" in repr(exact)
 
 
 def test_without_bfloat16_fast_is_exact(models, monkeypatch, caplog):
@@ -394,17 +365,107 @@ def test_arguments_that_cannot_be_meant(spec, message):
         open_ranker(spec)
 
 
+# What a folder must hold: spec, what is done to a copy of the folder, what the line says.
+
+SPOILT = {
+    "pickled": ("cross", lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"), "is not in safetensors form"),
+    "no weights": ("cross", lambda f: (f / "model.safetensors").unlink(), "has no weights in safetensors form"),
+    "no tokenizer": ("cross", lambda f: (f / "tokenizer.json").unlink(), r"has no tokenizer; copy the tokenizer.json"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_folder_that_is_not_whole(copy, name):
+    kind, change, message = SPOILT[name]
+    change(copy)
+    with pytest.raises(BadInput, match=message) as refused:
+        open_ranker(f"{kind}:{copy}").score(["q"], ["d"])
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("spec", "folder", "message"), [
+    ("bi", ("sparse",), r"is no trained SentenceTransformer \(it says SparseEncoder\)"),
+    ("bi", ("cross",), r"is a cross-encoder \(BertForSequenceClassification\), not a bi-encoder; write cross:PATH"),
+    ("bi", ("network",), "is a network of architecture cross, not a bi-encoder; write cross:PATH"),
+    ("bi", ("xlmr",), "cross"),
+    ("late", ("plain",), r"is no trained \w+Encoder \(it says BertModel\)"),
+    ("sparse", ("plain",), r"is no trained \w+Encoder \(it says BertModel\)"),
+    ("sparse", ("bi",), r"is no trained \w+Encoder \(it says SentenceTransformer\)"),
+    ("vanilla", ("cross",), "holds no network that was trained here; give a folder that `whyrank train`"),
+    ("cross", ("plain",), r"lacks weights \(classifier"),
+    ("cross", ("cross", 3), "the model has 3 outputs; give a model with one or two"),
+    ("cross(output=1)", ("cross",), "has 1 outputs, so there is no output 1"),
+    ("cross", ("network", "vanilla"), "is a network of architecture vanilla, not cross; write vanilla:PATH"),
+    ("t5(true=▁yes)", ("t5",), "the tokenizer has no token '▁yes'; name one that it has"),
+    ("t5(true=wall,false=the)", ("cross",), "cannot be loaded"),
+    ("bi(max_length=65)", ("bi",), "reads 64 tokens at most, and max_length is 65; give max_length=64 or less"),
+    ("cross(max_length=65)", ("cross",), "reads 64 tokens at most, and max_length is 65; give max_length=64 or less"),
+    ("cross(max_length=65)", ("roberta",), "reads 64 tokens at most"),  # two more rows are not for tokens
+    ("t5", ("bart",), "reads 64 tokens at most, and max_length is 512; give max_length=64 or less"),
+])  # fmt: skip
+def test_models_that_a_ranker_cannot_read(models, spec, folder, message):
+    name, _, arguments = spec.partition("(")
+    path = models.folder(*folder)
+    with pytest.raises(BadInput, match=message):
+        open_ranker(f"{name}:{path}" + (f"({arguments}" if arguments else "")).score(["q"], ["d"])
+    if "max_length=65" in spec or folder == ("bart",):
+        found = open_ranker(f"{name}:{path}(max_length=64)").score(["who is " * 40], ["the wall " * 500])
+        assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("kind", ["cross", "bi"])
+def test_the_last_tokens_are_read_where_that_is_requested(models, kind):
+    docs = ["the " * 100 + "berlin wall", "the " * 200 + "berlin wall"]
+    last, first = (
+        open_ranker(f"{kind}:{models.folder(kind)}(truncate={end})").score(["who"] * 2, docs)
+        for end in ("last", "first")
+    )
+    assert last[0] == pytest.approx(last[1], abs=1e-5)
+    assert abs(last[0] - first[0]) > 1e-5
+
+
+# Contracts
+
+KINDS = {
+    "cross": ("cross", "cross", ""), "network": ("cross", "network", ""), "bi": ("bi", "bi", ""), "t5": ("t5", "t5", ""),
+    "sparse encoder": ("sparse", "sparse", ""), "colbert": ("late", "colbert", ""), "knrm": ("knrm", "words", ""),
+    **{name: (name, "network", "") for name in ("vanilla", "cedr-knrm", "epic", "late")},
+}  # fmt: skip
+CONTRACTS = KINDS | {
+    "passages": ("cross", "cross", "(passages=max,window=20,stride=7,activation=sigmoid,max_length=40)"),
+    "prefixes": ("bi", "bi", "(similarity=dot,query_prefix='who is ',doc_prefix='x ',passages=mean,window=9,stride=9)"),
+    "windows": ("late", "colbert", "(passages=max,window=6,stride=3)"), "conv-knrm": ("conv-knrm", "words", ""),
+    "neural-model1": ("neural-model1", "tokens", ""), "bert-model1": ("bert-model1", "network", ""),
+    "sparse": ("sparse", "network", ""),
+}  # fmt: skip
+
+
+def tiny(models, kind):
+    name, function, arguments = CONTRACTS[kind]
+    own = (name,) if function in ("words", "tokens", "network") and name != "cross" else ()
+    return f"{name}:{models.folder(function, *own)}{arguments}"
+
+
+class TestNeuralRankers(RankerContract):
+    @pytest.fixture(autouse=True, params=[name for name in CONTRACTS if name not in ("knrm", "colbert")])
+    def _spec(self, request, models):
+        self.spec = tiny(models, request.param)
+        self.tolerance = 1e-5 if self.spec.partition(":")[0] in ("cross", "bi", "t5") else 1e-4
+
+    def make(self):
+        return open_ranker(self.spec)
+
+
 # With the engine
 
 
-def asked(pairs=PAIRS):
-    rows = np.arange(len(pairs), dtype=np.int32)
-    return [query for query, _ in pairs], [doc for _, doc in pairs], rows, rows
+ROWS = np.arange(len(PAIRS), dtype=np.int32)
+REQUEST = QUERIES, DOCS, ROWS, ROWS
 
 
 def test_weights_that_are_not_numbers_are_counted_failures(copy):
     spoil(copy, lambda state: state["classifier.bias"].fill_(float("nan")))
-    found = Engine().score(open_ranker(f"cross:{copy}"), *asked())
+    found = Engine().score(open_ranker(f"cross:{copy}"), *REQUEST)
     assert np.isnan(found.values).all()
     assert {failure.reason for failure in found.failures} == {"score is nan"}
     assert len(found.failures) == len(PAIRS)
@@ -412,80 +473,44 @@ def test_weights_that_are_not_numbers_are_counted_failures(copy):
 
 def test_scores_are_stored_until_the_weights_change(copy, tmp_path):
     engine = Engine(ScoreStore(tmp_path / "scores.sqlite"))
-    first = engine.score(open_ranker(f"cross:{copy}"), *asked())
-    again = engine.score(open_ranker(f"cross:{copy}"), *asked())
+    first = engine.score(open_ranker(f"cross:{copy}"), *REQUEST)
+    again = engine.score(open_ranker(f"cross:{copy}"), *REQUEST)
     spoil(copy, lambda state: state["classifier.bias"].add_(1.0))
-    changed = engine.score(open_ranker(f"cross:{copy}"), *asked())
+    changed = engine.score(open_ranker(f"cross:{copy}"), *REQUEST)
     assert (first.scored, again.scored, changed.scored) == (len(PAIRS), 0, len(PAIRS))
     assert np.allclose(changed.values, again.values + 1, atol=1e-4)
 
 
 def test_several_processes(models):
     ranker = open_ranker(f"cross:{models.folder('cross')}")
-    found = Engine(executor=Processes(2), batch_size=24).score(ranker, *asked())
+    found = Engine(executor=Processes(2), batch_size=24).score(ranker, *REQUEST)
     assert np.allclose(found.values, ranker.score(QUERIES, DOCS), rtol=1e-5, atol=1e-5)
 
 
 # The command line
 
 
-@pytest.fixture
-def run(monkeypatch):
-    """Run a command and give its exit code."""
-    from whyrank.cli.main import main
-
-    def command(*arguments):
-        monkeypatch.setattr("sys.argv", ["whyrank", *arguments])
-        with pytest.raises(SystemExit) as caught:
-            main()
-        return caught.value.code or 0
-
-    return command
-
-
-def test_rank_and_probe(models, run, tmp_path, capsys):
-    from whyrank.data import open_collection
-
+def test_rank_and_audit(models, whyrank, tmp_path):
     collection = open_collection("sample")
     candidates = next(iter(collection.runs))
     out, spec = tmp_path / "run.txt", f"bi:{models.folder('bi')}"
-    assert run("rank", "--ranker", spec, "--candidates", candidates, "--out", str(out)) == 0
+    assert whyrank("rank", "--ranker", spec, "--candidates", candidates, "--out", out)[0] == 0
     rows = [line.split() for line in out.read_text().splitlines()]
     assert len(rows) == sum(len(docs) for docs in collection.runs[candidates].values())
     query, doc, score = rows[0][0], rows[0][2], float(rows[0][4])
     expected = open_ranker(spec).score([collection.queries[query]], [collection.docs[doc]])[0]
     assert score == pytest.approx(expected, abs=1e-5)
-    capsys.readouterr()
     spec = f"cross:{models.folder('cross')}"
-    assert run("audit", "matched/relevance|length", "--ranker", spec, "--limit", "40", "--json") == 0
-    [finding] = json.loads(capsys.readouterr().out)
-    assert (finding["ranker"], finding["scale"], finding["n"]) == (spec, "logit", 40)
+    code, found, _ = whyrank("audit", "matched/relevance|length", "--ranker", spec, "--limit", 40, "--json")
+    [finding] = json.loads(found)
+    assert (code, finding["ranker"], finding["scale"], finding["n"]) == (0, spec, "logit", 40)
     assert finding["nonfinite"] == 0
 
 
-def test_a_wrong_folder_is_one_line(run, capsys):
-    assert run("rank", "--ranker", "cross:/nowhere", "--candidates", "bm25") == 2
-    error = capsys.readouterr().err.strip().splitlines()
-    assert error[-1].endswith("/nowhere: there is no such model folder; give a model folder, or a hub id such as ORG/NAME or ORG/NAME@REVISION")  # fmt: skip
-
-
-KINDS = [
-    *((name, name) for name in ("cross", "bi", "t5", "sparse")),
-    *((name, "network") for name in ("vanilla", "cedr-knrm", "epic", "late")),
-    ("late", "colbert"),
-    ("knrm", "words"),
-]
-
-
-def tiny(models, name, kind):
-    arguments = (name,) if kind in ("words", "network") else ()
-    return f"{name}:{models.folder(kind, *arguments)}"
-
-
-@pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_inputs_that_are_equal_once_they_are_cut_have_one_score(models, name, kind):
+@pytest.mark.parametrize("name", KINDS)
+def test_inputs_that_are_equal_once_they_are_cut_have_one_score(models, name):
     """Three texts that differ behind what a model reads, in calls of one and among others of any length."""
-    ranker, query = open_ranker(tiny(models, name, kind)), "who was robert gray"
+    ranker, query = open_ranker(tiny(models, name)), "who was robert gray"
     start = " ".join(WORDS[i % len(WORDS)] for i in range(4000))
     cut = [f"{start} {end}" for end in ("", "wall", "the wall fell")]
     others = [" ".join(WORDS[: i % len(WORDS)]) for i in range(40)]
@@ -494,13 +519,13 @@ def test_inputs_that_are_equal_once_they_are_cut_have_one_score(models, name, ki
     assert {*found[0], found[1][0], found[2][-1]} == {found[0][0]}
 
 
-@pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_the_tie_tolerance_covers_what_a_batch_does_to_scores(models, name, kind):
-    spec = tiny(models, name, kind)
+@pytest.mark.parametrize("name", KINDS)
+def test_the_tie_tolerance_covers_what_a_batch_does_to_scores(models, name):
+    spec = tiny(models, name)
     ranker = open_ranker(spec)
     together = open_ranker(spec).score(QUERIES, DOCS)
-    alone = [open_ranker(spec).score([q], [d])[0] for q, d in zip(QUERIES, DOCS, strict=True)]
-    assert np.abs(together - alone).max() <= ranker.tie_tolerance
+    alone = [open_ranker(spec).score([q], [d])[0] for q, d in PAIRS[::5]]
+    assert np.abs(together[::5] - alone).max() <= ranker.tie_tolerance
     assert 0 < ranker.tie_tolerance < 1e-3 * np.abs(together).max()
 
 

@@ -42,16 +42,16 @@ def linear_programme(query, text, points):
     """The definition: the cheapest way to move the mass of one bag of words to the other."""
     from scipy.optimize import linprog
 
-    known, told = ({w: c for w, c in Counter(side).items() if w in points} for side in (query, text))
-    if not known or not told:
+    query_words, words = ({w: c for w, c in Counter(side).items() if w in points} for side in (query, text))
+    if not query_words or not words:
         return math.inf
-    costs = [[math.dist(points[i], points[j]) for j in told] for i in known]
-    n, m = len(known), len(told)
+    costs = [[math.dist(points[i], points[j]) for j in words] for i in query_words]
+    n, m = len(query_words), len(words)
     rows = np.zeros((n + m, n * m))
     for i in range(n):
         for j in range(m):
             rows[i, i * m + j] = rows[n + j, i * m + j] = 1
-    shares = [c / sum(side.values()) for side in (known, told) for c in side.values()]
+    shares = [c / sum(side.values()) for side in (query_words, words) for c in side.values()]
     return linprog(np.ravel(costs), A_eq=rows, b_eq=shares, bounds=(0, None)).fun
 
 
@@ -122,14 +122,13 @@ class TestUnknown:
 
 
 class TestIdentity:
-    def test_it_follows_the_vectors_and_not_their_place(self, vectors, tmp_path):
+    def test_it_follows_the_vectors_and_not_their_path(self, vectors, tmp_path):
         matrix = np.load(vectors)
         for name, values in (("same", matrix), ("other", matrix + np.float32(0.1))):
             np.save(tmp_path / f"{name}.npy", values)
             (tmp_path / f"{name}.words.txt").write_text("\n".join(VOCABULARY))
-        here, same, other = (
-            repr(open_ranker(f"wmd:{p}")) for p in (vectors, tmp_path / "same.npy", tmp_path / "other.npy")
-        )
+        paths = vectors, tmp_path / "same.npy", tmp_path / "other.npy"
+        here, same, other = (repr(open_ranker(f"wmd:{path}")) for path in paths)
         assert here == same != other
         assert repr(open_ranker(f"wmd:{vectors}(normalise=False)")) != here
 
@@ -141,9 +140,9 @@ class TestIdentity:
 
     def test_other_processes_give_the_same(self, vectors):
         ranker, codes = open_ranker(f"wmd:{vectors}"), np.arange(4, dtype=np.int32)
-        asked = ["a b", "c d", "berlin wall", "h"], ["a c d", "x e", "robert gray gray", "zero"], codes, codes
-        apart = Engine(executor=executor("processes(workers=1)"), batch_size=2).score(ranker, *asked).values
-        np.testing.assert_allclose(apart, Engine().score(ranker, *asked).values, rtol=1e-12)
+        pairs = ["a b", "c d", "berlin wall", "h"], ["a c d", "x e", "robert gray gray", "zero"], codes, codes
+        apart = Engine(executor=executor("processes(workers=1)"), batch_size=2).score(ranker, *pairs).values
+        np.testing.assert_allclose(apart, Engine().score(ranker, *pairs).values, rtol=1e-12)
 
     def test_what_is_missing_shows_at_once(self, vectors, monkeypatch):
         monkeypatch.setitem(sys.modules, "ot.lp.emd_wrap", None)

@@ -28,22 +28,22 @@ def related(table):
     return {(q, d): w for q, d, w in table.rows() if q != d and w > 0}
 
 
-def frequency(entries, match, term, told):
+def frequency(entries, match, term, doc_terms):
     """How often a text has a query term."""
-    others = [(d, entries[term, d]) for d in told if (term, d) in entries]
+    others = [(d, entries[term, d]) for d in doc_terms if (term, d) in entries]
     if match == "first":
-        return told[term] if told[term] else max((s for _, s in others), default=0)
-    counts = [told[term], *(told[d] * s for d, s in others)]
+        return doc_terms[term] if doc_terms[term] else max((s for _, s in others), default=0)
+    counts = [doc_terms[term], *(doc_terms[d] * s for d, s in others)]
     return max(counts) if match == "max-tf" else sum(counts)
 
 
 def bm25t(entries, docs, query, text, match="first", k1=0.9, b=0.4, k2=100.0):
     """The specification of BM25T over the statistics of `docs`, all as lists of words."""
     n, average = len(docs), sum(map(len, docs)) / len(docs) if sum(map(len, docs)) else 1.0
-    told, score = Counter(text), 0.0
+    doc_terms, score = Counter(text), 0.0
     for term, qf in Counter(query).items():
         df = sum(term in doc for doc in docs)
-        f = frequency(entries, match, term, told)
+        f = frequency(entries, match, term, doc_terms)
         if f > 0:
             idf = math.log(1 + (n - df + 0.5) / (df + 0.5))
             k = k1 * ((1 - b) + b * len(text) / average)
@@ -53,10 +53,10 @@ def bm25t(entries, docs, query, text, match="first", k1=0.9, b=0.4, k2=100.0):
 
 def qlt(entries, docs, query, text, mu=1000.0, lam=None):
     """The specification of QLT; with `lam` by Jelinek-Mercer smoothing."""
-    counts, told, score = Counter(word for doc in docs for word in doc), Counter(text), 0.0
+    counts, doc_terms, score = Counter(word for doc in docs for word in doc), Counter(text), 0.0
     for term in set(query):
         prior = counts[term] / sum(counts.values()) if counts[term] else 1e-8
-        f = frequency(entries, "sum", term, told)
+        f = frequency(entries, "sum", term, doc_terms)
         if lam is None:
             score += math.log((f + mu * prior) / (len(text) + mu))
         else:

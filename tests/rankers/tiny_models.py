@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import torch
+from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
     BertConfig,
     BertForMaskedLM,
     BertForSequenceClassification,
@@ -17,6 +22,8 @@ from transformers import (
     T5Config,
     T5ForConditionalGeneration,
 )
+
+from whyrank import networks
 
 WORDS = [
     "the",
@@ -43,19 +50,14 @@ WORDS = [
     "x",
 ]
 LETTERS = [*"abcdefghijklmnopqrstuvwxyz0123456789", *"?!.,;'-"]
-PLACES = 64
-SHAPE = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 96,
-    "initializer_range": 0.2,  # large, so that scores differ
-}
+POSITIONS = 64
+SHAPE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
+         "initializer_range": 0.2}  # fmt: skip  # large, so that scores differ
 
 
 def vocabulary(special: list[str]) -> dict[str, int]:
-    tokenizer = [*special, *WORDS, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
-    return {piece: number for number, piece in enumerate(dict.fromkeys(tokenizer))}
+    tokens = [*special, *WORDS, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    return {token: number for number, token in enumerate(dict.fromkeys(tokens))}
 
 
 def wordpiece() -> PreTrainedTokenizerFast:
@@ -81,7 +83,7 @@ def framed(special: list[str], single: str, pair: str, unknown: str) -> PreTrain
     typed = [] if "<s>" in special else ["token_type_ids"]
     return PreTrainedTokenizerFast(
         tokenizer_object=made,
-        model_max_length=PLACES,
+        model_max_length=POSITIONS,
         model_input_names=["input_ids", *typed, "attention_mask"],
         **{f"{name}_token": token for name, token in names.items()},
     )
@@ -94,7 +96,7 @@ def save(model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, folder: Pat
 
 
 def bert(tokenizer: PreTrainedTokenizerFast, **more: object) -> BertConfig:
-    return BertConfig(vocab_size=len(tokenizer), max_position_embeddings=PLACES, pad_token_id=0, **SHAPE, **more)
+    return BertConfig(vocab_size=len(tokenizer), max_position_embeddings=POSITIONS, pad_token_id=0, **SHAPE, **more)
 
 
 def cross(folder: Path, outputs: int = 1, seed: int = 1) -> Path:
@@ -107,7 +109,7 @@ def roberta(folder: Path) -> Path:
     torch.manual_seed(2)
     tokenizer = roberta_like()
     config = RobertaConfig(
-        vocab_size=len(tokenizer), max_position_embeddings=PLACES + 2, type_vocab_size=1, num_labels=1, **SHAPE
+        vocab_size=len(tokenizer), max_position_embeddings=POSITIONS + 2, type_vocab_size=1, num_labels=1, **SHAPE
     )
     return save(RobertaForSequenceClassification(config), tokenizer, folder)
 
@@ -120,7 +122,7 @@ def xlmr(folder: Path) -> Path:
     torch.manual_seed(10)
     tokenizer = roberta_like()
     config = XLMRobertaConfig(
-        vocab_size=len(tokenizer), max_position_embeddings=PLACES + 2, type_vocab_size=1, num_labels=1, **SHAPE
+        vocab_size=len(tokenizer), max_position_embeddings=POSITIONS + 2, type_vocab_size=1, num_labels=1, **SHAPE
     )
     save(XLMRobertaForSequenceClassification(config), tokenizer, folder / "plain")
     CrossEncoder(str(folder / "plain"), device="cpu", activation_fn=torch.nn.Sigmoid()).save(str(folder / "cross"))
@@ -134,7 +136,7 @@ def modernbert(folder: Path, pooling: str = "mean") -> Path:
     torch.manual_seed(11)
     tokenizer = roberta_like()
     config = ModernBertConfig(
-        vocab_size=len(tokenizer), max_position_embeddings=PLACES, num_labels=1, classifier_pooling=pooling,
+        vocab_size=len(tokenizer), max_position_embeddings=POSITIONS, num_labels=1, classifier_pooling=pooling,
         local_attention=16, pad_token_id=tokenizer.pad_token_id, **{**SHAPE, "num_hidden_layers": 4},
     )  # fmt: skip
     return save(ModernBertForSequenceClassification(config), tokenizer, folder)
@@ -160,12 +162,12 @@ def qwen3(folder: Path, prompt: str | None = None, template: bool = True) -> Pat
     made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=made, pad_token="<|endoftext|>", eos_token="<|im_end|>", unk_token="<unk>",
-        additional_special_tokens=["<|im_start|>"], model_max_length=2 * PLACES,
+        additional_special_tokens=["<|im_start|>"], model_max_length=2 * POSITIONS,
     )  # fmt: skip
     if template:
         tokenizer.chat_template = CHAT
     config = Qwen3Config(
-        vocab_size=len(tokenizer), num_key_value_heads=2, head_dim=16, max_position_embeddings=2 * PLACES,
+        vocab_size=len(tokenizer), num_key_value_heads=2, head_dim=16, max_position_embeddings=2 * POSITIONS,
         pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id, **SHAPE,
     )  # fmt: skip
     save(Qwen3ForCausalLM(config), tokenizer, folder / "plain")
@@ -216,10 +218,21 @@ def t5(folder: Path) -> Path:
     return save(T5ForConditionalGeneration(config), tokenizer, folder)
 
 
+def bart(folder: Path) -> Path:
+    """A sequence-to-sequence model with 64 positions."""
+    tokenizer = sentencepiece()
+    sizes = (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))
+    shape = {f"{part}_{what}": size for part in ("encoder", "decoder") for what, size in sizes}
+    config = BartConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=POSITIONS, d_model=16, pad_token_id=0, **shape
+    )
+    return save(BartForConditionalGeneration(config), tokenizer, folder)
+
+
 def sentencepiece() -> PreTrainedTokenizerFast:
-    tokenizer = ["<pad>", "</s>", "<unk>", "▁true", "▁false", "▁Query:", "▁Document:", "▁Relevant:", "▁"]
-    tokenizer += [f"▁{word}" for word in WORDS] + LETTERS + [letter.upper() for letter in LETTERS[:26]] + [":"]
-    scores = [(piece, -float(i % 13)) for i, piece in enumerate(dict.fromkeys(tokenizer))]
+    tokens = ["<pad>", "</s>", "<unk>", "▁true", "▁false", "▁Query:", "▁Document:", "▁Relevant:", "▁"]
+    tokens += [f"▁{word}" for word in WORDS] + LETTERS + [letter.upper() for letter in LETTERS[:26]] + [":"]
+    scores = [(token, -float(i % 13)) for i, token in enumerate(dict.fromkeys(tokens))]
     made = Tokenizer(models.Unigram(scores, unk_id=2))
     made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     made.post_processor = processors.TemplateProcessing(
@@ -231,26 +244,18 @@ def sentencepiece() -> PreTrainedTokenizerFast:
 
 
 def network(folder: Path, architecture: str = "cross", **settings: object) -> Path:
-    from whyrank.networks import ModelTokenizer, new_encoder
-    from whyrank.networks import network as networks
-
     torch.manual_seed(6)
     tokenizer = wordpiece()
     tokenizer.save_pretrained(str(folder / "tokens"))
-    encoder = new_encoder(
-        {"model_type": "bert", "vocab_size": len(tokenizer), "max_position_embeddings": 128, **SHAPE}
-    )
-    made = networks.make(architecture, encoder, ModelTokenizer(folder / "tokens"), **settings)
+    shape = {"model_type": "bert", "vocab_size": len(tokenizer), "max_position_embeddings": 128, **SHAPE}
+    own = networks.ModelTokenizer(folder / "tokens")
+    made = networks.make(architecture, networks.new_encoder(shape), own, **settings)
     networks.save(made, folder / "network")
     return folder / "network"
 
 
 def stanford(folder: Path) -> Path:
     """A ColBERT checkpoint as its authors release it: encoder and projection in one file."""
-    import json
-
-    from safetensors.torch import save_file
-
     torch.manual_seed(7)
     tokenizer = wordpiece()
     model = BertModel(bert(tokenizer, architectures=["HF_ColBERT"]), add_pooling_layer=False)
@@ -265,10 +270,6 @@ def stanford(folder: Path) -> Path:
 
 def words(folder: Path, architecture: str) -> Path:
     """A network over word vectors."""
-    import numpy as np
-
-    from whyrank.networks import network as networks
-
     torch.manual_seed(8)
     vectors = np.random.default_rng(8).standard_normal((len(WORDS), 16))
     made = networks.networks.factory(architecture).over(WORDS, vectors, buckets=50)
@@ -276,15 +277,11 @@ def words(folder: Path, architecture: str) -> Path:
     return folder
 
 
-def tokenizer(folder: Path, architecture: str) -> Path:
+def tokens(folder: Path, architecture: str) -> Path:
     """A network with vectors of its own for tokens."""
-    from whyrank.networks import ModelTokenizer
-    from whyrank.networks import network as networks
-
     torch.manual_seed(9)
     wordpiece().save_pretrained(str(folder / "tokens"))
-    made = networks.networks.factory(architecture).over_tokenizer(
-        ModelTokenizer(folder / "tokens"), dims=16, widths=(16, 16, 8)
-    )
+    tokenizer = networks.ModelTokenizer(folder / "tokens")
+    made = networks.networks.factory(architecture).over_tokenizer(tokenizer, dims=16, widths=(16, 16, 8))
     networks.save(made, folder / "network")
     return folder / "network"

@@ -281,7 +281,7 @@ def test_a_complete_store_that_cannot_be_written_is_read(folder, name):
     os.chmod(folder / name, 0o444)
     os.chmod(folder, 0o555)
     assert as_nobody(look(folder / name)) == "reused 6"
-    assert "cannot be written, and lacks 2 scores of ranker 'plain'; copy it to a place" in as_nobody(
+    assert "cannot be written, and lacks 2 scores of ranker 'plain'; copy it to a folder" in as_nobody(
         look(folder / name, 4)
     )
 

@@ -1,4 +1,4 @@
-"""Stored scores that a ranker no longer gives: other identities, a sample that is asked again, and scoring anew."""
+"""Stored scores that a ranker no longer gives: other identities, a sample that is scored again, and scoring anew."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Changing:
         return found / found.max() if self.scaled else found
 
 
-def told(store, ranker, **arguments):
+def warnings_of(store, ranker, **arguments):
     lines: list[str] = []
     engine = Engine(store, warn=lines.append, **arguments)
     found = engine.score(ranker, *ROWS)
@@ -41,45 +41,45 @@ def told(store, ranker, **arguments):
 
 
 def test_a_ranker_that_gives_what_is_stored_is_asked_for_a_few_pairs_alone(store):
-    assert told(store, Changing())[0] == []
-    lines, found = told(store, again := Changing())
+    assert warnings_of(store, Changing())[0] == []
+    lines, found = warnings_of(store, again := Changing())
     assert (lines, found.scored, found.reused) == ([], 0, 60)
     assert again.asked == [1, 1, 1, 1]
-    assert told(store, none := Changing(), checked=0)[0] == none.asked == []
+    assert warnings_of(store, none := Changing(), checked=0)[0] == none.asked == []
 
 
-def test_a_ranker_that_changed_is_told_once_in_one_line(store):
-    told(store, Changing())
-    lines, found = told(store, Changing(factor=-1.0))
+def test_a_ranker_that_changed_gives_one_warning(store):
+    warnings_of(store, Changing())
+    lines, found = warnings_of(store, Changing(factor=-1.0))
     assert len(lines) == 1
     assert lines[0].startswith(
-        "ranker 'changing' no longer gives the scores that are stored: 4 of 4 pairs that were asked again differ ("
+        "ranker 'changing' no longer gives the scores that are stored: 4 of 4 pairs that were scored again differ ("
     )
     assert lines[0].endswith(
         "score anew with --fresh, name the files that it reads in depends_on, and see that no score depends on its batch"
     )
     assert "\n" not in lines[0]
-    assert found.values.tolist() == Engine().score(Plain(), *ROWS).values.tolist()  # told, and not changed
+    assert found.values.tolist() == Engine().score(Plain(), *ROWS).values.tolist()  # and they are used
 
 
-def test_a_ranker_that_scales_within_a_batch_is_told_in_the_same_run(store):
-    lines, _ = told(store, Changing(scaled=True))
+def test_a_ranker_that_scales_within_a_batch_gives_a_warning_in_the_same_run(store):
+    lines, _ = warnings_of(store, Changing(scaled=True))
     assert len(lines) == 1
     assert " 1 now" in lines[0]
 
 
 def test_rounding_is_no_change(store):
-    told(store, Changing())
-    assert told(store, Changing(factor=1 + 2e-5))[0] == []
-    assert len(told(store, Changing(factor=1.01))[0]) == 1
-    assert told(store, Changing(factor=1.01, tie_tolerance=10.0))[0] == []
+    warnings_of(store, Changing())
+    assert warnings_of(store, Changing(factor=1 + 2e-5))[0] == []
+    assert len(warnings_of(store, Changing(factor=1.01))[0]) == 1
+    assert warnings_of(store, Changing(factor=1.01, tie_tolerance=10.0))[0] == []
 
 
 def test_scores_that_are_kept_anew(store):
-    told(store, Changing())
-    lines, found = told(store, Changing(factor=2.0), fresh=True)
+    warnings_of(store, Changing())
+    lines, found = warnings_of(store, Changing(factor=2.0), fresh=True)
     assert (lines, found.scored, found.reused) == ([], 60, 0)
-    lines, found = told(store, Changing(factor=2.0))
+    lines, found = warnings_of(store, Changing(factor=2.0))
     assert (lines, found.reused) == ([], 60)
     assert store.get("other", "q0", ["d0"]) == {}
 
@@ -93,12 +93,12 @@ def test_forgetting_a_ranker_leaves_the_others(store):
     assert len(store.get(repr(Plain("other")), "q0", ["d0"])) == 1
 
 
-def test_a_ranker_that_cannot_be_asked_again_is_told_and_its_scores_are_used(store):
+def test_a_ranker_that_cannot_be_checked_gives_a_warning_and_its_scores_are_used(store):
     Engine(store).score(Misbehaving("refuse", trigger="never"), *ROWS)
     broken = Misbehaving("refuse", trigger="")
     object.__setattr__(broken, "name", "misbehaving")
     store.add(repr(broken), *_known(store))
-    lines, found = told(store, broken)
+    lines, found = warnings_of(store, broken)
     assert lines == [
         "the stored scores of ranker 'misbehaving' were not checked: weights.bin: no such file; download it first"
     ]
@@ -116,7 +116,7 @@ def test_the_sample_is_asked_under_the_time_limit(store):
     slow = Misbehaving("sleep", trigger="")
     store.add(repr(slow), *_known(store))
     executor = Processes(1, timeout=0.5)
-    lines, found = told(store, slow, executor=executor, checked=1)
+    lines, found = warnings_of(store, slow, executor=executor, checked=1)
     executor.close()
     assert found.reused == 60
     assert "1 stored, TimeoutError: no answer within 0.5 s now" in lines[0]
@@ -129,11 +129,11 @@ def test_neither_a_ranker_of_ours_nor_a_service_is_asked_again(store, monkeypatc
     monkeypatch.setattr(
         type(ranker), "score", lambda self, queries, docs: asked.append(len(docs)) or np.zeros(len(docs))
     )
-    assert told(store, ranker)[0] == asked == []
-    told(store, Changing())
+    assert warnings_of(store, ranker)[0] == asked == []
+    warnings_of(store, Changing())
     service = Changing()
     service.arithmetic = "a service's"
-    assert told(store, service)[0] == service.asked == []
+    assert warnings_of(store, service)[0] == service.asked == []
 
 
 def test_the_version_joins_the_identity_of_what_we_compute(monkeypatch, tmp_path):

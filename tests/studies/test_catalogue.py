@@ -108,10 +108,6 @@ class TestAsk:
         assert (found[0].delta, found[2].delta) == (0, 0) < (found[1].delta, found[1].delta)
         assert all(f.scale == "sum of term weights" and f.n == 30 for f in found)
 
-    def test_a_pattern(self):
-        found = whyrank.audit("bm25", studies="axiom/TFC[13]", max_tokens=None).findings
-        assert [f.call for f in found] == ["axiom/TFC1(max_tokens=None)", "axiom/TFC3(max_tokens=None)"]
-
     def test_the_conclusion_can_be_changed(self):
         strict, weak = (
             whyrank.audit(Constant(), studies="axiom/TFC1", conclusion=word).findings[0]
@@ -127,10 +123,6 @@ class TestAsk:
         [found] = whyrank.audit(ranker, studies="axiom/TFC1", delta=delta, limit=5)
         assert (ranker.asked > 10) is more
         assert (found.delta == 0) is (delta is None)
-
-    def test_compat_of_the_other_kind(self):
-        with pytest.raises(WhyrankError, match="is for axioms"):
-            whyrank.audit("bm25", studies="matched/length|tf", compat="camara-hauff")
 
 
 class Constant:

@@ -29,7 +29,7 @@ def rows(contrasts: Contrasts) -> list[tuple]:
 
 
 @given(PAIRS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_from_pairs_holds_what_was_given(pairs):
     made = Contrasts.from_pairs(pairs)
     expected = [
@@ -41,7 +41,7 @@ def test_from_pairs_holds_what_was_given(pairs):
 
 
 @given(PAIRS, st.sampled_from([".parquet", ".jsonl"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_files_round_trip(tmp_path_factory, pairs, suffix):
     path = tmp_path_factory.mktemp("contrasts") / f"c{suffix}"
     made = Contrasts.from_pairs(pairs)
@@ -52,7 +52,7 @@ def test_files_round_trip(tmp_path_factory, pairs, suffix):
 
 
 @given(PAIRS, st.randoms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_fingerprint_is_of_the_set(pairs, random):
     mixed = list(pairs)
     random.shuffle(mixed)
@@ -63,7 +63,7 @@ def test_fingerprint_is_of_the_set(pairs, random):
 
 
 @given(PAIRS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_fingerprint_tells_different_questions_apart(pairs):
     made = Contrasts.from_pairs(pairs)
     assert (
@@ -84,7 +84,7 @@ def test_fingerprint_is_fixed():
 
 
 @given(PAIRS, st.integers(1, 6), st.integers(0, 3), st.randoms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_sample_does_not_depend_on_order(pairs, limit, seed, random):
     mixed = list(pairs)
     random.shuffle(mixed)
@@ -94,7 +94,7 @@ def test_sample_does_not_depend_on_order(pairs, limit, seed, random):
 
 
 @given(st.lists(st.tuples(TEXT, TEXT, st.sampled_from("abc")), max_size=12), st.integers(1, 6), st.randoms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_forms_of_one_document_are_drawn_independently_of_order(found, limit, random):
     pairs = [Pair(q, (t + "!", t), {"query_id": q, "doc_ids": (d, d)}) for q, t, d in found]
     mixed = random.sample(pairs, len(pairs))
@@ -108,11 +108,6 @@ def test_take_drops_unused_texts():
     taken = made.take(np.array([1]))
     assert (list(taken.queries), sorted(taken.docs)) == (["r"], ["a", "c"])
     assert rows(taken) == [("r", ("c", "a"), {})]
-
-
-def test_three_texts():
-    made = Contrasts.from_pairs([Pair("q", ("a", "b", "c"))])
-    assert made.size == 3
 
 
 @pytest.mark.parametrize(
@@ -154,13 +149,11 @@ class TestFiles:
             save(self.made, tmp_path / "c.txt")
 
     @pytest.mark.parametrize(
-        ("name", "content"), [("c.parquet", "x"), ("c.jsonl", "{"), ("c.jsonl", '{"query": "a"}')]
+        ("name", "content"),
+        [("c.parquet", "x"), ("c.parquet", None), ("c.jsonl", "{"), ("c.jsonl", '{"query": "a"}')],
     )
     def test_what_is_no_such_file(self, tmp_path, name, content):
-        (tmp_path / name).write_text(content)
+        if content is not None:
+            (tmp_path / name).write_text(content)
         with pytest.raises(WhyrankError, match=name):
             load(tmp_path / name)
-
-    def test_missing(self, tmp_path):
-        with pytest.raises(WhyrankError, match=r"gone\.parquet"):
-            load(tmp_path / "gone.parquet")

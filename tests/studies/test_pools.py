@@ -50,13 +50,6 @@ def test_all_begins_with_the_judged_ones_in_their_order_then_the_runs():
     assert candidates_of(given_, "all", "two") == {"q1": ["d2", "d0"], "q2": ["d4"]}
 
 
-def test_all_without_runs_is_what_is_judged():
-    qrels = {"q1": {"d2": 1, "d0": 0}}
-    assert (
-        candidates_of(collection(qrels), "all") == candidates_of(collection(qrels), "judged") == {"q1": ["d2", "d0"]}
-    )
-
-
 def test_grades_of_what_a_run_adds_are_unknown():
     [pool] = Pools(collection({"q1": {"d0": 2}}, {"one": {"q1": {"d1": 1.0}}}), Source("all"))
     assert pool.doc_ids == ["d0", "d1"]

@@ -20,8 +20,8 @@ def tables(draw, weights=WEIGHTS, terms=TERMS, most=8):
     """A table, and the dictionary {(query term, document term): weight} that it was made from."""
     queries = draw(st.lists(terms, max_size=most, unique=True))
     docs = draw(st.lists(terms, max_size=most, unique=True))
-    places = st.tuples(st.integers(0, len(queries) - 1), st.integers(0, len(docs) - 1))
-    entries = draw(st.dictionaries(places, weights, max_size=2 * most)) if queries and docs else {}
+    positions = st.tuples(st.integers(0, len(queries) - 1), st.integers(0, len(docs) - 1))
+    entries = draw(st.dictionaries(positions, weights, max_size=2 * most)) if queries and docs else {}
     counts = draw(st.none() | st.lists(st.integers(0, 2**62), min_size=len(docs), max_size=len(docs)))
     rows, columns = [q for q, _ in entries], [d for _, d in entries]
     numbers = [np.array(each, dtype=np.int64) for each in (rows, columns)]
@@ -34,8 +34,8 @@ def as_dict(table):
     """The entries of a table, read from its arrays by loops."""
     found = {}
     for q, term in enumerate(table.query_terms):
-        for place in range(int(table.indptr[q]), int(table.indptr[q + 1])):
-            found[term, table.doc_terms[int(table.indices[place])]] = float(table.weights[place])
+        for entry in range(int(table.indptr[q]), int(table.indptr[q + 1])):
+            found[term, table.doc_terms[int(table.indices[entry])]] = float(table.weights[entry])
     assert len(found) == len(table)
     return found
 

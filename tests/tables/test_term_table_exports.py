@@ -18,22 +18,22 @@ QUICK = settings(max_examples=60, suppress_health_check=[HealthCheck.function_sc
 
 def split(text: str, separator: str) -> list[str]:
     """Cut at a separator that has no backslash before it; empty parts are dropped. This is how the engines do it."""
-    parts, part, place = [], "", 0
-    while place < len(text):
-        if text.startswith(separator, place):
-            parts, part, place = [*parts, part] if part else parts, "", place + len(separator)
+    parts, part, at = [], "", 0
+    while at < len(text):
+        if text.startswith(separator, at):
+            parts, part, at = [*parts, part] if part else parts, "", at + len(separator)
             continue
-        step = 2 if text[place] == "\\" else 1
-        part, place = part + text[place : place + step], place + step
+        step = 2 if text[at] == "\\" else 1
+        part, at = part + text[at : at + step], at + step
     return [*parts, part] if part else parts
 
 
 def meant(text: str) -> str:
-    found, place = "", 0
-    while place < len(text):
-        if text[place] == "\\" and place < len(text) - 1:
-            place += 1
-        found, place = found + text[place], place + 1
+    found, at = "", 0
+    while at < len(text):
+        if text[at] == "\\" and at < len(text) - 1:
+            at += 1
+        found, at = found + text[at], at + 1
     return found.strip(TRIMMED)
 
 
@@ -86,12 +86,12 @@ def test_mappings_are_what_the_engine_reads(tmp_path, drawn, threshold, top):
 def test_equivalent_pairs(tmp_path, drawn, threshold, top):
     table, path = drawn[0], tmp_path / "synonyms.txt"
     write_synonyms(table, path, threshold, top)
-    asked = {frozenset((q, d)) for q, answers in engine(path).items() for d in answers if d != q}
+    pairs = {frozenset((q, d)) for q, answers in engine(path).items() for d in answers if d != q}
     written = write_synonyms(table, path, threshold, top, equivalent=True)
     rules = engine(path)
-    assert {frozenset((a, b)) for a, others in rules.items() for b in others if a != b} == asked
+    assert {frozenset((a, b)) for a, others in rules.items() for b in others if a != b} == pairs
     assert all(a in rules[b] for a, others in rules.items() for b in others)
-    assert written.lines == len(asked) == len(path.read_text(encoding="utf-8").split("\n")) - 1
+    assert written.lines == len(pairs) == len(path.read_text(encoding="utf-8").split("\n")) - 1
 
 
 def test_a_file_by_hand(tmp_path):

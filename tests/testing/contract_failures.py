@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 
-def failures(contract: type, make) -> set[str]:
-    """Names of the tests of a contract that an object fails."""
+def failures(contract: type, make, *only: str) -> set[str]:
+    """Names of the tests of a contract, or of some of them, that an object fails."""
     case = type("Case", (contract,), {"make": staticmethod(make)})()
-    return {name for name in names_in(contract) if not passes(getattr(case, name))}
+    return {name for name in only or names_in(contract) if not passes(getattr(case, name))}
 
 
 def passes(test) -> bool:

@@ -1,8 +1,7 @@
-"""What holds for every analyzer: batches, caches, ids, pickles, and analyzers of one's own."""
+"""What holds for every analyzer: the contract, shared state, identities, analyzers of one's own, refusals."""
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 import pickle
 import re
@@ -10,117 +9,74 @@ import subprocess
 import sys
 from itertools import pairwise
 
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
 
-from whyrank.core import UnknownName, WhyrankError
-from whyrank.text import Analyzer, analyzers
+from side_by_side import in_threads
+from whyrank.core import BadInput, MissingExtra, UnknownName, WhyrankError
+from whyrank.testing import AnalyzerContract
+from whyrank.text import Analyzer, Parts, State, TextCache, Vocabulary, analyzers
+from whyrank.text.presets import _tokenizer
 from whyrank.text.steps import limits, lower, porter
 
 SPECS = [
-    "lucene",
-    "krovetz",
-    "terrier(stopwords={})",
-    "indri(stopwords={})",
-    "whitespace",
-    "chain(stop={},stem=porter)",
-]
-TEXTS = st.lists(st.text("thEéa 's.1\n中", max_size=15) | st.text(max_size=20), max_size=6)
-every_spec = pytest.mark.parametrize("spec", SPECS)
-relaxed = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    "lucene", "krovetz", "terrier(stopwords={stops})", "indri(stopwords={stops})", "whitespace", "words", "lemmas",
+    "chain(stop={stops},stem=porter)", "wordpiece:{tokenizer}", "wordpiece:{tokenizer}(max_tokens=2)",
+]  # fmt: skip
 
 
 @pytest.fixture
-def stop_list(tmp_path):
-    path = tmp_path / "stop words.txt"
-    path.write_text("the\na\nof\n", encoding="utf-8")
-    return path
+def files(tmp_path):
+    """A list of stop words and a tokenizer, and a function that makes an analyzer from a spec that names them."""
+    stops, tokenizer = tmp_path / "stop words.txt", tmp_path / "a model" / "tokenizer.json"
+    stops.write_text("the\na\nof\n", encoding="utf-8")
+    tokenizer.parent.mkdir()
+    Tokenizer(models.WordPiece({"[UNK]": 0, "t": 1, "##h": 2}, unk_token="[UNK]")).save(str(tokenizer))
+    return {"stops": repr(str(stops)), "tokenizer": str(tokenizer.parent)}
 
 
-@pytest.fixture
-def make(stop_list):
-    return lambda spec: analyzers.create(spec.format(repr(str(stop_list))))
+@pytest.mark.parametrize("spec", SPECS)
+class TestContract(AnalyzerContract):
+    @pytest.fixture(autouse=True)
+    def given_spec(self, spec, files):
+        self.spec = spec.format(**files)
+
+    def make(self):
+        return analyzers.create(self.spec)
+
+    def test_equal_analyzers_share_a_vocabulary(self):
+        assert self.make().vocabulary is analyzers.create(self.make().id).vocabulary
+        assert self.make().identity.startswith(self.make().id)
 
 
-def split(analyzer, tokens):
-    pairs = pairwise(tokens.offsets)
-    return [[analyzer.vocabulary.terms[i] for i in tokens.ids[a:b]] for a, b in pairs]
-
-
-@every_spec
-@relaxed
-@given(texts=TEXTS)
-def test_a_batch_is_its_texts_one_by_one(make, spec, texts):
-    analyzer = make(spec)
-    assert split(analyzer, analyzer.docs(texts)) == [analyzer.terms(text) for text in texts]
-    assert split(analyzer, analyzer.queries(texts)) == [analyzer.query_terms(text) for text in texts]
-
-
-@every_spec
-@relaxed
-@given(texts=TEXTS, at=st.integers(0, 6), order=st.randoms(use_true_random=False))
-def test_order_and_batches_do_not_matter(make, spec, texts, at, order):
-    analyzer = make(spec)
-    whole = split(analyzer, analyzer.docs(texts))
-    assert split(analyzer, analyzer.docs(texts[:at])) + split(analyzer, analyzer.docs(texts[at:])) == whole
-    shuffled = order.sample(range(len(texts)), len(texts))
-    assert split(analyzer, analyzer.docs([texts[i] for i in shuffled])) == [whole[i] for i in shuffled]
-
-
-@every_spec
-def test_ids_parse_back_and_pickles_arrive_equal(make, spec):
-    analyzer = make(spec)
-    for other in (analyzers.create(analyzer.id), pickle.loads(pickle.dumps(analyzer)), copy.deepcopy(analyzer)):
-        assert other == analyzer
-        assert hash(other) == hash(analyzer)
-        assert other.vocabulary is analyzer.vocabulary
-    assert analyzer.identity.startswith(analyzer.id)
-
-
-@every_spec
-def test_nothing_in_gives_nothing_out(make, spec):
-    ids, offsets = make(spec).docs([])
-    assert (ids.tolist(), offsets.tolist()) == ([], [0])
-    assert make(spec).terms("") == []
-
-
-def test_a_pickle_is_understood_by_a_fresh_process(make):
-    analyzer = make("terrier(stopwords={})")
+def test_a_pickle_is_understood_by_a_fresh_process(files):
+    analyzer = analyzers.create("terrier(stopwords={stops})".format(**files))
     code = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.argv[1])).terms('The houses of Rome'))"
-    done = subprocess.run(
-        [sys.executable, "-c", code, pickle.dumps(analyzer).hex()], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code, pickle.dumps(analyzer).hex()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['hous', 'rome']"
 
 
-@pytest.mark.parametrize("spec", [spec for spec in SPECS if "{}" in spec])
-def test_a_stop_list_that_changed_makes_another_analyzer(make, stop_list, spec):
-    before = make(spec)
-    parcel = pickle.dumps(before)
-    assert before.terms("the houses") == before.terms("houses")
-    stop_list.write_text("houses\n", encoding="utf-8")
-    after = make(spec)
+@pytest.mark.parametrize("name", ["terrier", "indri", "chain", "words", "lemmas"])
+def test_a_stop_list_that_changed_makes_another_analyzer(tmp_path, name):
+    path = tmp_path / "stop.txt"
+    path.write_text("the\n", encoding="utf-8")
+    spec = f"{name}({'stop' if name == 'chain' else 'stopwords'}={str(path)!r})"
+    before = analyzers.create(spec)
+    parcel, terms = pickle.dumps(before), before.terms("the houses")
+    path.write_text("houses\n", encoding="utf-8")
+    after = analyzers.create(spec)
     assert after != before
     assert (after.id, after.identity != before.identity) == (before.id, True)
-    assert after.terms("the houses") == ["the"]
-    assert before.terms("the houses") == before.terms("houses")
+    assert (before.terms("the houses"), after.terms("the houses")) == (terms, ["the"])
     with pytest.raises(WhyrankError, match="has changed meanwhile"):
         pickle.loads(parcel)
 
 
-def test_unknown_names_and_arguments_suggest_the_known():
-    with pytest.raises(UnknownName, match="did you mean 'lucene'"):
-        analyzers.create("lucen")
-    with pytest.raises(UnknownName, match="did you mean 'stopwords'"):
-        analyzers.create("terrier(stopword=x)")
-    with pytest.raises(WhyrankError, match="takes no resource"):
-        analyzers.create("lucene:x")
-
-
-def test_an_analyzer_without_parts_says_so():
-    with pytest.raises(WhyrankError, match=r"analyzers\.create"):
-        Analyzer("made up", "made up").docs(["x"])
+# Analyzers of one's own.
 
 
 @pytest.fixture
@@ -128,8 +84,7 @@ def letters():
     @analyzers.register("letters")
     def letters(longest: int = 30) -> Analyzer:
         words = re.compile("[a-z]+", re.IGNORECASE).findall
-        steps = [lower, limits(max_length=longest), porter]
-        return Analyzer.of(f"letters(longest={longest})", words, steps)
+        return Analyzer.of(f"letters(longest={longest})", words, [lower, limits(max_length=longest), porter])
 
     yield letters
     analyzers.forget("letters")
@@ -140,13 +95,6 @@ def test_one_of_your_own(letters):
     assert made.terms("The cats sat; 12 elephants") == ["the", "cat", "sat"]
     assert analyzers.create(made.id) == made == pickle.loads(pickle.dumps(made))
     assert analyzers.create("letters").terms("elephants") == ["eleph"]
-
-
-def load(path):
-    spec = importlib.util.spec_from_file_location("own_analyzers", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["own_analyzers"] = module
-    spec.loader.exec_module(module)
 
 
 def test_editing_your_own_makes_another_analyzer(tmp_path):
@@ -160,9 +108,160 @@ def test_editing_your_own_makes_another_analyzer(tmp_path):
     for number, step in enumerate(["upper", "lower"]):
         path = tmp_path / f"own{number}.py"
         path.write_text(source.format(step))
-        load(path)
+        spec = importlib.util.spec_from_file_location("own_analyzers", path)
+        sys.modules["own_analyzers"] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
         found.append(analyzers.create("own"))
         analyzers.forget("own")
     del sys.modules["own_analyzers"]
     assert [analyzer.terms("Ab c") for analyzer in found] == [["AB", "C"], ["ab", "c"]]
     assert found[0].identity != found[1].identity
+
+
+# The vocabulary, the text cache and the state that equal analyzers share.
+
+TEXTS = st.lists(st.text("ab AB.", max_size=8), max_size=12)
+
+
+def fresh_state(query_steps=None):
+    def drop_a(token):
+        return None if token == "a" else token
+
+    return State(Parts(lambda texts: [text.split() for text in texts], (str.lower, drop_a), query_steps))
+
+
+def spelled(state, tokens):
+    return [[state.vocabulary.terms[i] for i in tokens.ids[a:b]] for a, b in pairwise(tokens.offsets)]
+
+
+def expected(text):
+    return [token.lower() for token in text.split() if token.lower() != "a"]
+
+
+@given(st.lists(st.text(max_size=3)))
+def test_vocabulary_numbers_terms_in_order_of_first_sight(terms):
+    vocabulary = Vocabulary()
+    ids = [vocabulary.id(term) for term in terms]
+    assert vocabulary.terms == list(dict.fromkeys(terms))
+    assert [vocabulary.terms[i] for i in ids] == terms
+    assert [vocabulary.find(term) for term in terms] == ids
+    assert (len(vocabulary), vocabulary.find("not there")) == (len(set(terms)), -1)
+
+
+@given(TEXTS, TEXTS, st.integers(0, 400))
+def test_cached_answers_equal_fresh_ones_however_small_the_cache(before, texts, capacity):
+    state = fresh_state()
+    state.docs.cache.capacity = capacity
+    state.docs.tokens(before)
+    for _ in range(2):
+        found = state.docs.tokens(texts)
+        assert spelled(state, found) == [expected(text) for text in texts]
+        assert state.docs.cache.held <= capacity
+        found.ids[:] = 99  # what a caller does to its answer does not change the next one
+
+
+def test_queries_share_the_vocabulary_and_have_steps_of_their_own():
+    state = fresh_state(query_steps=(str.lower,))
+    assert spelled(state, state.docs.tokens(["A b"])) == [["b"]]
+    assert spelled(state, state.queries.tokens(["A b"])) == [["a", "b"]]
+    assert state.vocabulary.terms == ["b", "a"]
+
+
+def test_the_cache_forgets_what_was_unused_for_longest():
+    ids = np.arange(68, dtype=np.int32)
+    cache = TextCache(capacity=200)
+    cache.put("one", ids)
+    cache.put("two", ids)
+    assert cache.get("one") is ids
+    cache.put("three", ids)
+    assert (cache.get("two"), len(cache), cache.held) == (None, 2, 200)
+    assert cache.get("one") is ids
+
+
+def test_texts_without_tokens_are_bounded_too():
+    cache = TextCache(capacity=1000)
+    for number in range(1000):
+        cache.put(f"{number}", np.empty(0, np.int32))
+    assert len(cache) < 100
+    cache.put("." * 100_000, np.empty(0, np.int32))
+    assert len(cache) == 0
+
+
+def test_threads_get_one_vocabulary_without_duplicates():
+    state = fresh_state(query_steps=(str.lower,))
+    texts = [f"t{number} u{number % 97}" for number in range(3000)]
+    assert in_threads(lambda n: (state.docs, state.queries)[n % 2].tokens(texts), 4) == []
+    assert len(state.vocabulary.terms) == len(set(state.vocabulary.terms)) == 3097
+    assert spelled(state, state.docs.tokens(texts)) == [text.split() for text in texts]
+
+
+# Refusals.
+
+
+def test_a_single_text_is_refused_because_its_characters_would_pass_for_texts():
+    with pytest.raises(TypeError, match="list of texts"):
+        fresh_state().docs.tokens("one text")
+
+
+def test_an_analyzer_without_parts_is_refused():
+    with pytest.raises(WhyrankError, match=r"analyzers\.create"):
+        Analyzer("made up", "made up").docs(["x"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "problem"),
+    [
+        ("lucen", UnknownName, "did you mean 'lucene'"),
+        ("terrier(stopword=x)", UnknownName, "did you mean 'stopwords'"),
+        ("lucene:x", WhyrankError, "takes no resource"),
+        ("terrier", WhyrankError, r"terrier\(stopwords=FILE\) or set WHYRANK_TERRIER_STOPWORDS=FILE"),
+        ("indri", WhyrankError, r"indri\(stopwords=FILE\) or set WHYRANK_INDRI_STOPWORDS=FILE"),
+        ("terrier(stopwords=5)", WhyrankError, "not a path"),
+        ("words(stopwords=absent)", BadInput, "absent"),
+        ("chain(tokens=unicod)", UnknownName, "did you mean 'unicode'"),
+        ("chain(stem=portr)", UnknownName, "did you mean 'porter'"),
+        ("chain(stop=absent.txt)", BadInput, r"absent\.txt"),
+        ("chain(lower=1)", WhyrankError, "lower must be True or False"),
+        ("chain(stop=5)", WhyrankError, "stop must be text"),
+        ("chain(stem=None)", WhyrankError, "stem must be text"),
+        ("chain(max_length=-1)", WhyrankError, "max_length must be a whole number"),
+        ("chain(max_length=None)", WhyrankError, "max_length must be a whole number"),
+        ("chain(max_digits=True)", WhyrankError, "max_digits must be a whole number"),
+        ("chain(max_repeat=2.5)", WhyrankError, "max_repeat must be a whole number"),
+        ("wordpiece", WhyrankError, "wordpiece:PATH"),
+        ("wordpiece:absent", BadInput, "absent"),
+        *((f"wordpiece:absent(max_tokens={bad})", WhyrankError, "max_tokens") for bad in ("0", "True", "2.5", "x")),
+    ],
+)
+def test_refusals(spec, error, problem, monkeypatch):
+    for name in ("TERRIER", "INDRI"):
+        monkeypatch.delenv(f"WHYRANK_{name}_STOPWORDS", raising=False)
+    with pytest.raises(error, match=problem):
+        analyzers.create(spec)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no json", b"[]", b"{}", b"\xff", b'{"model": 1}'])
+def test_a_file_that_is_no_tokenizer_is_bad_input(tmp_path, content):
+    if content is not None:
+        (tmp_path / "tokenizer.json").write_bytes(content)
+    with pytest.raises(BadInput, match=r"tokenizer"):
+        analyzers.create(f"wordpiece:{tmp_path}")
+
+
+def test_missing_extras_are_named(files, monkeypatch):
+    from whyrank.text.annotation import pipelines
+
+    _tokenizer.cache_clear()
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    monkeypatch.setitem(sys.modules, "krovetzstemmer", None)
+    pipelines.find_pipeline.cache_clear()
+    monkeypatch.setattr(pipelines, "find_spec", lambda name: None)
+    for spec, extra in (
+        ("wordpiece:{tokenizer}", "models"),
+        ("krovetz", "krovetz"),
+        ("words", "nlp"),
+        ("lemmas", "nlp"),
+    ):
+        with pytest.raises(MissingExtra, match=rf"whyrank\[{extra}\]"):
+            analyzers.create(spec.format(**files))
+    pipelines.find_pipeline.cache_clear()

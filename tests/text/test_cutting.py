@@ -22,8 +22,8 @@ any_text = st.text(st.sampled_from("ab 文.'\n\u0301\u202f😀"), max_size=40)
 
 
 @pytest.fixture(scope="module")
-def pieces(tmp_path_factory) -> str:
-    """A call string of word pieces, from a small tokenizer made here."""
+def wordpiece(tmp_path_factory) -> str:
+    """The call string of a small tokenizer made here."""
     vocabulary = [
         "[UNK]",
         "play",
@@ -43,9 +43,9 @@ def pieces(tmp_path_factory) -> str:
         "?",
         "!",
     ]
-    made = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(vocabulary)}, unk_token="[UNK]"))
+    made = Tokenizer(models.WordPiece({token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]"))
     made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
-    file = tmp_path_factory.mktemp("pieces") / "tokenizer.json"
+    file = tmp_path_factory.mktemp("tokens") / "tokenizer.json"
     made.save(str(file))
     return f"wordpiece:{file}"
 
@@ -62,17 +62,17 @@ def longest_beginning(analyzer, text, most):
     return max((text[:end] for end in ends if size(analyzer, text[:end]) <= most), key=len)
 
 
-@pytest.mark.parametrize("name", ["whitespace", "lucene", CHAIN, "pieces"])
+@pytest.mark.parametrize("name", ["whitespace", "lucene", CHAIN, "wordpiece"])
 @given(texts=st.lists(texts_of_words, max_size=4), most=st.integers(1, 40))
-def test_the_longest_beginning_between_words_that_fits(name, texts, most, pieces):
-    analyzer = analyzers.create(pieces if name == "pieces" else name)
+def test_the_longest_beginning_between_words_that_fits(name, texts, most, wordpiece):
+    analyzer = analyzers.create(wordpiece if name == "wordpiece" else name)
     assert cut_texts(analyzer, texts, most) == [longest_beginning(analyzer, text, most) for text in texts]
 
 
-@pytest.mark.parametrize("name", ["lucene", "whitespace", CHAIN, "pieces"])
+@pytest.mark.parametrize("name", ["lucene", "whitespace", CHAIN, "wordpiece"])
 @given(texts=st.lists(any_text, max_size=4), most=st.integers(1, 12), long=st.sampled_from([0, 2, 1000]))
-def test_never_more_tokens_and_always_a_beginning(name, texts, most, long, pieces):
-    analyzer = analyzers.create(pieces if name == "pieces" else name)
+def test_never_more_tokens_and_always_a_beginning(name, texts, most, long, wordpiece):
+    analyzer = analyzers.create(wordpiece if name == "wordpiece" else name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cutting, "LONG_WORD", long)
         cut = cut_texts(analyzer, texts, most)
@@ -107,7 +107,7 @@ def test_a_word_is_cut_inside_only_beyond_a_thousand_characters():
     assert cut_texts(characters(), ["ab " + "x" * 1000], 50) == ["ab " + "x" * 47]
 
 
-@pytest.mark.parametrize("unit", ["a", "ab,", "文字", "http://x.y/abc-def?", "12."])
+@pytest.mark.parametrize("unit", ["a", "文字", "http://x.y/abc-def?"])
 def test_two_megabytes_without_a_blank(unit):
     analyzer, text = analyzers.create("lucene"), unit * (2_000_000 // len(unit.encode()))
     start = time.perf_counter()
@@ -122,13 +122,10 @@ def test_two_megabytes_of_one_token_stay_whole():
     assert cut_texts(analyzers.create("whitespace"), [text], 1) == [text]
 
 
-def test_empty_and_blank_texts_stay():
+def test_what_is_not_cut():
     for name in ("lucene", "whitespace"):
         assert cut_texts(analyzers.create(name), ["", " ", "\n\n", "?!"], 1) == ["", " ", "\n\n", "?!"]
         assert cut_texts(analyzers.create(name), [], 1) == []
-
-
-def test_without_a_limit_nothing_is_cut():
     texts = ["one two three " * 500, ""]
     assert cut_texts(analyzers.create("whitespace"), texts, None) == texts
 

@@ -1,9 +1,11 @@
-"""Generated queries, by tiny models with random weights."""
+"""Generated queries, by tiny models with random weights; and how much a model reads."""
 
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,12 +13,38 @@ from hypothesis import strategies as st
 
 from tiny_generators import KINDS, WORDS, generator
 from whyrank.core import WhyrankError
-from whyrank.text import MAX_INPUT, MAX_NEW, generate, generation, load
+from whyrank.text import MAX_INPUT, MAX_NEW, generate, generation, load, positions_of
 from whyrank.text.edits.content import doc2query
-from whyrank.text.generation import fitting
+from whyrank.text.generation import longest_beginning
 
 torch = pytest.importorskip("torch", reason="the extra models is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra models is not installed")
+
+
+DECLARED = 24
+SIZE = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+BART = {"d_model": 16, **{f"{part}_{what}": size for part in ("encoder", "decoder")
+        for what, size in (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))}}  # fmt: skip
+LIMITED = {
+    "bert": SIZE, "roberta": SIZE, "xlm-roberta": SIZE, "camembert": SIZE, "mpnet": SIZE, "electra": SIZE,
+    "albert": SIZE, "roformer": SIZE, "longformer": SIZE, "deberta-v2": SIZE, "opt": SIZE, "bart": BART,
+    "distilbert": {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16},
+    "gpt2": {"n_embd": 16, "n_layer": 1, "n_head": 2},
+}  # fmt: skip
+FREE = {
+    "deberta-v2": {**SIZE, "relative_attention": True, "position_biased_input": False, "position_buckets": 8},
+    "t5": {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2},
+    "llama": SIZE,
+    "modernbert": {**SIZE, "pad_token_id": 0},
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -74,20 +102,12 @@ def test_expanded_text(model):
     )
 
 
-def test_a_model_that_is_not_there():
-    with pytest.raises(WhyrankError, match="no/such/model"):
-        generate(["wall"], "no/such/model", 1, 0)
-
-
-def test_weights_must_be_safetensors(model, tmp_path):
-    import shutil
-    from pathlib import Path
-
-    copy = shutil.copytree(model, tmp_path / "pickled")
-    weights = Path(copy) / "model.safetensors"
-    weights.rename(Path(copy) / "pytorch_model.bin")
-    with pytest.raises(WhyrankError, match="safetensors"):
-        generate(["wall"], str(copy), 1, 0)
+def test_weights_must_be_there_as_safetensors(model, tmp_path):
+    copy = Path(shutil.copytree(model, tmp_path / "pickled"))
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    for name, problem in (("no/such/model", "no/such/model"), (str(copy), "safetensors")):
+        with pytest.raises(WhyrankError, match=problem):
+            generate(["wall"], name, 1, 0)
 
 
 QUESTION = "A search query that this passage answers:"
@@ -98,10 +118,10 @@ def test_of_a_long_text_the_text_is_cut_and_not_the_question(tmp_path, positions
     folder = generator("causal", tmp_path / "causal", positions=positions)
     made = load(folder)
     found = made.ids("berlin wall fell " * 1000)
-    asked = made.tokenizer("\n\n" + QUESTION)["input_ids"]
+    prompt = made.tokenizer("\n\n" + QUESTION)["input_ids"]
     text = made.tokenizer("berlin wall fell " * 1000)["input_ids"]
     assert len(found) == size
-    assert found == text[: size - len(asked)] + asked
+    assert found == text[: size - len(prompt)] + prompt
     assert generate(["berlin wall fell " * 1000], folder, 2, 0)[0]
 
 
@@ -119,22 +139,11 @@ def test_a_model_without_room_for_the_question_is_one_clear_line(tmp_path):
     assert folder in str(refused.value)
 
 
-def test_what_an_encoder_has_places_for_is_what_it_reads(tmp_path):
-    from transformers import BartConfig, BartForConditionalGeneration
-
+def test_an_encoder_reads_as_many_tokens_as_it_has_positions(tmp_path):
     folder = generator("seq2seq", tmp_path / "bart")
-    shape = {f"{part}_{what}": size for part in ("encoder", "decoder")
-             for what, size in (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))}  # fmt: skip
-    config = BartConfig(
-        vocab_size=len(WORDS),
-        max_position_embeddings=100,
-        d_model=16,
-        pad_token_id=0,
-        eos_token_id=1,
-        bos_token_id=1,
-        **shape,
-    )
-    BartForConditionalGeneration(config).save_pretrained(folder)
+    special = {"pad_token_id": 0, "eos_token_id": 1, "bos_token_id": 1}
+    config = transformers.BartConfig(vocab_size=len(WORDS), max_position_embeddings=100, **special, **BART)
+    transformers.BartForConditionalGeneration(config).save_pretrained(folder)
     assert len(load(folder).ids("wall " * 500)) == 100
     texts = ["wall " * 500, "berlin", "when fell a city " * 9]
     assert generate(texts, folder, 3, 0) == [generate([text], folder, 3, 0)[0] for text in texts]
@@ -142,18 +151,15 @@ def test_what_an_encoder_has_places_for_is_what_it_reads(tmp_path):
 
 @given(st.text(alphabet="ab é", max_size=40), st.integers(-1, 45))
 def test_as_much_of_the_beginning_as_fits(text, room):
-    found = fitting(text, lambda part: len(part.encode()) <= room)
+    found = longest_beginning(text, lambda part: len(part.encode()) <= room)
     fitting_ones = [text[:n] for n in range(len(text) + 1) if len(text[:n].encode()) <= room]
     assert found == (fitting_ones[-1] if fitting_ones else None)
 
 
 @pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM"])
 def test_a_model_that_does_not_write_is_refused(kind, tmp_path, capfd):
-    from transformers import BertConfig
-
     folder = generator("causal", tmp_path / "bert")
-    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    getattr(transformers, kind)(BertConfig(vocab_size=len(WORDS), **size)).save_pretrained(folder)
+    getattr(transformers, kind)(transformers.BertConfig(vocab_size=len(WORDS), **SIZE)).save_pretrained(folder)
     capfd.readouterr()
     with pytest.raises(
         WhyrankError, match=r"cannot write queries \(it (has no cls\.|is a BertForMaskedLM)"
@@ -161,3 +167,43 @@ def test_a_model_that_does_not_write_is_refused(kind, tmp_path, capfd):
         generate(["wall"], folder, 1, 0)
     assert "\n" not in str(refused.value)
     assert capfd.readouterr() == ("", "")
+
+
+# How much a model reads, against what happens when it is given more.
+
+
+def made(kind, shape):
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(kind, vocab_size=50, max_position_embeddings=DECLARED, **shape)
+    return transformers.AutoModel.from_config(config).eval()
+
+
+def reads(model, size):
+    ids = torch.randint(5, 50, (1, size))
+    more = {"decoder_input_ids": ids[:, :1]} if model.config.is_encoder_decoder else {}
+    with torch.inference_mode():
+        model(input_ids=ids, attention_mask=torch.ones_like(ids), **more)
+
+
+@pytest.mark.parametrize("kind", LIMITED)
+def test_so_many_tokens_and_no_more(kind):
+    model = made(kind, LIMITED[kind])
+    found = positions_of(model)
+    assert DECLARED - 2 <= found <= DECLARED
+    reads(model, found)
+    with pytest.raises((IndexError, RuntimeError)):
+        reads(model, found + 1)
+
+
+@pytest.mark.parametrize("kind", FREE)
+def test_without_a_table_what_is_declared_is_no_limit(kind):
+    model = made(kind, FREE[kind])
+    assert positions_of(model) is None
+    reads(model, 4 * DECLARED)
+
+
+def test_of_several_tables_the_longest_counts():
+    both = torch.nn.ModuleDict({"text": made("bert", SIZE), "image": torch.nn.ModuleDict()})
+    both["image"]["position_embedding"] = torch.nn.Embedding(9, 4)
+    both["image"]["relative_position_bias"] = torch.nn.Embedding(90, 4)
+    assert positions_of(both) == DECLARED

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core import BadInput
-from whyrank.text.vectors import Vectors, files, open_vectors, vectors
+from whyrank.core import BadInput, cache_folder
+from whyrank.text.vectors import Vectors, files, open_vectors
 
 WORDS = ["the", "café", "2020", ",", "x-y"]
 MATRIX = np.array([[1, 2, 3], [0.5, -1e-3, 0], [-7, 8, 9], [0.1, 0.2, 0.3], [1e10, 0, -1]], np.float32)
@@ -102,9 +102,8 @@ def test_what_is_written_is_read(tmp_path_factory, rows, data):
 def test_batches_follow_one_another(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_BATCH", 2)
     check(write(tmp_path / "v.txt", lines()))
-    bad = write(tmp_path / "w.txt", lines()[:-3] + "?\n")
-    with pytest.raises(BadInput, match=r"w\.txt:5: the vector of 'x-y' has '.*\?' where a number is expected"):
-        open_vectors(bad)
+    with pytest.raises(BadInput, match=r"w\.txt:5: .*'x-y'"):
+        open_vectors(write(tmp_path / "w.txt", lines()[:-3] + "?\n"))
 
 
 def packaged(extra=True, **settings):
@@ -156,53 +155,54 @@ def test_folders_and_installed_packages(tmp_path, monkeypatch):
     check(str(tmp_path / "text"))
 
 
-BAD = {
-    "short line": ("v.txt", "the 1 2\nof 3\nto 4 5\n", r"v\.txt:2: 1 numbers where 2 are expected; get the file"),
-    "no number": ("v.txt", "the 1 2\nof 3 x4\n", r"v\.txt:2: the vector of 'of' has 'x4' where a number"),
-    "a word": ("v.txt", "the 1 2\n\nof 3 1_0\n", r"v\.txt:3: the vector of 'of' has '1_0' where a number"),
-    "nan": ("v.txt", "the 1 2\nof nan 2\n", r"v\.txt:2: the vector of 'of' has 'nan' where a number"),
-    "too large": ("v.txt", "3 2\nthe 1 2\nof 1 1e39\nto 1 1\n", r"v\.txt:3: the vector of 'of' has '1e39'"),
-    "not UTF-8": ("v.txt", b"the 1 2\n\xff 1 2\n", r"v\.txt:2: the word in this line is not UTF-8; save"),
-    "empty": ("v.txt", "", r"v\.txt: the file is empty; give a file of word vectors"),
-    "blank": ("v.txt", " \n\n", r"v\.txt: the file is empty; give a file of word vectors"),
-    "words only": ("v.txt", "the\nof\n", r"v\.txt:1: a word and its numbers were expected here"),
-    "header": ("v.txt", "9 2\nthe 1 2\nof 1 2\n", r"v\.txt: 2 words where its first line promises 9; get the file"),
-    "binary": ("v.bin", bytes(range(256)) * 9, r"v\.bin"),
-    "damaged gzip": ("v.txt.gz", gzip.compress(lines().encode())[:-9], "the gzip data is damaged"),
-    "other JSON": ("v.json", '{"words": []}', r"v\.json: no JSON object with 'vectors' by word"),
-    "cut JSON": ("v.json", packaged()[:200], r"v\.json: malformed JSON"),
-    "no words": ("v.json", '{"vectors": {}}', r"v\.json: no JSON object with 'vectors'"),
-    "uneven JSON": ("v.json", '{"vectors": {"a": [1, 2], "b": [1]}}', "'b' has 1 numbers where 2 are expected"),
-    "few numbers": ("v.json", '{"dimensions": 3, "vectors": {"a": [1, 2]}}', "2 numbers where 3 are expected"),
-    "no JSON number": ("v.json", '{"vectors": {"a": [1, 2], "b": [1, "x"]}}', "the vector of 'b' has '\"x\"' where"),
-    "null": ("v.json", '{"vectors": {"a": [1, null]}}', "the vector of 'a' has 'null' where a number"),
-    "nested": ("v.json", '{"vectors": {"a": {"b": [1]}}}', "the vector of 'a' is no list of numbers"),
-    "too large JSON": ("v.json", '{"vectors": {"a": [1, 1e39]}}', r"the vector of 'a' has '1e\+39' where a number"),
-    "NaN": ("v.json", '{"vectors": {"a": [1, NaN]}}', "the vector of 'a' has 'NaN' where a number"),
-    "JSON not UTF-8": ("v.json", b'{"vectors": {"\xff": [1]}}', r"v\.json: not UTF-8"),
-    "no matrix": ("v.npy", "abc", r"v\.npy: the words of this matrix are missing; put v\.words\.txt beside it"),
-}
-
-
-@pytest.mark.parametrize(("name", "content", "said"), BAD.values(), ids=BAD)
-def test_bad_files(tmp_path, name, content, said):
-    with pytest.raises(BadInput, match=said) as raised:
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("v.txt", "the 1 2\nof 3\nto 4 5\n", r"v\.txt:2: 1 numbers where 2 are expected"),
+        ("v.txt", "the 1 2\nof 3 x4\n", r"v\.txt:1: .*'the' to 'of'.*x4"),
+        ("v.txt", "the 1 2\n\nof 3 1_0\n", "'of'.*1_0"),
+        ("v.txt", "the 1 2\nof nan 2\n", "'of'.*not a finite number"),
+        ("v.txt", "3 2\nthe 1 2\nof 1 1e39\nto 1 1\n", "'of'"),
+        ("v.txt", b"the 1 2\n\xff 1 2\n", r"v\.txt:2: .*UTF-8"),
+        ("v.txt", "", "empty"),
+        ("v.txt", " \n\n", "empty"),
+        ("v.txt", "the\nof\n", r"v\.txt:1: a word and its numbers"),
+        ("v.txt", "9 2\nthe 1 2\nof 1 2\n", "2 words where its first line promises 9"),
+        ("v.bin", bytes(range(256)) * 9, r"v\.bin"),
+        ("v.txt.gz", gzip.compress(lines().encode())[:-9], "gzip data is damaged"),
+        ("v.json", '{"words": []}', "vectors"),
+        ("v.json", packaged()[:200], "malformed JSON"),
+        ("v.json", '{"vectors": {}}', "vectors"),
+        ("v.json", '{"vectors": {"a": [1, 2], "b": [1]}}', "equally many"),
+        ("v.json", '{"dimensions": 3, "vectors": {"a": [1, 2]}}', "where 3 are expected"),
+        ("v.json", '{"vectors": {"a": [1, 2], "b": [1, "x"]}}', "'x'"),
+        ("v.json", '{"vectors": {"a": [1, null]}}', "'a'.*not a finite number"),
+        ("v.json", '{"vectors": {"a": {"b": [1]}}}', "numbers"),
+        ("v.json", '{"vectors": {"a": 1}}', "numbers"),
+        ("v.json", '{"vectors": {"a": [1, 1e39]}}', "'a'.*not a finite number"),
+        ("v.json", '{"vectors": {"a": [1, NaN]}}', "'a'.*not a finite number"),
+        ("v.json", b'{"vectors": {"\xff": [1]}}', "utf-8"),
+        ("v.npy", "abc", r"v\.words\.txt"),
+    ],
+)
+def test_bad_files(tmp_path, name, content, problem):
+    with pytest.raises(BadInput, match=problem) as raised:
         open_vectors(write(tmp_path / name, content))
     assert "\n" not in str(raised.value)
 
 
-BAD_MATRICES = {
-    "words": (MATRIX[:4], r"v\.words\.txt: 5 words for 4 vectors in v\.npy; get both files again"),
-    "not finite": (np.where(MATRIX == 8, np.nan, MATRIX), r"v\.npy: row 2 has a value that is not a finite number"),
-    "whole numbers": (MATRIX.astype(int), r"v\.npy: int64 of shape \(5, 3\) where a matrix of floating-point"),
-    "flat": (MATRIX.ravel(), r"v\.npy: float32 of shape \(15,\) where a matrix"),
-    "pickled": (np.array([{}] * 5, dtype=object), r"v\.npy: not a matrix that numpy can read"),
-}
-
-
-@pytest.mark.parametrize(("matrix", "said"), BAD_MATRICES.values(), ids=BAD_MATRICES)
-def test_bad_matrices(tmp_path, matrix, said):
-    with pytest.raises(BadInput, match=said):
+@pytest.mark.parametrize(
+    ("matrix", "problem"),
+    [
+        (MATRIX[:4], r"v\.words\.txt: 5 words for 4 vectors in v\.npy"),
+        (np.where(MATRIX == 8, np.nan, MATRIX), "'2020'.*not a finite number"),
+        (MATRIX.astype(int), "floating-point"),
+        (MATRIX.ravel(), "matrix"),
+        (np.array([{}] * 5, dtype=object), "numpy"),  # pickled
+    ],
+)
+def test_bad_matrices(tmp_path, matrix, problem):
+    with pytest.raises(BadInput, match=problem):
         open_vectors(save(tmp_path / "v.npy", matrix=matrix))
 
 
@@ -216,25 +216,24 @@ def test_bad_tables_of_words(tmp_path):
         open_vectors(spec)
 
 
-def test_places_without_vectors(tmp_path):
-    with pytest.raises(BadInput, match=r"nowhere/v\.txt: no such file, folder or installed package of word vectors"):
-        open_vectors("nowhere/v.txt")
-    with pytest.raises(BadInput, match="no_such_package: no such file, folder or installed package"):
-        open_vectors("no_such_package")
-    with pytest.raises(BadInput, match="no word vectors in this folder; give a GloVe"):
+def test_where_there_are_no_vectors_or_several(tmp_path):
+    for spec in ("nowhere/v.txt", "no_such_package"):
+        with pytest.raises(BadInput, match=f"{spec}: no such file, folder or installed package"):
+            open_vectors(spec)
+    with pytest.raises(BadInput, match="no word vectors in this folder"):
         open_vectors(str(tmp_path))
     for name in ("a.npy", "b.npy"):
         save(tmp_path / name)
-    with pytest.raises(BadInput, match=r"several files of word vectors \(a\.npy, b\.npy\); name one of them"):
+    with pytest.raises(BadInput, match=r"several files of word vectors \(a\.npy, b\.npy\)"):
         open_vectors(str(tmp_path))
 
 
 @pytest.fixture
 def parsed(monkeypatch):
     """The files that were parsed; vectors in memory are forgotten when asked for."""
-    done = []
-    monkeypatch.setattr(vectors, "read_text", lambda path: done.append(path.name) or files.read_text(path))
-    vectors._opened.cache_clear()
+    done, real = [], files.read_text
+    monkeypatch.setattr(files, "read_text", lambda path: done.append(path.name) or real(path))
+    files._open.cache_clear()
     return done
 
 
@@ -242,7 +241,7 @@ def test_text_is_parsed_once(tmp_path, parsed):
     spec = write(tmp_path / "v.txt", lines())
     check(spec)
     assert open_vectors(spec) is open_vectors(spec)
-    vectors._opened.cache_clear()
+    files._open.cache_clear()
     assert isinstance(check(spec).matrix, np.memmap)
     assert parsed == ["v.txt"]
 
@@ -250,16 +249,10 @@ def test_text_is_parsed_once(tmp_path, parsed):
 def test_a_changed_file_is_parsed_again(tmp_path, parsed):
     spec = write(tmp_path / "v.txt", lines())
     check(spec)
-    write(tmp_path / "v.txt", lines(matrix=MATRIX + 1))
+    write(tmp_path / "v.txt", lines(words=WORDS[::-1]))  # of the same size
     os.utime(spec, ns=(1, 1))
-    check(spec, matrix=MATRIX + 1)
+    check(spec, words=WORDS[::-1])
     assert parsed == ["v.txt", "v.txt"]
-
-
-def test_a_file_of_the_same_size_is_parsed_again_when_it_is_newer(tmp_path, parsed):
-    check(write(tmp_path / "v.txt", "a 1\n"), ["a"], [[1]])
-    os.utime(write(tmp_path / "v.txt", "a 2\n"), ns=(1, 1))
-    check(str(tmp_path / "v.txt"), ["a"], [[2]])
 
 
 @pytest.mark.parametrize("pattern", ["*.npy", "*.words.txt"])
@@ -267,10 +260,10 @@ def test_a_file_of_the_same_size_is_parsed_again_when_it_is_newer(tmp_path, pars
 def test_a_damaged_cache_is_made_anew(tmp_path, parsed, pattern, content):
     spec = write(tmp_path / "v.txt", lines())
     check(spec)
-    [kept] = vectors.cache_folder().glob(f"vectors/{pattern}")
+    [kept] = cache_folder().glob(f"vectors/{pattern}")
     kept.unlink() if content is None else kept.write_bytes(content)
     for _ in range(2):
-        vectors._opened.cache_clear()
+        files._open.cache_clear()
         check(spec)
     assert parsed == ["v.txt", "v.txt"]
 

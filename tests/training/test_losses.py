@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from whyrank.core import WhyrankError
-from whyrank.networks.vocabulary import flops
+from whyrank.networks.sparse import flops
 from whyrank.training.losses import losses
 
 LISTS = arrays(np.float64, (3, 4), elements=st.floats(-5, 5, width=32))
@@ -65,6 +65,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("call", CASES)
+@settings(max_examples=40)
 @given(scores=LISTS, targets=LISTS)
 def test_a_loss_is_its_formula(call, scores, targets):
     formula, arguments = CASES[call]
@@ -75,13 +76,6 @@ def test_a_loss_is_its_formula(call, scores, targets):
 
 def test_every_loss_is_tried():
     assert {call.partition("(")[0] for call in CASES} == set(losses.names())
-
-
-@pytest.mark.parametrize("call", ["margin", "cross-entropy", "margin-mse", "kl"])
-def test_a_better_order_has_a_smaller_loss(call):
-    targets = torch.tensor([[1.0, 0.0, 0.0]])
-    loss = losses.create(call)
-    assert loss(torch.tensor([[1.0, 0.0, 0.0]]), targets) < loss(torch.tensor([[0.0, 1.0, 0.0]]), targets)
 
 
 @pytest.mark.parametrize(

@@ -10,28 +10,28 @@ from hypothesis import strategies as st
 
 from training_models import WORDS, quiet, toy_network, toy_recipe, toy_run, toy_sources, toy_texts, train_quietly
 from whyrank.core import WhyrankError
-from whyrank.training import Trainer, new_network, pretraining
-from whyrank.training.pretraining import IGNORED, STATE, halves, masked, pretrain
+from whyrank.training import Trainer, new_network
+from whyrank.training.pretraining import IGNORED, STATE, _Model, halves, hide_tokens, pretrain
 
 SETTINGS = {"collection": "toy", "epochs": 6, "batch": 10, "rate": 3e-3, "checkpoint_every": 2}
 CORPUS = tuple(toy_texts(40)[1])
 
 
 @given(st.integers(0, 1000))
-def test_hidden_pieces_are_ordinary_ones_and_nothing_else_changes(seed):
+def test_hidden_tokens_are_ordinary_ones_and_nothing_else_changes(seed):
     random = np.random.default_rng(seed)
     ids = random.integers(5, 50, (8, 30))
     ordinary = random.random(ids.shape) < 0.8
-    shown, wanted = masked(ids, ordinary, 50, 4, random)
+    shown, wanted = hide_tokens(ids, ordinary, 50, 4, random)
     chosen = wanted != IGNORED
     assert not (chosen & ~ordinary).any()
     np.testing.assert_array_equal(shown[~chosen], ids[~chosen])
     np.testing.assert_array_equal(wanted[chosen], ids[chosen])
 
 
-def test_of_fifteen_in_a_hundred_pieces_eight_in_ten_are_masked():
+def test_of_fifteen_in_a_hundred_tokens_eight_in_ten_are_masked():
     ids = np.full((400, 100), 7)
-    shown, wanted = masked(ids, np.ones(ids.shape, bool), 1000, 4, np.random.default_rng(0))
+    shown, wanted = hide_tokens(ids, np.ones(ids.shape, bool), 1000, 4, np.random.default_rng(0))
     chosen = wanted != IGNORED
     assert chosen.mean() == pytest.approx(0.15, abs=0.01)
     assert (shown[chosen] == 4).mean() == pytest.approx(0.8, abs=0.02)
@@ -60,25 +60,26 @@ def test_the_loss_falls(pairs):
         assert torch.equal(parameter, before[name]) != name.startswith("encoder."), name
 
 
-@pytest.mark.parametrize("stop", [1, 2, 5, 24])
-def test_a_stopped_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, stop):
+def test_a_stopped_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
     whole = toy_network()
     expected = pretrain(whole, CORPUS, SETTINGS, 0, say=quiet)
-    step, calls = pretraining._step, []
+    forward, calls = _Model.forward, []
 
-    def failing(*given):
+    def failing(self, batch):
         calls.append(1)
         if len(calls) == stop:
             raise KeyboardInterrupt
-        return step(*given)
+        return forward(self, batch)
 
-    monkeypatch.setattr(pretraining, "_step", failing)
-    with pytest.raises(KeyboardInterrupt):
-        pretrain(toy_network(), CORPUS, SETTINGS, 0, say=quiet, folder=tmp_path)
-    again = toy_network()
-    assert pretrain(again, CORPUS, SETTINGS, 0, say=quiet, folder=tmp_path) == expected
-    assert len(calls) == stop + 24 - (stop - 1) // 2 * 2
-    assert all(torch.equal(tensor, whole.state_dict()[name]) for name, tensor in again.state_dict().items())
+    monkeypatch.setattr(_Model, "forward", failing)
+    for stop in (1, 5, 24):
+        calls.clear()
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(toy_network(), CORPUS, SETTINGS, 0, say=quiet, folder=tmp_path / str(stop))
+        again = toy_network()
+        assert pretrain(again, CORPUS, SETTINGS, 0, say=quiet, folder=tmp_path / str(stop)) == expected
+        assert len(calls) == stop + 24 - (stop - 1) // 2 * 2
+        assert all(torch.equal(tensor, whole.state_dict()[name]) for name, tensor in again.state_dict().items())
 
 
 def test_a_finished_pretraining_is_taken_up_after_a_stop(tmp_path, monkeypatch):
@@ -89,14 +90,14 @@ def test_a_finished_pretraining_is_taken_up_after_a_stop(tmp_path, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             train_quietly(made, tmp_path / "stopped")
     assert (tmp_path / "stopped" / "unfinished" / STATE).exists()
-    monkeypatch.setattr(pretraining, "_step", lambda *given: 1 / 0)
+    monkeypatch.setattr(_Model, "forward", lambda *given: 1 / 0)
     history = train_quietly(made, tmp_path / "stopped")
     assert (history.losses, history.validations) == (whole.losses, whole.validations)
     assert not (tmp_path / "stopped" / "unfinished").exists()
     assert whole.losses != train_quietly(toy_run(), tmp_path / "plain").losses
 
 
-def test_long_texts_are_cut_to_the_places_of_the_encoder():
+def test_long_texts_are_cut_to_the_positions_of_the_encoder():
     long = [" ".join(WORDS * 20)] * 3
     assert pretrain(toy_network(), long, SETTINGS | {"length": 512, "epochs": 1}, 0, say=quiet)["steps"] == 1
 

@@ -6,7 +6,7 @@ import ir_measures
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from training_models import toy_network, toy_texts, toy_validation
@@ -48,6 +48,7 @@ def judged_runs(draw):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
+@settings(max_examples=25)
 @given(judged_runs())
 def test_the_mean_is_that_of_ir_measures(measure, case):
     grades, candidates, scores = case

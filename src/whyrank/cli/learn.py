@@ -129,14 +129,14 @@ class LearnNeural(RecipeOptions, Learn):
         """Train the network where a recipe is named, and write it as a table."""
         from whyrank.core import LOCK, exclusive
         from whyrank.learners import ARCHITECTURE
-        from whyrank.training import checked_device, prepare, train_seeds
+        from whyrank.training import checked_device, prepare, read_recipe, train_seeds
 
         if self.recipe is None:
             refuse(self, ("set", "seed"), "changes a recipe; name one with --recipe")
         device = checked_device(self.device)
         made = learner(resource=self.network, device=device, **settings)
         if self.recipe is not None:
-            recipe = self.change(self.recipe)
+            recipe = read_recipe(self.recipe, self.set)
             if recipe.architecture != ARCHITECTURE:
                 what = f"trains {recipe.architecture}; only {ARCHITECTURE} is a table"
                 raise WhyrankError(f"recipe {self.recipe!r} {what}")
@@ -222,7 +222,7 @@ class LearnParm(RecipeOptions, Scoring, Learn):
         cleared += ["data.without=[]"] if given.get("without") else []
         if old.phases and any(setting.partition("=")[0].strip() == "phases.preset" for setting in self.set):
             cleared.append("phases={}")
-        made = self.change(self.recipe, cleared)
+        made = read_recipe(self.recipe, [*cleared, *self.set])
         if not made.phases:
             return made
         held = given.get("without")

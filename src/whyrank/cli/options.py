@@ -78,7 +78,9 @@ class Scoring:
     """How pairs are scored.
 
     Attributes:
-        executor: serial, processes, or a call string such as processes(workers=4).
+        executor: serial, processes, ray, or a call string such as processes(workers=4).
+        ray_address: the Ray cluster of the executor ray, such as ray://host:10001 or auto; without one, it starts a
+            cluster on this machine.
         batch_size: pairs per call of the ranker.
         store: where scores are kept; 'none' keeps nothing. Default: the user's cache folder.
         fresh: delete what the store has of these rankers, and score anew.
@@ -86,6 +88,7 @@ class Scoring:
     """
 
     executor: str = "serial"
+    ray_address: str | None = None
     batch_size: Whole | None = None
     store: str | None = None
     fresh: bool = False
@@ -95,7 +98,7 @@ class Scoring:
         """An engine with the user's score store, another one, or none; a time limit needs a process to kill."""
         from dataclasses import replace
 
-        from whyrank.core import Processes, Serial, WhyrankError, cache_folder
+        from whyrank.core import Processes, Ray, Serial, WhyrankError, cache_folder
         from whyrank.core import executor as executor_named
         from whyrank.scoring import Engine, ScoreStore
 
@@ -103,6 +106,10 @@ class Scoring:
             keeps(SCORES)
         store = None if self.store == "none" else ScoreStore(self.store or cache_folder() / "scores.sqlite")
         made = executor_named(self.executor)
+        if self.ray_address is not None:
+            if not isinstance(made, Ray):
+                raise WhyrankError(f"--ray-address needs the executor ray, not {self.executor}")
+            made = replace(made, address=self.ray_address)
         if self.timeout is not None:
             made = Processes(1) if isinstance(made, Serial) else made
             if not isinstance(made, Processes):

@@ -82,7 +82,7 @@ class SurprisesCommand:
         for line in (*found.notes, *found.unjudged):
             say(f"note: {line}")
         told = f"; {_answers(shown)}" if self.run_ else ""
-        count = plural(len(found.sure(self.alpha)), "surprise")
+        count = plural(len(found.significant(self.alpha)), "surprise")
         say(f"{count} in {len(found.surprises):,} tests{told}: {self.table}")
         if self.run_ and shown and all(each.outcome.startswith("not answered") for each in shown):
             what = "has no finite score for any text; take one that scores any text"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from whyrank.cli.command import argument
 from whyrank.cli.console import TRAINING, keeps, plural, say
@@ -28,33 +28,6 @@ class RecipeOptions:
     set: tuple[str, ...] = ()
     device: str = ""
 
-    def change(self, name: str, first: Sequence[str] = ()) -> Recipe:
-        """The recipe with some of its values replaced: by `first`, then by the lines KEY=VALUE of --set."""
-        from whyrank.data import YAML_ERRORS, parse_yaml
-        from whyrank.training import read_recipe, recipe_of
-
-        recipe = read_recipe(name)
-        if not (first or self.set):
-            return recipe
-        content = recipe.as_dict()
-        for setting in (*first, *self.set):
-            path, equals, text = setting.partition("=")
-            *outer, key = path.strip().split(".")
-            if not equals or not path.strip():
-                raise WhyrankError(f"--set {setting}: write KEY=VALUE, such as schedule.epochs=2")
-            try:
-                value = parse_yaml(text)
-            except YAML_ERRORS:
-                raise WhyrankError(f"--set {setting}: {text!r} is no value in YAML; put it in quotes") from None
-            inside: dict[str, Any] = content
-            for part in outer:
-                old = inside.get(part)
-                if old and not isinstance(old, Mapping):
-                    raise WhyrankError(f"--set {setting}: {old!r} has no keys; set it as a whole")
-                inside[part] = inside = dict(old or {})
-            inside[key] = value
-        return recipe_of(content)
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainCommand(RecipeOptions):
@@ -73,9 +46,9 @@ class TrainCommand(RecipeOptions):
     def run(self) -> None:
         """Train."""
         from whyrank.core import LOCK, exclusive
-        from whyrank.training import TREES
+        from whyrank.training import TREES, read_recipe
 
-        recipe, out = self.change(self.recipe), Path(self.out)
+        recipe, out = read_recipe(self.recipe, self.set), Path(self.out)
         if recipe.architecture == TREES:
             _train_trees(recipe, out, self.seed or recipe.seeds)
             return

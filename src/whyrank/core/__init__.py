@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         temporary_room,
         write_text,
     )
-    from whyrank.core.parallel import Executor, Processes, Ray, Serial, executor, executors
+    from whyrank.core.parallel import Executor, Processes, Ray, Serial, executor, executors, in_worker
     from whyrank.core.progress import Progress, printable, silent, track
     from whyrank.core.protocols import Answered, Codes, Flags, Floats, Ints, Ranker, Study, ask, name_of
     from whyrank.core.registry import Registry, call_of

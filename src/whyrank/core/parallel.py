@@ -3,8 +3,9 @@
     for answer in executor("processes(workers=4)").run(score_batch, ranker, batches):
         ...
 
-joblib does the work: its backend `loky` for processes, and `ray.util.joblib` for a cluster. The same results come
-back whatever the executor; only their order may differ. `shared`, such as a model, is loaded once by each worker.
+The processes of one machine are joblib's (loky), those of a cluster are Ray's. The same results come back whatever
+the executor; only their order may differ. `shared`, such as a model, is loaded once by each worker. Tasks that were
+lost with a worker or a node are submitted again.
 """
 
 from __future__ import annotations
@@ -13,18 +14,25 @@ import faulthandler
 import logging
 import os
 import pickle
+import re
+import signal
+import socket
 import tempfile
+import threading
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
+from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
-from whyrank.core.errors import WhyrankError, check_number
+from whyrank.core.errors import MissingExtra, WhyrankError, check_number, check_text
 from whyrank.core.registry import Registry
 
 Task = TypeVar("Task")
@@ -32,8 +40,10 @@ Result = TypeVar("Result")
 Shared = TypeVar("Shared")
 
 ATTEMPTS = 3
-"""A task whose worker was lost is submitted so many times."""
-_AHEAD = 8  # tasks for each worker in one submission: what waits for the slowest of them is small
+"""A task is submitted so many times at most: first, and again where its worker was lost."""
+_AHEAD = 2  # tasks submitted for each worker: what it works on, and what comes next
+_IDLE_SECONDS = 300  # without work, after which a worker process ends
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @runtime_checkable
@@ -84,8 +94,7 @@ class Processes:
 
     def __post_init__(self) -> None:
         """Refuse a number of workers or a limit that makes no sense."""
-        if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):
-            raise WhyrankError(f"an executor needs 1 or more workers, not {self.workers!r}")
+        _check_workers(self.workers)
         if self.timeout is not None:
             check_number("timeout", self.timeout, 0, strict=True)
 
@@ -96,103 +105,111 @@ class Processes:
         tasks: Iterable[Task],
         late: Callable[[Task, float], Result] | None = None,
     ) -> Generator[Result, None, None]:
-        """Yield the results as they complete.
+        """Yield the results as they complete."""
+        sent = _Sent.of(shared)
+        with tempfile.TemporaryDirectory(prefix="whyrank-") as folder:
+            file = Path(folder, "shared")
+            file.write_bytes(sent.payload)
 
-        Tasks are drawn and submitted a few per worker at a time. Those that a lost worker leaves undone are submitted
-        again, up to `ATTEMPTS` times.
-        """
-        load, drawn = _Load.of(shared), iter(tasks)
-        with tempfile.TemporaryDirectory(prefix="whyrank-") as marks:
-            while waiting := dict(enumerate(islice(drawn, _AHEAD * self._size()))):
-                attempts = 0
-                while waiting:
-                    lost = yield from self._submit(function, load, waiting, marks)
-                    overdue = [number for number in waiting if _mark(marks, number).exists()]
-                    for number in overdue:
-                        _mark(marks, number).unlink()
-                        assert late is not None
-                        yield late(waiting.pop(number), self.timeout or 0.0)
-                    attempts += not overdue
-                    if waiting and attempts == ATTEMPTS:
-                        raise WhyrankError(
-                            f"{load.name!r}: a worker process was lost {ATTEMPTS} times ({lost}); what was done "
-                            "before is kept; use fewer workers or the serial executor"
-                        )
+            def submit(number: int, task: Task) -> Future[Any]:
+                executor, future = self._executor(), Future[Any]()
+                limit = None if self.timeout is None else (self.timeout, str(Path(folder, str(number))))
+                heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # also in processes that start now
+                try:
+                    future = executor.submit(_work, function, sent.name, sent.key, str(file), task, limit)
+                except BrokenExecutor as error:
+                    future.set_exception(error)
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+                return future
+
+            def overdue(number: int) -> bool:
+                mark = Path(folder, str(number))
+                return mark.exists() and mark.stat().st_size > 0
+
+            pool = _Pool(_AHEAD * self._size(), submit, BrokenExecutor, lambda running: self.close(), overdue)
+            seconds = self.timeout or 0.0
+            yield from _results(sent.name, pool, tasks, late and (lambda task: late(task, seconds)))
 
     def close(self) -> None:
         """End the worker processes; the next call starts others."""
-        from joblib.externals.loky import get_reusable_executor
-
-        get_reusable_executor(max_workers=1).shutdown(kill_workers=True)
-
-    def _submit(
-        self, function: Callable[..., Any], load: _Load, waiting: dict[int, Any], marks: str
-    ) -> Generator[Any, None, str]:
-        """Yield the results of the `waiting` tasks and remove each from them; return why a worker was lost."""
-        import joblib
-
-        parallel = joblib.Parallel(self._size(), batch_size=1, pre_dispatch="all", **self._backend())
-        calls = [
-            joblib.delayed(_work)(function, load, number, task, self.timeout, str(_mark(marks, number)))
-            for number, task in waiting.items()
-        ]
-        try:
-            for number, result, error in parallel(calls):
-                if error is not None:
-                    raise error
-                del waiting[number]
-                yield result
-        except self._losses() as error:
-            return " ".join(str(error).split())[:200] or type(error).__name__
-        return ""
+        self._executor().shutdown(kill_workers=True)
 
     def _size(self) -> int:
         return self.workers or len(os.sched_getaffinity(0))
 
-    def _backend(self) -> dict[str, Any]:
-        return {"backend": "loky", "return_as": "generator_unordered"}
+    def _executor(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor
 
-    def _losses(self) -> tuple[type[Exception], ...]:
-        from joblib.externals.loky.process_executor import BrokenProcessPool
-
-        return (BrokenProcessPool,)
+        resource_tracker.ensure_running()  # which would hear interrupts again, were it started with the processes
+        threads = str(max(1, len(os.sched_getaffinity(0)) // self._size()))
+        env = {name: os.environ.get(name, threads) for name in _THREADS}
+        return get_reusable_executor(
+            self._size(), timeout=_IDLE_SECONDS, env=env, initializer=_depend_on, initargs=(os.getpid(),)
+        )
 
 
 @dataclass(frozen=True)
-class Ray(Processes):
-    """Works on tasks in the actors of a Ray cluster.
+class Ray:
+    """Works on tasks in a Ray cluster, whose machines all have this package.
 
     Attributes:
+        workers: tasks at a time; None is one per core of the cluster.
         address: of the cluster, such as `ray://host:10001` or `auto`; None starts one on this machine.
     """
 
+    workers: int | None = None
     address: str | None = None
 
-    def _size(self) -> int:
-        return self.workers or int(self._ray().cluster_resources().get("CPU", 1))
+    def __post_init__(self) -> None:
+        """Refuse a number of workers that makes no sense."""
+        _check_workers(self.workers)
+        check_text("address", self.address)
 
-    def _backend(self) -> dict[str, Any]:
-        from ray.util.joblib import register_ray
+    def run(
+        self,
+        function: Callable[[Shared, Task], Result],
+        shared: Shared,
+        tasks: Iterable[Task],
+        late: Callable[[Task, float], Result] | None = None,
+    ) -> Generator[Result, None, None]:
+        """Yield the results as they complete."""
+        sent, ray = _Sent.of(shared), self._connect()
+        payload = ray.put(np.frombuffer(sent.payload, np.uint8))  # an array is mapped into workers, not copied
+        work = ray.remote(num_cpus=1, max_retries=0)(_work)
+        submitted = WeakKeyDictionary[Future[Any], Any]()
 
-        self._ray()
-        register_ray()  # type: ignore[no-untyped-call,unused-ignore]
-        return {"backend": "ray"}  # it cannot give results one by one
+        def submit(number: int, task: Task) -> Future[Any]:
+            reference = work.remote(function, sent.name, sent.key, payload, task)
+            future: Future[Any] = reference.future()
+            submitted[future] = reference
+            return future
 
-    def _losses(self) -> tuple[type[Exception], ...]:
-        return (self._ray().exceptions.RayError,)
+        def stop(running: Iterable[Future[Any]]) -> None:
+            for future in running:
+                ray.cancel(submitted[future], force=True)
 
-    def _ray(self) -> Any:
-        try:
-            import ray
-        except ImportError as error:
-            raise WhyrankError("executor 'ray' needs ray; pip install 'whyrank[ray]'") from error
-        if not ray.is_initialized():
-            ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
-        return ray
+        size = self.workers or _AHEAD * int(ray.cluster_resources().get("CPU", 1))
+        yield from _results(sent.name, _Pool(size, submit, ray.exceptions.RayError, stop), tasks)
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
-        self._ray().shutdown()
+        self._connect().shutdown()
+
+    def _connect(self) -> Any:
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtra("executor 'ray'", "ray") from None
+        if ray.is_initialized():
+            return ray
+        try:
+            if port := re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", self.address or ""):
+                socket.create_connection((port[1], int(port[2])), 10).close()  # Ray itself would try for minutes
+            ray.init(self.address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise WhyrankError(f"no Ray cluster at {self.address!r} ({_in_short(error)})") from error
+        return ray
 
 
 executors: Registry[Executor] = Registry(
@@ -211,69 +228,144 @@ def executor(name: str) -> Executor:
     return executors.create(name)
 
 
-@dataclass(frozen=True, eq=False)
-class _Load:
-    """What workers share, pickled: joblib maps a large array into their memory instead of copying it."""
+class _Pool(NamedTuple):
+    """How tasks get to workers: how many at a time, the error of a lost worker, and how to end those that run."""
+
+    size: int
+    submit: Callable[[int, Any], Future[Any]]
+    lost: type[Exception]
+    stop: Callable[[Iterable[Future[Any]]], None]
+    overdue: Callable[[int], bool] = lambda number: False
+
+
+def _results(
+    name: str, pool: _Pool, tasks: Iterable[Any], late: Callable[[Any], Any] | None = None
+) -> Generator[Any, None, None]:
+    """Yield the results of tasks as they complete, and submit again those whose worker was lost."""
+    drawn, again, losses = enumerate(tasks), deque[tuple[int, Any]](), Counter[int]()
+    running: dict[Future[Any], tuple[int, Any]] = {}
+    try:
+        while True:
+            while len(running) < pool.size and (entry := again.popleft() if again else next(drawn, None)):
+                running[pool.submit(*entry)] = entry
+            if not running:
+                return
+            done = wait(running, return_when=FIRST_COMPLETED).done
+            if any(isinstance(future.exception(), BrokenExecutor) for future in done):
+                done = wait(running).done  # the loss of one process ends all
+            lost, overdue, reason = list[tuple[int, Any]](), False, ""
+            for future in [each for each in running if each in done]:
+                number, task = running.pop(future)
+                if not isinstance(problem := future.exception(), pool.lost):
+                    result, error = future.result()
+                    if error is not None:
+                        raise error
+                    yield result
+                elif late is not None and pool.overdue(number):
+                    overdue = True
+                    yield late(task)
+                else:
+                    lost.append((number, task))
+                    reason = _in_short(problem)
+            losses.update([] if overdue else [number for number, _ in lost])
+            again.extend(lost)
+            if ATTEMPTS in losses.values():
+                raise WhyrankError(
+                    f"{name!r}: a worker was lost {ATTEMPTS} times ({reason}); what was done before is kept; "
+                    "use fewer workers or the serial executor"
+                )
+    finally:
+        if running:
+            pool.stop(running)
+
+
+class _Sent(NamedTuple):
+    """What workers share, pickled, with its digest: a worker that holds it already does not load it again."""
 
     name: str
     key: bytes
-    payload: npt.NDArray[np.uint8]
+    payload: bytes
 
     @classmethod
-    def of(cls, shared: object) -> _Load:
-        from joblib.externals import cloudpickle
+    def of(cls, shared: object) -> _Sent:
+        from cloudpickle import dumps
 
         name = str(getattr(shared, "name", type(shared).__name__))
         try:
-            payload = cloudpickle.dumps(shared)
+            payload = dumps(shared)
         except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             raise WhyrankError(
-                f"{name!r} cannot be sent to other processes ({reason}); use the serial executor"
+                f"{name!r} cannot be sent to other processes ({_in_short(error)}); use the serial executor"
             ) from error
-        return cls(name, sha256(payload).digest(), np.frombuffer(payload, np.uint8))
+        return cls(name, sha256(payload).digest(), payload)
 
 
-_held: dict[str, tuple[bytes, Any]] = {}  # in a worker: what was sent to it, by name, with its key
+_loaded: dict[str, tuple[bytes, Any]] = {}  # in a worker: what was sent to it, by name, with its digest
+_working = threading.Event()
+
+
+def in_worker() -> bool:
+    """Whether this process works for an executor in another one."""
+    return _working.is_set()
 
 
 def _work(
-    function: Callable[[Any, Any], Any], load: _Load, number: int, task: Any, timeout: float | None, mark: str
-) -> tuple[int, Any, BaseException | None]:
-    """In a worker: the number of a task with its result, or with its error."""
+    function: Callable[[Any, Any], Any], name: str, key: bytes, payload: Any, task: Any,
+    limit: tuple[float, str] | None = None,
+) -> tuple[Any, Exception | None]:  # fmt: skip
+    """In a worker: the result of a task, or its error; `payload` is a file or an array, `limit` seconds and a file.
+
+    A thread that does not need Python's lock ends the process after so many seconds, whatever it is doing, and leaves
+    a file that is not empty.
+    """
+    _working.set()
     try:
-        if _held.get(load.name, (b"", None))[0] != load.key:
-            _held.pop(load.name, None)  # an older state, which would take room beside the new one
-            _held[load.name] = load.key, _opened(load)
-        if timeout is None:
-            return number, function(_held[load.name][1], task), None
-        with open(mark, "w", encoding="utf-8") as file:
-            # a thread that does not need Python's lock ends the process, whatever it is doing; the mark stays
-            faulthandler.dump_traceback_later(timeout, exit=True, file=file)
+        if _loaded.get(name, (b"", None))[0] != key:
+            _loaded.pop(name, None)  # an older state, which would take memory beside the new one
+            _loaded[name] = key, _load(name, payload)
+        if limit is None:
+            return function(_loaded[name][1], task), None
+        with open(limit[1], "w", encoding="utf-8") as file:
+            faulthandler.dump_traceback_later(limit[0], exit=True, file=file)
             try:
-                return number, function(_held[load.name][1], task), None
+                return function(_loaded[name][1], task), None
             finally:
                 faulthandler.cancel_dump_traceback_later()
-                os.unlink(mark)
     except Exception as error:
-        try:  # an error that cannot be pickled would break the pool
+        try:  # an error that cannot be pickled would end the pool
             same = type(pickle.loads(pickle.dumps(error))) is type(error)
         except Exception:
             same = False
-        return number, None, error if same else WhyrankError(str(error))
+        return None, error if same else WhyrankError(str(error))
 
 
-def _opened(load: _Load) -> Any:
+def _depend_on(parent: int) -> None:
+    """In a worker process: leave Ctrl-C to the parent, who ends its workers, and end where the parent was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _load(name: str, payload: Any) -> Any:
     try:
-        return pickle.loads(load.payload.tobytes())
+        return pickle.loads(Path(payload).read_bytes() if isinstance(payload, str) else payload)
     except WhyrankError:
         raise
     except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise WhyrankError(
-            f"{load.name!r} cannot be loaded in another process ({reason}); use the serial executor"
+            f"{name!r} cannot be loaded in another process ({_in_short(error)}); use the serial executor"
         ) from error
 
 
-def _mark(folder: str, number: int) -> Path:
-    return Path(folder, str(number))
+def _check_workers(workers: object) -> None:
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise WhyrankError(f"an executor needs 1 or more workers, not {workers!r}")
+
+
+def _in_short(error: BaseException | None) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

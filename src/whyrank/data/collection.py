@@ -66,16 +66,15 @@ class Collection:
             kept = cast("Mapping[str, str]", docs)
         else:
             kept = plain_texts("docs", docs, notes, strict)
-        asked, judged = plain_texts("queries", queries, notes, strict), plain_qrels(qrels, notes)
-        references = References(asked, kept, strict)
+        given, judged = plain_texts("queries", queries, notes, strict), plain_qrels(qrels, notes)
+        references = References(given, kept, strict)
         notes += references.check("qrels", judged)
         for run_name, run in (runs or {}).items():
             notes += references.check(f"run {run_name!r}", run)
         scale = grades_for(name, judged, notes, grades)
-        return cls(name, kept, asked, judged, runs or {}, titles or {}, scale, notes)
+        return cls(name, kept, given, judged, runs or {}, titles or {}, scale, notes)
 
     def __repr__(self) -> str:
-        """Name and sizes; the texts would fill the screen."""
         judgements = sum(map(len, self.qrels.values()))
         return (
             f"Collection({self.name!r}, {len(self.docs):,} docs, {len(self.queries):,} queries, "
@@ -126,11 +125,10 @@ def plain_qrels(given: Judgements, notes: list[str]) -> Qrels:
 class References:
     """The ids that a collection has; finds those that judgements or a run mention and the collection has not.
 
-    `docs` is None where looking a document up takes too long; documents are then not checked.
+    With `strict` such an id is an error. `docs` is None where looking documents up takes too long.
     """
 
     def __init__(self, queries: Container[str], docs: Container[str] | None, strict: bool) -> None:
-        """Take the known ids; with `strict` an unknown one is an error."""
         self.queries, self.docs, self.strict = queries, docs, strict
 
     def check(self, source: str | Path, mentioned: Mapping[str, Mapping[str, object]]) -> list[str]:
@@ -152,11 +150,11 @@ class References:
         return notes
 
 
-# Runs: those of a collection, which are read when asked for; and the run that a user names.
+# Runs: those of a collection, which are read on first use; and the run that a user names.
 
 
 class LazyRuns(Mapping[str, Run]):
-    """Runs by name, in the order of their readers; each is read when asked for, and once."""
+    """Runs by name, in the order of their readers; each is read on first use, and once."""
 
     def __init__(self, readers: Mapping[str, Callable[[], Run]]) -> None:
         self._readers = readers
@@ -169,8 +167,7 @@ class LazyRuns(Mapping[str, Run]):
         return iter(self._readers)
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a run; it is not read."""
-        return name in self._readers
+        return name in self._readers  # without reading the run
 
     def __getitem__(self, name: str) -> Run:
         if name not in self._read:

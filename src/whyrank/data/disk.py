@@ -26,7 +26,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -74,18 +74,15 @@ class DiskDocs(Mapping[str, str]):
         return len(self._integers["order"])
 
     def __iter__(self) -> Iterator[str]:
-        """Ids in the order of the corpus."""
         return (doc_id.decode() for doc_id in _slices(self._ids, self._integers["id_ends"]))
 
     def __contains__(self, doc_id: object) -> bool:
-        """Whether the document is there; its text is not read."""
-        return isinstance(doc_id, str) and self.position(doc_id) is not None
+        return isinstance(doc_id, str) and self.position(doc_id) is not None  # without reading the text
 
     def __getitem__(self, doc_id: str) -> str:
         return self._text(self._known(doc_id)).decode()
 
     def __reduce__(self) -> tuple[type[DiskDocs], tuple[Path]]:
-        """Travel between processes as a path."""
         return type(self), (self.folder,)
 
     def __repr__(self) -> str:
@@ -150,7 +147,7 @@ class DiskDocs(Mapping[str, str]):
 
 
 class DiskTitles(Mapping[str, str]):
-    """The titles of a store, id -> title, for the documents that have one."""
+    """The titles of a store, id -> title, for the documents that have one, in the order of the corpus."""
 
     def __init__(self, docs: DiskDocs) -> None:
         self._docs = docs
@@ -159,7 +156,6 @@ class DiskTitles(Mapping[str, str]):
         return len(self._docs.titled())
 
     def __iter__(self) -> Iterator[str]:
-        """Ids of the documents with a title, in the order of the corpus."""
         return (self._docs.id_at(int(position)) for position in self._docs.titled())
 
     def __getitem__(self, doc_id: str) -> str:
@@ -184,15 +180,11 @@ class _Values(ValuesView[str]):
         return self._mapping.texts()
 
 
-@runtime_checkable
-class _Batched(Protocol):
-    def get_many(self, doc_ids: Sequence[str]) -> list[str]: ...
-
-
 def texts_of(docs: Mapping[str, str], doc_ids: Iterable[str]) -> list[str]:
     """Texts of many documents in the given order, with one pass over the disk where they lie there."""
-    wanted = list(doc_ids)
-    return docs.get_many(wanted) if isinstance(docs, _Batched) else [docs[doc_id] for doc_id in wanted]
+    wanted, get_many = list(doc_ids), getattr(docs, "get_many", None)
+    found: list[str] = get_many(wanted) if get_many else [docs[doc_id] for doc_id in wanted]
+    return found
 
 
 def hash_of(doc_id: str) -> int:
@@ -227,7 +219,6 @@ class StoreWriter:
     """Writes documents into the files of a store as they come; only `finish` holds arrays over all."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the files of a new store in an empty folder."""
         self.folder, self._stack = folder, ExitStack()
         names = ("texts", "ids", "text_ends", "id_ends", "title_sizes", "hashes", "crcs")
         self._write = {name: self._stack.enter_context((folder / name).open("wb")).write for name in names}
@@ -297,7 +288,7 @@ def open_store(folder: Path) -> DiskDocs | None:
 def building(target: Path) -> Iterator[Path]:
     """Give an empty folder beside `target`; it becomes `target` only when the block succeeds.
 
-    Of two processes that build at once the first one wins, and the second takes what the first has made.
+    Of two processes that build at once the first one wins; the other's work is dropped.
     """
     try:
         with folder_beside(target) as made:

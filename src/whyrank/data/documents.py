@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,27 +62,22 @@ def read_corpus(path: Path, limit: int | None = None, strict: bool = False) -> C
             titles[document.id] = document.title
         size += document.size
         if size > most:
-            return _spill(path, store, docs, titles, size, stream, tallies)
-    return Corpus(docs, titles, tallies.notes(path.name))
+            break
+    else:
+        return Corpus(docs, titles, tallies.notes(path.name))
 
-
-def _spill(
-    path: Path, store: Path, docs: dict[str, str], titles: dict[str, str], size: int, rest: Iterator[Document],
-    tallies: TextTallies,
-) -> Corpus:  # fmt: skip
-    """Move what was read so far to a store and stream the rest there."""
-    with building(store) as folder, StoreWriter(folder) as writer:
+    with building(store) as folder, StoreWriter(folder) as writer:  # what was read so far, and then the rest
         for doc_id, text in docs.items():
             writer.add(doc_id, text, titles.get(doc_id, ""))
         docs.clear()
-        for document in rest:
+        for document in stream:
             writer.add(document.id, document.text, document.title)
             size += document.size
         repeated = writer.finish(tallies.notes(path.name), size)
         if repeated is not None:
             raise _duplicate(path, repeated)
-    kept = DiskDocs(store)
-    return Corpus(kept, DiskTitles(kept), kept.notes)
+    made = DiskDocs(store)
+    return Corpus(made, DiskTitles(made), made.notes)
 
 
 def memory_limit() -> int:
@@ -127,43 +122,33 @@ def _id(record: Record) -> str:
 def _duplicate(path: Path, doc_id: str) -> BadInput:
     """The error for an id that occurs twice; it finds both lines by reading the file again."""
     lines = (record.line for record in json_records(path) if _id(record) == doc_id)
-    first, second = next(lines), next(lines)
-    return BadInput(
-        path, f"id {doc_id!r} was already used in line {first}", "give every text an id of its own", second
-    )
+    what = f"id {doc_id!r} was already used in line {next(lines)}"
+    return BadInput(path, what, "give every text an id of its own", next(lines))
 
 
 def read_queries(path: Path, notes: list[str], strict: bool = False) -> dict[str, str]:
-    """Read queries from tab-separated lines without a header; columns after the second are ignored."""
+    """Read queries from JSON lines, as BEIR has them, or from tab-separated lines without a header.
+
+    Of the latter, columns after the second are ignored.
+    """
     tallies = TextTallies("queries", strict)
-    queries = _unique(path, _tab_separated(path, tallies))
+    in_json = path.name.removesuffix(".gz").endswith(".jsonl")
+    queries: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for query in read_documents(path, tallies) if in_json else _tab_separated(path, tallies):
+        if query.id in queries:
+            what = f"query id {query.id!r} was already used in line {lines[query.id]}"
+            raise BadInput(path, what, "give every query an id of its own", query.line)
+        queries[query.id], lines[query.id] = query.text, query.line
     notes += tallies.notes(path.name)
     return queries
 
 
-def read_json_queries(path: Path, notes: list[str], strict: bool = False) -> dict[str, str]:
-    """Read queries from JSON lines with `_id` and `text`, as BEIR has them."""
-    tallies = TextTallies("queries", strict)
-    queries = _unique(path, ((query.id, query.text, query.line) for query in read_documents(path, tallies)))
-    notes += tallies.notes(path.name)
-    return queries
-
-
-def _tab_separated(path: Path, tallies: TextTallies) -> Iterator[tuple[str, str, int]]:
+def _tab_separated(path: Path, tallies: TextTallies) -> Iterator[Document]:
     for line in read_lines(path):
         query_id, *columns = line.text.split("\t")
         if not columns or not query_id:
             what = f"expected an id, a tab and a text, found {line.text[:60]!r}"
             raise BadInput(path, what, "separate the columns by a tab", line.number)
-        yield query_id, tallies.mend(query_id, columns[0], path, line.number), line.number
-
-
-def _unique(path: Path, rows: Iterable[tuple[str, str, int]]) -> dict[str, str]:
-    queries: dict[str, str] = {}
-    lines: dict[str, int] = {}
-    for query_id, text, line in rows:
-        if query_id in queries:
-            what = f"query id {query_id!r} was already used in line {lines[query_id]}"
-            raise BadInput(path, what, "give every query an id of its own", line)
-        queries[query_id], lines[query_id] = text, line
-    return queries
+        text = tallies.mend(query_id, columns[0], path, line.number)
+        yield Document(query_id, text, "", line.number, len(line.raw))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from whyrank.core import BadInput, WhyrankError, suggestion
 from whyrank.data.collection import Collection, References, run_files
-from whyrank.data.documents import Corpus, read_corpus, read_json_queries, read_queries
+from whyrank.data.documents import Corpus, read_corpus, read_queries
 from whyrank.data.formats import YAML_ERRORS, problem_of, read_yaml
 from whyrank.data.grades import Grades, grades_for
 from whyrank.data.lines import find_file, needed_file
@@ -55,16 +55,8 @@ def read_declaration(folder: Path) -> Declaration:
         return Declaration.model_validate(content)
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(str(part) for part in problem["loc"] if part != "[key]")
-        raise BadInput(path, f"{place}: {problem['msg']}" if place else problem["msg"], remedy) from None
-
-
-def declared_grades(folder: Path, declared: DeclaredGrades | None) -> Grades | None:
-    """The grades as the rest of the package knows them; None where the folder declares none."""
-    try:
-        return Grades(declared.names, declared.relevant, declared.nonrelevant) if declared else None
-    except WhyrankError as error:
-        raise BadInput(folder / _DECLARATION, str(error), "mend 'relevant' or 'nonrelevant'") from None
+        where = ".".join(str(part) for part in problem["loc"] if part != "[key]")
+        raise BadInput(path, f"{where}: {problem['msg']}" if where else problem["msg"], remedy) from None
 
 
 def corpus_file(folder: Path, split: str | None) -> Path:
@@ -84,7 +76,7 @@ def read_folder(path: Path, split: str | None = None, strict: bool = False) -> C
 
     With a split `queries.SPLIT.tsv` and `qrels.SPLIT.txt` are read. The documents are in `corpus.jsonl`, else in
     `passages.jsonl`, else in `candidates.SPLIT.jsonl`, else in the file that `collection.yaml` names. A missing
-    judgement file is noted, a missing corpus or query file is an error. Runs are read when asked for.
+    judgement file is noted, a missing corpus or query file is an error. Runs are read on first use.
     """
     notes: list[str] = []
     split = _split(path, split, notes)
@@ -99,23 +91,25 @@ def read_folder(path: Path, split: str | None = None, strict: bool = False) -> C
 
 
 def _split(path: Path, wanted: str | None, notes: list[str]) -> str | None:
+    """The split that is wanted, else none, else the only one there is."""
     splits = sorted({name[1] for file in path.iterdir() if (name := _QUERIES.fullmatch(file.name))})
     if wanted is not None:
         return _known_split(path, wanted, splits)
     if find_file(path, "queries.tsv") or not splits:
         return None
     if len(splits) > 1:
-        what = f"there are several splits ({', '.join(splits)})"
-        raise BadInput(path, what, f"write PATH:{splits[0]}, for example")
+        raise BadInput(
+            path, f"there are several splits ({', '.join(splits)})", f"write PATH:{splits[0]}, for example"
+        )
     notes.append(f"split {splits[0]!r} was read, the only one in {path.name}")
     return splits[0]
 
 
 def _known_split(path: Path, wanted: str, splits: list[str]) -> str:
-    if wanted in splits:
-        return wanted
-    remedy = suggestion(wanted, splits) if splits else "it has no splits; leave the split out"
-    raise BadInput(path, f"there is no split {wanted!r}", remedy)
+    if wanted not in splits:
+        remedy = suggestion(wanted, splits) if splits else "it has no splits; leave the split out"
+        raise BadInput(path, f"there is no split {wanted!r}", remedy)
+    return wanted
 
 
 def is_beir(path: Path) -> bool:
@@ -135,7 +129,7 @@ def read_beir(path: Path, split: str | None = None, strict: bool = False) -> Col
     split = _known_split(path, split or "test", _beir_splits(path))
     judged = needed_file(path / "qrels", f"{split}.tsv")
     qrels = read_qrels(judged, notes, strict)
-    every = read_json_queries(needed_file(path, "queries.jsonl"), notes, strict)
+    every = read_queries(needed_file(path, "queries.jsonl"), notes, strict)
     queries = {query_id: text for query_id, text in every.items() if query_id in qrels}
     if len(queries) < len(every):
         notes.append(f"queries of other splits, left out: {len(every) - len(queries):,}")
@@ -160,6 +154,10 @@ def _assemble(
     declared = read_declaration(path)
     name = declared.name or path.resolve().name
     name = f"{name}:{split}" if split else name
-    grades = grades_for(name, qrels, notes, declared_grades(path, declared.grades))
+    try:
+        scale = Grades(**declared.grades.model_dump()) if declared.grades else None
+    except WhyrankError as error:
+        raise BadInput(path / _DECLARATION, str(error), "mend 'relevant' or 'nonrelevant'") from None
+    grades = grades_for(name, qrels, notes, scale)
     runs = run_files(path / "runs", references, notes)
     return Collection(name, corpus.docs, queries, qrels, runs, corpus.titles, grades, notes)

@@ -80,19 +80,13 @@ def grades_for(
     remedy = "" if chosen else "; declare the grades in collection.yaml if some of them mean non-relevant"
     if chosen is None:
         chosen = Grades({grade: str(grade) for grade in sorted(present | {0, 1})} | dict(names or {}))
-    _note_misfit(chosen, present, notes, remedy)
+    strange = sorted(present - set(chosen.names))
+    if strange and chosen.names:
+        notes.append(f"grades without a declared name: {', '.join(map(str, strange))}")
+    if present and max(present) < chosen.relevant and not remedy:
+        notes.append(f"no judgement reaches grade {chosen.relevant}, the lowest relevant: nothing counts as relevant")
+    if present and min(present) >= chosen.relevant:
+        only = "the collection lists relevant documents only"
+        notes.append(f"no judgement is below grade {chosen.relevant}, the lowest relevant: {only}{remedy}")
     numbers = {grade: str(grade) for grade in sorted(present | {chosen.nonrelevant, chosen.relevant})}
     return chosen if chosen.names else replace(chosen, names=numbers)
-
-
-def _note_misfit(grades: Grades, present: set[int], notes: list[str], remedy: str) -> None:
-    strange = sorted(present - set(grades.names))
-    if strange and grades.names:
-        notes.append(f"grades without a declared name: {', '.join(map(str, strange))}")
-    if present and max(present) < grades.relevant and not remedy:
-        notes.append(f"no judgement reaches grade {grades.relevant}, the lowest relevant: nothing counts as relevant")
-    if present and min(present) >= grades.relevant:
-        notes.append(
-            f"no judgement is below grade {grades.relevant}, the lowest relevant: "
-            f"the collection lists relevant documents only{remedy}"
-        )

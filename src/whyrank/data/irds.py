@@ -20,10 +20,9 @@ _MANY = 1_000_000
 
 
 class StoredDocs(Mapping[str, str]):
-    """Documents of an ir_datasets collection, looked up one by one in its own document store."""
+    """Documents of an ir_datasets collection, looked up in its own document store; nothing is fetched before."""
 
     def __init__(self, name: str) -> None:
-        """Name the collection; nothing is fetched before it is asked for."""
         self.name = name
 
     def __len__(self) -> int:
@@ -31,7 +30,6 @@ class StoredDocs(Mapping[str, str]):
             return int(_count(self._dataset) or self._store.count())
 
     def __iter__(self) -> Iterator[str]:
-        """Ids in the order of the corpus."""
         with _obtaining(self.name):
             yield from (str(doc.doc_id) for doc in self._dataset.docs_iter())
 
@@ -44,7 +42,6 @@ class StoredDocs(Mapping[str, str]):
             return isinstance(doc_id, str) and bool(self._store.get_many([doc_id]))
 
     def __reduce__(self) -> tuple[type[StoredDocs], tuple[str]]:
-        """Travel between processes as a name."""
         return type(self), (self.name,)
 
     def __repr__(self) -> str:

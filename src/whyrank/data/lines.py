@@ -63,13 +63,12 @@ def read_lines(path: Path) -> Iterator[Line]:
     return (line for line in every_line(path) if not line.blank)
 
 
-def whole_text(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file that has some, with its line ends."""
     parts, size = list[str](), 0
     for line in every_line(path):
         parts += [line.text, line.end]
-        size += len(line.raw)
-        check_size(path, size, "the file")
+        check_size(path, size := size + len(line.raw), "the file")
     return "".join(parts)
 
 
@@ -193,10 +192,9 @@ def _shown(value: Any) -> str:
 
 
 class Tally:
-    """Counts one kind of oddity and remembers the first few examples."""
+    """Counts one kind of oddity, which `what` names in the plural, and remembers the first few examples."""
 
     def __init__(self, what: str) -> None:
-        """Start at none; `what` says in the plural what is counted."""
         self.what, self.count = what, 0
         self.first: list[str] = []
 
@@ -215,16 +213,18 @@ class Tally:
 
 
 class TextTallies:
-    """What can be odd about texts: empty ones are kept, lone surrogates are replaced."""
+    """What can be odd about `things`, documents or queries: lone surrogates are replaced, empty texts are kept.
+
+    With `strict` an empty text is an error.
+    """
 
     def __init__(self, things: str, strict: bool = False) -> None:
-        """Start at none; `things` are `documents` or `queries`. With `strict` an empty text is an error."""
         self.things, self.strict = things, strict
         self.empty = Tally(f"{things} with an empty text")
         self.mended = Tally(f"{things} with lone surrogates (each replaced by U+FFFD)")
 
     def mend(self, text_id: str, text: str, source: str | Path, line: int | None = None) -> str:
-        """Count what is odd about a text and give it in a form that can be encoded."""
+        """Count what is odd about a text, and give it in a form that can be encoded."""
         if not text or text.isspace():
             if self.strict:
                 what = f"{self.things}: the text of {text_id!r} is empty"

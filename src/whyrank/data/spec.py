@@ -22,8 +22,8 @@ collections: Registry[Collection] = Registry(
 )
 
 
-class Place(NamedTuple):
-    """A folder and the split of it that was asked for."""
+class FolderSpec(NamedTuple):
+    """A folder and the split of it that is wanted."""
 
     path: Path
     split: str | None
@@ -60,17 +60,15 @@ def folder(resource: str = "", strict: bool = False) -> Collection:
     """A folder on this machine, in our own or in BEIR's shape: `folder:PATH` or `folder:PATH:SPLIT`."""
     from whyrank.data.folder import is_beir, read_beir, read_folder
 
-    place = locate(resource)
-    read = read_beir if is_beir(place.path) else read_folder
-    return read(place.path, place.split, strict)
+    path, split = locate(resource)
+    return (read_beir if is_beir(path) else read_folder)(path, split, strict)
 
 
 def beir(resource: str = "", strict: bool = False) -> Collection:
     """A BEIR folder on this machine: `beir:PATH` or `beir:PATH:SPLIT`."""
     from whyrank.data.folder import read_beir
 
-    place = locate(resource)
-    return read_beir(place.path, place.split, strict)
+    return read_beir(*locate(resource), strict)
 
 
 def irds(resource: str = "", strict: bool = False) -> Collection:
@@ -82,23 +80,22 @@ def irds(resource: str = "", strict: bool = False) -> Collection:
     return read_irds(resource, strict)
 
 
-def locate(text: str) -> Place:
+def locate(text: str) -> FolderSpec:
     """Find the folder, and the split after the last colon unless the colon belongs to the path."""
     if not text.strip():
         raise WhyrankError(
             "a collection needs a folder; write PATH or PATH:SPLIT (./NAME for a folder with a reader's name)"
         )
     head, colon, split = text.rpartition(":")
-    places = [Place(Path(text).expanduser(), None)]
+    readings = [FolderSpec(Path(text).expanduser(), None)]
     if head and split:
-        places.append(Place(Path(head).expanduser(), split))
-    for place in places:
-        if place.path.is_dir():
-            return place
-        if place.path.exists():
-            raise BadInput(
-                place.path, "a collection is a folder, and this is a file", "name the folder that holds it"
-            )
+        readings.append(FolderSpec(Path(head).expanduser(), split))
+    for found in readings:
+        if found.path.is_dir():
+            return found
+        if found.path.exists():
+            what = "a collection is a folder, and this is a file"
+            raise BadInput(found.path, what, "name the folder that holds it")
 
     given = [(path, rest) for path, rest in ((head, colon + split), (text, "")) if path]
     near = [f"{path}{rest}" for each, rest in given if (path := near_folder(Path(each).expanduser())) is not None]

@@ -28,7 +28,7 @@ def parse_parts(text: str) -> dict[str, float]:
     """Parse `modelling=0.6,dev=0.2,test=0.2`: shares above 0 that add up to 1 at most."""
     parts: dict[str, float] = {}
     for each in text.split(","):
-        name, _, share = (piece.strip() for piece in each.partition("="))
+        name, _, share = map(str.strip, each.partition("="))
         if not _PART.fullmatch(name) or name in parts:
             raise WhyrankError(f"--parts {text!r}: {name!r} is no name for a part, or used twice; {_WRITE}")
         try:
@@ -93,7 +93,7 @@ def write_split(
             write_text(made / "splits.json", report)
             os.replace(made, target)
     except OSError as error:
-        raise BadInput(target, f"cannot be written ({error.strerror or error})", "choose another place") from None
+        raise BadInput(target, f"cannot be written ({error.strerror or error})", "choose another folder") from None
 
 
 def _documents(collection: Collection) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""TREC runs and judgements, read and written; and the one place that decides the order of a ranking.
+"""TREC runs and judgements, read and written; and the order of a ranking, which is decided here alone.
 
 A run line is `query_id Q0 doc_id rank score tag`, a judgement `query_id 0 doc_id grade`; further columns are
 ignored. The rank column is written but never trusted: the scores alone give the order.

@@ -85,22 +85,14 @@ def export_table(
     network: NeuralModel1, threshold: float = THRESHOLD, block: int | None = None, device: str = "cpu",
     analyzer: str | None = None, top: int | None = None, collection: Collection | None = None,
 ) -> TermTable:  # fmt: skip
-    """The table of all pairs of tokens of a network; the settings are those of `Neural`.
+    """The table of all pairs of tokens of a network that `open_network` gives, or that was just trained.
 
-    Args:
-        network: what `open_network` gives, or one that was just trained.
-        threshold: pairs with a smaller T(q|d) are left out.
-        block: tokens of each side that are compared at a time.
-        device: cpu or cuda.
-        analyzer: a call string that cuts texts into the network's tokens; by default the tokenizer in its folder.
-        top: so many document tokens of each query token.
-        collection: only the tokens of its queries and its texts are compared; what a network never saw is noise.
+    The settings are those of `Neural`. `analyzer` is a call string that cuts texts into the network's tokens, by
+    default the tokenizer in its folder. With a collection only the tokens of its queries and its texts are compared:
+    what a network never saw is noise.
     """
-    check_number("threshold", threshold, 0, 1)
-    size = _BLOCKS["cuda" if device.startswith("cuda") else "cpu"] if block is None else block
-    check_whole("block", size, 1)
-    if top is not None:
-        check_whole("top", top, 1)
+    Neural("", threshold, top, block, device)  # checks them
+    size = block or _BLOCKS["cuda" if device.startswith("cuda") else "cpu"]
     terms = network.tokenizer.spell(range(len(network.tokenizer)))
     query_tokens = doc_tokens = np.arange(len(terms), dtype=np.int64)
     if collection is not None:

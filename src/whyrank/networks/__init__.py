@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from whyrank.networks.model1 import NeuralModel1, matrix
     from whyrank.networks.network import (
         CONFIG,
-        TOKENS,
         WEIGHTS,
         Network,
         digest,
@@ -43,10 +42,9 @@ if TYPE_CHECKING:
         start,
     )
     from whyrank.networks.parm import BARE, FRAMES, ParmNetwork, framed
-    from whyrank.networks.quantised import restored
-    from whyrank.networks.separate import SeparateNetwork, joined, take
+    from whyrank.networks.separate import SeparateNetwork, join, take
     from whyrank.networks.tokens import (
-        CHARACTERS_PER_PIECE,
+        CHARACTERS_PER_TOKEN,
         Arrays,
         Ids,
         ModelTokenizer,

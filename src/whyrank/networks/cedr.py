@@ -9,7 +9,7 @@ so that a pair has the same score in any batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -51,7 +51,9 @@ class CedrNetwork(ChunkedNetwork):
         layers = self.encoder.all(batch)
         with torch.autocast(layers[-1].device.type, enabled=False):
             with torch.set_grad_enabled(torch.is_grad_enabled() and self.through):
-                similarity = similarities(layers, batch)
+                read = [reading(states, batch) for states in layers]
+                cosines = [cosine_matrix(r.query, r.doc, r.query_mask, r.doc_mask) for r in read]
+                similarity = torch.stack(cosines, dim=1)
             first = first_states(self.encoder.pool(layers[-1], batch).float(), batch)
             return self.head(first, similarity, batch["query"] >= 0, batch["doc"] >= 0)
 
@@ -109,9 +111,10 @@ class CedrDrmm(CedrNetwork):
 class CedrPacrr(CedrNetwork):
     """score = MLP([best 2 matches of every n-gram and query token, h]), h the state of [CLS].
 
-    For n = 1, 2, 3: 32 filters of n x n over all channels with ReLU, the best filter at each place, the best 2 places
-    of the text for each of `max_query` tokens of the query; windows may reach over the end of query or text, where
-    cosines are 0, and places without a token of both give 0. The MLP has layers of 32, 32 and 1 with ReLU between.
+    For n = 1, 2, 3: 32 filters of n x n over all channels with ReLU, the best filter at each position, the best 2
+    positions of the text for each of `max_query` tokens of the query; windows may reach over the end of query or
+    text, where cosines are 0, and positions without a token of both give 0. The MLP has layers of 32, 32 and 1 with
+    ReLU between.
 
     The head: Hui et al., "PACRR: a position-aware neural IR model for relevance matching", EMNLP 2017.
     """
@@ -129,24 +132,16 @@ class CedrPacrr(CedrNetwork):
     def head(self, first: Tensor, similarity: Tensor, query_mask: Tensor, doc_mask: Tensor) -> Tensor:
         """The MLP over the best matches and [CLS]."""
         real = query_mask.unsqueeze(2) & doc_mask.unsqueeze(1)
-        best = torch.cat([self._best(similarity, real, i) for i in range(len(_NGRAMS))], dim=2)
-        missing = self.max_query - best.shape[1]
-        features = torch.cat([functional.pad(best, (0, 0, 0, missing)).flatten(1), first], dim=1)
+        best = []
+        for n, filters in zip(_NGRAMS, self.filters, strict=True):
+            matches = torch.relu(filters(functional.pad(similarity, (0, n - 1, 0, n - 1)))).amax(dim=1)
+            wide = functional.pad(matches.masked_fill(~real, 0.0), (0, max(0, _BEST - matches.shape[2])))
+            best.append(wide.topk(_BEST, dim=2).values)
+        by_token = torch.cat(best, dim=2)
+        missing = self.max_query - by_token.shape[1]
+        features = torch.cat([functional.pad(by_token, (0, 0, 0, missing)).flatten(1), first], dim=1)
         found: Tensor = self.mlp(features)
         return found.squeeze(1)
-
-    def _best(self, similarity: Tensor, real: Tensor, i: int) -> Tensor:
-        """The best matches of each query token by one size of n-gram, [n, q, 2]."""
-        beyond = _NGRAMS[i] - 1
-        matches = torch.relu(self.filters[i](functional.pad(similarity, (0, beyond, 0, beyond)))).amax(dim=1)
-        wide = functional.pad(matches.masked_fill(~real, 0.0), (0, max(0, _BEST - matches.shape[2])))
-        return wide.topk(_BEST, dim=2).values
-
-
-def similarities(layers: Sequence[Tensor], batch: Mapping[str, Tensor]) -> Tensor:
-    """One channel of cosines per layer, [n, channels, q, d]."""
-    read = (reading(states, batch) for states in layers)
-    return torch.stack([cosine_matrix(r.query, r.doc, r.query_mask, r.doc_mask) for r in read], dim=1)
 
 
 def log_counts(similarity: Tensor, doc_mask: Tensor, bins: int = BINS) -> Tensor:

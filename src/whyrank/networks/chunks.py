@@ -1,15 +1,15 @@
 """Long texts in chunks: every chunk is read with the query on its own, then the states are put together again.
 
 A batch of pairs holds all chunks of all texts as its rows (`ids`, `types`, `mask`), and numbers that say what belongs
-where: `parts` [n, chunks] are the rows of each pair, `query` [n, q] and `doc` [n, d] the places of its tokens in the
-rows laid end to end; -1 stands for none. `reading` follows these numbers for the states of any layer: a head over the
-last layer's states of query and text is `reading(self.encoder.last(batch), batch)` and what it does with them.
+where: `parts` [n, chunks] are the rows of each pair, `query` [n, q] and `doc` [n, d] the positions of its tokens in
+the rows laid end to end; -1 stands for none. `reading` gathers the states of any layer by these numbers: a head over
+the last layer's states of query and text starts from `reading(self.encoder.last(batch), batch)`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -47,11 +47,6 @@ class ChunkedNetwork(Network):
         super().__init__(encoder, tokenizer, max_query, max_doc)
         check_whole("chunks", chunks, 1)
         self.chunks = chunks
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        return super().settings | {"chunks": self.chunks}
 
     def doc_ids(self, texts: Sequence[str]) -> list[Ids]:
         """Texts as tokens: so many as all chunks together hold."""

@@ -1,9 +1,9 @@
-"""The cross-encoder: query and text read together, the score from one position."""
+"""Cross-encoders: query and text read together, the score from one position, of one input or of several chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from whyrank.core import check_number
 from whyrank.networks.chunks import ChunkedNetwork, first_states
 from whyrank.networks.encoder import Encoder
-from whyrank.networks.separate import JointNetwork
+from whyrank.networks.network import JointNetwork
 from whyrank.networks.tokens import ModelTokenizer
 
 
@@ -34,11 +34,6 @@ class CrossNetwork(JointNetwork):
         self.inner, self.outer = nn.Linear(encoder.width, encoder.width), nn.Linear(encoder.width, 1)
         self.dropout = nn.Dropout(dropout)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        return super().settings | {"dropout": self.dropout.p}
-
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""
         first = self.encoder.pooled(batch, self.max_query + self.max_doc + 3)
@@ -46,9 +41,6 @@ class CrossNetwork(JointNetwork):
             inner = torch.tanh(self.inner(self.dropout(first.float())))
             found: Tensor = self.outer(self.dropout(inner))
             return found.squeeze(1)
-
-
-# Vanilla BERT: a linear score over [CLS], for texts of any length.
 
 
 class VanillaNetwork(ChunkedNetwork):
@@ -72,11 +64,6 @@ class VanillaNetwork(ChunkedNetwork):
         check_number("dropout", dropout, 0, 1)
         self.dropout, self.outer = nn.Dropout(dropout), nn.Linear(encoder.width, 1)
         nn.init.xavier_uniform_(self.outer.weight)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        return super().settings | {"dropout": self.dropout.p}
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One logit per pair, in single precision: in half of it many candidates of a query would be tied."""

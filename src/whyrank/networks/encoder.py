@@ -33,6 +33,8 @@ class Encoder(nn.Module):
         """Wrap a transformers model without a task head; of an encoder-decoder, the encoder."""
         super().__init__()
         self.model = model.get_encoder() if model.config.is_encoder_decoder else model
+        if getattr(self.model, "pooler", None) is not None:
+            self.model.pooler = None  # which no network reads
         self.typed = getattr(model.config, "type_vocab_size", 0) > 1
         self.causal = not is_plain(self.model) and _is_causal(self.model)
         if self.causal:
@@ -70,10 +72,18 @@ class Encoder(nn.Module):
         """The last hidden states at the position of `pool`: [texts, width], without what that does not need.
 
         A packed batch (see `networks.first`) is read in bf16 where mixed precision is on: the layers' weights are
-        turned once, not in every product. `longest` bounds its texts.
+        converted once, not in every product. `longest` bounds its texts.
         """
         if "ends" in batch:
-            return self._packed(batch, longest or self.max_positions)
+            longest = longest or self.max_positions
+            kind = batch["ids"].device.type
+            if not torch.is_autocast_enabled(kind):
+                return self.forward(batch, longest)
+            dtype = torch.get_autocast_dtype(kind)
+            half = {name: p.to(dtype) for name, p in self.named_parameters() if "embeddings" not in name}
+            with torch.autocast(kind, enabled=False):
+                found: Tensor = torch.func.functional_call(self, half, (batch, longest))
+            return found
         if is_plain(self.model):
             return first_padded(self.model, batch["ids"], batch["mask"], batch["types"] if self.typed else None)
         return self.pool(self.last(batch), batch)
@@ -81,16 +91,6 @@ class Encoder(nn.Module):
     def forward(self, batch: Mapping[str, Tensor], longest: int) -> Tensor:
         """The first position of a packed batch, in the number format of the weights."""
         return first_packed(self.model, batch["ids"], batch["positions"], batch["types"], batch["ends"], longest)
-
-    def _packed(self, batch: Mapping[str, Tensor], longest: int) -> Tensor:
-        kind = batch["ids"].device.type
-        if not torch.is_autocast_enabled(kind):
-            return self.forward(batch, longest)
-        dtype = torch.get_autocast_dtype(kind)
-        half = {name: p.to(dtype) for name, p in self.named_parameters() if "embeddings" not in name}
-        with torch.autocast(kind, enabled=False):
-            found: Tensor = torch.func.functional_call(self, half, (batch, longest))
-        return found
 
     def all(self, batch: Mapping[str, Tensor]) -> Sequence[Tensor]:
         """The embeddings and the output of every layer."""
@@ -133,10 +133,6 @@ class WordEncoder(Encoder):
         found: Tensor = self.vectors(batch["ids"])
         return found
 
-    def all(self, batch: Mapping[str, Tensor]) -> Sequence[Tensor]:
-        """The vectors alone."""
-        return [self.last(batch)]
-
 
 def load_encoder(source: str | Path, layers: Sequence[int] | None = None) -> Encoder:
     """Load a pre-trained encoder by hub id or path, from safetensors only; `layers` keeps some of its layers."""
@@ -149,7 +145,16 @@ def load_encoder(source: str | Path, layers: Sequence[int] | None = None) -> Enc
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise WhyrankError(f"encoder {source} cannot be loaded ({reason}); give a hub id or a model folder") from None
-    return Encoder(_without_pooler(_kept(model, layers)))
+    if layers is not None:
+        stack = getattr(getattr(model, "encoder", None), "layer", None)
+        if stack is None:
+            what = f"only those of a BERT-like encoder can be chosen, not of {model.config.model_type}"
+            raise WhyrankError(f"layers: {what}; leave it out")
+        if not layers or not all(0 <= i < len(stack) for i in layers):
+            raise WhyrankError(f"layers {list(layers)}: the encoder has the layers 0 to {len(stack) - 1}")
+        model.encoder.layer = nn.ModuleList(stack[i] for i in layers)
+        model.config.num_hidden_layers = len(layers)
+    return Encoder(model)
 
 
 def new_encoder(settings: Mapping[str, Any]) -> Encoder:
@@ -161,7 +166,7 @@ def new_encoder(settings: Mapping[str, Any]) -> Encoder:
         return WordEncoder(values["rows"], values["width"])
     config = AutoConfig.for_model(values.pop("model_type", "bert"), **values)
     made: Any = AutoModel.from_config(config, **_QUIET)  # type: ignore[no-untyped-call]
-    return Encoder(_without_pooler(made))
+    return Encoder(made)
 
 
 def settings_of(encoder: Encoder) -> dict[str, Any]:
@@ -172,20 +177,6 @@ def settings_of(encoder: Encoder) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in _NOT_SHAPE} | {
         "model_type": encoder.model.config.model_type
     }
-
-
-def _kept(model: Any, layers: Sequence[int] | None) -> Any:
-    if layers is None:
-        return model
-    stack = getattr(getattr(model, "encoder", None), "layer", None)
-    if stack is None:
-        kind = model.config.model_type
-        raise WhyrankError(f"layers: only those of a BERT-like encoder can be chosen, not of {kind}; leave it out")
-    if not layers or not all(0 <= i < len(stack) for i in layers):
-        raise WhyrankError(f"layers {list(layers)}: the encoder has the layers 0 to {len(stack) - 1}")
-    model.encoder.layer = nn.ModuleList(stack[i] for i in layers)
-    model.config.num_hidden_layers = len(layers)
-    return model
 
 
 def _is_causal(model: Any) -> bool:
@@ -204,18 +195,11 @@ def _is_causal(model: Any) -> bool:
     return torch.equal(states[0, 0], states[1, 0])
 
 
-def _without_pooler(model: Any) -> Any:
-    """The model without the layer that none of our networks uses."""
-    if getattr(model, "pooler", None) is not None:
-        model.pooler = None
-    return model
+def stored_tensors(source: str | Path, names: Sequence[str]) -> list[Tensor] | None:
+    """Single tensors of a pre-trained model, for heads that transformers would leave out; None where one is missing.
 
-
-# Single tensors from the safetensors files of a pre-trained model, for heads that transformers would leave out.
-
-
-def stored(source: str | Path, names: Sequence[str]) -> list[Tensor] | None:
-    """The tensors of these names from a model folder or hub id, in single precision; None where one is missing."""
+    They come from the safetensors files of a model folder or hub id, in single precision.
+    """
     from safetensors import SafetensorError, safe_open
     from transformers.utils.hub import cached_file
 
@@ -230,9 +214,8 @@ def stored(source: str | Path, names: Sequence[str]) -> list[Tensor] | None:
         try:
             with safe_open(file, framework="pt") as tensors:
                 for key in tensors.keys():  # noqa: SIM118
-                    name = key.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
-                        "LayerNorm.beta", "LayerNorm.bias"
-                    )
+                    name = key.replace("LayerNorm.gamma", "LayerNorm.weight")
+                    name = name.replace("LayerNorm.beta", "LayerNorm.bias")
                     if name in names:
                         found[name] = tensors.get_tensor(key).float()
         except (OSError, SafetensorError) as error:

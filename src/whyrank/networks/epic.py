@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +12,8 @@ from torch.nn import functional
 from whyrank.core import check_number, check_whole
 from whyrank.networks.encoder import Encoder
 from whyrank.networks.separate import Encoded
+from whyrank.networks.sparse import VocabularyNetwork
 from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer
-from whyrank.networks.vocabulary import VocabularyNetwork
 
 
 class EpicNetwork(VocabularyNetwork):
@@ -33,8 +33,7 @@ class EpicNetwork(VocabularyNetwork):
 
     def __init__(
         self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477,
-        top: int | None = None,
-        transform: bool = False, dropout: float = 0.1,
+        transform: bool = False, top: int | None = None, dropout: float = 0.1,
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc, transform)
         if top is not None:
@@ -42,11 +41,6 @@ class EpicNetwork(VocabularyNetwork):
         check_number("dropout", dropout, 0, 1)
         self.top, self.dropout = top, nn.Dropout(dropout)
         self.query_importance, self.doc_importance, self.quality = (_even(encoder.width) for _ in range(3))
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        return super().settings | {"top": self.top, "dropout": self.dropout.p}
 
     def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
         """[CLS] query [SEP]; `own` says which positions are the query's."""
@@ -68,7 +62,7 @@ class EpicNetwork(VocabularyNetwork):
         importance = log_softplus(self.doc_importance(self.dropout(states)).squeeze(2).float())
         quality = torch.sigmoid(self.quality(self.encoder.pool(states, batch)).float())
         found = quality * self.peaks(states, batch["own"], log_softplus, importance)
-        return {"weights": found if self.top is None else pruned(found, self.top)}
+        return {"weights": found if self.top is None else prune(found, self.top)}
 
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
         """The product of the two vectors over the vocabulary, taken at the tokens of the query."""
@@ -80,14 +74,14 @@ def log_softplus(x: Tensor) -> Tensor:
     return torch.log1p(functional.softplus(x))
 
 
-def pruned(weights: Tensor, top: int) -> Tensor:
+def prune(weights: Tensor, top: int) -> Tensor:
     """The `top` largest values of each row; 0 instead of the others."""
     best = weights.topk(min(top, weights.shape[1]), dim=1)
     return torch.zeros_like(weights).scatter(1, best.indices, best.values)
 
 
 def _even(width: int) -> nn.Linear:
-    """A layer that at first finds everything alike, so that an encoder's expansions rank from the start."""
+    """A layer that at first gives every state the same value, so that an encoder's expansions rank from the start."""
     made = nn.Linear(width, 1)
     nn.init.zeros_(made.weight)
     nn.init.zeros_(made.bias)

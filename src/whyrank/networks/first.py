@@ -1,7 +1,7 @@
 """The first position of a BERT-like encoder's last layer, without computing what nobody reads.
 
 A score that is read from [CLS] needs the last layer at one position only: its keys and values everywhere, and all
-else of the layer once per text. Any model with such layers can be told so (`first_only`). The networks that are
+else of the layer once per text. `first_only` makes any model with such layers do so. The networks that are
 trained here read a padded batch (`ids`, `types`, `mask`) or, on a GPU, a packed one: all texts end to end in `ids`
 and `types`, the position of each token in `positions`, and the bounds of the texts in `ends`. For these the layers
 are written out over the model's own modules, so that dropout in training draws what is read and no more.

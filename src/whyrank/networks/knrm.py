@@ -18,8 +18,6 @@ from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
 from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, Words, lengths_mask, padded
 
-# Cosine matrices of query and text, and soft counts of their values by Gaussian kernels.
-
 MUS = (-0.9, -0.7, -0.5, -0.3, -0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 SIGMAS = (0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.001)
 NARROWEST = 1e-4  # a trained width that came closer to zero would divide by it
@@ -49,7 +47,7 @@ class KernelPooling(nn.Module):
         """Kernels at `mus` of widths `sigmas`; `trainable` lets training move both."""
         super().__init__()
         if len(mus) != len(sigmas) or not mus or min(sigmas) <= 0:
-            raise WhyrankError("kernels need one positive width for each place; give mus and sigmas of one length")
+            raise WhyrankError("kernels need one positive width for each position; give mus and sigmas of one length")
         self.mus = nn.Parameter(torch.tensor(mus, dtype=torch.float32), requires_grad=trainable)
         self.sigmas = nn.Parameter(torch.tensor(sigmas, dtype=torch.float32), requires_grad=trainable)
 
@@ -62,15 +60,13 @@ class KernelPooling(nn.Module):
             similarity, query_mask, doc_mask = similarity.float(), query_mask.float(), doc_mask.float()
             if similarity.ndim == 4:
                 query_mask, doc_mask = query_mask.unsqueeze(1), doc_mask.unsqueeze(1)
-            found = [self._soft_counts(similarity, k, doc_mask) for k in range(len(self))]
+            found = []
+            for k in range(len(self)):  # one kernel at a time saves memory
+                factor = -0.5 / self.sigmas[k].abs().clamp(min=NARROWEST).square()
+                near = ((similarity - self.mus[k]).square() * factor).exp()
+                found.append(torch.matmul(near, doc_mask.unsqueeze(-1)).squeeze(-1))
             logs = (torch.stack(found, dim=-1) + SMALL).log()
             return (logs * query_mask.unsqueeze(-1)).sum(dim=-2)
-
-    def _soft_counts(self, similarity: Tensor, k: int, doc_mask: Tensor) -> Tensor:
-        """How many tokens of the text lie near a kernel, for each of the query; one kernel at a time saves memory."""
-        factor = -0.5 / self.sigmas[k].abs().clamp(min=NARROWEST).square()
-        near = ((similarity - self.mus[k]).square() * factor).exp()
-        return torch.matmul(near, doc_mask.unsqueeze(-1)).squeeze(-1)
 
 
 class WordNetwork(SeparateNetwork):
@@ -104,11 +100,12 @@ class WordNetwork(SeparateNetwork):
 
     def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
         """The words alone."""
-        return _word_arrays(queries)
+        ids = padded(queries, 0)
+        return {"ids": ids, "mask": lengths_mask(queries, ids.shape[1])}
 
     def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
         """The words alone."""
-        return _word_arrays(docs)
+        return self.query_arrays(docs)
 
     def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
         """The same as for queries."""
@@ -136,11 +133,6 @@ class Knrm(WordNetwork):
         self.trainable, self.kernels = trainable, KernelPooling(trainable=trainable)
         self.outer = nn.Linear(len(self.kernels), 1)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        return super().settings | {"trainable": self.trainable}
-
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
         """The vector of each word."""
         return {"vectors": self.encoder.last(batch), "mask": batch["mask"].float()}
@@ -155,7 +147,7 @@ class Knrm(WordNetwork):
 class ConvKnrm(WordNetwork):
     """score = w . K + b, where K are the soft counts of `Knrm` for every pair of n-gram lengths of query and text.
 
-    The n-gram at place i is g_i = relu(F_n [v_i ... v_i+n-1] + c_n) with `filters` numbers, n from 1 to `ngrams`;
+    The n-gram at position i is g_i = relu(F_n [v_i ... v_i+n-1] + c_n) with `filters` numbers, n from 1 to `ngrams`;
     past the end of a text, vectors are 0. Kernels are one set for all pairs of lengths.
 
     Dai et al., "Convolutional neural networks for soft-matching n-grams in ad-hoc search", WSDM 2018.
@@ -171,18 +163,17 @@ class ConvKnrm(WordNetwork):
         check_whole("ngrams", ngrams, 1)
         check_whole("filters", filters, 1)
         check_flag("trainable", trainable)
-        self.trainable, self.kernels = trainable, KernelPooling(trainable=trainable)
+        self.ngrams, self.trainable, self.kernels = ngrams, trainable, KernelPooling(trainable=trainable)
         self.filters = nn.ModuleList(nn.Conv1d(encoder.width, filters, n + 1) for n in range(ngrams))
         self.outer = nn.Linear(ngrams**2 * len(self.kernels), 1)
 
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments that make a network of the same shape."""
-        filters = self.filters[0].out_channels
-        return super().settings | {"ngrams": len(self.filters), "filters": filters, "trainable": self.trainable}
+        return super().settings | {"filters": self.filters[0].out_channels}
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """The n-grams of each length at each place: [n, places, lengths, filters]."""
+        """The n-grams of each length at each position: [n, positions, lengths, filters]."""
         vectors = self.encoder.last(batch).transpose(1, 2)
         grams = [torch.relu(f(functional.pad(vectors, (0, n)))).transpose(1, 2) for n, f in enumerate(self.filters)]
         return {"grams": torch.stack(grams, dim=2), "mask": batch["mask"].float()}
@@ -199,8 +190,3 @@ def _linear(layer: nn.Linear, features: Tensor) -> Tensor:
     with torch.autocast(features.device.type, enabled=False):
         found: Tensor = layer(features)
     return found.squeeze(1)
-
-
-def _word_arrays(texts: Sequence[Ids]) -> Arrays:
-    ids = padded(texts, 0)
-    return {"ids": ids, "mask": lengths_mask(texts, ids.shape[1])}

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from whyrank.core import BadInput, check_flag, check_whole
-from whyrank.networks.encoder import Encoder, stored
+from whyrank.networks.encoder import Encoder, stored_tensors
 from whyrank.networks.network import Network
 from whyrank.networks.separate import Encoded, SeparateNetwork
 from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, lengths_mask, padded
@@ -45,26 +45,23 @@ class LateNetwork(SeparateNetwork):
         check_whole("dim", dim, 1)
         for name, value in (("augment", augment), ("attend", attend), ("punctuation", punctuation)):
             check_flag(name, value)
-        self.augment, self.attend, self.punctuation = augment, attend, punctuation
+        self.dim, self.augment, self.attend, self.punctuation = dim, augment, attend, punctuation
         self.projection = nn.Linear(encoder.width, dim, bias=False)
         nn.init.orthogonal_(self.projection.weight)
-        self._markers = _markers(tokenizer)
+        self._markers = tokenizer.numbers(MARKERS)  # of queries and of texts
+        if len(self._markers) < len(MARKERS):
+            lack = f"the tokenizer has no tokens {MARKERS[0]} and {MARKERS[1]} to mark queries and texts"
+            raise BadInput(tokenizer.path, lack, "give a model with BERT's vocabulary")
         self._unmatched = [] if punctuation else tokenizer.numbers(list(string.punctuation))
 
     @classmethod
     def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
         """A new network over an encoder; the projection of a ColBERT checkpoint is taken over where it fits."""
         made = super().begin(source, layers, **settings)
-        found = stored(source, [_PROJECTION])
+        found = stored_tensors(source, [_PROJECTION])
         if found is not None and isinstance(made, cls) and found[0].shape == made.projection.weight.shape:
             made.projection.weight.data.copy_(found[0])
         return made
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        own = {"augment": self.augment, "attend": self.attend, "punctuation": self.punctuation}
-        return super().settings | {"dim": self.projection.out_features} | own
 
     def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
         """[CLS] [Q] query [SEP] [MASK] ...; `mask` says what is attended to, `kept` what is matched."""
@@ -101,12 +98,3 @@ class LateNetwork(SeparateNetwork):
         rows = [np.concatenate([[special["cls"], marker], text, [special["sep"]]]) for text in texts]
         ids = padded(rows, special[filler], width)
         return {"ids": ids, "types": np.zeros_like(ids), "mask": lengths_mask(rows, ids.shape[1])}
-
-
-def _markers(tokenizer: ModelTokenizer) -> list[int]:
-    """The numbers of [Q] and [D]."""
-    found = tokenizer.numbers(MARKERS)
-    if len(found) < len(MARKERS):
-        lack = f"the tokenizer has no tokens {MARKERS[0]} and {MARKERS[1]} to mark queries and texts"
-        raise BadInput(tokenizer.path, lack, "give a model with BERT's vocabulary")
-    return found

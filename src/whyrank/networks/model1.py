@@ -15,7 +15,7 @@ from torch.nn import functional
 from whyrank.core import Floats, UnknownName, WhyrankError, check_number, check_whole
 from whyrank.networks.chunks import ChunkedNetwork, reading
 from whyrank.networks.encoder import Encoder, WordEncoder
-from whyrank.networks.network import Network
+from whyrank.networks.network import Network, arguments_of
 from whyrank.networks.separate import Encoded, SeparateNetwork
 from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, padded, tensors
 
@@ -26,8 +26,7 @@ from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, padded, tensors
 #     T(q|d) = sigmoid(F3 relu(F2 relu(F1 [x; y; x * y])))  with x = Pq(tanh(LN(q))) and y = Pd(tanh(LN(d)))
 #
 # for the vectors of q and d, or T(q|d) = (cos(q, d) + 1) / 2 in the `cosine` variant. With p_self, T(t|t) = p_self
-# for a token and itself,
-# and all other T are multiplied by 1 - p_self. T is not normalised over q.
+# for a token and itself, and all other T are multiplied by 1 - p_self. T is not normalised over q.
 #
 # Boytsov and Kolter, "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.
 
@@ -54,18 +53,18 @@ class Compared(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """What a network reads in one query and one text.
+    """The tokens that a network reads of one query and one text, and T for each two of them.
 
     Attributes:
-        query_pieces: one for each row.
-        doc_pieces: one for each column.
+        query_tokens: one for each row.
+        doc_tokens: one for each column.
         translations: T(q|d), self-translation included.
         counts: how much each query token counts.
         shares: P(d|D) of each token of the text; they add up to 1.
     """
 
-    query_pieces: list[str]
-    doc_pieces: list[str]
+    query_tokens: list[str]
+    doc_tokens: list[str]
     translations: Floats
     counts: Floats
     shares: Floats
@@ -86,7 +85,7 @@ class Translating(nn.Module):
             p_self: T(t|t); None leaves that to the network.
             widths: of Pq and Pd, of F1, of F2.
             eps: the least probability of a query token.
-            dropout: of what is made of each vector alone.
+            dropout: of x and y.
             start: the bias of F3 in a new layer, about the logit of each T(q|d) before any training.
         """
         super().__init__()
@@ -101,7 +100,7 @@ class Translating(nn.Module):
         check_number("eps", eps, 0, 1, strict=True)
         check_number("dropout", dropout, 0, 1)
         check_number("start", start, -math.inf)
-        self.variant, self.p_self, self.widths, self.eps = variant, p_self, tuple(widths), float(eps)
+        self.variant, self.p_self, self.widths, self.eps = variant, p_self, list(widths), float(eps)
         self.start = float(start)
         self.dropout = nn.Dropout(dropout)
         if variant == "cosine":
@@ -117,21 +116,15 @@ class Translating(nn.Module):
                 nn.init.zeros_(module.bias)
         nn.init.constant_(self.third.bias, self.start)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments besides the width that make a layer of the same shape."""
-        found = {"variant": self.variant, "p_self": self.p_self, "widths": list(self.widths), "eps": self.eps}
-        return found | {"dropout": self.dropout.p, "start": self.start}
-
     def query(self, vectors: Tensor) -> Tensor:
-        """What is made of the vectors of query tokens, whatever the text."""
+        """X for the vectors of query tokens, whatever the text."""
         if self.variant == "cosine":
             return functional.normalize(vectors, dim=-1)
         found: Tensor = self.dropout(self.query_projection(torch.tanh(self.query_norm(vectors))))
         return found
 
     def doc(self, vectors: Tensor) -> Tensor:
-        """What is made of the vectors of a text's tokens, whatever the query."""
+        """Y for the vectors of a text's tokens, whatever the query."""
         if self.variant == "cosine":
             return functional.normalize(vectors, dim=-1)
         found: Tensor = self.dropout(self.doc_projection(torch.tanh(self.doc_norm(vectors))))
@@ -174,26 +167,24 @@ class Translating(nn.Module):
 
 
 def matrix(network: NeuralModel1 | BertModel1, query: str, text: str, device: Any = "cpu") -> Matrix:
-    """What a network reads in a query and a text, and T for each two tokens."""
+    """The tokens that a network reads of a query and a text, and T for each two of them."""
     batch = tensors(network.arrays(network.query_ids([query]), network.doc_ids([text])), device)
-    found = Compared(*(part[0].detach().cpu() for part in network.compared(batch)))
+    found = Compared(*(part[0].detach().cpu() for part in network.compare(batch)))
     counts, shares, cells = (part.double().numpy() for part in (found.counts, found.shares, found.translations))
     rows, columns = np.flatnonzero(counts), np.flatnonzero(shares)
-    asked, told = (
-        network.tokenizer.spell(ids[at].tolist()) for ids, at in ((found.query_ids, rows), (found.doc_ids, columns))
-    )
-    return Matrix(asked, told, cells[np.ix_(rows, columns)], counts[rows], shares[columns])
+    query_tokens, doc_tokens = found.query_ids[rows].tolist(), found.doc_ids[columns].tolist()
+    spell = network.tokenizer.spell
+    return Matrix(spell(query_tokens), spell(doc_tokens), cells[np.ix_(rows, columns)], counts[rows], shares[columns])
 
-
-# Neural Model 1 without context: a query token and a token of a text have one T(q|d), wherever they stand.
 
 _AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 20}  # pairs of tokens that are compared at a time
 
 
 class NeuralModel1(SeparateNetwork):
-    """The layer of `translating` over two vectors for each token: one as part of queries, one as part of texts.
+    """Translation without context: a query token and a token of a text have one T(q|d), wherever they stand.
 
-    Each distinct pair of tokens of a batch is compared once. The score is a logarithm with the base e.
+    The layer `Translating` is over two vectors for each token: one as part of queries, one as part of texts. Each
+    distinct pair of tokens of a batch is compared once. The score is a logarithm with the base e.
     """
 
     architecture: ClassVar[str] = "neural-model1"
@@ -231,7 +222,7 @@ class NeuralModel1(SeparateNetwork):
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments that make a network of the same shape."""
-        return super().settings | self.layer.settings
+        return super().settings | arguments_of(self.layer)
 
     def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
         """The distinct tokens of each query, and how often it has them."""
@@ -253,37 +244,34 @@ class NeuralModel1(SeparateNetwork):
 
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
         """The log score of each pair, in single precision but for the sums."""
-        found: Tensor = self.layer(self._compared(queries, docs))
+        found: Tensor = self.layer(self._compare(queries, docs))
         return found
 
-    def compared(self, batch: Mapping[str, Tensor]) -> Compared:
+    def compare(self, batch: Mapping[str, Tensor]) -> Compared:
         """The distinct tokens of each pair, and T of each two."""
-        return self._compared(*self.encoded(batch))
+        return self._compare(*self.encode_pairs(batch))
 
     def vectors(self, queries: Tensor, docs: Tensor) -> tuple[Tensor, Tensor]:
-        """What the layer makes of tokens of queries and of tokens of texts."""
-        asked, told = (self.encoder.last({"ids": 1 + ids}) for ids in (queries, len(self.tokenizer) + docs))
-        return self.layer.query(asked), self.layer.doc(told)
+        """The projected vectors of tokens of queries and of tokens of texts."""
+        of_queries = self.encoder.last({"ids": 1 + queries})
+        of_docs = self.encoder.last({"ids": 1 + len(self.tokenizer) + docs})
+        return self.layer.query(of_queries), self.layer.doc(of_docs)
 
-    def _compared(self, queries: Encoded, docs: Encoded) -> Compared:
+    def _compare(self, queries: Encoded, docs: Encoded) -> Compared:
+        """T of each two tokens of a pair; each distinct pair of tokens is computed once, some at a time."""
         query, doc = queries["ids"].unsqueeze(2), docs["ids"].unsqueeze(1)
         real = (queries["weights"] > 0).unsqueeze(2) & (docs["weights"] > 0).unsqueeze(1)
-        found = torch.zeros(real.shape, device=real.device)
-        keys = (query * len(self.tokenizer) + doc)[real]
+        found, size = torch.zeros(real.shape, device=real.device), len(self.tokenizer)
+        pairs, which = torch.unique((query * size + doc)[real], return_inverse=True)
         with torch.autocast(real.device.type, enabled=False):
-            found = found.masked_scatter(real, self._translated(keys))
-            found = self.layer.with_self(found, query == doc)
+            query_ids, left = torch.unique(pairs // size, return_inverse=True)
+            doc_ids, right = torch.unique(pairs % size, return_inverse=True)
+            vectors = self.vectors(query_ids, doc_ids)
+            step = _AT_ONCE.get(real.device.type, _AT_ONCE["cpu"])
+            blocks = [slice(start, start + step) for start in range(0, max(len(pairs), 1), step)]
+            translations = torch.cat([self.layer.aligned(*vectors, left[at], right[at]) for at in blocks])
+            found = self.layer.with_self(found.masked_scatter(real, translations[which]), query == doc)
         return Compared(found, queries["ids"], docs["ids"], queries["weights"], docs["weights"])
-
-    def _translated(self, keys: Tensor) -> Tensor:
-        """T of pairs of tokens, each distinct pair computed once, some at a time."""
-        pairs, place = torch.unique(keys, return_inverse=True)
-        queries, left = torch.unique(pairs // len(self.tokenizer), return_inverse=True)
-        docs, right = torch.unique(pairs % len(self.tokenizer), return_inverse=True)
-        asked, told = self.vectors(queries, docs)
-        step = _AT_ONCE.get(keys.device.type, _AT_ONCE["cpu"])
-        blocks = [slice(start, start + step) for start in range(0, max(len(pairs), 1), step)]
-        return torch.cat([self.layer.aligned(asked, told, left[at], right[at]) for at in blocks])[place]
 
 
 def _bags(rows: Sequence[Ids]) -> Arrays:
@@ -298,7 +286,7 @@ def _bags(rows: Sequence[Ids]) -> Arrays:
 
 
 class BertModel1(ChunkedNetwork):
-    """The layer of `translating` over the last hidden states of the tokens of query and text; [CLS] is not used.
+    """The layer `Translating` over the last hidden states of the tokens of query and text; [CLS] is not used.
 
     One chunk is the short form. With more, the columns of all chunks stand side by side, and the query's states are
     those read with the first chunk. The score is a logarithm with the base e.
@@ -318,14 +306,14 @@ class BertModel1(ChunkedNetwork):
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments that make a network of the same shape."""
-        return super().settings | self.layer.settings
+        return super().settings | arguments_of(self.layer)
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """The log score of each pair; everything after the encoder in single precision, but for the sums."""
-        found: Tensor = self.layer(self.compared(batch))
+        found: Tensor = self.layer(self.compare(batch))
         return found
 
-    def compared(self, batch: Mapping[str, Tensor]) -> Compared:
+    def compare(self, batch: Mapping[str, Tensor]) -> Compared:
         """The tokens of each pair in their order, and T of each two."""
         read, ids = reading(self.encoder.last(batch).float(), batch), batch["ids"].flatten()
         query, doc = (ids[batch[name].clamp(min=0)] for name in ("query", "doc"))

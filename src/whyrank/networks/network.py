@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from whyrank.core import LISTING, BadInput, check_listed, list_checksums, replacing, write_text
 from whyrank.networks import networks
 from whyrank.networks.encoder import Encoder, load_encoder, new_encoder, settings_of
-from whyrank.networks.quantised import quantised, restored
-from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, open_tokenizer, tensors
+from whyrank.networks.first import is_plain
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, open_tokenizer, pair_arrays, tensors
 
 KIND = "whyrank network"
 CONFIG, WEIGHTS, TOKENS = "config.json", "model.safetensors", "tokenizer.json"
 _AGAIN = "train or copy the network again"
+_FOLDER = "give a folder that `whyrank train` wrote"
+_SCALE = ".scale"  # behind the name of a matrix that is stored in eight bits: the scale of each of its rows
 
 
 class Network(nn.Module):
@@ -35,20 +39,19 @@ class Network(nn.Module):
     scale: ClassVar[str] = "logit"
 
     def __init__(self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477) -> None:
-        """Put a head on an encoder."""
         super().__init__()
         self.encoder, self.tokenizer = encoder, tokenizer
         self.max_query, self.max_doc = max_query, min(max_doc, encoder.max_positions - max_query - 3)
 
     @classmethod
     def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
-        """A new network of this architecture over what is pre-trained: an encoder, some of its layers perhaps."""
+        """A new network of this architecture over a pre-trained encoder, or over some of its layers."""
         return cls(load_encoder(source, layers), ModelTokenizer(source), **settings)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments besides encoder and tokens that make a network of the same shape."""
-        return {"max_query": self.max_query, "max_doc": self.max_doc}
+        """Arguments besides encoder and tokenizer that make a network of the same shape."""
+        return {name: value for name, value in arguments_of(self).items() if name not in ("encoder", "tokenizer")}
 
     def query_ids(self, texts: Sequence[str]) -> list[Ids]:
         """Queries as tokens."""
@@ -77,17 +80,34 @@ class Network(nn.Module):
 
     @property
     def packs(self) -> bool:
-        """Whether the network reads pairs that lie end to end (`packed`), so that nothing is padded on a GPU."""
+        """Whether the network reads pairs that lie end to end, so that nothing is padded on a GPU."""
         return False
-
-    def packed(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs end to end, for a network that reads such."""
-        raise NotImplementedError
 
     def heads(self) -> list[nn.Parameter]:
         """The parameters that are not the encoder's."""
         inside = {id(p) for p in self.encoder.parameters()}
         return [p for p in self.parameters() if id(p) not in inside]
+
+
+class JointNetwork(Network):
+    """Reads query and text together as [CLS] query [SEP] text [SEP], padded, or end to end where its encoder can."""
+
+    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
+        """Pairs as one input each."""
+        return pair_arrays(queries, docs, self.tokenizer.special)
+
+    @property
+    def packs(self) -> bool:
+        """Whether it reads pairs that lie end to end."""
+        return is_plain(self.encoder.model)
+
+
+def arguments_of(module: nn.Module) -> dict[str, Any]:
+    """The arguments of a module's constructor that it keeps as attributes of the same names."""
+    names = [name for name in inspect.signature(type(module)).parameters if hasattr(module, name)]
+    values = (getattr(module, name) for name in names)
+    plain = (value.p if isinstance(value, nn.Dropout) else value for value in values)
+    return dict(zip(names, plain, strict=True))
 
 
 def make(architecture: str, encoder: Encoder, tokenizer: ModelTokenizer, **settings: Any) -> Network:
@@ -104,23 +124,22 @@ def start(architecture: str, source: str | Path, layers: Sequence[int] | None = 
 
 def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> None:
     """Write a network as a folder, its weights in 32, 16 or 8 bits; `facts` go into config.json."""
-    from safetensors.torch import save as packed
+    from safetensors.torch import save as serialise
 
-    place = Path(folder)
+    folder = Path(folder)
     state = {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()}
-    (place / LISTING).unlink(missing_ok=True)  # what is there of an older network no longer fits it
+    (folder / LISTING).unlink(missing_ok=True)  # the checksums of an older network no longer fit
     if bits == 8:
-        state = quantised(state)
+        state = quantise(state)
     elif bits == 16:
         state = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in state.items()}
-    with replacing(place / WEIGHTS) as beside:
-        beside.write_bytes(packed(state))
-    with replacing(place / TOKENS) as beside:
-        beside.write_bytes(network.tokenizer.content)
     config = {"kind": KIND, "architecture": network.architecture, "settings": network.settings}
     config |= {"encoder": settings_of(network.encoder), **facts}
-    write_text(place / CONFIG, json.dumps(config, indent=2) + "\n")
-    list_checksums(place, (place / name for name in (CONFIG, WEIGHTS, TOKENS)))
+    for name, content in ((WEIGHTS, serialise(state)), (TOKENS, network.tokenizer.content)):
+        with replacing(folder / name) as beside:
+            beside.write_bytes(content)
+    write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    list_checksums(folder, (folder / name for name in (CONFIG, WEIGHTS, TOKENS)))
 
 
 def load(folder: str | Path) -> Network:
@@ -128,16 +147,16 @@ def load(folder: str | Path) -> Network:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    place = Path(folder)
-    check_listed(place, _AGAIN)
-    config, tokenizer = read_config(place), open_tokenizer(place)
+    folder = Path(folder)
+    check_listed(folder, _AGAIN)
+    config = read_config(folder)
     try:
-        network = make(config["architecture"], new_encoder(config["encoder"]), tokenizer, **config["settings"])
-        network.load_state_dict(restored(load_file(place / WEIGHTS)))
-    except (OSError, RuntimeError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        encoder, tokenizer = new_encoder(config["encoder"]), open_tokenizer(folder)
+        network = make(config["architecture"], encoder, tokenizer, **config["settings"])
+        network.load_state_dict(dequantise(load_file(folder / WEIGHTS)))
+    except (OSError, RuntimeError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         reason = (str(error).splitlines() or [""])[0]
-        what = f"holds no whole network ({type(error).__name__}: {reason})"
-        raise BadInput(place, what, _AGAIN) from None
+        raise BadInput(folder, f"holds no whole network ({type(error).__name__}: {reason})", _AGAIN) from None
     return network.eval()
 
 
@@ -147,9 +166,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(file, f"cannot be read ({error})", "give a folder that `whyrank train` wrote") from None
+        raise BadInput(file, f"cannot be read ({error})", _FOLDER) from None
     if not isinstance(config, dict) or config.get("kind") != KIND:
-        raise BadInput(file, "is no config of a whyrank network", "give a folder that `whyrank train` wrote")
+        raise BadInput(file, "is no config of a whyrank network", _FOLDER)
     return config
 
 
@@ -169,3 +188,29 @@ def digest(folder: str | Path) -> str:
         with open(Path(folder) / name, "rb") as file:
             found.update(hashlib.file_digest(file, "sha256").digest())
     return found.hexdigest()[:16]
+
+
+def quantise(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The state of a network with its matrices in eight bits, a quarter of the size, and all else in half precision.
+
+    w[i, j] is stored as round(w[i, j] / s[i]) with s[i] = max_j |w[i, j]| / 127. Loading multiplies back.
+    """
+    found: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        if tensor.ndim == 2 and tensor.is_floating_point():
+            scale = tensor.float().abs().amax(dim=1).clamp(min=1e-12) / 127.0
+            found[name], found[name + _SCALE] = torch.round(tensor.float() / scale[:, None]).to(torch.int8), scale
+        else:
+            found[name] = tensor.half() if tensor.is_floating_point() else tensor
+    return found
+
+
+def dequantise(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The state that `quantise` was given, up to rounding, in single precision; any other state as it is."""
+    found: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        if name + _SCALE in state:
+            found[name] = tensor.float() * state[name + _SCALE].float()[:, None]
+        elif name.removesuffix(_SCALE) not in state or not name.endswith(_SCALE):
+            found[name] = tensor.float() if tensor.is_floating_point() else tensor
+    return found

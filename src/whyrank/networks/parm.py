@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from whyrank.core import UnknownName, WhyrankError, check_number
-from whyrank.networks.encoder import Encoder, stored
-from whyrank.networks.network import Network, is_network, load
-from whyrank.networks.separate import JointNetwork
+from whyrank.networks.encoder import Encoder, stored_tensors
+from whyrank.networks.network import JointNetwork, Network, is_network, load
 from whyrank.networks.tokens import ModelTokenizer
 
 if TYPE_CHECKING:
@@ -56,20 +55,22 @@ class ParmNetwork(JointNetwork):
 
         With `pooler`, the inner layer of the head starts as the pooler of the pre-trained model.
         """
-        if not is_network(Path(source)):
-            made = super().begin(source, layers, **settings)
-            return _with_pooler(made, source) if pooler else made
+        if is_network(Path(source)):
+            if pooler:
+                raise WhyrankError(f"pooler: {source} is a network trained here, which has none; leave it out")
+            if layers is not None:
+                raise WhyrankError(f"layers {list(layers)}: the encoder of a network trained here is taken whole")
+            other = load(source).train()
+            return cls(other.encoder, other.tokenizer, **settings)
+        made = super().begin(source, layers, **settings)
         if pooler:
-            raise WhyrankError(f"pooler: {source} is a network trained here, which has none; leave it out")
-        if layers is not None:
-            raise WhyrankError(f"layers {list(layers)}: the encoder of a network trained here is taken whole")
-        other = load(source).train()
-        return cls(other.encoder, other.tokenizer, **settings)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        return super().settings | {"dropout": self.dropout.p, "head": self.head}
+            found = stored_tensors(source, _POOLER) or stored_tensors(source, [f"bert.{name}" for name in _POOLER])
+            if not isinstance(made, cls) or made.head != "deep" or found is None:
+                what = f"needs head=deep and a model with a pooler, as {source} may have"
+                raise WhyrankError(f"pooler: {what}; leave it out")
+            made.inner.weight.data.copy_(found[0])
+            made.inner.bias.data.copy_(found[1])
+        return made
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One raw logit per pair, in single precision."""
@@ -84,15 +85,6 @@ class ParmNetwork(JointNetwork):
             first = torch.relu(self.middle(first))
         found: Tensor = self.outer(self.dropout(first))
         return found.squeeze(1)
-
-
-def _with_pooler(network: Network, source: str | Path) -> Network:
-    found = stored(source, _POOLER) or stored(source, [f"bert.{name}" for name in _POOLER])
-    if not isinstance(network, ParmNetwork) or network.head != "deep" or found is None:
-        raise WhyrankError(f"pooler: needs head=deep and a model with a pooler, as {source} may have; leave it out")
-    for parameter, tensor in zip((network.inner.weight, network.inner.bias), found, strict=True):
-        parameter.data.copy_(tensor)
-    return network
 
 
 # What stands around a pair of terms when PaRM reads it: nothing, or [MASK]s as around the parts of phase 1.
@@ -123,15 +115,14 @@ def framed(
     """Query terms and document terms between the [MASK]s of a frame; an error where a pair is too long to be read."""
     if name not in FRAMES:
         raise UnknownName("frame", str(name), FRAMES)
-    sides = [_between(rows, masks, network) for rows, masks in zip((queries, docs), FRAMES[name], strict=True)]
+    sides: list[Sequence[Ids]] = []
+    for rows, masks in zip((queries, docs), FRAMES[name], strict=True):
+        if not any(masks):
+            sides.append(rows)
+            continue
+        before, behind = (np.full(n, network.tokenizer.special["mask"], np.int32) for n in masks)
+        sides.append([np.concatenate([before, row, behind]) for row in rows])
     longest = 3 + sum(max((len(row) for row in side), default=0) for side in sides)
     if longest > (most := network.encoder.max_positions):
         raise WhyrankError(f"frame {name}: a pair of terms has {longest} tokens, and the encoder reads {most}")
     return sides[0], sides[1]
-
-
-def _between(rows: Sequence[Ids], masks: tuple[int, int], network: Network) -> Sequence[Ids]:
-    if masks == (0, 0):
-        return rows
-    before, behind = (np.full(n, network.tokenizer.special["mask"], np.int32) for n in masks)
-    return [np.concatenate([before, row, behind]) for row in rows]

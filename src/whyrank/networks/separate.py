@@ -4,8 +4,8 @@
     docs = network.encode_docs(tensors(network.doc_arrays(network.doc_ids(doc_texts))))
     scores = network.interact(take(queries, query), take(docs, doc))  # of the pairs (query[i], doc[i])
 
-What a network makes of a text is a dict of tensors whose first dimension is the text; those that have positions have
-them second, and zero stands for none, so that encodings of different lengths can be joined.
+An encoding is a dict of tensors whose first dimension is the text; those that have positions have them second, and
+zero stands for none, so that encodings of different lengths can be joined.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from whyrank.networks.encoder import Encoder
-from whyrank.networks.first import is_plain
 from whyrank.networks.network import Network
-from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, packed_pairs, pair_arrays, single_arrays
+from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, single_arrays
 
 Encoded = dict[str, Tensor]
 _SPECIAL = 3  # the most special tokens that stand around a text
 
 
 class SeparateNetwork(Network):
-    """Scores pairs from what it made of query and text. A new one overrides `encode_...` and `interact`."""
+    """Scores pairs from encodings of query and text. A new architecture overrides `encode_...` and `interact`."""
 
     scale: ClassVar[str] = "dot"
 
@@ -47,11 +46,11 @@ class SeparateNetwork(Network):
         return single_arrays(docs, self.tokenizer.special)
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """What the network makes of queries alone."""
+        """The encodings of queries."""
         raise NotImplementedError
 
     def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """What the network makes of texts alone."""
+        """The encodings of texts."""
         raise NotImplementedError
 
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
@@ -67,12 +66,16 @@ class SeparateNetwork(Network):
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """One score per pair."""
-        return self.interact(*self.encoded(batch))
+        return self.interact(*self.encode_pairs(batch))
 
-    def encoded(self, batch: Mapping[str, Tensor]) -> tuple[Encoded, Encoded]:
+    def encode_pairs(self, batch: Mapping[str, Tensor]) -> tuple[Encoded, Encoded]:
         """The encodings of the query and the text of each pair."""
-        queries = take(self.encode_queries(_part(batch, "query.")), batch["query"])
-        return queries, take(self.encode_docs(_part(batch, "doc.")), batch["doc"])
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): tensor for name, tensor in batch.items() if name.startswith(prefix)}
+
+        queries = take(self.encode_queries(part("query.")), batch["query"])
+        return queries, take(self.encode_docs(part("doc.")), batch["doc"])
 
 
 def take(encoded: Encoded, rows: Tensor) -> Encoded:
@@ -80,43 +83,18 @@ def take(encoded: Encoded, rows: Tensor) -> Encoded:
     return {name: tensor[rows] for name, tensor in encoded.items()}
 
 
-def joined(parts: Sequence[Encoded]) -> Encoded:
+def join(parts: Sequence[Encoded]) -> Encoded:
     """Encodings one after the other, filled up with zeros to the most positions of any."""
-    return {name: torch.cat(_level([part[name] for part in parts])) for name in parts[0]}
+
+    def joined(found: list[Tensor]) -> Tensor:
+        width = max(tensor.shape[1] for tensor in found)
+        return torch.cat([functional.pad(t, (0, 0) * (t.ndim - 2) + (0, width - t.shape[1])) for t in found])
+
+    return {name: joined([part[name] for part in parts]) for name in parts[0]}
 
 
 def distinct(rows: Sequence[Ids]) -> tuple[list[Ids], npt.NDArray[np.int64]]:
     """The different rows in order of appearance, and for each row which of them it is."""
-    places: dict[bytes, int] = {}
-    which = [places.setdefault(row.tobytes(), len(places)) for row in rows]
-    first = np.unique(np.array(which, np.int64), return_index=True)[1]
-    return [rows[i] for i in first], np.array(which, np.int64)
-
-
-def _level(found: list[Tensor]) -> list[Tensor]:
-    width = max(tensor.shape[1] for tensor in found)
-    return [functional.pad(t, (0, 0) * (t.ndim - 2) + (0, width - t.shape[1])) for t in found]
-
-
-def _part(batch: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in batch.items() if name.startswith(prefix)}
-
-
-# Networks that read query and text together, as one input: what they share.
-
-
-class JointNetwork(Network):
-    """Reads [CLS] query [SEP] text [SEP], padded, or end to end where its encoder can."""
-
-    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs as one input each."""
-        return pair_arrays(queries, docs, self.tokenizer.special)
-
-    @property
-    def packs(self) -> bool:
-        """Whether it reads pairs that lie end to end."""
-        return is_plain(self.encoder.model)
-
-    def packed(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs end to end."""
-        return packed_pairs(queries, docs, self.tokenizer.special)
+    known: dict[bytes, int] = {}
+    which = np.array([known.setdefault(row.tobytes(), len(known)) for row in rows], np.int64)
+    return [rows[i] for i in np.unique(which, return_index=True)[1]], which

@@ -18,7 +18,7 @@ from whyrank.core import BadInput, MissingExtra
 
 Ids = npt.NDArray[np.int32]
 Arrays = dict[str, npt.NDArray[Any]]
-CHARACTERS_PER_PIECE = 24  # of a very long text, only so much is tokenised as can matter
+CHARACTERS_PER_TOKEN = 24  # of a very long text, only so much is tokenised as can matter
 _SPECIAL = {
     "cls": ("[CLS]", "<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>", "</s>"),
     "sep": ("[SEP]", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"),
@@ -26,23 +26,25 @@ _SPECIAL = {
     "mask": ("[MASK]", "<mask>"),
 }
 _REMEDY = "give a model folder with a tokenizer.json"
+_WORDS = "whyrank words"  # the kind of a tokenizer.json that is a list of words
+_WORD = re.compile(r"[^\W_]+")
 
 
 class ModelTokenizer:
     """The tokens of a model's own tokenizer (tokenizer.json), without special tokens, and the numbers of these."""
 
-    def __init__(self, path: str | Path) -> None:
-        """Read the tokenizer.json of a model folder."""
-        self.path = Path(path)
-        file = self.path / "tokenizer.json" if self.path.is_dir() else self.path
-        try:
-            self.content = file.read_bytes()
-        except OSError as error:
-            raise BadInput(file, f"cannot be read ({error.strerror})", _REMEDY) from None
+    def __init__(self, path: str | Path, content: bytes | None = None) -> None:
+        """Read the tokenizer.json of a model folder, unless its `content` is given."""
         try:
             from tokenizers import Tokenizer
         except ImportError:
             raise MissingExtra("a neural ranker", "models") from None
+        self.path = Path(path)
+        file = self.path / "tokenizer.json" if self.path.is_dir() else self.path
+        try:
+            self.content = file.read_bytes() if content is None else content
+        except OSError as error:
+            raise BadInput(file, f"cannot be read ({error.strerror})", _REMEDY) from None
         try:  # without the truncation and padding that the file may carry
             plain = {**json.loads(self.content), "truncation": None, "padding": None}
             self._tokenizer: Any = Tokenizer.from_str(json.dumps(plain))
@@ -51,7 +53,7 @@ class ModelTokenizer:
 
     def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
         """The first `most` tokens of each text."""
-        cut = (text[: most * CHARACTERS_PER_PIECE] for text in texts)
+        cut = (text[: most * CHARACTERS_PER_TOKEN] for text in texts)
         valid = [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in cut]
         found = self._tokenizer.encode_batch(valid, add_special_tokens=False)  # which refuses half surrogate pairs
         return [np.array(encoding.ids[:most], dtype=np.int32) for encoding in found]
@@ -76,7 +78,7 @@ class ModelTokenizer:
 
 
 class _Special(dict[str, int]):
-    """Special tokens; an error for one that a tokenizer lacks: [MASK] is needed by some networks only."""
+    """Numbers of special tokens; an error for one that a tokenizer lacks: [MASK] is needed by some networks only."""
 
     def __init__(self, path: Path, found: Mapping[str, int]) -> None:
         super().__init__(found)
@@ -86,26 +88,19 @@ class _Special(dict[str, int]):
         raise BadInput(self._path, f"the tokenizer has no token {_SPECIAL[name][0]}", "give a BERT-like model")
 
 
-# Texts as numbers for networks without a transformer: whole words, each with a row in a matrix of vectors.
-
-KIND = "whyrank words"
-_WORD = re.compile(r"[^\W_]+")
-_WORDS_REMEDY = "train or copy the network again"
-
-
 class Words(ModelTokenizer):
-    """Lower-case runs of letters and digits: a list of known words, the others by hash.
+    """Whole words as tokens, for networks without a transformer: lower-case runs of letters and digits.
 
     Number 0 is padding, known word i has i + 1, and an unknown one falls into one of `buckets` after them by its
-    CRC-32: two different unknown words rarely share a number, and an unknown word of the query still meets itself in
-    a text. Without buckets, unknown words are left out.
+    CRC-32: two different unknown words rarely share a number, and an unknown word of the query still matches itself
+    in a text. Without buckets, unknown words are left out.
     """
 
     def __init__(self, words: Sequence[str], buckets: int = 1000) -> None:
-        """Number a list of words; of a word that occurs twice the first place counts."""
+        """Number a list of words; of a word that occurs twice the first counts."""
         self.path, self.words, self.buckets = Path(), tuple(words), buckets
         self._known = {word: i + 1 for i, word in reversed(list(enumerate(self.words)))}
-        found = {"kind": KIND, "buckets": buckets, "words": self.words}
+        found = {"kind": _WORDS, "buckets": buckets, "words": self.words}
         self.content = json.dumps(found, separators=(",", ":")).encode() + b"\n"
 
     def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
@@ -137,22 +132,10 @@ class Words(ModelTokenizer):
                 yield 1 + len(self.words) + zlib.crc32(word.encode("utf-8", "surrogatepass")) % self.buckets
 
 
-def open_tokenizer(folder: str | Path) -> ModelTokenizer:
-    """The tokens of a network's folder: words where its tokenizer.json is a list of them, else tokens."""
-    file = Path(folder) / "tokenizer.json"
-    try:
-        found = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise BadInput(file, f"cannot be read ({error})", _WORDS_REMEDY) from None
-    if not isinstance(found, dict) or found.get("kind") != KIND:
-        return ModelTokenizer(folder)
-    words, buckets = found.get("words"), found.get("buckets")
-    if not isinstance(words, list) or not isinstance(buckets, int) or not all(isinstance(w, str) for w in words):
-        raise BadInput(file, "is no list of words with a number of buckets", _WORDS_REMEDY)
-    return Words(words, buckets)
-
-
-# Batches.
+def open_tokenizer(folder: Path) -> ModelTokenizer:
+    """The tokenizer of a network's folder: words where its tokenizer.json is a list of them."""
+    found = json.loads((folder / "tokenizer.json").read_bytes())
+    return Words(found["words"], found["buckets"]) if found.get("kind") == _WORDS else ModelTokenizer(folder)
 
 
 def padded(rows: Sequence[Ids], pad: int, multiple: int = 1) -> npt.NDArray[np.int64]:
@@ -178,18 +161,6 @@ def pair_arrays(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[st
     mask = lengths_mask(rows, ids.shape[1])
     first = np.array([len(q) + 2 for q in queries])[:, None]
     return {"ids": ids, "types": (np.arange(ids.shape[1]) >= first) * mask, "mask": mask}
-
-
-def packed_pairs(queries: Sequence[Ids], docs: Sequence[Ids], special: Mapping[str, int]) -> Arrays:
-    """[CLS] query [SEP] text [SEP] of all pairs end to end: `ids`, `types`, `positions` in a pair, `ends`."""
-    cls, sep = np.array([special["cls"]]), np.array([special["sep"]])
-    parts = [part for q, d in zip(queries, docs, strict=True) for part in (cls, q, sep, d, sep)]
-    first = np.array([len(q) + 2 for q in queries], np.int64)
-    sizes = first + 1 + np.array([len(d) for d in docs], np.int64)
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    positions = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
-    types = (positions >= np.repeat(first, sizes)).astype(np.int64)
-    return {"ids": np.concatenate(parts).astype(np.int64), "types": types, "positions": positions, "ends": ends}
 
 
 def single_arrays(texts: Sequence[Ids], special: Mapping[str, int]) -> Arrays:

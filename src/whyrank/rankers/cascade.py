@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from whyrank.core import Floats, Ranker, WhyrankError, ask, call_of, check_whole
-from whyrank.rankers.opening import Setting, all_cacheable, batch_size_of, open_rankers, specs
+from whyrank.core import Floats, Ranker, WhyrankError, ask, check_whole
+from whyrank.rankers.opening import Composite, Described, Setting, open_rankers, specs
 
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Cascade:
+class Cascade(Described):
     """Re-ranking in stages: the first ranker orders all candidates, the next one the `depth` best of them anew.
 
     The rest follows in its old order. With three rankers or more, `depth` has a number for each after the first. A
@@ -29,6 +29,8 @@ class Cascade:
     of: Sequence[str] = field(hash=False)
     depth: int | Sequence[int] = field(default=100, hash=False)
 
+    registered: ClassVar[str] = "cascade"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", specs("cascade", self.of))
         if isinstance(self.depth, list | tuple):
@@ -41,11 +43,6 @@ class Cascade:
             raise WhyrankError(f"cascade: depths must not grow from stage to stage, as {self.depth!r} do")
 
     @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "cascade")
-
-    @property
     def depths(self) -> tuple[int, ...]:
         """How many texts each ranker after the first orders anew."""
         return (self.depth,) if isinstance(self.depth, int) else tuple(self.depth)
@@ -56,29 +53,19 @@ class Cascade:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CascadeRanker:
+class CascadeRanker(Composite):
     """The stages of a cascade, ready to order lists."""
 
     name: str
-    stages: tuple[Ranker, ...]
+    parts: tuple[Ranker, ...]
     depths: tuple[int, ...]
     scale = "order only"
 
-    @property
-    def batch_size(self) -> int:
-        """A batch that suits all stages."""
-        return batch_size_of(self.stages)
-
-    @property
-    def cacheable(self) -> bool:
-        """Whether scores may be reused in a later run: those of the stages are kept one by one."""
-        return all_cacheable(self.stages)
-
     def __repr__(self) -> str:
-        return f"cascade depths={list(self.depths)} of={list(self.stages)!r}"
+        return f"cascade depths={list(self.depths)} of={list(self.parts)!r}"
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
-        """Refuse: the place of a text depends on the others of its list."""
+        """Refuse: the position of a text depends on the others of its list."""
         if not len(docs):
             return np.zeros(0)
         raise WhyrankError(
@@ -88,8 +75,8 @@ class CascadeRanker:
 
     def rerank_list(self, query: str, texts: Sequence[str]) -> Floats:
         """Numbers that put the texts of one list in their order; NaN where a stage had no finite score."""
-        known = _best_first(self.stages[0], query, dict(enumerate(texts)))
-        for stage, depth in zip(self.stages[1:], self.depths, strict=True):
+        known = _best_first(self.parts[0], query, dict(enumerate(texts)))
+        for stage, depth in zip(self.parts[1:], self.depths, strict=True):
             order = list(known)
             top = _best_first(stage, query, {i: texts[i] for i in order[:depth]})
             known = stacked(top, order[depth:])
@@ -102,11 +89,11 @@ def stacked(top: Mapping[K, float], rest: Sequence[K]) -> dict[K, float]:
     """The scores of the best, and below them numbers for the rest in the given order."""
     lowest = min(top.values(), default=0.0)
     step = max(1.0, 1e-6 * abs(lowest))  # seen beside the lowest in float32 too, which trec_eval reads
-    return {**top, **{each: lowest - step * place for place, each in enumerate(rest, 1)}}
+    return {**top, **{each: lowest - step * rank for rank, each in enumerate(rest, 1)}}
 
 
 def _best_first(ranker: Ranker, query: str, texts: Mapping[int, str]) -> dict[int, float]:
-    """The finite scores by place in the list, best first; of equals the earlier one."""
+    """The finite scores by position in the list, best first; of equals the earlier one."""
     scores = ask(ranker, [query] * len(texts), list(texts.values())).scores.tolist()
     finite = {i: score for i, score in zip(texts, scores, strict=True) if np.isfinite(score)}
     return {i: finite[i] for i in sorted(finite, key=lambda i: (-finite[i], i))}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from whyrank.core import (
     TextStore,
     WhyrankError,
     cache_folder,
-    call_of,
     check_text,
     check_whole,
     parse_call,
@@ -28,7 +27,7 @@ from whyrank.rankers.grouping import distinct
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.neural import Computing, by_length, check_folder, digest_of, model_folder
 from whyrank.rankers.normalisation import query_scale
-from whyrank.rankers.opening import Setting, all_cacheable, open_ranker, tie_tolerance
+from whyrank.rankers.opening import Described, Setting, is_cacheable, open_ranker, tie_tolerance
 from whyrank.text import MAX_INPUT, MAX_NEW, generate, load
 
 _NAMES = Names("makers", "expansions", "maker", "queries", "TEXT")
@@ -37,7 +36,7 @@ _TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # of a batch, read and written
 
 
 @dataclass(frozen=True)
-class Doc2Query:
+class Doc2Query(Described):
     """A ranker over text + " " + n generated queries, by default BM25.
 
     MODEL is a hub id or a folder: a sequence-to-sequence model reads the text, a causal model a prompt with it. The
@@ -56,6 +55,8 @@ class Doc2Query:
     ranker: str = "bm25"
     device: str | None = None
 
+    registered: ClassVar[str] = "doc2query"
+
     def __post_init__(self) -> None:
         check_whole("doc2query: n", self.n, 1)
         check_whole("doc2query: seed", self.seed, 0)
@@ -63,11 +64,6 @@ class Doc2Query:
         if not isinstance(self.ranker, str):
             raise WhyrankError(f"doc2query: ranker must be a call string, not {self.ranker!r}")
         object.__setattr__(self, "ranker", str(parse_call(hide_values(self.ranker))))
-
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "doc2query")
 
     def bind(self, setting: Setting) -> ExpandingRanker:
         """Open the ranker behind it in the setting."""
@@ -100,7 +96,7 @@ class ExpandingRanker:
     @property
     def cacheable(self) -> bool:
         """Whether scores may be reused in a later run."""
-        return all_cacheable([self.ranker])
+        return is_cacheable(self.ranker)
 
     def __repr__(self) -> str:
         return f"{self._maker} ranker={self.ranker!r}"
@@ -117,8 +113,7 @@ class ExpandingRanker:
         """Scores of the expanded texts."""
         texts, codes = distinct(docs)
         expanded = self.expanded(texts)
-        found: Floats = self.ranker.score(queries, [expanded[code] for code in codes.tolist()])
-        return found
+        return cast(Floats, self.ranker.score(queries, [expanded[code] for code in codes.tolist()]))
 
     def expanded(self, texts: Sequence[str]) -> list[str]:
         """Each text with its generated queries behind it."""

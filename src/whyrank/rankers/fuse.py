@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, FiniteFloat, ValidationError
@@ -22,7 +22,6 @@ from whyrank.core import (
     UnknownName,
     WhyrankError,
     ask,
-    call_of,
     check_number,
     check_text,
     check_whole,
@@ -34,22 +33,21 @@ from whyrank.core import (
 )
 from whyrank.data import first_stage, open_run
 from whyrank.rankers.grouping import distinct, rows_by_code
-from whyrank.rankers.normalisation import KINDS, ByQuery, Candidates, Fixed, Footing, PerQuery
-from whyrank.rankers.opening import (
-    Setting,
-    all_cacheable,
-    batch_size_of,
-    is_strings,
-    open_rankers,
-    specs,
-    tie_tolerance,
+from whyrank.rankers.normalisation import (
+    KINDS,
+    Candidates,
+    CandidateScores,
+    FixedScales,
+    Normalisation,
+    QueryScales,
 )
+from whyrank.rankers.opening import Composite, Described, Setting, is_strings, open_rankers, specs, tie_tolerance
 
 _WITHOUT_CANDIDATES = ("none", "query")
 
 
 @dataclass(frozen=True)
-class Fuse:
+class Fuse(Described):
     """A weighted sum of rankers: sum of weight_i * n_i(score_i).
 
     | normalise | n(s) |
@@ -83,13 +81,17 @@ class Fuse:
     k: float = 60.0
     fields: Sequence[str] | None = field(default=None, hash=False)
 
+    registered: ClassVar[str] = "fuse"
+
     def __post_init__(self) -> None:
+        given, least = self.of, 2
         if self.fields is not None:
             if not is_strings(self.fields, 2):
                 what = "a list of two or more analyzers, such as fields=['lemmas','words']"
                 raise WhyrankError(f"fuse: fields must be {what}, not {self.fields!r}")
             object.__setattr__(self, "fields", list(self.fields))
-        object.__setattr__(self, "of", self._rankers())
+            given, least = [given] if isinstance(given, str) else given, 1
+        object.__setattr__(self, "of", specs("fuse", given, least))
         if self.normalise not in (*_WITHOUT_CANDIDATES, *KINDS):
             raise UnknownName("normalisation of fuse", self.normalise, (*_WITHOUT_CANDIDATES, *KINDS))
         for name in ("weights", "shifts", "scales"):
@@ -103,10 +105,17 @@ class Fuse:
         check_whole("fuse: depth", self.depth, 1)
         check_number("fuse: k", self.k, 0)
 
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "fuse")
+    def _check_numbers(self, name: str) -> None:
+        given, size = getattr(self, name), len(self.parts)
+        if given is None or (name == "weights" and isinstance(given, str) and given):
+            return
+        if not isinstance(given, list | tuple) or len(given) != size:
+            raise WhyrankError(f"fuse: {name} must be a list with a number for each of the {size} rankers")
+        for number in given:
+            check_number(f"fuse: {name}", number, -math.inf)
+        if name == "scales" and not all(given):
+            raise WhyrankError("fuse: scales must not be 0")
+        object.__setattr__(self, name, list(given))
 
     @property
     def parts(self) -> list[str]:
@@ -130,18 +139,13 @@ class Fuse:
         parts, given = open_rankers(self.parts, setting), self.weights or [1.0] * len(self.parts)
         if isinstance(given, str):
             given = read_weights(given, self.parts, self.normalise, contents_of(parts), self.numbers)
-        return FusedRanker(self.name, parts, tuple(map(float, given)), self._footing(setting))
+        return FusedRanker(self.name, parts, tuple(map(float, given)), self._normalisation(setting))
 
-    def _rankers(self) -> list[str]:
-        """The call strings of `of`; with fields one is enough."""
-        given = [self.of] if isinstance(self.of, str) and self.fields is not None else self.of
-        return specs("fuse", given, least=1 if self.fields is not None else 2)
-
-    def _footing(self, setting: Setting) -> Footing:
+    def _normalisation(self, setting: Setting) -> Normalisation:
         if self.normalise == "query":
-            return ByQuery()
+            return QueryScales()
         if self.normalise == "none":
-            return Fixed(*(tuple(map(float, self.numbers[name])) for name in ("shifts", "scales")))
+            return FixedScales(*(tuple(map(float, self.numbers[name])) for name in ("shifts", "scales")))
         name = self.candidates or (first_stage(setting.collection) if setting.collection else None)
         if setting.collection is None or name is None:
             raise WhyrankError(
@@ -149,49 +153,27 @@ class Fuse:
                 "or a file, with candidates=RUN"
             )
         run = open_run(setting.collection, name).run
-        return PerQuery(self.normalise, Candidates.of(setting.collection, run, self.depth), float(self.k))
-
-    def _check_numbers(self, name: str) -> None:
-        given, size = getattr(self, name), len(self.parts)
-        if given is None or (name == "weights" and isinstance(given, str) and given):
-            return
-        if not isinstance(given, list | tuple) or len(given) != size:
-            raise WhyrankError(f"fuse: {name} must be a list with a number for each of the {size} rankers")
-        for number in given:
-            check_number(f"fuse: {name}", number, -math.inf)
-        if name == "scales" and not all(given):
-            raise WhyrankError("fuse: scales must not be 0")
-        object.__setattr__(self, name, list(given))
+        return CandidateScores(self.normalise, Candidates.of(setting.collection, run, self.depth), float(self.k))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class FusedRanker:
-    """Rankers with their weights, and the footing on which their scores are added."""
+class FusedRanker(Composite):
+    """Rankers with their weights, and the normalisation under which their scores are added."""
 
     name: str
     parts: tuple[Ranker, ...]
     weights: tuple[float, ...]
-    footing: Footing
+    normalisation: Normalisation
     scale = "weighted sum"
-
-    @property
-    def batch_size(self) -> int:
-        """A batch that suits all parts."""
-        return batch_size_of(self.parts)
-
-    @property
-    def cacheable(self) -> bool:
-        """Whether scores may be reused in a later run: when those of all parts may be."""
-        return all_cacheable(self.parts)
 
     @cached_property
     def tie_tolerance(self) -> float:
-        """The weighted sum of those of the parts, each on the footing of the scores."""
-        found = self.footing.tolerances(self.parts, [tie_tolerance(part) for part in self.parts])
+        """The weighted sum of those of the parts, normalised as the scores are."""
+        found = self.normalisation.tolerances(self.parts, [tie_tolerance(part) for part in self.parts])
         return sum(abs(weight) * each for weight, each in zip(self.weights, found, strict=True))
 
     def __repr__(self) -> str:
-        return f"fuse weights={list(self.weights)} {self.footing.identity} of={list(self.parts)!r}"
+        return f"fuse weights={list(self.weights)} {self.normalisation.identity} of={list(self.parts)!r}"
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Add up the scores of all parts."""
@@ -200,25 +182,20 @@ class FusedRanker:
             found = ask(part, queries, docs)
             row[:], in_order = found.scores, in_order and (found.in_order or not found.reasons)
             reasons |= {i: f"{name_of(part)}: {reason}" for i, reason in found.reasons.items() if i not in reasons}
-        return self._added(queries, Answered(given, reasons, in_order)).handed_over()
-
-    def _added(self, queries: Sequence[str], given: Answered) -> Answered:
-        """One sum per pair from one row of scores per part."""
         texts, codes = distinct(queries)
-        total, reasons = np.zeros(len(queries)), given.reasons
+        total = np.zeros(len(docs))
         for query, rows in zip(texts, rows_by_code(codes, len(texts)), strict=True):
-            curves = self.footing.curves(self.parts, query)
+            curves = self.normalisation.curves(self.parts, query)
             if isinstance(curves, str):
                 reasons |= {int(i): curves for i in rows if int(i) not in reasons}
                 continue
-            for scores, weight, curve in zip(given.scores, self.weights, curves, strict=True):
+            for scores, weight, curve in zip(given, self.weights, curves, strict=True):
                 total[rows] += weight * curve(scores[rows])
-        return given._replace(scores=total)
+        return Answered(total, reasons, in_order).handed_over()
 
 
 # Files with fitted weights: a JSON object with the parts of a `fuse`, how they are normalised, and their weights.
 
-KIND = "whyrank fusion weights"
 _CONTENT = re.compile(r"\b(?:table|model)=([0-9a-f]{8,})")  # in what a ranker says of its identity
 _REMEDY = "make one with 'whyrank tune --ranker \"fuse(...)\" --out FILE'"
 
@@ -238,8 +215,8 @@ def write_weights(
     path: str, of: Sequence[str], normalise: str, weights: Sequence[float], facts: Mapping[str, Any]
 ) -> None:
     """Write weights for the given parts, and how they came about."""
-    found = {"kind": KIND, "of": list(of), "normalise": normalise, "weights": list(weights), **facts}
-    write_text(path, sealed_json(found, indent=1))
+    found = {"kind": "whyrank fusion weights", "of": list(of), "normalise": normalise, "weights": list(weights)}
+    write_text(path, sealed_json({**found, **facts}, indent=1))
 
 
 def contents_of(rankers: Sequence[Ranker]) -> list[list[str]]:

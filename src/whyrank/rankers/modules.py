@@ -21,22 +21,37 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import (
-    Answered,
-    BadInput,
-    Floats,
-    MissingExtra,
-    WhyrankError,
-    call_of,
-    check_flag,
-    check_whole,
-    file_digest,
-)
+from whyrank.core import Answered, BadInput, Floats, MissingExtra, WhyrankError, check_flag, check_whole, file_digest
 from whyrank.rankers.grouping import distinct
+from whyrank.rankers.opening import Described
+
+
+class ModuleRanker(Described):
+    """A ranker that is an attribute of a module; its identity has a hash of the module's source."""
+
+    resource: str
+    version: str | int | float | None
+
+    arithmetic: ClassVar[str] = "theirs"
+
+    def __repr__(self) -> str:
+        return f"{self.registered}:{self.resource} source={self._source} version={self.version!r}"
+
+    @cached_property
+    def _module(self) -> ModuleType:
+        return module_of(self.registered, self.resource)
+
+    @cached_property
+    def _attribute(self) -> Any:
+        return getattr(self._module, self.resource.rpartition(":")[2], None)
+
+    @cached_property
+    def _source(self) -> str:
+        return source_digest(self._module)
 
 
 @dataclass(frozen=True, repr=False)
-class PythonRanker:
+class PythonRanker(ModuleRanker):
     """A function of (queries, docs) that gives one number per pair: `module:callable` or `path/file.py:callable`.
 
     A class is called once without arguments, and its instance (or its `score` method) scores. The identity has a
@@ -51,7 +66,7 @@ class PythonRanker:
     version: str | int | float | None = None
     batch_size: int = 32
 
-    arithmetic: ClassVar[str] = "theirs"
+    registered: ClassVar[str] = "python"
 
     def __post_init__(self) -> None:
         """Check the arguments; whether the function exists shows when it is needed."""
@@ -59,29 +74,16 @@ class PythonRanker:
         check_whole("python: batch_size", self.batch_size, 1)
 
     @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "python")
-
-    @property
     def tie_tolerance(self) -> Any:
         """What the function, or the object that its class makes, declares as `tie_tolerance`; 0 where it does not."""
         owner = getattr(self._function, "__self__", self._function)
-        return getattr(owner, "tie_tolerance", getattr(self._target, "tie_tolerance", 0.0))
+        return getattr(owner, "tie_tolerance", getattr(self._attribute, "tie_tolerance", 0.0))
 
     @property
     def cacheable(self) -> bool:
         """Whether scores may be reused in a later run."""
-        stateful = not isinstance(self._target, FunctionType) if self.stateful is None else self.stateful
+        stateful = not isinstance(self._attribute, FunctionType) if self.stateful is None else self.stateful
         return not stateful or self.version is not None
-
-    def __repr__(self) -> str:
-        return f"python:{self.resource} source={self._source} version={self.version!r}"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The configuration alone: a worker imports the function for itself."""
-        imported = ("_module", "_function", "_target")
-        return {key: value for key, value in self.__dict__.items() if key not in imported}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Import the function before the first call, whose time may be limited; what fails shows then."""
@@ -95,29 +97,22 @@ class PythonRanker:
 
     @cached_property
     def _function(self) -> Callable[[Sequence[str], Sequence[str]], Any]:
-        found = self._target() if isinstance(self._target, type) else self._target
+        found = self._attribute
+        if not callable(found) and not hasattr(found, "score"):
+            name = self.resource.rpartition(":")[2]
+            raise WhyrankError(f"ranker 'python:{self.resource}': {self._module.__name__} has no callable {name!r}")
+        if isinstance(found, type):
+            found = found()
         function: Callable[[Sequence[str], Sequence[str]], Any] = getattr(found, "score", found)
         return function
 
     @cached_property
-    def _target(self) -> Any:
-        name = self.resource.rpartition(":")[2]
-        found = getattr(self._module, name, None)
-        if not callable(found) and not hasattr(found, "score"):
-            raise WhyrankError(f"ranker 'python:{self.resource}': {self._module.__name__} has no callable {name!r}")
-        return found
-
-    @cached_property
     def _source(self) -> str:
-        return source_digest(self._module, getattr(self._target, "depends_on", ()))
-
-    @cached_property
-    def _module(self) -> ModuleType:
-        return module_of("python", self.resource)
+        return source_digest(self._module, getattr(self._attribute, "depends_on", ()))
 
 
 @dataclass(frozen=True, repr=False)
-class PyTerrierRanker:
+class PyTerrierRanker(ModuleRanker):
     """A PyTerrier transformer that scores texts: `module:attr` or `path/file.py:attr`.
 
     It is given a data frame with the columns qid, query, docno and text, one row per pair, and gives back a frame
@@ -133,27 +128,15 @@ class PyTerrierRanker:
     version: str | int | float | None = None
     batch_size: int = 64
 
-    arithmetic: ClassVar[str] = "theirs"
+    registered: ClassVar[str] = "pyterrier"
 
     def __post_init__(self) -> None:
         check_whole("pyterrier: batch_size", self.batch_size, 1)
 
     @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "pyterrier")
-
-    @property
     def cacheable(self) -> bool:
         """Whether scores may be reused in a later run."""
         return self.version is not None
-
-    def __repr__(self) -> str:
-        return f"pyterrier:{self.resource} source={self._source} version={self.version!r}"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The configuration alone: a worker imports the transformer for itself."""
-        return {key: value for key, value in self.__dict__.items() if key not in ("_module", "_transformer")}
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Give all distinct pairs to the transformer in one frame."""
@@ -166,46 +149,31 @@ class PyTerrierRanker:
         except ImportError:
             raise MissingExtra("ranker 'pyterrier'", "pyterrier") from None
         rows = [(f"q{q}", query.texts[q], f"d{d}", doc.texts[d]) for q, d in dict.fromkeys(pairs)]
-        frame = pandas.DataFrame(
-            rows, columns=["qid", "query", "docno", "text"], dtype=object
-        )  # any text, however odd
-        found = self._scores(transformer.transform(frame))
-        scores = np.array([found.get((f"q{q}", f"d{d}"), np.nan) for q, d in pairs])
-        missing = [i for i, (q, d) in enumerate(pairs) if (f"q{q}", f"d{d}") not in found]
-        return Answered(scores, dict.fromkeys(missing, "the transformer gave no row for this pair")).handed_over()
-
-    def _scores(self, frame: Any) -> dict[tuple[str, str], float]:
-        """The scores of a frame by query and document."""
+        columns = ["qid", "query", "docno", "text"]
+        frame = transformer.transform(pandas.DataFrame(rows, columns=columns, dtype=object))  # any text, however odd
         for name in ("qid", "docno", "score"):
             if name not in getattr(frame, "columns", ()):
                 raise WhyrankError(f"ranker {self.name!r} gave back no column {name!r}; it must score the pairs")
         keys = list(zip(frame["qid"].astype(str), frame["docno"].astype(str), strict=True))
         if len(set(keys)) < len(keys):
             raise WhyrankError(f"ranker {self.name!r} gave back two rows for one pair; it must give one score each")
-        return dict(zip(keys, frame["score"].astype(float), strict=True))
+        found = dict(zip(keys, frame["score"].astype(float), strict=True))
+        scores = np.array([found.get((f"q{q}", f"d{d}"), np.nan) for q, d in pairs])
+        missing = [i for i, (q, d) in enumerate(pairs) if (f"q{q}", f"d{d}") not in found]
+        return Answered(scores, dict.fromkeys(missing, "the transformer gave no row for this pair")).handed_over()
 
     @cached_property
     def _transformer(self) -> Any:
-        name = self.resource.rpartition(":")[2]
-        found = getattr(self._module, name, None)
+        found, what = self._attribute, f"ranker 'pyterrier:{self.resource}'"
         if (isinstance(found, type) or not hasattr(found, "transform")) and callable(found):
             try:
                 found = found()
             except Exception as error:  # other people's code may raise anything
-                raise WhyrankError(f"ranker 'pyterrier:{self.resource}' cannot be made: {error}") from error
+                raise WhyrankError(f"{what} cannot be made: {error}") from error
         if not hasattr(found, "transform"):
-            raise WhyrankError(
-                f"ranker 'pyterrier:{self.resource}': {name!r} is no transformer; it needs transform(df)"
-            )
+            name = self.resource.rpartition(":")[2]
+            raise WhyrankError(f"{what}: {name!r} is no transformer; it needs transform(df)")
         return found
-
-    @cached_property
-    def _source(self) -> str:
-        return source_digest(self._module)
-
-    @cached_property
-    def _module(self) -> ModuleType:
-        return module_of("pyterrier", self.resource)
 
 
 # Importing modules, and digests of all that a module depends on.
@@ -295,9 +263,8 @@ def local_sources(module: ModuleType, file: Path) -> dict[str, str]:
             _sources[loaded] = source
         found[name] = source.digest
         for each in sorted(source.imports - set(found) - {other for other, *_ in waiting}):
-            imported = sys.modules.get(each)
-            if (place := _file_of(each, imported, home)) is not None and _is_local(place, root):
-                waiting.append((each, imported, place))
+            if (local := _local_file(each, home, root)) is not None:
+                waiting.append((each, sys.modules.get(each), local))
     return found
 
 
@@ -316,19 +283,15 @@ def _read_source(file: Path, package: str) -> _Source:
     return _Source(sha256(content).hexdigest(), frozenset(n for n in with_parents if n.split(".")[0] != "whyrank"))
 
 
-def _file_of(name: str, module: ModuleType | None, home: Path) -> Path | None:
-    """The file of a module that is imported, or that will be when it is needed."""
+def _local_file(name: str, home: Path, root: Path) -> Path | None:
+    """The file of a module, imported or not, where it is below `root` and neither Python's own nor installed."""
+    module, path = sys.modules.get(name), home.joinpath(*name.split("."))
     known = getattr(module, "__file__", None)
     if module is not None and not known:
         return None
-    path = home.joinpath(*name.split("."))
     candidates = [Path(known)] if known else [path / "__init__.py", path.with_name(f"{path.name}.py")]
-    return next((each.resolve() for each in candidates if each.is_file()), None)
-
-
-def _is_local(file: Path, root: Path) -> bool:
-    """Whether a file is below a folder and belongs neither to Python itself nor to an installed package."""
-    installed = {"site-packages", "dist-packages"}
-    if root.name in installed or file.is_relative_to(Path(sysconfig.get_paths()["stdlib"]).resolve()):
-        return False
-    return file.is_relative_to(root) and not set(file.relative_to(root).parts) & installed
+    file = next((each.resolve() for each in candidates if each.is_file()), None)
+    installed, stdlib = {"site-packages", "dist-packages"}, Path(sysconfig.get_paths()["stdlib"]).resolve()
+    if file is None or root.name in installed or file.is_relative_to(stdlib) or not file.is_relative_to(root):
+        return None
+    return None if set(file.relative_to(root).parts) & installed else file

@@ -20,6 +20,9 @@ from whyrank.data import Collection, Run, ranking, texts_of
 from whyrank.rankers.lexical import BM25, QL, VARIANTS, LexicalRanker
 from whyrank.rankers.opening import batch_size_of, tie_tolerance
 
+Curve = Callable[[Floats], Floats]
+_QUERIES = 4  # whose candidates are scored to see what a tie tolerance becomes
+
 
 @runtime_checkable
 class QueryScaled(Protocol):
@@ -36,25 +39,21 @@ def query_scale(ranker: Ranker, query: str) -> float:
     A ranker may have a method of its own: that of neural Model 1 gives the number of distinct query tokens.
     Each distinct term of the query that the collection has counts once, with the IDF of Lucene, whatever the variant.
     """
+    scale = 1.0
     if isinstance(ranker, QueryScaled):
-        return float(ranker.query_scale(query)) or 1.0
-    if not isinstance(ranker, LexicalRanker):
-        return 1.0
-    tokens = ranker.analyzer.query_terms(query)
-    if isinstance(ranker.formula, QL):
-        return float(len(set(tokens) if ranker.formula.variant == "parm" else tokens)) or 1.0
-    if isinstance(ranker.formula, BM25):
-        df = ranker.background.frequencies(list(dict.fromkeys(tokens)))[0].astype(np.float64)
-        return float(VARIANTS["lucene"].idf(df[df > 0], float(ranker.background.n_docs)).sum()) or 1.0
-    return 1.0
+        scale = float(ranker.query_scale(query))
+    elif isinstance(ranker, LexicalRanker):
+        tokens = ranker.analyzer.query_terms(query)
+        if isinstance(ranker.formula, QL):
+            scale = float(len(set(tokens) if ranker.formula.variant == "parm" else tokens))
+        elif isinstance(ranker.formula, BM25):
+            df = ranker.background.frequencies(list(dict.fromkeys(tokens)))[0].astype(np.float64)
+            scale = float(VARIANTS["lucene"].idf(df[df > 0], float(ranker.background.n_docs)).sum())
+    return scale or 1.0
 
 
-Curve = Callable[[Floats], Floats]
-_QUERIES = 4  # whose candidates are scored to see what a tie tolerance becomes
-
-
-class Footing(Protocol):
-    """A normalisation: makes the scores of several rankers comparable."""
+class Normalisation(Protocol):
+    """Makes the scores of several rankers comparable."""
 
     @property
     def identity(self) -> str:
@@ -71,7 +70,7 @@ class Footing(Protocol):
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedScales:
     """The same for all queries: (score - shift) / scale."""
 
     shifts: tuple[float, ...]
@@ -84,7 +83,7 @@ class Fixed:
 
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         """One straight line per ranker."""
-        return [line(shift, scale) for shift, scale in zip(self.shifts, self.scales, strict=True)]
+        return [_line(shift, scale) for shift, scale in zip(self.shifts, self.scales, strict=True)]
 
     def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
         """Each by its scale."""
@@ -92,17 +91,14 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class ByQuery:
+class QueryScales:
     """A score divided by the scale of its query: the sum of its IDFs, the number of its tokens."""
 
-    @property
-    def identity(self) -> str:
-        """It depends on the rankers alone; the number is that of the rules, which stored scores must not outlive."""
-        return "query 2"
+    identity = "query 2"  # the number is that of the rules, which stored scores must not outlive
 
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         """One straight line through 0 per ranker."""
-        return [line(0.0, query_scale(ranker, query)) for ranker in rankers]
+        return [_line(0.0, query_scale(ranker, query)) for ranker in rankers]
 
     def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
         """Unchanged: rankers that declare one have the scale 1."""
@@ -145,7 +141,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, repr=False)
-class PerQuery:
+class CandidateScores:
     """A score compared with the scores of the query's candidates; what each query needs is computed once."""
 
     kind: str
@@ -160,7 +156,7 @@ class PerQuery:
         return f"{kind} k={self.k} candidates={self.candidates.digest}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """A worker finds the curves for itself: functions cannot be pickled."""
+        """A worker computes the curves for itself: functions cannot be pickled."""
         return {**self.__dict__, "_known": {}}
 
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
@@ -171,44 +167,58 @@ class PerQuery:
 
     def tolerances(self, rankers: Sequence[Ranker], given: Sequence[float]) -> Sequence[float]:
         """Each by the least scale among the first queries; ranks have none, because `_compute` respects it."""
-        if self.kind == "rank" or not any(given):
-            return [0.0] * len(given)
-        unit, largest = np.array([0.0, 1.0]), np.zeros(len(given))
-        for query in sorted(self.candidates.ids)[:_QUERIES]:
-            curves = self.curves(rankers, query)
-            steps = (
-                [0.0] * len(given) if isinstance(curves, str) else [float(np.ptp(curve(unit))) for curve in curves]
-            )
-            largest = np.maximum(largest, steps)
-        found: list[float] = (largest * given).tolist()
-        return found
+        largest = np.zeros(len(given))
+        if self.kind != "rank" and any(given):
+            for query in sorted(self.candidates.ids)[:_QUERIES]:
+                curves = self.curves(rankers, query)
+                if not isinstance(curves, str):
+                    slopes = [float(np.ptp(curve(np.array([0.0, 1.0])))) for curve in curves]
+                    largest = np.maximum(largest, slopes)
+        return [float(each) for each in largest * given]
 
     def _compute(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         texts, found = self.candidates.texts(query), []
         if not texts:
             return f"{self.kind}: the query has no candidates to compare with"
         for ranker in rankers:
-            scores = _finite_scores(ranker, query, texts)
-            if isinstance(scores, str):
-                return f"{self.kind}: {name_of(ranker)} scores no candidate of the query ({scores})"
+            size = batch_size_of(ranker)
+            answered = [_halving(ranker, query, texts[i : i + size]) for i in range(0, len(texts), size)]
+            scores = np.concatenate([each.scores for each in answered])
+            scores = scores[np.isfinite(scores)]
+            if not len(scores):
+                reasons = [reason for each in answered for reason in list(each.reasons.values())[:1]]
+                reason = reasons[-1] if reasons else "no finite score"
+                return f"{self.kind}: {name_of(ranker)} scores no candidate of the query ({reason})"
             equal = tie_tolerance(ranker) if self.kind == "rank" else 0.0
             found.append(KINDS[self.kind](scores - equal, self.k))
         return found
 
 
-def line(shift: float, scale: float) -> Curve:
-    """The curve (score - shift) / scale."""
+def _halving(ranker: Ranker, query: str, texts: Sequence[str]) -> Answered:
+    """All scores that are to be had: one text that makes the ranker raise takes no other with it."""
+    try:
+        return ask(ranker, [query] * len(texts), list(texts))
+    except WhyrankError:
+        raise
+    except (Exception, SystemExit) as error:  # other people's code may raise anything
+        if len(texts) == 1:
+            return Answered(np.full(1, np.nan), {0: f"{type(error).__name__}: {error}"})
+    middle = len(texts) // 2
+    return _halving(ranker, query, texts[:middle]).followed_by(_halving(ranker, query, texts[middle:]))
+
+
+def _line(shift: float, scale: float) -> Curve:
     return lambda scores: (scores - shift) / scale
 
 
 def _minmax(known: Floats, k: float) -> Curve:
-    return line(float(known.min()), float(np.ptp(known)) or 1.0)
+    return _line(float(known.min()), float(np.ptp(known)) or 1.0)
 
 
 def _zscore(known: Floats, k: float) -> Curve:
     if not np.ptp(known):  # the mean of equal numbers may be rounded, and then they deviate from it
-        return line(float(known[0]), 1.0)
-    return line(float(known.mean()), float(known.std()) or 1.0)
+        return _line(float(known[0]), 1.0)
+    return _line(float(known.mean()), float(known.std()) or 1.0)
 
 
 def _rank(known: Floats, k: float) -> Curve:
@@ -222,27 +232,3 @@ def _rank(known: Floats, k: float) -> Curve:
 
 
 KINDS: Mapping[str, Callable[[Floats, float], Curve]] = {"minmax": _minmax, "zscore": _zscore, "rank": _rank}
-
-
-def _finite_scores(ranker: Ranker, query: str, texts: Sequence[str]) -> Floats | str:
-    """The finite scores of some texts, or why there is none."""
-    size, found, reason = batch_size_of([ranker]), list[float](), "no finite score"
-    for start in range(0, len(texts), size):
-        scores, reasons, _ = _halving(ranker, query, texts[start : start + size])
-        found += scores[np.isfinite(scores)].tolist()
-        reason = next(iter(reasons.values()), reason)
-    return np.array(found) if found else reason
-
-
-def _halving(ranker: Ranker, query: str, texts: Sequence[str]) -> Answered:
-    """All scores that are to be had: one text that makes the ranker raise takes no other with it."""
-    try:
-        return ask(ranker, [query] * len(texts), list(texts))
-    except WhyrankError:
-        raise
-    except (Exception, SystemExit) as error:  # other people's code may raise anything
-        if len(texts) == 1:
-            return Answered(np.full(1, np.nan), {0: f"{type(error).__name__}: {error}"})
-    middle = len(texts) // 2
-    first, second = (_halving(ranker, query, part) for part in (texts[:middle], texts[middle:]))
-    return first.followed_by(second)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from whyrank.core import Ranker, Registry, WhyrankError, parse_call
+from whyrank.core import Ranker, Registry, WhyrankError, call_of, parse_call
 from whyrank.data import Collection, open_collection
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.lexical import Background
@@ -19,10 +19,10 @@ rankers: Registry[Any] = Registry(
     "rankers",
     "ranker",
     {
-        "bm25": "whyrank.rankers.lexical.bm25:BM25",
-        "bm25t": "whyrank.rankers.lexical.thesaurus.ranker:BM25T",
-        "ql": "whyrank.rankers.lexical.ql:QL",
-        "qlt": "whyrank.rankers.lexical.thesaurus.ranker:QLT",
+        "bm25": "whyrank.rankers.lexical.formulas:BM25",
+        "bm25t": "whyrank.rankers.lexical.thesaurus:BM25T",
+        "ql": "whyrank.rankers.lexical.formulas:QL",
+        "qlt": "whyrank.rankers.lexical.thesaurus:QLT",
         "cascade": "whyrank.rankers.cascade:Cascade",
         "doc2query": "whyrank.rankers.doc2query:Doc2Query",
         "fuse": "whyrank.rankers.fuse:Fuse",
@@ -80,10 +80,22 @@ class Setting:
         """Statistics from the ranker's own source, the given source, or the collection at hand."""
         source = str(own or self.stats or "")
         if not source:
-            return _background_of(self.collection, analyzer) if self.collection else Background.empty(analyzer)
-        if source.endswith(".parquet") or Path(source).is_file():
+            collection = self.collection
+        elif is_statistics_file(source):
             return Background.load(source, analyzer)
-        return _background_of(open_collection(source), analyzer)
+        else:
+            collection = open_collection(source)
+        if collection is None:
+            return Background.empty(analyzer)
+        known = _backgrounds.setdefault(collection, {})
+        if analyzer not in known:
+            known[analyzer] = Background.of(collection.docs, analyzer)
+        return known[analyzer]
+
+
+def is_statistics_file(source: str) -> bool:
+    """Whether a source of statistics is a file, and no collection."""
+    return source.endswith(".parquet") or Path(source).is_file()
 
 
 @runtime_checkable
@@ -93,6 +105,20 @@ class Bindable(Protocol):
     def bind(self, setting: Setting) -> Ranker:
         """The ranker that scores in this setting."""
         ...
+
+
+class Described:
+    """A dataclass that a call string describes; another process gets its fields, and opens all else for itself."""
+
+    registered: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, self.registered)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
 def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
@@ -108,17 +134,41 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     return made.bind(setting) if isinstance(made, Bindable) else cast(Ranker, made)
 
 
-def _background_of(collection: Collection, analyzer: Analyzer) -> Background:
-    """The statistics of a collection, counted once per analyzer."""
-    known = _backgrounds.setdefault(collection, {})
-    if analyzer not in known:
-        known[analyzer] = Background.of(collection.docs, analyzer)
-    return known[analyzer]
+def tie_tolerance(ranker: Ranker) -> float:
+    """The `tie_tolerance` of a ranker: scores that differ by no more are equal; 0 where it declares none."""
+    found = getattr(ranker, "tie_tolerance", 0.0)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < math.inf:
+        raise WhyrankError(f"ranker {ranker.name!r}: tie_tolerance must be a number, 0 or more, not {found!r}")
+    return float(found)
 
 
-# Rankers made of other rankers: their parts are call strings in the call string.
+def batch_size_of(ranker: Ranker) -> int:
+    """The batch size that a ranker declares, else 32."""
+    return getattr(ranker, "batch_size", None) or 32
 
-BATCH_SIZE = 32  # of a ranker that declares none
+
+def is_cacheable(ranker: Ranker) -> bool:
+    """Whether the scores of a ranker may be reused in a later run."""
+    return bool(getattr(ranker, "cacheable", True))
+
+
+# Rankers made of other rankers, which are call strings in the call string.
+
+
+class Composite:
+    """A ranker made of others: its batches suit all of them, and its scores are cacheable when all of theirs are."""
+
+    parts: tuple[Ranker, ...]
+
+    @property
+    def batch_size(self) -> int:
+        """The smallest batch size of the parts."""
+        return min(map(batch_size_of, self.parts))
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether scores may be reused in a later run."""
+        return all(map(is_cacheable, self.parts))
 
 
 def is_strings(given: object, least: int) -> bool:
@@ -137,21 +187,3 @@ def specs(what: str, given: Any, least: int = 2) -> list[str]:
 def open_rankers(given: Sequence[str], setting: Setting) -> tuple[Ranker, ...]:
     """The rankers of some call strings, all in the same setting."""
     return tuple(open_ranker(spec, setting) for spec in given)
-
-
-def batch_size_of(rankers: Sequence[Ranker]) -> int:
-    """A batch size that suits all: the smallest one."""
-    return min(getattr(ranker, "batch_size", None) or BATCH_SIZE for ranker in rankers)
-
-
-def tie_tolerance(ranker: Ranker) -> float:
-    """The `tie_tolerance` of a ranker: scores that differ by no more are equal; 0 where it declares none."""
-    found = getattr(ranker, "tie_tolerance", 0.0)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < math.inf:
-        raise WhyrankError(f"ranker {ranker.name!r}: tie_tolerance must be a number, 0 or more, not {found!r}")
-    return float(found)
-
-
-def all_cacheable(rankers: Sequence[Ranker]) -> bool:
-    """Whether the scores of all may be reused in a later run."""
-    return all(bool(getattr(ranker, "cacheable", True)) for ranker in rankers)

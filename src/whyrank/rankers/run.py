@@ -7,25 +7,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b, sha256
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from whyrank.core import BadInput, Floats, WhyrankError, call_of
+from whyrank.core import BadInput, Floats, WhyrankError
 from whyrank.data import Collection, Run, open_run, texts_of
-from whyrank.rankers.opening import Setting
+from whyrank.rankers.opening import Described, Setting
 
 
 @dataclass(frozen=True)
-class RunFile:
+class RunFile(Described):
     """The scores of a TREC run (a file, `.gz` too, or a run of the collection), found by ids or by texts."""
 
     resource: str
 
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "run")
+    registered: ClassVar[str] = "run"
 
     def bind(self, setting: Setting) -> RunRanker:
         """Read the run and match its ids with the collection."""

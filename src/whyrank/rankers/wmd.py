@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from whyrank.core import Codes, Floats, Ints, MissingExtra, call_of, check_flag, check_number
+from whyrank.core import Floats, Ints, MissingExtra, check_flag, check_number
 from whyrank.rankers.grouping import distinct, rows_by_code
-from whyrank.rankers.opening import Setting
-from whyrank.text import Parts, State, Tokens
+from whyrank.rankers.opening import Described, Setting
+from whyrank.text import Parts, State
 from whyrank.text.vectors import Vectors, open_vectors
 
 Solver = Callable[..., tuple[Any, float, Any, Any, int]]
@@ -34,7 +35,7 @@ _texts = State(Parts(lambda texts: [words(text) for text in texts], (), None))
 
 
 @dataclass(frozen=True, repr=False)
-class WMD:
+class WMD(Described):
     """Minus the Word Mover's Distance of query and text: `wmd:VECTORS`, any word vectors that can be opened.
 
     score = - min over T >= 0 of the sum of T(i, j) |x_i - x_j|, where T moves the words of the query to those of the
@@ -56,6 +57,7 @@ class WMD:
     normalise: bool = True
     unknown: float = -math.inf
 
+    registered: ClassVar[str] = "wmd"
     batch_size: ClassVar[int] = 10_000
     scale: ClassVar[str] = "minus a distance"
     tie_tolerance: ClassVar[float] = 1e-9  # the solver adds up in another order for a text and its copies
@@ -65,18 +67,8 @@ class WMD:
         if self.unknown != -math.inf:
             check_number("wmd: unknown", self.unknown, -math.inf)
 
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "wmd")
-
     def __repr__(self) -> str:
         return f"wmd(normalise={self.normalise},unknown={self.unknown}) vectors={self._vectors.digest}"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The configuration alone: a worker opens the vectors for itself."""
-        hidden = ("_vectors", "_solve")
-        return {key: value for key, value in self.__dict__.items() if key not in hidden}
 
     def bind(self, setting: Setting) -> WMD:
         """Open the vectors and load the solver, so that what is missing shows at once."""
@@ -89,47 +81,47 @@ class WMD:
         query_bags, doc_bags = self._bags(query.texts), self._bags(doc.texts)
         found = np.empty(len(query.codes))
         for i, rows in enumerate(rows_by_code(query.codes, len(query.texts))):
-            found[rows] = self._scores(query_bags.take(np.array([i])), doc_bags.take(doc.codes[rows]))
+            found[rows] = self._scores(query_bags[[i]], doc_bags[doc.codes[rows]])
         return found
 
-    def _scores(self, query: Bags, texts: Bags) -> Floats:
-        """Scores of texts for one query; the distances of its words to theirs are computed once."""
-        columns, place = np.unique(texts.rows, return_inverse=True)
-        apart = self._distances(query.rows, columns)
-        bags = ((place[i:j], texts.counts[i:j]) for i, j in pairwise(texts.offsets.tolist()))
-        return np.array([self._score(apart, query.counts, *bag) for bag in bags])
+    def _bags(self, texts: Sequence[str]) -> Any:
+        """Texts as bags of words: a sparse matrix that counts each known word in each text."""
+        tokens = _texts.docs.tokens(texts)
+        seen, position = np.unique(tokens.ids, return_inverse=True)
+        words = self._vectors.rows(_texts.vocabulary.terms[i] for i in seen)[position]
+        text, known = np.repeat(np.arange(len(texts)), np.diff(tokens.offsets)), words >= 0
+        counted = np.ones(int(known.sum())), (text[known], words[known])
+        found = csr_array(counted, shape=(len(texts), len(self._vectors)))
+        found.sum_duplicates()  # also sorts the words of each text
+        return found
 
-    def _score(self, apart: Floats, counts: Floats, columns: Ints, others: Floats) -> float:
-        """Minus the distance of two bags of words."""
-        if not len(counts) or not len(others):
-            return self.unknown
-        costs, n, m = apart.take(columns, axis=1), counts.sum(), others.sum()
-        if len(counts) == 1 or len(others) == 1 or not costs.any():
-            return float(-(counts @ costs @ others) / (n * m))
-        # masses are whole numbers, so that those of both sides add up to the same without rounding
-        _, cost, _, _, outcome = self._solve(counts * m, others * n, costs, _MOST_STEPS, 1)
-        return -cost / float(n * m) if outcome == _OPTIMAL else math.nan
+    def _scores(self, query: Any, texts: Any) -> Floats:
+        """Scores of texts for one query; the distances of its words to theirs are computed once."""
+        columns, position = np.unique(texts.indices, return_inverse=True)
+        distances, n, found = self._distances(query.indices, columns), query.data.sum(), list[float]()
+        for start, end in pairwise(texts.indptr.tolist()):
+            counts = texts.data[start:end]
+            if not len(query.data) or not len(counts):
+                found.append(self.unknown)
+                continue
+            costs, m = distances.take(position[start:end], axis=1), counts.sum()
+            if len(query.data) == 1 or len(counts) == 1 or not costs.any():
+                found.append(float(-(query.data @ costs @ counts) / (n * m)))
+                continue
+            # masses are whole numbers, so that those of both sides add up to the same without rounding
+            _, cost, _, _, outcome = self._solve(query.data * m, counts * n, costs, _MOST_STEPS, 1)
+            found.append(-cost / float(n * m) if outcome == _OPTIMAL else math.nan)
+        return np.array(found)
 
     def _distances(self, rows: Ints, columns: Ints) -> Floats:
         """The Euclidean distance of each word of `rows` to each of `columns`."""
-        x, y = self._points(rows), self._points(columns)
+        vectors = self._vectors
+        x, y = (vectors.units(i.astype(np.int32)) if self.normalise else vectors.matrix[i] for i in (rows, columns))
+        x, y = x.astype(np.float64), y.astype(np.float64)
         squares = (x * x).sum(axis=1)[:, None] + (y * y).sum(axis=1) - 2 * (x @ y.T)
         found = np.sqrt(np.maximum(squares, 0.0))
         found[rows[:, None] == columns] = 0.0
         return np.asarray(found)
-
-    def _points(self, rows: Ints) -> Floats:
-        return (
-            self._vectors.units(rows.astype(np.int32))
-            if self.normalise
-            else self._vectors.matrix[rows].astype(np.float64)
-        )
-
-    def _bags(self, texts: Sequence[str]) -> Bags:
-        tokens = _texts.docs.tokens(texts)
-        seen, place = np.unique(tokens.ids, return_inverse=True)
-        known = self._vectors.rows(_texts.vocabulary.terms[i] for i in seen)
-        return Bags.of(Tokens(known[place], tokens.offsets), len(self._vectors))
 
     @cached_property
     def _vectors(self) -> Vectors:
@@ -143,26 +135,3 @@ class WMD:
             raise MissingExtra("the ranker 'wmd'", "wmd") from None
         solver: Solver = emd_c
         return solver
-
-
-class Bags(NamedTuple):
-    """Texts as bags of words: text `i` has `rows[offsets[i]:offsets[i + 1]]`, ascending, and how often each."""
-
-    rows: Ints
-    counts: Floats
-    offsets: Ints
-
-    @classmethod
-    def of(cls, tokens: Tokens, size: int) -> Self:
-        """Count the words, whose numbers are below `size`; those with the number -1 are left out."""
-        n, known = len(tokens.offsets) - 1, tokens.ids >= 0
-        text = np.repeat(np.arange(n), np.diff(tokens.offsets))[known]
-        keys, counts = np.unique(text * size + tokens.ids[known], return_counts=True)
-        return cls(keys % size, counts.astype(np.float64), np.searchsorted(keys, np.arange(n + 1) * size))
-
-    def take(self, texts: Ints | Codes) -> Self:
-        """The bags of some of the texts, in this order."""
-        starts, lengths = self.offsets[texts], self.offsets[texts + 1] - self.offsets[texts]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        inside = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return type(self)(self.rows[inside], self.counts[inside], offsets)

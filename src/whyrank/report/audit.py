@@ -67,13 +67,13 @@ from whyrank.studies import (
     labels_of,
     needs_calibration,
     reading_of,
+    sweep,
     thresholds,
     uncalibrated,
     usual_studies,
     with_adjusted_p,
 )
 from whyrank.studies.bias import BiasResult
-from whyrank.studies.sweep import sweep
 from whyrank.tables import TermTable, open_table
 
 OPTIONS = ("tolerance", "margin", "analyzer", "compat", "pairs", "candidates", "respace", "pipeline", "query",

@@ -13,7 +13,7 @@ from whyrank.core import Codes, replacing
 from whyrank.learners.surprises import PATTERNS
 from whyrank.report.html import fill, script_json
 from whyrank.studies.bias import LISTS, doc_term
-from whyrank.tables import TermTable, best_of_each, kept, self_entries, strongest
+from whyrank.tables import TermTable, best_of_each, self_entries, strongest
 
 MOST = 500_000
 SAME, LONGER, SHORTER, MIXED, WORDS = "the term itself", "a character more", "a character less", "mixed", "words"
@@ -69,7 +69,7 @@ def _strongest(table: TermTable) -> TermTable:
     share = MOST // int(np.count_nonzero(np.diff(table.indptr)))
     among = best_of_each(table, share) if share else np.zeros(len(table), np.bool_)
     among[strongest(table, MOST - int(np.count_nonzero(among)), ~among)] = True
-    return kept(table, among)
+    return table.kept(among)
 
 
 class Classes(NamedTuple):

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core import Answered, Floats, Ranker, WhyrankError, ask, name_of, printable
-
-# Pairs that a ranker gives no usable score, and why.
+from whyrank.core import Answered, Floats, Ranker, WhyrankError, ask, printable
 
 
 class Failure(NamedTuple):
@@ -22,19 +20,10 @@ class Failure(NamedTuple):
     reason: str
 
 
-def reason_of(error: BaseException) -> str:
-    """An exception in words: its type and its message."""
-    message = str(error)
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
 def one_line(text: str, limit: int = 300) -> str:
     """A text without line breaks and without characters that steer a terminal, cut where it gets too long."""
     joined = printable(" ".join(text.split()))
     return joined if len(joined) <= limit else joined[:limit] + "…"
-
-
-__all__ = ["Answer", "Task", "answer", "name_of"]
 
 
 class Task(NamedTuple):
@@ -82,7 +71,7 @@ def answer(ranker: Ranker, task: Task) -> Answer:
         part = Answered(np.full(1, np.nan), {0: found}) if isinstance(found, str) else found
         values[start:end] = part.scores
         reasons |= {start + i: reason for i, reason in part.reasons.items()}
-        succeeded |= part.in_order or not part.reasons or len(part.reasons) < end - start
+        succeeded |= part.in_order or len(part.reasons) < end - start
         if not succeeded and task.patience is not None and len(reasons) >= task.patience:
             return Answer(task.number, values, reasons, succeeded, gave_up=True)
     return Answer(task.number, values, reasons, succeeded)
@@ -103,4 +92,4 @@ def _try(ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Answere
     except WhyrankError:
         raise
     except (Exception, SystemExit) as error:  # other people's code: whatever it raises is a failure of the pair
-        return reason_of(error)
+        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

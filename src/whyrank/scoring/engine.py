@@ -18,17 +18,17 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank import __version__
-from whyrank.core import BadInput, Codes, Executor, Floats, Ints, Progress, Ranker, Serial, WhyrankError
+from whyrank.core import BadInput, Codes, Executor, Floats, Ints, Progress, Ranker, Serial, WhyrankError, name_of
 from whyrank.rankers import files_digest
-from whyrank.scoring.asking import Answer, Failure, Task, answer, name_of, one_line, too_late
+from whyrank.scoring.asking import Answer, Failure, Task, answer, one_line, too_late
 from whyrank.scoring.pairs import Pairs, unique_pairs
 from whyrank.scoring.store import ScoreStore
 
-# The work of one call: what is known, what is missing, and taking in answers as they come.
-
+BATCH_SIZE = 32
 PATIENCE = 20
 _COST_OF_LATE = 5  # of the patience, for a pair that took too long: each costs the whole time that is allowed
 _DRIFT = 1e-4  # scores may differ by this share between batches, of themselves and of the mean score
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
 def whose(ranker: Ranker) -> str:
@@ -83,7 +83,7 @@ class Job:
         self.new = len(new)
         if self.new and self.store.read_only:
             what = f"cannot be written, and lacks {self.new:,} scores of ranker {name_of(self.ranker)!r}"
-            raise BadInput(self.store.path, what, "copy it to a place that can be written, or use another store")
+            raise BadInput(self.store.path, what, "copy it to a folder that can be written, or use another store")
         return np.concatenate([new, again])
 
     def check(self, count: int, executor: Executor) -> str:
@@ -98,7 +98,7 @@ class Job:
         texts = zip(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), strict=True)
         tasks = iter([Task(i, [query], [doc]) for i, (query, doc) in enumerate(texts)])
         now, reasons, stored = np.full(len(rows), np.nan), dict[int, str](), self.values[rows]
-        with closing(executor.run(answer, self.ranker, tasks)) as answers:
+        with closing(executor.run(answer, self.ranker, tasks, too_late)) as answers:
             for found in answers:
                 now[found.number] = found.values[0]
                 reasons[found.number] = found.reasons.get(0, "")
@@ -110,7 +110,7 @@ class Job:
         example = f"{stored[first]:.6g} stored, {one_line(reasons[first]) or f'{now[first]:.6g}'} now"
         return (
             f"ranker {name_of(self.ranker)!r} no longer gives the scores that are stored: {len(wrong)} of "
-            f"{len(rows)} pairs that were asked again differ ({example}); score anew with --fresh, name the files "
+            f"{len(rows)} pairs that were scored again differ ({example}); score anew with --fresh, name the files "
             "that it reads in depends_on, and see that no score depends on its batch"
         )
 
@@ -144,7 +144,7 @@ class Job:
     def _taken_over(self, number: int) -> int:
         """Take from the store what other processes have scored of a batch meanwhile, and say how many pairs that is.
 
-        Once another process is at work, the batches are shuffled, so that each process is at another place.
+        Once another process is at work, the batches are shuffled, so that each process has other ones.
         """
         if self.store is None or self.store.state() == self.state:
             return 0
@@ -154,16 +154,16 @@ class Job:
             self.waiting = deque([*new, *(each for each in self.waiting if each in self.again)])
         rows = self.batches[number]
         codes = np.arange(len(rows), dtype=np.int32)
-        asked = unique_pairs(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), codes, codes)
-        found = self.store.find(self.identity, asked)
-        known = found.known[asked.inverse]
-        self.values[rows[known]] = found.values[asked.inverse][known]
+        batch = unique_pairs(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), codes, codes)
+        found = self.store.find(self.identity, batch)
+        known = found.known[batch.inverse]
+        self.values[rows[known]] = found.values[batch.inverse][known]
         self.batches[number] = rows[~known]
         self.scored -= int(known.sum())
         return int(known.sum())
 
     def _take(self, answer: Answer) -> int:
-        """Keep an answer and say how many pairs it settled; those of a batch that took too long are asked alone."""
+        """Keep an answer and say how many pairs it settled; those of a batch that took too long are tried alone."""
         rows = self.batches[answer.number]
         if answer.late and len(rows) > 1:
             alone = range(len(self.batches), len(self.batches) + len(rows))
@@ -177,15 +177,15 @@ class Job:
             return 0
         self.values[rows] = answer.values
         self.reasons |= {int(rows[i]): reason for i, reason in answer.reasons.items()}
-        self._commit(rows, answer)
-        self._tell(rows[np.isfinite(answer.values)])
+        if self.store is not None and not self.store.read_only:
+            raised = np.fromiter(answer.reasons, np.int64, len(answer.reasons))
+            scored = np.delete(np.arange(len(rows)), raised)
+            failures = self._failures(rows[raised], list(answer.reasons.values()))
+            self.store.add(self.identity, self.pairs, rows[scored], answer.values[scored], failures)
+        if note := getattr(self.ranker, "note_scored", None):  # scores may come from another process
+            finite = rows[np.isfinite(answer.values)]
+            note(self.pairs.query_texts(finite), self.pairs.doc_texts(finite))
         return len(rows)
-
-    def _tell(self, rows: Ints) -> None:
-        """Let a ranker know which pairs were scored, perhaps in another process, if it wants to."""
-        note = getattr(self.ranker, "note_scored", None)
-        if callable(note):
-            note(self.pairs.query_texts(rows), self.pairs.doc_texts(rows))
 
     def _lose_patience(self, answer: Answer) -> None:
         if answer.succeeded:
@@ -200,14 +200,6 @@ class Job:
                     f"{one_line(reason)}; the others were not tried"
                 )
 
-    def _commit(self, rows: Ints, answer: Answer) -> None:
-        if self.store is None or self.store.read_only:
-            return
-        raised = np.fromiter(answer.reasons, np.int64, len(answer.reasons))
-        scored = np.delete(np.arange(len(rows)), raised)
-        failures = self._failures(rows[raised], list(answer.reasons.values()))
-        self.store.add(self.identity, self.pairs, rows[scored], answer.values[scored], failures)
-
     def _failures(self, rows: Ints, reasons: list[str]) -> list[Failure]:
         texts = zip(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), reasons, strict=True)
         return [Failure(*row) for row in texts]
@@ -217,12 +209,8 @@ def _cut(rows: Ints, size: int) -> list[Ints]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-BATCH_SIZE = 32
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
-
-
 class Scores(NamedTuple):
-    """Scores aligned with the asked pairs; NaN where the ranker raised, other non-finite values as they came.
+    """Scores aligned with the requested pairs; NaN where the ranker raised, other non-finite values as they came.
 
     `failures` lists each distinct pair without a finite score; `scored` counts the pairs put to the ranker
     now, `reused` those that the store answered.
@@ -243,9 +231,9 @@ class Engine:
         store: where scores outlive the call; None keeps nothing.
         executor: who puts the batches to the ranker.
         batch_size: None takes the ranker's own `batch_size`, or 32 where it has none.
-        fresh: whether what is stored of a ranker is deleted before it is first asked.
-        checked: how many stored scores of a ranker are asked for again, to see that it still gives them.
-        warn: what is told when it does not.
+        fresh: whether what is stored of a ranker is deleted before it is first used.
+        checked: how many stored scores of a ranker are computed again, to see that it still gives them.
+        warn: receives a line when it does not.
     """
 
     store: ScoreStore | None = None
@@ -260,9 +248,11 @@ class Engine:
         start = time.perf_counter()
         batch_size = self._batch_size(ranker)
         pairs = unique_pairs(queries, docs, query, doc)
-        job = Job(ranker, pairs, self.store if _reusable(ranker) else None)
+        # a `repr` with a memory address would name another ranker tomorrow
+        lasting = getattr(ranker, "cacheable", True) and not _ADDRESS.search(repr(ranker))
+        job = Job(ranker, pairs, self.store if lasting else None)
         job.patience = None if job.identity in self._working else job.patience
-        if self.fresh and job.store is not None and job.identity not in self._asked:
+        if self.fresh and job.store is not None and job.identity not in self._checks:
             job.store.forget(job.identity)
         missing = job.recall()
         self._check(job, missing)
@@ -277,19 +267,19 @@ class Engine:
         return set()
 
     @cached_property
-    def _asked(self) -> Counter[str]:
-        """How many stored scores of each ranker have been asked for again; each ranker that was asked is here."""
+    def _checks(self) -> Counter[str]:
+        """How many stored scores of each ranker that was used have been computed again."""
         return Counter()
 
     def _check(self, job: Job, missing: Ints) -> None:
         """Warn of a ranker that no longer gives what is stored.
 
-        Other people's code is asked: the identity of ours covers all that it depends on, and a service costs money.
+        Other people's code is checked: the identity of ours covers all that it depends on, and a service costs money.
         """
         known = len(job.values) - len(missing)
         theirs = job.store is not None and whose(job.ranker) == "theirs"
-        count = min(self.checked - self._asked[job.identity], known) if theirs else 0
-        self._asked[job.identity] += count
+        count = min(self.checked - self._checks[job.identity], known) if theirs else 0
+        self._checks[job.identity] += count
         try:
             found = job.check(count, self.executor) if count else ""
         except WhyrankError as error:
@@ -303,8 +293,3 @@ class Engine:
         if not isinstance(size, int) or size < 1:
             raise WhyrankError(f"ranker {name_of(ranker)!r}: the batch size must be 1 or more, not {size!r}")
         return size
-
-
-def _reusable(ranker: Ranker) -> bool:
-    """Whether the scores may be stored: a `repr` with a memory address would name another ranker tomorrow."""
-    return bool(getattr(ranker, "cacheable", True)) and not _ADDRESS.search(repr(ranker))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Codes, Ints
+from whyrank.core import Codes, Ints, digest
 
 Digests = npt.NDArray[np.uint64]
 Objects = npt.NDArray[np.object_]
 DIGEST_BYTES = 16
 DIGEST_TYPE = np.dtype("<u8")
-_DENSE = 8  # up to so many cells of the query x document grid per asked row, a grid of flags beats sorting
+_DENSE = 8  # up to so many cells of the query x document grid per requested row, a grid of flags beats sorting
 
 
 class Texts(NamedTuple):
@@ -29,7 +28,7 @@ class Pairs(NamedTuple):
     """Distinct pairs of texts, ascending by (query digest, document digest).
 
     `query` and `doc` index `queries` and `docs`; `keys` is `query * len(docs.texts) + doc`; `inverse` maps
-    each row that was asked for to its pair.
+    each requested row to its pair.
     """
 
     queries: Texts
@@ -41,13 +40,11 @@ class Pairs(NamedTuple):
 
     def query_texts(self, rows: Ints) -> list[str]:
         """The query texts of some pairs."""
-        texts: list[str] = self.queries.texts[self.query[rows]].tolist()
-        return texts
+        return list(self.queries.texts[self.query[rows]])
 
     def doc_texts(self, rows: Ints) -> list[str]:
         """The document texts of some pairs."""
-        texts: list[str] = self.docs.texts[self.doc[rows]].tolist()
-        return texts
+        return list(self.docs.texts[self.doc[rows]])
 
     def by_length(self, rows: Ints) -> Ints:
         """The given pairs by query, then by length of the document, so that batches need little padding."""
@@ -58,33 +55,36 @@ class Pairs(NamedTuple):
         return rows[np.argsort(key, kind="stable")]
 
 
-def digest(text: str) -> bytes:
-    """The 16 bytes (BLAKE2b) that stand for a text in the store; lone surrogates are texts too."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
-
-
 def unique_pairs(queries: Sequence[str], docs: Sequence[str], query: Codes, doc: Codes) -> Pairs:
     """The distinct pairs among `(queries[query[i]], docs[doc[i]])`; equal texts count as one."""
-    _check_shapes(query, doc)
+    if query.ndim != 1 or query.shape != doc.shape:
+        raise ValueError(f"query and doc must be aligned one-dimensional arrays, not {query.shape} and {doc.shape}")
     query_texts, query_rank = _distinct(queries, query, "query")
     doc_texts, doc_rank = _distinct(docs, doc, "doc")
     width = max(1, len(doc_texts.texts))
-    asked = query_rank[query] * width + doc_rank[doc]
-    keys, inverse = _unique(asked, len(query_texts.texts) * width)
+    requested, cells = query_rank[query] * width + doc_rank[doc], len(query_texts.texts) * width
+    if cells > _DENSE * len(requested):
+        keys, inverse = np.unique(requested, return_inverse=True)
+    else:
+        flags = np.zeros(cells, np.bool_)
+        flags[requested] = True
+        keys = np.flatnonzero(flags)
+        position = np.empty(cells, np.int64)
+        position[keys] = np.arange(len(keys))
+        inverse = position[requested]
     return Pairs(query_texts, doc_texts, keys, keys // width, keys % width, inverse)
 
 
-def _check_shapes(query: Codes, doc: Codes) -> None:
-    if query.ndim != 1 or query.shape != doc.shape:
-        raise ValueError(f"query and doc must be aligned one-dimensional arrays, not {query.shape} and {doc.shape}")
-
-
 def _distinct(texts: Sequence[str], codes: Codes, what: str) -> tuple[Texts, Ints]:
-    """The distinct texts that `codes` refer to, and the place of each text among them."""
-    used = _used(len(texts), codes, what)
+    """The distinct texts that `codes` refer to, and the position of each text among them."""
+    if len(codes) and not 0 <= codes.min() <= codes.max() < len(texts):
+        raise ValueError(f"{what} must index {len(texts)} texts, but has values {codes.min()} to {codes.max()}")
+    flags = np.zeros(len(texts), np.bool_)
+    flags[codes] = True
+    used = np.flatnonzero(flags)
     chosen = np.empty(len(used), np.object_)
     chosen[:] = [texts[i] for i in used.tolist()]
-    digests = _digests(chosen.tolist())
+    digests: Digests = np.frombuffer(b"".join(map(digest, chosen.tolist())), DIGEST_TYPE).reshape(-1, 2)
     order = np.lexsort((digests[:, 1], digests[:, 0]))
     digests = digests[order]
     new = np.ones(len(order), np.bool_)
@@ -92,28 +92,3 @@ def _distinct(texts: Sequence[str], codes: Codes, what: str) -> tuple[Texts, Int
     rank = np.zeros(len(texts), np.int64)
     rank[used[order]] = np.cumsum(new) - 1
     return Texts(chosen[order][new], digests[new]), rank
-
-
-def _used(size: int, codes: Codes, what: str) -> Ints:
-    if len(codes) and not 0 <= codes.min() <= codes.max() < size:
-        raise ValueError(f"{what} must index {size} texts, but has values {codes.min()} to {codes.max()}")
-    flags = np.zeros(size, np.bool_)
-    flags[codes] = True
-    return np.flatnonzero(flags)
-
-
-def _digests(texts: Sequence[str]) -> Digests:
-    joined = b"".join(map(digest, texts))
-    return np.frombuffer(joined, DIGEST_TYPE).reshape(-1, 2)
-
-
-def _unique(asked: Ints, cells: int) -> tuple[Ints, Ints]:
-    if cells > _DENSE * len(asked):
-        keys, inverse = np.unique(asked, return_inverse=True)
-        return keys, inverse
-    flags = np.zeros(cells, np.bool_)
-    flags[asked] = True
-    keys = np.flatnonzero(flags)
-    place = np.empty(cells, np.int64)
-    place[keys] = np.arange(len(keys))
-    return keys, place[asked]

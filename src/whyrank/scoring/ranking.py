@@ -54,7 +54,7 @@ def retrieve(
 def retriever(ranker: Ranker) -> Retriever | None:
     """The ranker that retrieves: itself, or the first one of a cascade or a fuse; None where that cannot."""
     if isinstance(ranker, CascadeRanker):
-        return retriever(ranker.stages[0])
+        return retriever(ranker.parts[0])
     if isinstance(ranker, FusedRanker):
         return retriever(ranker.parts[0])
     behind = ranker.ranker if isinstance(ranker, ExpandingRanker) else ranker
@@ -84,8 +84,8 @@ def _in_stages(
     engine: Engine, ranker: CascadeRanker, collection: Collection, candidates: Mapping[str, Mapping[str, float]]
 ) -> tuple[Run, list[Failure]]:
     """One stage after the other for all queries, each through the engine, so that its scores are kept."""
-    run, failures = rerank(engine, ranker.stages[0], collection, candidates)
-    for stage, depth in zip(ranker.stages[1:], ranker.depths, strict=True):
+    run, failures = rerank(engine, ranker.parts[0], collection, candidates)
+    for stage, depth in zip(ranker.parts[1:], ranker.depths, strict=True):
         order = {q: ranking(scores) for q, scores in run.items()}
         top, more = rerank(engine, stage, collection, {q: {d: run[q][d] for d in order[q][:depth]} for q in order})
         run = {q: stacked(top[q], order[q][depth:]) for q in order}

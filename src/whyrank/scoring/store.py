@@ -14,11 +14,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from whyrank.core import Flags, Floats, Ints, Layout, cache_folder, checksum, is_read_only, writing
+from whyrank.core import Flags, Floats, Ints, Layout, cache_folder, checksum, digest, is_read_only, writing
 from whyrank.scoring.asking import Failure
-from whyrank.scoring.pairs import DIGEST_BYTES, DIGEST_TYPE, Digests, Pairs, digest, unique_pairs
-
-# The sqlite file behind the score store: its tables.
+from whyrank.scoring.pairs import DIGEST_BYTES, DIGEST_TYPE, Digests, Pairs, unique_pairs
 
 _IDENTITY = "(SELECT identity FROM rankers WHERE id = ranker)"
 
@@ -76,13 +74,13 @@ def fill(found: Found, pairs: Pairs, stored: Mapping[int, Blobs]) -> None:
     if not stored:
         return
     codes = np.fromiter(stored, np.int64)
-    docs, scores = _joined(stored)
+    docs, scores = _arrays(Blobs(*(b"".join(parts) for parts in zip(*stored.values(), strict=True))))
     pair = np.arange(*np.searchsorted(pairs.query, (codes[0], codes[-1] + 1)))
     wanted = pairs.docs.digests[pairs.doc[pair]]
     counts = [len(blobs.scores) // _SCORE_BYTES for blobs in stored.values()]
     doc_keys = _keys(docs, np.repeat(codes - codes[0], counts))
-    place, there = _places(docs, doc_keys, wanted, _keys(wanted, pairs.query[pair] - codes[0]))
-    found.values[pair[there]] = scores[place[there]]
+    position, there = _positions(docs, doc_keys, wanted, _keys(wanted, pairs.query[pair] - codes[0]))
+    found.values[pair[there]] = scores[position[there]]
     found.known[pair[there]] = True
 
 
@@ -93,7 +91,10 @@ def by_query(pairs: Pairs, rows: Ints, values: Floats) -> dict[bytes, Blobs]:
     query = pairs.query[rows]
     starts = np.flatnonzero(np.diff(query, prepend=-1))
     bounds = pairwise([*starts.tolist(), len(rows)])
-    cut = [Blobs(_part(docs, a, b, DIGEST_BYTES), _part(scores, a, b, _SCORE_BYTES)) for a, b in bounds]
+    cut = [
+        Blobs(docs[a * DIGEST_BYTES : b * DIGEST_BYTES], scores[a * _SCORE_BYTES : b * _SCORE_BYTES])
+        for a, b in bounds
+    ]
     return dict(zip(digest_bytes(pairs.queries.digests[query[starts]]), cut, strict=True))
 
 
@@ -102,11 +103,11 @@ def merge(old: Blobs | None, new: Blobs) -> Blobs | None:
     if old is None:
         return new
     (old_docs, old_scores), (new_docs, new_scores) = _arrays(old), _arrays(new)
-    place, there = _places(old_docs, _keys(old_docs), new_docs, _keys(new_docs))
+    position, there = _positions(old_docs, _keys(old_docs), new_docs, _keys(new_docs))
     if there.all():
         return None
-    docs = np.insert(old_docs, place[~there], new_docs[~there], axis=0)
-    scores = np.insert(old_scores, place[~there], new_scores[~there])
+    docs = np.insert(old_docs, position[~there], new_docs[~there], axis=0)
+    scores = np.insert(old_scores, position[~there], new_scores[~there])
     return Blobs(docs.tobytes(), scores.tobytes())
 
 
@@ -116,17 +117,8 @@ def digest_bytes(digests: Digests) -> list[bytes]:
     return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
 
 
-def _joined(stored: Mapping[int, Blobs]) -> tuple[Digests, Floats]:
-    docs, scores = zip(*stored.values(), strict=True)
-    return _arrays(Blobs(b"".join(docs), b"".join(scores)))
-
-
 def _arrays(blobs: Blobs) -> tuple[Digests, Floats]:
     return np.frombuffer(blobs.docs, DIGEST_TYPE).reshape(-1, 2), np.frombuffer(blobs.scores, _SCORE_TYPE)
-
-
-def _part(blob: bytes, start: int, end: int, size: int) -> bytes:
-    return blob[start * size : end * size]
 
 
 def _keys(digests: Digests, code: Ints | int = 0) -> Digests:
@@ -134,17 +126,17 @@ def _keys(digests: Digests, code: Ints | int = 0) -> Digests:
     return np.asarray(code).astype(np.uint64) << np.uint64(56) | digests[:, 0] >> np.uint64(8)
 
 
-def _places(stored: Digests, stored_keys: Digests, wanted: Digests, wanted_keys: Digests) -> tuple[Ints, Flags]:
+def _positions(stored: Digests, stored_keys: Digests, wanted: Digests, wanted_keys: Digests) -> tuple[Ints, Flags]:
     """Where each wanted digest is, or belongs, among stored ones, and whether it is there.
 
-    The key finds the place, then the whole digest must agree: texts are never confused.
+    The key finds the position, then the whole digest must agree: texts are never confused.
     """
-    place = np.searchsorted(stored_keys, wanted_keys)
-    inside = np.flatnonzero(place < len(stored))
-    at, there = place[inside], np.zeros(len(wanted), np.bool_)
+    position = np.searchsorted(stored_keys, wanted_keys)
+    inside = np.flatnonzero(position < len(stored))
+    at, there = position[inside], np.zeros(len(wanted), np.bool_)
     same = stored_keys[at] == wanted_keys[inside]
     there[inside] = same & (stored[at, 0] == wanted[inside, 0]) & (stored[at, 1] == wanted[inside, 1])
-    return place, there
+    return position, there
 
 
 _SAVE = """INSERT INTO scores VALUES (?, ?, ?, ?, ?) ON CONFLICT (ranker, query)
@@ -206,7 +198,8 @@ class ScoreStore:
         order = np.argsort(rows)
         new = by_query(pairs, rows[order], values[order])
         with self._lock, SCORES.reporting(self.path), writing(self._connection):
-            ranker = self._add_ranker(identity)
+            self._connection.execute("INSERT OR IGNORE INTO rankers (identity) VALUES (?)", (_storable(identity),))
+            ranker = self._ranker(identity)
             self._connection.executemany(_SAVE, self._merged(ranker, identity, new))
             self._connection.executemany(_SAVE_FAILURE, _failure_rows(ranker, identity, failures))
 
@@ -243,25 +236,19 @@ class ScoreStore:
         if not known:
             return np.zeros(len(rows), np.bool_)
         queries, docs = digest_bytes(pairs.queries.digests), digest_bytes(pairs.docs.digests)
-        asked = zip(pairs.query[rows].tolist(), pairs.doc[rows].tolist(), strict=True)
-        return np.array([(queries[query], docs[doc]) in known for query, doc in asked], np.bool_)
+        codes = zip(pairs.query[rows].tolist(), pairs.doc[rows].tolist(), strict=True)
+        return np.array([(queries[query], docs[doc]) in known for query, doc in codes], np.bool_)
 
     def _ranker(self, identity: str) -> int | None:
-        asked = "SELECT id FROM rankers WHERE identity = ?"
-        row = self._connection.execute(asked, (_storable(identity),)).fetchone()
+        select = "SELECT id FROM rankers WHERE identity = ?"
+        row = self._connection.execute(select, (_storable(identity),)).fetchone()
         return row[0] if row else None
-
-    def _add_ranker(self, identity: str) -> int:
-        if (found := self._ranker(identity)) is not None:
-            return found
-        self._connection.execute("INSERT INTO rankers (identity) VALUES (?)", (_storable(identity),))
-        return int(self._connection.execute("SELECT last_insert_rowid()").fetchone()[0])
 
     def _stored(self, identity: str, queries: Sequence[bytes]) -> dict[bytes, Blobs]:
         """What is stored of up to `MAX_QUERIES` queries."""
         marks = ",".join("?" * len(queries))
-        asked = f"SELECT query, docs, scores, checksum FROM scores WHERE ranker = ? AND query IN ({marks})"
-        rows = self._connection.execute(asked, (self._ranker(identity), *queries))
+        select = f"SELECT query, docs, scores, checksum FROM scores WHERE ranker = ? AND query IN ({marks})"
+        rows = self._connection.execute(select, (self._ranker(identity), *queries))
         found = {query: Blobs(docs, scores) for query, docs, scores in self._sound(identity, rows)}
         if not all(blobs.fit for blobs in found.values()):
             raise SCORES.damaged(self.path)
@@ -274,7 +261,7 @@ class ScoreStore:
                 raise SCORES.damaged(self.path, "score the ranker anew with --fresh, or ")
             yield tuple(values)
 
-    def _merged(self, ranker: int, identity: str, new: dict[bytes, Blobs]) -> list[tuple[object, ...]]:
+    def _merged(self, ranker: int | None, identity: str, new: dict[bytes, Blobs]) -> list[tuple[object, ...]]:
         """The rows to write: new scores together with those that are stored of the same queries."""
         queries, rows, key = list(new), list[tuple[object, ...]](), _storable(identity)
         for start in range(0, len(queries), MAX_QUERIES):
@@ -285,7 +272,7 @@ class ScoreStore:
         return rows
 
 
-def _failure_rows(ranker: int, identity: str, failures: Iterable[Failure]) -> Iterator[tuple[object, ...]]:
+def _failure_rows(ranker: int | None, identity: str, failures: Iterable[Failure]) -> Iterator[tuple[object, ...]]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     for query, doc, reason in failures:
         said = (_blob(query), _blob(doc), _storable(reason))

@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     )
     from whyrank.studies.contrasts import Categories, Contrasts, Labels, Pair
     from whyrank.studies.delta import (
+        LAST,
+        MEDIAN,
         Calibration,
         Candidates,
+        SweepPoint,
         Threshold,
         calibrate,
         candidates_for_delta,
         needs_calibration,
+        stable_from,
+        sweep,
         thresholds,
         uncalibrated,
     )
@@ -33,6 +38,5 @@ if TYPE_CHECKING:
     from whyrank.studies.pools import Pool, Pools, Source
     from whyrank.studies.reading import Context, Reading, reading_of
     from whyrank.studies.runner import Answer, Plan, answers, few_queries, read_scores, with_adjusted_p
-    from whyrank.studies.sweep import LAST, MEDIAN, SweepPoint, stable_from
 
 front_door(__name__)

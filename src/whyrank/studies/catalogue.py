@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection as Kinds
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -62,14 +61,19 @@ class Catalogue:
         the kind that it is for.
         """
         homes = {text: self.home(text) for text in texts}
-        compat = options.get("compat")
+        others, compat = {name: value for name, value in options.items() if name != "compat"}, options.get("compat")
         if compat is not None:
-            _check_compat(str(compat), {registry.kind for registry in homes.values()})
-        by_kind = by_kind or {}
-        return {
-            text: registry.create(text, **{**_meant(options, registry.kind), **by_kind.get(registry.kind, {})})
-            for text, registry in homes.items()
-        }
+            words = {mode: kind.replace("_", " ") for mode, kind in COMPAT.items()}
+            if compat not in words:
+                known = ", ".join(f"{mode!r} ({kind})" for mode, kind in words.items())
+                raise WhyrankError(f"unknown compat mode {compat!r}; there are {known}")
+            if homes and COMPAT[compat] not in {registry.kind for registry in homes.values()}:
+                raise WhyrankError(f"compat mode {compat!r} is for {words[compat]}, and none of them is requested")
+        found = {}
+        for text, registry in homes.items():
+            meant = others if compat is None or COMPAT[compat] != registry.kind else options
+            found[text] = registry.create(text, **{**meant, **(by_kind or {}).get(registry.kind, {})})
+        return found
 
 
 def everything() -> Catalogue:
@@ -97,8 +101,7 @@ def unjudged_options(collection: Collection, run: str | None = None) -> dict[str
 
 def usual_studies(collection: str) -> list[str]:
     """Patterns for what is asked where nothing is named: all probes and axioms, and on the sample a bias study."""
-    heads = [name.partition("/") for name in everything().names()]
-    families = dict.fromkeys(f"{head}{slash}*" for head, slash, _ in heads)
+    families = dict.fromkeys("".join(name.partition("/")[:2]) + "*" for name in everything().names())
     return [*families, *(DEMO_BIAS if collection == "sample" else ())]
 
 
@@ -129,23 +132,3 @@ def chosen_studies(
             needed = "an object with id, positive, symmetric and contrasts"
             raise WhyrankError(f"study {each!r} is neither a name nor {needed}")
     return found
-
-
-def _meant(options: Options, kind: str) -> dict[str, Any]:
-    """The options without a compat mode that is for another kind of study."""
-    return {
-        name: value for name, value in options.items() if name != "compat" or COMPAT.get(str(value), kind) == kind
-    }
-
-
-def _check_compat(mode: str, kinds: Kinds[str]) -> None:
-    """Raise an error for an unknown mode, and for one that is for no study that is asked for."""
-    if mode not in COMPAT:
-        known = ", ".join(f"{known!r} ({_words(kind)})" for known, kind in COMPAT.items())
-        raise WhyrankError(f"unknown compat mode {mode!r}; there are {known}")
-    if kinds and COMPAT[mode] not in kinds:
-        raise WhyrankError(f"compat mode {mode!r} is for {_words(COMPAT[mode])}, and none of them is asked for")
-
-
-def _words(kind: str) -> str:
-    return kind.replace("_", " ")

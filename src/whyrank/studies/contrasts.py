@@ -66,9 +66,9 @@ class Contrasts:
     def __post_init__(self) -> None:
         if self.doc.ndim != 2 or len(self.query) != len(self.doc):
             raise WhyrankError("contrasts need one row of document indices per query index")
-        wrong = [name for name, column in self.labels.items() if len(_rows(column)) != len(self)]
-        if wrong:
-            raise WhyrankError(f"label column {wrong[0]!r} has not one value per contrast")
+        for name, column in self.labels.items():
+            if len(column.codes if isinstance(column, Categories) else column) != len(self):
+                raise WhyrankError(f"label column {name!r} has not one value per contrast")
 
     def __len__(self) -> int:
         return len(self.query)
@@ -85,9 +85,13 @@ class Contrasts:
         size = len(rows[0].docs) if rows else size
         if any(len(row.docs) != size for row in rows):
             raise WhyrankError(f"all contrasts of a study need the same number of texts ({size})")
-        queries, query = index_texts([row.query for row in rows])
-        docs, doc = index_texts([text for row in rows for text in row.docs])
-        return cls(queries, docs, query, doc.reshape(-1, size), _columns([row.labels for row in rows]), dropped or {})
+        names = list(rows[0].labels) if rows else []
+        if any(list(row.labels) != names for row in rows):
+            raise WhyrankError("all contrasts of a study need the same labels")
+        labels = {name: _column([row.labels[name] for row in rows]) for name in names}
+        queries, query = index_texts(row.query for row in rows)
+        docs, doc = index_texts(text for row in rows for text in row.docs)
+        return cls(queries, docs, query, doc.reshape(-1, size), labels, dropped or {})
 
     def scored(self, score: Scorer) -> Scores:
         """The scores of all texts, a row per contrast; `score` is an engine's, for one ranker."""
@@ -96,11 +100,13 @@ class Contrasts:
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Contrasts:
         """Some of the contrasts; texts that none of them uses are dropped."""
-        query, doc = self.query[rows], self.doc[rows]
-        labels = {name: _taken(column, rows) for name, column in self.labels.items()}
-        kept_queries, query = _compact(self.queries, query)
-        kept_docs, doc = _compact(self.docs, doc)
-        return replace(self, queries=kept_queries, docs=kept_docs, query=query, doc=doc, labels=labels)
+        labels: dict[str, Labels] = {
+            name: column._replace(codes=column.codes[rows]) if isinstance(column, Categories) else column[rows]
+            for name, column in self.labels.items()
+        }
+        queries, query = _compact(self.queries, self.query[rows])
+        docs, doc = _compact(self.docs, self.doc[rows])
+        return replace(self, queries=queries, docs=docs, query=query, doc=doc, labels=labels)
 
     @property
     def clusters(self) -> Codes:
@@ -163,29 +169,12 @@ def index_texts(texts: Iterable[str]) -> tuple[list[str], Codes]:
     return list(found), np.array(codes, dtype=np.int32)
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Labels]:
-    names = list(rows[0]) if rows else []
-    if any(list(row) != names for row in rows):
-        raise WhyrankError("all contrasts of a study need the same labels")
-    return {name: _column([row[name] for row in rows]) for name in names}
-
-
 def _column(values: Sequence[Any]) -> Labels:
     array = np.array(values)
     if array.dtype.kind in "biuf":
         return array
     names, codes = index_texts(str(value) for value in np.array(values, dtype=object).ravel())
     return Categories(codes.reshape(array.shape), names)
-
-
-def _rows(column: Labels) -> npt.NDArray[Any]:
-    return column.codes if isinstance(column, Categories) else column
-
-
-def _taken(column: Labels, rows: npt.NDArray[Any] | slice) -> Labels:
-    if isinstance(column, Categories):
-        return Categories(column.codes[rows], column.names)
-    return column[rows]
 
 
 def _compact(texts: Sequence[str], codes: Codes) -> tuple[list[str], Codes]:
@@ -197,7 +186,7 @@ def _compact(texts: Sequence[str], codes: Codes) -> tuple[list[str], Codes]:
 
 
 def _ranks(texts: Sequence[str], codes: Codes) -> tuple[Codes, list[str]]:
-    """Rank of every used text among the sorted distinct ones: numbering and unused texts do not matter."""
+    """The rank of every used text among the sorted distinct ones, and these; unused texts do not matter."""
     used = np.unique(codes)
     distinct = sorted({texts[i] for i in used})
     position = {text: i for i, text in enumerate(distinct)}

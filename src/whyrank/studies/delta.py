@@ -1,7 +1,8 @@
 """Delta: how large a score difference has to be to matter to a ranker; calibrated for each ranker, or given.
 
 Per query, take the ten best candidates by the ranker's own score and the nine differences between neighbours;
-delta is the median of all these differences over all queries (MacAvaney et al., ABNIRML, TACL 2022).
+delta is the median of all these differences over all queries (MacAvaney et al., ABNIRML, TACL 2022). A sweep shows
+how findings change with delta: the authors find the order of systems stable from about the median on (section 4.1).
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Codes, Floats, Ranker, Study, WhyrankError
+from whyrank.core import Floats, Ranker, Study, WhyrankError
 from whyrank.data import Collection, first_stage, open_run
 from whyrank.rankers import tie_tolerance
 from whyrank.scoring import Engine, one_line
@@ -21,7 +23,12 @@ from whyrank.studies.contrasts import index_texts
 from whyrank.studies.pools import candidates_of
 from whyrank.studies.reading import reading_of
 
+if TYPE_CHECKING:
+    from whyrank.studies.runner import Answer
+
 DEFAULT = "p50"
+MEDIAN: int = 50
+LAST: int = 95  # beyond the 95th percentile nearly all is neutral and orders are noise
 EXACT_ONLY = "none needed, because only axioms are asked"
 _PERCENTILE = re.compile(r"p(\d{1,3}(?:\.\d+)?)")
 
@@ -102,21 +109,11 @@ def candidates_for_delta(collection: Collection, run: str | None = None) -> Cand
     name = run or first_stage(collection)
     found: Mapping[str, Iterable[str]] = candidates_of(collection) if name is None else open_run(collection, name).run
     source = "judged documents" if name is None else f"run {name}"
-    return Candidates(texts_of_run(found, collection.queries, collection.docs), f"{source} of {collection.name}")
-
-
-def texts_of_run(
-    run: Mapping[str, Iterable[str]], queries: Mapping[str, str], docs: Mapping[str, str]
-) -> dict[str, dict[str, str]]:
-    """Candidates as texts: query text -> doc id -> text, for queries and documents that exist.
-
-    Two queries of the same text are one to a ranker, so they have the candidates of both.
-    """
-    found: dict[str, dict[str, str]] = {}
-    for query_id, ids in run.items():
-        if query_id in queries:
-            found.setdefault(queries[query_id], {}).update({d: docs[d] for d in ids if d in docs})
-    return found
+    queries, docs, texts = collection.queries, collection.docs, dict[str, dict[str, str]]()
+    for query_id, ids in found.items():
+        if query_id in queries:  # two queries of the same text are one to a ranker: it has the candidates of both
+            texts.setdefault(queries[query_id], {}).update({d: docs[d] for d in ids if d in docs})
+    return Candidates(texts, f"{source} of {collection.name}")
 
 
 def calibrate(
@@ -128,17 +125,13 @@ def calibrate(
     query = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     scores = engine.score(ranker, list(candidates), docs, query, doc)
     reason = scores.failures[0].reason if scores.failures else ""
-    return Calibration(np.sort(_neighbours(scores.values, query, k)), source, reason)
-
-
-@np.errstate(over="ignore", invalid="ignore")  # differences of huge scores may be infinite
-def _neighbours(scores: Floats, query: Codes, k: int) -> Floats:
     found = [np.empty(0)]
-    for number in np.unique(query):
-        here = scores[query == number]
+    for number in range(len(sizes)):
+        here = scores.values[query == number]
         top = np.sort(here[np.isfinite(here)])[::-1][:k]
-        found.append(top[:-1] - top[1:])
-    return np.concatenate(found)
+        with np.errstate(over="ignore", invalid="ignore"):  # differences of huge scores may be infinite
+            found.append(top[:-1] - top[1:])
+    return Calibration(np.sort(np.concatenate(found)), source, reason)
 
 
 def is_percentile(spec: str | float) -> bool:
@@ -178,10 +171,11 @@ def thresholds(
 
     Without a spec: the median, and zero for exact studies. No delta is below the ranker's tie tolerance.
     """
-    found = {ranker.name: _threshold(spec or DEFAULT, ranker, candidates, engine) for ranker in rankers}
-    if spec is not None:
-        found = {name: replace(threshold, exact=threshold.delta) for name, threshold in found.items()}
-    return {ranker.name: found[ranker.name].for_ranker(ranker) for ranker in rankers}
+    found: dict[str, Threshold] = {}
+    for ranker in rankers:
+        used = _threshold(spec or DEFAULT, ranker, candidates, engine)
+        found[ranker.name] = replace(used, exact=used.delta if spec is not None else used.exact).for_ranker(ranker)
+    return found
 
 
 def uncalibrated(spec: str | None, rankers: Sequence[Ranker]) -> dict[str, Threshold]:
@@ -208,3 +202,54 @@ def _number(spec: str, otherwise: str) -> Threshold:
     if is_percentile(spec):
         raise WhyrankError(otherwise)
     return Threshold(delta_of(spec, None))
+
+
+# Sweeps: how findings change with delta, from no threshold at all to the 99th percentile of the calibration.
+
+
+class SweepPoint(NamedTuple):
+    """The score of one ranker on one study at one percentile of its calibration."""
+
+    study: str
+    ranker: str
+    percentile: int
+    delta: float
+    score: float | None
+
+
+def sweep(answer: Answer, threshold: Threshold) -> list[SweepPoint]:
+    """Scores at every percentile from 0 to 99; no score where there are no contrasts."""
+    if threshold.calibration is None:
+        raise WhyrankError(f"the sweep needs a calibration of {answer.ranker}; give --candidates RUN or --delta-from")
+    diffs = np.sort(answer.reading.diffs[answer.reading.finite])
+    points = []
+    for percentile, delta in threshold.calibration.curve():
+        positive = len(diffs) - int(np.searchsorted(diffs, delta, side="right"))
+        negative = int(np.searchsorted(diffs, -delta, side="left"))
+        score = (positive - negative) / len(diffs) if len(diffs) else None
+        points.append(SweepPoint(answer.name, answer.ranker, percentile, delta, score))
+    return points
+
+
+def stable_from(points: Sequence[SweepPoint]) -> dict[str, int | None]:
+    """By study, the lowest percentile from which on no two rankers change places (up to the 95th), or None.
+
+    A tie agrees with any order. With a single ranker there is nothing to change.
+    """
+    scores: dict[str, dict[str, list[float]]] = {}
+    for point in points:
+        curves = scores.setdefault(point.study, {})
+        if point.score is not None:
+            curves.setdefault(point.ranker, []).append(point.score)
+    return {study: _stable(list(curves.values())) for study, curves in scores.items()}
+
+
+def _stable(curves: Sequence[Sequence[float]]) -> int | None:
+    if len(curves) < 2:
+        return None
+    signs = np.array([np.sign(np.subtract(a, b)) for a, b in combinations(curves, 2)])
+    for start in range(LAST):
+        rest = signs[:, start : LAST + 1]
+        if not ((rest.max(axis=1) > 0) & (rest.min(axis=1) < 0)).any():
+            return start
+    return None

@@ -9,56 +9,66 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from whyrank.core import BadInput, WhyrankError, replacing
 from whyrank.data import read_parquet, write_parquet
 from whyrank.studies.contrasts import Categories, Contrasts, Labels, Pair
-
-_TEXTS = ("query", "docs")
 
 
 def save(
     contrasts: Contrasts, path: str | PathLike[str], more: Mapping[str, Labels] | None = None, study: str = ""
 ) -> None:
     """Write contrasts, with further columns such as scores, to a `.parquet` or `.jsonl` file."""
-    writers = {".parquet": _save_parquet, ".jsonl": _save_jsonl}
     suffix = Path(path).suffix
-    if suffix not in writers:
+    if suffix not in (".parquet", ".jsonl"):
         raise WhyrankError(f"{path}: contrasts are written as .parquet or .jsonl; name the file so")
     table = to_table(contrasts, more or {}, study)
     with replacing(path) as beside:
-        writers[suffix](table, beside)
+        if suffix == ".parquet":
+            # Texts repeat in many rows: a dictionary page large enough for all of them keeps the file small.
+            write_parquet(table, beside, dictionary_pagesize_limit=1 << 28, row_group_size=1 << 22)
+            return
+        with open(beside, "w", encoding="utf-8") as file:
+            for batch in table.to_batches(max_chunksize=10_000):
+                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
 
 
 def load(path: str | PathLike[str]) -> Contrasts:
     """Read contrasts that `save` wrote; further columns become labels."""
+    import pyarrow as pa
+
+    remedy = "make such a file with 'whyrank contrasts'"
     try:
-        table = _read_jsonl(path) if Path(path).suffix == ".jsonl" else _read_parquet(path)
+        if Path(path).suffix == ".jsonl":
+            with open(path, encoding="utf-8") as file:
+                table = pa.Table.from_pylist([json.loads(line) for line in file if line.strip()])
+        else:
+            texts = ["query", "query_id", "docs.list.element", "doc_ids.list.element"]
+            table = read_parquet(path, remedy, read_dictionary=texts)
     except (OSError, ValueError) as error:
-        raise BadInput(
-            path, f"cannot be read as contrasts ({error})", "make such a file with 'whyrank contrasts'"
-        ) from None
+        raise BadInput(path, f"cannot be read as contrasts ({error})", remedy) from None
     if not table.num_rows:
         return Contrasts.from_pairs([])
-    missing = [name for name in _TEXTS if name not in table.column_names]
-    if missing:
-        raise BadInput(path, f"has no column {missing[0]!r}", "contrasts need the columns query and docs")
-    return _from_table(path, table)
+    for name in ("query", "docs"):
+        if name not in table.column_names:
+            raise BadInput(path, f"has no column {name!r}", "contrasts need the columns query and docs")
+    labels = labels_of(table)
+    query, docs = labels.pop("query"), labels.pop("docs")
+    if not isinstance(query, Categories) or not isinstance(docs, Categories) or docs.codes.ndim != 2:
+        raise BadInput(path, "the columns query and docs must hold a text and a list of texts")
+    return Contrasts(list(query.names), list(docs.names), query.codes, docs.codes, labels)
 
 
 def to_table(contrasts: Contrasts, more: Mapping[str, Labels], study: str = "") -> Any:
     """An Arrow table with query_id and doc_ids (where known), query, docs, labels and further columns."""
     import pyarrow as pa
 
-    columns: dict[str, Labels] = {
+    texts: dict[str, Labels] = {
         "query": Categories(contrasts.query, contrasts.queries),
         "docs": Categories(contrasts.doc, contrasts.docs),
     }
-    labels = dict(contrasts.labels)
-    first: dict[str, Labels] = {name: labels.pop(name) for name in ("query_id", "doc_ids") if name in labels}
-    columns = {**first, **columns, **labels, **more}
-    arrays = {name: arrow(column) for name, column in columns.items()}
+    ids = {name: contrasts.labels[name] for name in ("query_id", "doc_ids") if name in contrasts.labels}
+    arrays = {name: arrow(column) for name, column in {**ids, **texts, **contrasts.labels, **more}.items()}
     facts = {"study": study, "fingerprint": contrasts.fingerprint, "size": contrasts.size}
     return pa.table(arrays).replace_schema_metadata({"whyrank.contrasts": json.dumps(facts)})
 
@@ -74,37 +84,6 @@ def arrow(column: Labels) -> Any:
     return pa.FixedSizeListArray.from_arrays(flat, codes.shape[1]) if codes.ndim == 2 else flat
 
 
-def _save_parquet(table: Any, path: Path) -> None:
-    # Texts repeat in many rows: a dictionary page large enough for all of them keeps the file small.
-    write_parquet(table, path, dictionary_pagesize_limit=1 << 28, row_group_size=1 << 22)
-
-
-def _save_jsonl(table: Any, path: Path) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        for batch in table.to_batches(max_chunksize=10_000):
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
-
-
-def _read_parquet(path: str | PathLike[str]) -> Any:
-    texts = ["query", "query_id", "docs.list.element", "doc_ids.list.element"]
-    return read_parquet(path, "make the file again with 'whyrank contrasts'", read_dictionary=texts)
-
-
-def _read_jsonl(path: str | PathLike[str]) -> Any:
-    import pyarrow as pa
-
-    with open(path, encoding="utf-8") as file:
-        return pa.Table.from_pylist([json.loads(line) for line in file if line.strip()])
-
-
-def _from_table(path: str | PathLike[str], table: Any) -> Contrasts:
-    labels = labels_of(table)
-    query, docs = labels.pop("query"), labels.pop("docs")
-    if not isinstance(query, Categories) or not isinstance(docs, Categories) or docs.codes.ndim != 2:
-        raise BadInput(path, "the columns query and docs must hold a text and a list of texts")
-    return Contrasts(list(query.names), list(docs.names), query.codes, docs.codes, labels)
-
-
 def labels_of(table: Any) -> dict[str, Labels]:
     """The columns of an Arrow table that `arrow` made."""
     return {name: _column(table[name]) for name in table.column_names}
@@ -115,21 +94,16 @@ def _column(array: Any) -> Labels:
 
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if pa.types.is_list(array.type) or pa.types.is_fixed_size_list(array.type):
-        return _per_text(array)
+        flat = _column(array.flatten())
+        size = len(array.flatten()) // max(len(array), 1) or 2
+        if isinstance(flat, Categories):
+            return flat._replace(codes=flat.codes.reshape(-1, size))
+        return flat.reshape(-1, size)
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         array = array.dictionary_encode()
     if pa.types.is_dictionary(array.type):
         return Categories(array.indices.to_numpy(zero_copy_only=False).astype(np.int32), array.dictionary.to_pylist())
     return np.asarray(array.to_numpy(zero_copy_only=False))
-
-
-def _per_text(array: Any) -> Labels:
-    flat = _column(array.flatten())
-    size = len(array.flatten()) // max(len(array), 1) or 2
-    if isinstance(flat, Categories):
-        return Categories(flat.codes.reshape(-1, size), flat.names)
-    shaped: npt.NDArray[Any] = flat.reshape(-1, size)
-    return shaped
 
 
 def pairs_of(contrasts: Contrasts) -> Iterator[Pair]:

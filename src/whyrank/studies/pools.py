@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from whyrank.core import Codes, Floats, Ints, WhyrankError
-from whyrank.data import Collection, Grades, open_run, ranking
+from whyrank.data import Collection, Run, open_run, ranking
 from whyrank.rankers.lexical import kernels
 from whyrank.studies.contrasts import Categories, Contrasts, Labels, index_texts
 from whyrank.text import Analyzer, Tokens, analyzers, cut_texts
@@ -75,6 +75,13 @@ class Pool:
         """Number of tokens of each document after analysis."""
         return np.asarray(np.diff(self.pools.tokens.offsets)[self.rows])
 
+    def judgement(self, document: int) -> tuple[float, str]:
+        """The grade of a document and the group that it belongs to; NaN and `unjudged` where there is none."""
+        grade = float(self.relevance[document])
+        if math.isnan(grade):
+            return grade, "unjudged"
+        return int(grade), self.pools.collection.grades.group(int(grade))
+
 
 @dataclass(frozen=True, eq=False)
 class Pools:
@@ -127,49 +134,41 @@ class Pools:
 
     @cached_property
     def _pools(self) -> list[Pool]:
-        edges = np.cumsum([0, *(len(ids) for ids in self.members.values())])
-        rows = [self._indexed[1][a:b] for a, b in pairwise(edges)]
-        return [self._pool(q, ids, row) for (q, ids), row in zip(self.members.items(), rows, strict=True)]
-
-    def _pool(self, query_id: str, doc_ids: list[str], rows: Codes) -> Pool:
-        judged = self.collection.qrels.get(query_id, {})
-        grades = np.array([judged.get(d, np.nan) for d in doc_ids], dtype=np.float64)
-        return Pool(query_id, self.collection.queries[query_id], doc_ids, rows, grades, self)
+        found, start = [], 0
+        for query_id, doc_ids in self.members.items():
+            judged, end = self.collection.qrels.get(query_id, {}), start + len(doc_ids)
+            grades = np.array([judged.get(d, np.nan) for d in doc_ids], dtype=np.float64)
+            query, rows = self.collection.queries[query_id], self._indexed[1][start:end]
+            found.append(Pool(query_id, query, doc_ids, rows, grades, self))
+            start = end
+        return found
 
 
 def candidates_of(collection: Collection, pairs: str = "judged", run: str | None = None) -> Mapping[str, list[str]]:
     """Document ids by query id: the judged ones, the first K of a run, or all that are judged or in a run."""
-    top = _TOP.fullmatch(pairs)
     if pairs == "judged":
         return {query_id: list(judged) for query_id, judged in collection.qrels.items()}
     if pairs == "all":
-        return _joined([collection.qrels, *_all_runs(collection, run)])
-    if not top:
+        runs = collection.runs.values() if run is None else [open_run(collection, run).run]
+        found: dict[str, dict[str, None]] = {}
+        for source in (collection.qrels, *runs):
+            for query_id, docs in source.items():
+                found.setdefault(query_id, {}).update(dict.fromkeys(docs))
+        return {query_id: list(docs) for query_id, docs in found.items()}
+    if not (top := _TOP.fullmatch(pairs)):
         raise WhyrankError(f"pairs {pairs!r} is none of 'judged', 'all' and 'top:K' (such as top:100)")
-    found = _run(collection, run)
-    return {query_id: ranking(scores)[: int(top[1])] for query_id, scores in found.items()}
+    only = only_run(collection, run, "pairs top:K needs --candidates RUN")
+    return {query_id: ranking(scores)[: int(top[1])] for query_id, scores in only.items()}
 
 
-def _joined(sources: list[Mapping[str, Mapping[str, float]]]) -> dict[str, list[str]]:
-    """The documents of each query in any of the sources, each once."""
-    found: dict[str, dict[str, None]] = {}
-    for source in sources:
-        for query_id, docs in source.items():
-            found.setdefault(query_id, {}).update(dict.fromkeys(docs))
-    return {query_id: list(docs) for query_id, docs in found.items()}
-
-
-def _all_runs(collection: Collection, run: str | None) -> list[Mapping[str, Mapping[str, float]]]:
-    return list(collection.runs.values()) if run is None else [open_run(collection, run).run]
-
-
-def _run(collection: Collection, run: str | None) -> Mapping[str, Mapping[str, float]]:
+def only_run(collection: Collection, run: str | None, otherwise: str) -> Run:
+    """The named run, or the only one of a collection; an error that begins with `otherwise` where there is none."""
     if run is not None:
         return open_run(collection, run).run
     if len(collection.runs) == 1:
         return next(iter(collection.runs.values()))
     have = ", ".join(collection.runs) or "none"
-    raise WhyrankError(f"pairs top:K needs --candidates RUN (a run file, or a run of the collection: {have})")
+    raise WhyrankError(f"{otherwise} (a run file, or a run of the collection: {have})")
 
 
 # From the pairs (or triples) of every pool to contrasts over the texts of the collection.
@@ -177,47 +176,31 @@ def _run(collection: Collection, run: str | None) -> Mapping[str, Mapping[str, f
 Found = Sequence[tuple[Pool, Codes]]
 
 
-def assembled(pools: Pools, found: Found, size: int = 2, dropped: Mapping[str, int] | None = None) -> Contrasts:
+def assemble(pools: Pools, found: Found, size: int = 2, dropped: Mapping[str, int] | None = None) -> Contrasts:
     """Join rows of document numbers, `size` per row and the winner first, into contrasts with ids and relevance."""
-    filled = _by_pool(found)
-    which = np.repeat(np.arange(len(filled), dtype=np.int32), [len(rows) for _, rows in filled])
-    doc = np.concatenate([np.empty((0, size), np.int32), *(pool.rows[rows] for pool, rows in filled)])
-    grades = np.concatenate([np.empty((0, size)), *(pool.relevance[rows] for pool, rows in filled)])
-    labels: dict[str, Labels] = {
-        "query_id": Categories(which, [pool.query_id for pool, _ in filled]),
-        "doc_ids": _doc_ids(filled, size),
-        "relevance": grades if np.isnan(grades).any() else grades.astype(np.int32),
-        "relevance_group": _groups(grades, pools.collection.grades),
-    }
-    queries, query = index_texts(pool.query for pool, _ in filled)
-    return Contrasts(queries, pools.texts, query[which], doc, labels, dropped or {}).take(slice(None))
-
-
-def _by_pool(found: Found) -> list[tuple[Pool, Codes]]:
-    """The rows of each pool together: a query is one cluster, in however many blocks its rows come."""
-    parts: dict[Pool, list[Codes]] = {}
+    by_pool: dict[Pool, list[Codes]] = {}  # a query is one cluster, in however many blocks its rows come
     for pool, rows in found:
         if len(rows):
-            parts.setdefault(pool, []).append(rows)
-    return [(pool, rows[0] if len(rows) == 1 else np.concatenate(rows)) for pool, rows in parts.items()]
-
-
-def _doc_ids(found: Found, size: int) -> Categories:
-    starts = np.cumsum([0, *(len(pool.doc_ids) for pool, _ in found)], dtype=np.int32)
-    parts = [rows + start for (_, rows), start in zip(found, starts, strict=False)]
-    codes = np.concatenate([np.empty((0, size), np.int32), *parts])
-    return Categories(codes, [doc_id for pool, _ in found for doc_id in pool.doc_ids])
-
-
-def _groups(grades: Floats, scale: Grades) -> Categories:
-    """Whether all, some or none of the texts are relevant."""
-    size = grades.shape[1]
-    codes, unjudged = np.zeros(len(grades), np.int32), np.zeros(len(grades), bool)
+            by_pool.setdefault(pool, []).append(rows)
+    joined = {pool: np.concatenate(blocks) for pool, blocks in by_pool.items()}
+    which = np.repeat(np.arange(len(joined), dtype=np.int32), [len(rows) for rows in joined.values()])
+    starts = np.cumsum([0, *(len(pool.doc_ids) for pool in joined)], dtype=np.int32)
+    ids = [rows + start for rows, start in zip(joined.values(), starts, strict=False)]
+    none = np.empty((0, size), np.int32)
+    doc = np.concatenate([none, *(pool.rows[rows] for pool, rows in joined.items())])
+    grades = np.concatenate([np.empty((0, size)), *(pool.relevance[rows] for pool, rows in joined.items())])
+    relevant, unjudged = np.zeros(len(grades), np.int32), np.zeros(len(grades), bool)
     for column in grades.T:  # by column: a sum along rows of two is ten times slower
-        codes += column >= scale.relevant
+        relevant += column >= pools.collection.grades.relevant
         unjudged |= np.isnan(column)
-    codes[unjudged] = size + 1
-    names = ["both non-relevant", "one relevant", "both relevant"]
+    groups = ["both non-relevant", "one relevant", "both relevant"]
     if size > 2:
-        names = [f"{n} of {size} relevant" for n in range(size + 1)]
-    return Categories(codes, [*names, "unjudged"])
+        groups = [f"{n} of {size} relevant" for n in range(size + 1)]
+    labels: dict[str, Labels] = {
+        "query_id": Categories(which, [pool.query_id for pool in joined]),
+        "doc_ids": Categories(np.concatenate([none, *ids]), [doc_id for pool in joined for doc_id in pool.doc_ids]),
+        "relevance": grades if unjudged.any() else grades.astype(np.int32),
+        "relevance_group": Categories(np.where(unjudged, np.int32(size + 1), relevant), [*groups, "unjudged"]),
+    }
+    queries, query = index_texts(pool.query for pool in joined)
+    return Contrasts(queries, pools.texts, query[which], doc, labels, dropped or {}).take(slice(None))

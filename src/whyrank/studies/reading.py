@@ -8,7 +8,6 @@ first text; that of axioms adds how often it obeys, and whether judgements agree
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -152,8 +151,6 @@ class Preferences:
         whole, keep = part.group is None, reading.finite & part.rows
         n = int(np.count_nonzero(part.rows))
         counts = [int(np.count_nonzero(reading.effects[keep] == sign)) for sign in (1, 0, -1)]
-        diffs = np.sort(reading.diffs[keep])  # sorted, so that sums do not depend on the order of contrasts
-        figures = _clustered(reading, keep, context, study.symmetric) | _independent(diffs, counts, study.symmetric)
         dropped = "; ".join(f"{reason} {count:,}" for reason, count in sorted(contrasts.dropped.items()) if count)
         return Finding(
             study=context.study or study.id,
@@ -163,7 +160,7 @@ class Preferences:
             positive=counts[0],
             neutral=counts[1],
             negative=counts[2],
-            nonfinite=n - len(diffs),
+            nonfinite=n - sum(counts),
             p_adjusted=None,
             delta=context.delta,
             n_queries=len(np.unique(reading.clusters[part.rows])),
@@ -176,7 +173,7 @@ class Preferences:
             control=context.control if whole else None,
             conclusion=self.conclusion,
             scale=context.scale,
-            **figures,
+            **_figures(reading, keep, context, study.symmetric),
             **self.more_figures(contrasts, reading, context, part),
         )
 
@@ -273,27 +270,29 @@ def _groups(contrasts: Contrasts, by: str, grades: Grades | None) -> tuple[Codes
     """
     column = contrasts.labels[by]
     values = column.codes if isinstance(column, Categories) else column
-    known, places = np.unique(values, return_inverse=True)  # in one dimension, NaN equals NaN
-    keys = places.reshape(values.shape if values.ndim == 2 else (-1, 1))
+    known, numbers = np.unique(values, return_inverse=True)  # in one dimension, NaN equals NaN
+    keys = numbers.reshape(values.shape if values.ndim == 2 else (-1, 1))
     rows, codes = np.unique(keys, axis=0, return_inverse=True)
-    names = column.names if isinstance(column, Categories) else ()
-    words = [names[value] if names else _shown(value, by, grades) for value in known.tolist()]
-    return codes.astype(np.int32).ravel(), ["/".join(words[place] for place in row) for row in rows.tolist()]
+    words = [column.names[value] for value in known.tolist()] if isinstance(column, Categories) else []
+    graded = {str(grade): word for grade, word in grades.names.items()} if by == "relevance" and grades else {}
+    for value in known.tolist() if not words else ():
+        # a missing value makes all of them floats: whole numbers stay whole
+        shown = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        if math.isnan(value):
+            shown = "unjudged" if by == "relevance" else "none"
+        elif graded.get(shown, shown) != shown:
+            shown = f"{shown} ({graded[shown]})"
+        words.append(shown)
+    return codes.astype(np.int32).ravel(), ["/".join(words[number] for number in row) for row in rows.tolist()]
 
 
-def _shown(value: float, by: str, grades: Grades | None) -> str:
-    """A value of a column of numbers; a missing one makes all of them floats, and whole numbers stay whole."""
-    if math.isnan(value):
-        return "unjudged" if by == "relevance" else "none"
-    shown = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    if by != "relevance" or grades is None:
-        return shown
-    word = {str(grade): word for grade, word in grades.names.items()}.get(shown, shown)
-    return shown if word == shown else f"{shown} ({word})"
+def _figures(reading: Reading, keep: Flags, context: Context, symmetric: bool) -> dict[str, Any]:
+    """The figures of a finding over some contrasts with finite scores.
 
-
-def _clustered(reading: Reading, keep: Flags, context: Context, symmetric: bool) -> dict[str, Any]:
-    """Score, interval and p-value, clustered by query and, where documents recur, by document."""
+    Score, interval and p-value are clustered by query and, where documents recur, by document. The tests of the
+    published tables take contrasts as independent; on the absolute differences of a symmetric study they would be
+    trivially true, so it has none.
+    """
     signs, clusters = reading.effects[keep].astype(np.float64), reading.clusters[keep]
     score = float(signs.mean()) if len(signs) else math.nan
     tested = signs - context.chance if symmetric else signs
@@ -305,20 +304,14 @@ def _clustered(reading: Reading, keep: Flags, context: Context, symmetric: bool)
         p = share_p(sums, counts, context.chance, flips, context.seed, shared[1])
     else:
         p = sign_flip_p(sums, flips, context.seed, shared[1])
-    return _defined(score=score, ci_low=interval.low, ci_high=interval.high, p_value=p)
-
-
-def _independent(diffs: Floats, counts: Sequence[int], symmetric: bool) -> dict[str, Any]:
-    """Mean and median, and the tests of the published tables.
-
-    On the absolute differences of a symmetric study these tests would be trivially true, so there are none.
-    """
+    diffs = np.sort(reading.diffs[keep])  # sorted, so that sums do not depend on the order of contrasts
     mean = float(diffs.mean()) if len(diffs) else math.nan
-    centre = _defined(mean_diff=mean, median_diff=median(diffs))
-    if symmetric or not len(diffs):
-        return centre
-    tests = _defined(p_t=paired_t_p(diffs), p_wilcoxon=wilcoxon_p(diffs), p_sign=sign_p(counts[0], counts[2]))
-    return centre | tests
+    figures = {"score": score, "ci_low": interval.low, "ci_high": interval.high, "p_value": p}
+    figures |= {"mean_diff": mean, "median_diff": median(diffs)}
+    if len(diffs) and not symmetric:
+        ups, downs = (int(np.count_nonzero(signs == sign)) for sign in (1, -1))
+        figures |= {"p_t": paired_t_p(diffs), "p_wilcoxon": wilcoxon_p(diffs), "p_sign": sign_p(ups, downs)}
+    return _defined(**figures)
 
 
 def _defined(**figures: float) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Flags, Floats, Ints, Ranker, Study, adjust
+from whyrank.core import Floats, Ints, Ranker, Study, adjust
 from whyrank.data import Collection
 from whyrank.scoring import Engine, Failure, Scores
 from whyrank.studies.contrasts import Categories, Contrasts, index_texts
@@ -83,13 +83,13 @@ def answers(plan: Plan) -> Iterator[Answer]:
     for name in sorted(plan.studies, key=lambda name: families[name]):
         study = plan.studies[name]
         choose: Callable[..., Contrasts] | None = getattr(study, "contrasts_for", None)
-        start = time.perf_counter()
-        if choose is None:
-            contrasts, building = _limited(plan, study, study.contrasts(plan.collection)), time.perf_counter() - start
-        for ranker in plan.rankers:
+        for number, ranker in enumerate(plan.rankers):
             start = time.perf_counter()
-            if choose is not None:
-                contrasts = _limited(plan, study, choose(plan.collection, partial(_score_texts, plan.engine, ranker)))
+            if number == 0 or choose is not None:
+                score = partial(_score_texts, plan.engine, ranker)
+                contrasts = choose(plan.collection, score) if choose else study.contrasts(plan.collection)
+                if plan.limit:
+                    contrasts = reading_of(study).sample(contrasts, plan.limit, plan.seed)
                 building = time.perf_counter() - start
             control = controls.score(study, ranker, contrasts)
             yield _answer(plan, name, ranker, contrasts, control, building)
@@ -129,10 +129,6 @@ def few_queries(findings: Sequence[Finding]) -> list[str]:
         return []
     names = ", ".join(few[:3]) + (f" and {len(few) - 3} more" if len(few) > 3 else "")
     return [f"fewer than {FEW_QUERIES} queries, too few for reliable intervals and p-values: {names}"]
-
-
-def _limited(plan: Plan, study: Study, contrasts: Contrasts) -> Contrasts:
-    return reading_of(study).sample(contrasts, plan.limit, plan.seed) if plan.limit else contrasts
 
 
 def _score_texts(engine: Engine, ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Floats:
@@ -188,29 +184,20 @@ class _Controls:
             return None
         if control.id not in self._contrasts:
             self._contrasts[control.id] = control.contrasts(self._plan.collection)
-        same = _same_texts(self._contrasts[control.id], contrasts)
-        effects = self._asked(control, ranker, same)[same]
-        usable = effects[np.isfinite(effects)]
-        return float(usable.mean()) if len(usable) else None
-
-    def _asked(self, control: Study, ranker: Ranker, rows: Flags) -> Floats:
-        """The effects of a control, by row: NaN where the scores are not finite, infinite where not yet asked."""
         whole = self._contrasts[control.id]
+        known, wanted = _ids(whole), _ids(contrasts)
+        rows = np.ones(len(whole), np.bool_)  # all of them where ids do not tell which texts the study asks about
+        if known is not None and wanted is not None:
+            asked_about = set(wanted)
+            rows = np.array([ids in asked_about for ids in known], dtype=np.bool_)
+        # the effects by row: NaN where the scores are not finite, infinite where they are not known yet
         effects = self._effects.setdefault((control.id, ranker.name), np.full(len(whole), np.inf))
         fresh = rows & np.isinf(effects)
         if fresh.any():
             reading, _ = read_scores(self._plan, control, ranker, whole.take(fresh))
             effects[fresh] = np.where(reading.finite, reading.effects, np.nan)
-        return effects
-
-
-def _same_texts(control: Contrasts, contrasts: Contrasts) -> Flags:
-    """The rows of a control whose query and documents a study asks about too; all where ids do not tell."""
-    known, asked = _ids(control), _ids(contrasts)
-    if known is None or asked is None:
-        return np.ones(len(control), np.bool_)
-    wanted = set(asked)
-    return np.array([ids in wanted for ids in known], dtype=np.bool_)
+        usable = effects[rows & np.isfinite(effects)]
+        return float(usable.mean()) if len(usable) else None
 
 
 def _ids(contrasts: Contrasts) -> list[tuple[str, ...]] | None:
@@ -240,77 +227,51 @@ class ScoresIds(Protocol):
         ...
 
 
-class _Asked(NamedTuple):
-    """Distinct pairs with their ids and texts; `inverse` has the pair of each text of each contrast."""
-
-    query_ids: list[str]
-    doc_ids: list[str]
-    queries: list[str]
-    docs: list[str]
-    inverse: Ints
-
-
 def scores_by_ids(ranker: object, contrasts: Contrasts) -> Scores | None:
     """Scores of all texts of all contrasts; None where the ranker knows no ids, or the contrasts have none.
 
     An edited text may carry the id of the text that it was made from: a text that is not the document of its id has
     no score. Where every id stands for one text, a document cut to its beginning counts as the document.
     """
-    query_ids, doc_ids = (contrasts.labels.get(name) for name in ("query_id", "doc_ids"))
-    if not isinstance(ranker, ScoresIds) or not _names(query_ids, 1) or not _names(doc_ids, 2):
+    query_id, doc_id = (contrasts.labels.get(name) for name in ("query_id", "doc_ids"))
+    if not isinstance(query_id, Categories) or not isinstance(doc_id, Categories):
         return None
-    start, asked = time.perf_counter(), _asked(contrasts, query_ids, doc_ids)
-    genuine = _genuine(ranker, asked)
-    values = np.where(genuine, ranker.score_ids(asked.query_ids, asked.doc_ids), np.nan)
-    failures = []
-    for i in np.flatnonzero(~np.isfinite(values)).tolist():
-        named = f"query {asked.query_ids[i]} and document {asked.doc_ids[i]}"
-        reason = f"no score for {named}" if genuine[i] else f"the texts are not {named} of the collection"
-        failures.append(Failure(asked.queries[i], asked.docs[i], reason))
-    return Scores(values[asked.inverse], failures, len(values), 0, time.perf_counter() - start)
-
-
-def _names(column: object, dimensions: int) -> TypeGuard[Categories]:
-    return isinstance(column, Categories) and column.codes.ndim == dimensions
-
-
-def _asked(contrasts: Contrasts, query_ids: Categories, doc_ids: Categories) -> _Asked:
-    of_query = [np.repeat(codes, contrasts.size) for codes in (query_ids.codes, contrasts.query)]
-    columns = [doc_ids.codes.ravel(), contrasts.doc.ravel(), *of_query]
-    pair = columns[0].astype(np.int64)
-    for column in columns[1:]:
-        pair = _joined(pair, column)
-    row = np.full(int(pair.max(initial=-1)) + 1, -1, np.int64)
-    row[pair[::-1]] = np.arange(len(pair))[::-1]  # the first row of each pair that occurs
-    first, inverse = row[row >= 0], (np.cumsum(row >= 0) - 1)[pair]
-    names = (doc_ids.names, contrasts.docs, query_ids.names, contrasts.queries)
-    doc_id, doc, query_id, query = (
+    if not isinstance(ranker, ScoresIds) or query_id.codes.ndim != 1 or doc_id.codes.ndim != 2:
+        return None
+    start, size = time.perf_counter(), contrasts.size
+    columns = [doc_id.codes.ravel(), contrasts.doc.ravel()]
+    columns += [np.repeat(codes, size) for codes in (query_id.codes, contrasts.query)]
+    first, inverse = _distinct(columns)
+    names = (doc_id.names, contrasts.docs, query_id.names, contrasts.queries)
+    doc_ids, docs, query_ids, queries = (
         [texts[i] for i in column[first].tolist()] for texts, column in zip(names, columns, strict=True)
     )
-    return _Asked(query_id, doc_id, query, doc, inverse)
+    forms: dict[str, set[str]] = {}  # the texts that an id stands for
+    for each, doc in zip(doc_ids, docs, strict=True):
+        forms.setdefault(each, set()).add(doc)
+    known = {(d, doc): ranker.is_doc(d, doc, whole=len(texts) > 1) for d, texts in forms.items() for doc in texts}
+    rows = zip(query_ids, queries, doc_ids, docs, strict=True)
+    genuine = np.array([known[d, doc] and ranker.is_query(q, query) for q, query, d, doc in rows], dtype=np.bool_)
+    values = np.where(genuine, ranker.score_ids(query_ids, doc_ids), np.nan)
+    failures = []
+    for i in np.flatnonzero(~np.isfinite(values)).tolist():
+        named = f"query {query_ids[i]} and document {doc_ids[i]}"
+        reason = f"no score for {named}" if genuine[i] else f"the texts are not {named} of the collection"
+        failures.append(Failure(queries[i], docs[i], reason))
+    return Scores(values[inverse], failures, len(values), 0, time.perf_counter() - start)
 
 
-def _joined(codes: Ints, others: npt.NDArray[np.int32]) -> Ints:
-    """A code per distinct pair of codes; the first ones themselves where the second follow from them."""
-    if not len(codes):
-        return codes
-    follows = np.zeros(int(codes.max()) + 1, np.int32)
-    follows[codes] = others
-    if np.array_equal(follows[codes], others):
-        return codes
-    _, joined = np.unique(codes * (int(others.max()) + 1) + others, return_inverse=True)
-    return np.asarray(joined, dtype=np.int64)
+def _distinct(columns: Sequence[npt.NDArray[np.int32]]) -> tuple[Ints, Ints]:
+    """The first row of each distinct row of some columns of codes, and which of these every row is.
 
-
-def _genuine(ranker: ScoresIds, asked: _Asked) -> Flags:
-    """Whether the texts of each pair are what its ids name."""
-    texts: dict[str, set[str]] = {}
-    for doc_id, doc in zip(asked.doc_ids, asked.docs, strict=True):
-        texts.setdefault(doc_id, set()).add(doc)
-    known = {
-        (doc_id, doc): ranker.is_doc(doc_id, doc, whole=len(found) > 1)
-        for doc_id, found in texts.items()
-        for doc in found
-    }
-    rows = zip(asked.query_ids, asked.queries, asked.doc_ids, asked.docs, strict=True)
-    return np.array([known[d, doc] and ranker.is_query(q, query) for q, query, d, doc in rows], dtype=np.bool_)
+    A column whose codes follow from those before it, as a text does from its id, costs no sorting.
+    """
+    codes = columns[0].astype(np.int64)
+    for others in columns[1:] if len(codes) else ():
+        follows = np.zeros(int(codes.max()) + 1, np.int32)
+        follows[codes] = others
+        if not np.array_equal(follows[codes], others):
+            codes = np.unique(codes * (int(others.max()) + 1) + others, return_inverse=True)[1].astype(np.int64)
+    row = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+    row[codes[::-1]] = np.arange(len(codes))[::-1]
+    return row[row >= 0], (np.cumsum(row >= 0) - 1)[codes]

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.tables.algebra import best_of_each, cut_at, kept, self_entries, strongest, summary
-    from whyrank.tables.checks import check_readable
     from whyrank.tables.difference import Change, TableDifference, change_columns, change_lines
     from whyrank.tables.exports import short, write_expansions, write_synonyms
+    from whyrank.tables.figures import best_of_each, cut_at, self_entries, strongest, summary
     from whyrank.tables.files import SUFFIXES, check_suffix, writer
+    from whyrank.tables.parts import check_readable
     from whyrank.tables.table import TermTable, Weighted, open_table
 
 front_door(__name__)

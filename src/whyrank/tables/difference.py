@@ -31,29 +31,17 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TableDifference:
-    """The pairs of two tables, by query term; vocabularies are those of the first table, then what the second adds.
+    """The pairs of two tables, by query term; in vocabularies the terms of the first table come first."""
 
-    Attributes:
-        query_terms: the query terms of both tables.
-        doc_terms: the document terms of both tables.
-        rows: the number of each pair's query term.
-        columns: the number of each pair's document term.
-        first: the weights of the first table, zero where it has no entry.
-        second: the weights of the second table, zero where it has no entry.
-        in_first: whether the first table has an entry.
-        in_second: whether the second table has one.
-        tolerance: weights that differ by at most this count as the same.
-    """
-
-    query_terms: Sequence[str]
-    doc_terms: Sequence[str]
-    rows: Codes
-    columns: Codes
-    first: Weights
-    second: Weights
-    in_first: Flags
-    in_second: Flags
-    tolerance: float = TOLERANCE
+    query_terms: Sequence[str]  # the query terms of both tables
+    doc_terms: Sequence[str]  # the document terms of both tables
+    rows: Codes  # the number of each pair's query term
+    columns: Codes  # the number of each pair's document term
+    first: Weights  # the weights of the first table, zero where it has no entry
+    second: Weights  # the weights of the second table, zero where it has no entry
+    in_first: Flags  # whether the first table has an entry
+    in_second: Flags  # whether the second table has one
+    tolerance: float = TOLERANCE  # weights that differ by at most this count as the same
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -118,7 +106,7 @@ def change_columns(found: TableDifference) -> Any:
 
 
 def change_lines(found: TableDifference) -> Iterator[bytes]:
-    """The same as tab-separated text, in large pieces, with a line of names before."""
+    """The same as tab-separated text, in large parts, after a line of names."""
     escaped = replace(found, query_terms=escaped_terms(found.query_terms), doc_terms=escaped_terms(found.doc_terms))
     columns = change_columns(escaped)
     yield ("\t".join(columns.column_names) + "\n").encode()

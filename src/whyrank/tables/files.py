@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +13,8 @@ import numpy as np
 
 from whyrank.core import BadInput, Codes, WhyrankError, check_seal, replacing, seal_before_footer
 from whyrank.data import write_parquet as write_parquet_file
-from whyrank.tables.checks import check_entries
-from whyrank.tables.table import ArrowTerms, TermTable, arrow_terms
+from whyrank.tables.parts import ArrowTerms, arrow_terms, check_entries
+from whyrank.tables.table import TermTable
 
 SUFFIXES = (".parquet", ".arrow", ".tsv", ".tsv.gz")
 AGAIN = "copy the table again, or make it again"
@@ -29,20 +28,37 @@ def write_table(table: TermTable, path: str | PathLike[str]) -> None:
 
 
 def read_table(path: str | PathLike[str], check: bool = False) -> TermTable:
-    """Read a table: Parquet, Arrow (mapped; with `check` also read), or tab-separated text, plain or gzip."""
+    """Read a table: Parquet, Arrow (mapped; with `check` also read), or tab-separated text, plain or gzip.
+
+    Whatever goes wrong becomes one line that names the file.
+    """
+    try:
+        return _read(Path(path), check)
+    except BadInput:
+        raise
+    except WhyrankError as error:
+        raise BadInput(path, str(error)) from None
+    except FileNotFoundError:
+        raise BadInput(path, "there is no such file", "learn a table with 'whyrank tables learn'") from None
+    except (OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError) as error:  # Arrow has these
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        remedy = "the file is damaged or of another kind; get it again"
+        raise BadInput(path, f"cannot be read as a term table ({reason})", remedy) from None
+
+
+def _read(path: Path, check: bool) -> TermTable:
     from whyrank.tables.tsv import read_tsv
 
-    with problems_of(path):
-        with open(path, "rb") as file:
-            head = file.read(8)
-        if not head:
-            raise BadInput(path, "the file is empty", "a term table has at least a header or one line")
-        readers = {b"PAR1": read_parquet, b"ARROW1": read_arrow}
-        read = next((read for magic, read in readers.items() if head.startswith(magic)), read_tsv)
-        table = read(Path(path))
-        if check:
-            check_entries(table)
-        return table
+    with open(path, "rb") as file:
+        head = file.read(8)
+    if not head:
+        raise BadInput(path, "the file is empty", "a term table has at least a header or one line")
+    readers = {b"PAR1": read_parquet, b"ARROW1": read_arrow}
+    read = next((read for magic, read in readers.items() if head.startswith(magic)), read_tsv)
+    table = read(path)
+    if check:
+        check_entries(table)
+    return table
 
 
 def check_suffix(path: str | PathLike[str]) -> None:
@@ -57,24 +73,6 @@ def facts_text(facts: Mapping[str, Any]) -> str:
         return json.dumps(facts)
     except (TypeError, ValueError) as error:
         raise WhyrankError(f"the facts of a term table must be plain values ({error})") from None
-
-
-@contextmanager
-def problems_of(path: str | PathLike[str]) -> Iterator[None]:
-    """Turn whatever goes wrong in reading a file into one line that names it."""
-    try:
-        yield
-    except BadInput:
-        raise
-    except WhyrankError as error:
-        raise BadInput(path, str(error)) from None
-    except FileNotFoundError:
-        raise BadInput(path, "there is no such file", "learn a table with 'whyrank tables learn'") from None
-    except (OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError) as error:  # Arrow has these
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise BadInput(
-            path, f"cannot be read as a term table ({reason})", "the file is damaged or of another kind; get it again"
-        ) from None
 
 
 def writer(path: str) -> Callable[[TermTable, Path], None]:

@@ -5,57 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Codes, Ints, WhyrankError
-from whyrank.tables.checks import check_entries, check_numbers, check_shapes, check_terms
+from whyrank.core import Codes, Flags, Ints, WhyrankError, check_number, check_whole
+from whyrank.tables.parts import ArrowTerms, check_entries, check_numbers, check_shapes, check_terms
 
 if TYPE_CHECKING:
     from whyrank.tables.difference import TableDifference
-
-# Terms that stay where they lie: a sequence of strings over an Arrow array, such as one in a mapped file.
-
-_PIECE = 1 << 16
-
-
-class ArrowTerms(Sequence[str]):
-    """The strings of an Arrow array; each becomes a Python string only when it is asked for."""
-
-    def __init__(self, array: Any) -> None:
-        """Take an Arrow array of strings without nulls."""
-        self.array = array
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        found = self.array[index]
-        texts: str | list[str] = found.to_pylist() if isinstance(index, slice) else found.as_py()
-        return texts
-
-    def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), _PIECE):
-            yield from self.array.slice(start, _PIECE).to_pylist()
-
-
-def arrow_terms(terms: Sequence[str]) -> Any:
-    """The Arrow array of a sequence of terms, without a copy where it is over one already."""
-    import pyarrow as pa
-
-    return terms.array if isinstance(terms, ArrowTerms) else pa.array(terms, pa.string())
-
 
 Weights = npt.NDArray[np.float32]
 _KINDS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
@@ -78,7 +40,7 @@ class Entry(NamedTuple):
 
 
 class Weighted(NamedTuple):
-    """A term and the weight that ties it to the one that was asked about."""
+    """A term and the weight that ties it to the requested one."""
 
     term: str
     weight: float
@@ -241,11 +203,11 @@ class TermTable:
 
     def doc_terms_for(self, query_term: str, n: int | None = 10) -> list[Weighted]:
         """The document terms of the largest weights for a query term; of equal ones the first in the vocabulary."""
-        return _best(self.by_query, self.query_numbers.get(query_term), self.doc_terms, n)
+        return _best_of_row(self.by_query, self.query_numbers.get(query_term), self.doc_terms, n)
 
     def query_terms_for(self, doc_term: str, n: int | None = 10) -> list[Weighted]:
         """The query terms of the largest weights for a document term; of equal ones the first in the vocabulary."""
-        return _best(self.by_doc, self.doc_numbers.get(doc_term), self.query_terms, n)
+        return _best_of_row(self.by_doc, self.doc_numbers.get(doc_term), self.query_terms, n)
 
     def neighbours(self, term: str, n: int | None = 10) -> Neighbours:
         """Both directions of one term."""
@@ -255,36 +217,88 @@ class TermTable:
         self, threshold: float | None = None, top_query: int | None = None, top_doc: int | None = None,
         vocabulary: Collection[str] | None = None,
     ) -> TermTable:  # fmt: skip
-        """Without weak entries; vocabularies and counts stay.
+        """Without weak entries; vocabularies and counts stay, and the facts have the limits that hold now.
 
         An entry stays when its weight is at least `threshold`, both its terms are in `vocabulary`, and, among the
         entries that pass these two, it is one of the best `top_query` of its query term and of the best `top_doc` of
         its document term.
         """
-        from whyrank.tables.algebra import pruned
+        rows, keep, facts = self.row_numbers(), np.ones(len(self), dtype=np.bool_), dict(self.facts)
+        if vocabulary is not None:
+            known = vocabulary if isinstance(vocabulary, set | frozenset | dict) else set(vocabulary)
+            queries, docs = (
+                np.fromiter((term in known for term in terms), np.bool_, len(terms))
+                for terms in (self.query_terms, self.doc_terms)
+            )
+            keep &= queries[rows] & docs[self.indices]
+        if threshold is not None:
+            check_number("threshold", threshold, 0)
+            keep &= self.weights >= np.float32(threshold)
+            before = facts.get("threshold")
+            facts["threshold"] = max(float(threshold), before if isinstance(before, int | float) else 0.0)
+        passed = keep
+        for name, most, groups in (("top_query", top_query, rows), ("top_doc", top_doc, self.indices)):
+            if most is not None:
+                check_whole(name, most, 1)
+                passed = passed & best_of_groups(self.weights, groups, most, keep)
+                before = facts.get(name)
+                facts[name] = min(int(most), before) if isinstance(before, int) else int(most)
+        return replace(self.kept(passed), facts=facts, trusted=True)
 
-        return pruned(self, threshold, top_query, top_doc, vocabulary)
+    def kept(self, keep: Flags) -> TermTable:
+        """With the marked entries alone; vocabularies and counts stay."""
+        indptr = row_starts(self.row_numbers()[keep], len(self.query_terms))
+        return replace(self, indptr=indptr, indices=self.indices[keep], weights=self.weights[keep], trusted=True)
 
     def compacted(self) -> TermTable:
         """Without terms that have no entry, and without their counts."""
-        from whyrank.tables.algebra import compacted
-
-        return compacted(self)
+        q = np.flatnonzero(np.diff(self.indptr))
+        d = np.flatnonzero(np.bincount(self.indices, minlength=len(self.doc_terms)))
+        number = np.zeros(len(self.doc_terms), dtype=np.int32)
+        number[d] = np.arange(len(d), dtype=np.int32)
+        indptr = np.append(self.indptr[q], self.indptr[-1:])
+        counts = None if self.counts is None else self.counts[d]
+        queries, docs = [self.query_terms[i] for i in q.tolist()], [self.doc_terms[i] for i in d.tolist()]
+        return TermTable(queries, docs, indptr, number[self.indices], self.weights, self.facts, counts, trusted=True)
 
     def renormalised(self, by: str = "doc") -> TermTable:
-        """With weights that add up to 1 for each document term ("doc") or for each query term ("query")."""
-        from whyrank.tables.algebra import renormalised
+        """With weights that add up to 1 for each document term ("doc") or for each query term ("query").
 
-        return renormalised(self, by)
+        A term whose weights are all zero keeps them.
+        """
+        groups = {"doc": self.indices, "query": self.row_numbers()}
+        if by not in groups:
+            raise WhyrankError(f'renormalised by {by!r}: say "doc" or "query"')
+        sums = np.bincount(groups[by], weights=self.weights)
+        weights = self.weights / np.where(sums > 0, sums, 1)[groups[by]]
+        facts = {**self.facts, "renormalised": by}
+        return replace(self, weights=weights.astype(np.float32), facts=facts, trusted=True)
 
     def with_self(self, p_self: float, keep: str = "add") -> TermTable:
         """Every term of either side translates to itself: T'(t'|t) = (1 - p_self) T(t'|t) + p_self [t' = t].
 
         With `keep="add"` a weight T(t|t) of the table stays on top of p_self; with "replace" T'(t|t) is p_self alone.
+        Both vocabularies get the terms of the other side; zero weights are left out.
         """
-        from whyrank.tables.algebra import with_self
-
-        return with_self(self, p_self, keep)
+        check_number("p_self", p_self, 0, 1)
+        if keep not in ("add", "replace"):
+            raise WhyrankError(f'keep={keep!r}: say "add" or "replace"')
+        queries = (*self.query_terms, *(term for term in self.doc_terms if term not in self.query_numbers))
+        docs = (*self.doc_terms, *(term for term in self.query_terms if term not in self.doc_numbers))
+        counts = self.counts
+        if counts is not None:
+            counts = np.append(counts, np.zeros(len(docs) - len(self.doc_terms), dtype=np.int64))
+        number = {term: i for i, term in enumerate(docs)}
+        rows, numbers = self.row_numbers(), np.array([number[term] for term in queries], dtype=np.int32)
+        weights, own = self.weights.astype(np.float64) * (1 - p_self), self.indices == numbers[rows]
+        selves = np.full(len(queries), float(p_self))
+        if keep == "add":
+            selves[rows[own]] += weights[own]
+        q = np.concatenate([rows[~own], np.arange(len(selves), dtype=np.int32)])
+        d = np.concatenate([self.indices[~own], numbers])
+        w = np.concatenate([weights[~own], selves]).astype(np.float32)
+        some, facts = w > 0, {**self.facts, "p_self": float(p_self)}
+        return TermTable.from_codes(queries, docs, q[some], d[some], w[some], facts, counts)
 
     def difference(self, other: TermTable, tolerance: float = 1e-6) -> TableDifference:
         """The entries of both tables side by side; weights that differ by at most `tolerance` count as the same."""
@@ -309,13 +323,30 @@ def open_table(path: str | PathLike[str], check: bool = False) -> TermTable:
     return read_table(path, check)
 
 
-def _best(rows: Rows, number: int | None, terms: Sequence[str], n: int | None) -> list[Weighted]:
+def _best_of_row(rows: Rows, number: int | None, terms: Sequence[str], n: int | None) -> list[Weighted]:
     if number is None:
         return []
     here = slice(rows.indptr[number], rows.indptr[number + 1])
     weights = rows.weights[here]
     order = np.argsort(-weights, kind="stable")[:n]
     return [Weighted(terms[int(rows.indices[here][i])], float(weights[i])) for i in order]
+
+
+def best_of_groups(weights: Weights, groups: Codes, most: int, keep: Flags) -> Flags:
+    """Which of the entries to keep are among the best `most` of their group; of equal ones the first."""
+    sizes = np.bincount(groups[keep], minlength=int(groups.max(initial=-1)) + 1)
+    crowded = (sizes > most)[groups]
+    best: Flags = keep & ~crowded
+    positions = np.flatnonzero(keep & crowded)
+    # one number per entry orders them by group, then from large to small weights: the bits of floats from zero up are
+    # in order (plus zero, because -0.0 has other bits), and one sort of integers takes a third of the time of lexsort
+    descending = np.uint32(0xFFFFFFFF) - (weights[positions] + np.float32(0)).view(np.uint32)
+    keys = (groups[positions].astype(np.uint64) << np.uint64(32)) | descending
+    positions = positions[np.argsort(keys, kind="stable")]
+    sizes = np.where(sizes > most, sizes, 0)
+    ranks = np.arange(len(positions)) - (np.cumsum(sizes) - sizes)[groups[positions]]
+    best[positions[ranks < most]] = True
+    return best
 
 
 def _fixed(given: npt.ArrayLike, kind: Any) -> npt.NDArray[Any]:

@@ -89,17 +89,17 @@ def escaped_terms(terms: Iterable[str]) -> Any:
     """A column of terms as they stand in fields."""
     import pyarrow as pa
 
-    return pa.array([_escaped(term) for term in terms], pa.large_string())
+    return pa.array([_escape(term) for term in terms], pa.large_string())
 
 
-def _escaped(term: str) -> str:
+def _escape(term: str) -> str:
     if not _ODD.search(term):
         return term
     text = "".join(_ESCAPES.get(each, each) for each in term)
     return "\\" + text if text.startswith(("#", "\ufeff")) else text
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """The term that a field stands for; a `KeyError` for a backslash before anything else."""
     return re.sub(r"\\(.?)", lambda found: _MEANT[found[1]], text, flags=re.DOTALL) if "\\" in text else text
 
@@ -163,7 +163,7 @@ def read_tsv(path: Path) -> TermTable:
     if columns.num_rows != header.entries or tailed.last != b"\n":
         what = f"is cut short: {columns.num_rows:,} of {header.entries:,} entries are whole"
         raise BadInput(path, what, "get the file again")
-    return table_of(_meant(columns), header.stored)
+    return table_of(_unescape_terms(columns), header.stored)
 
 
 def _wrong_row(path: Path, header: _Header, row: int | None, what: str) -> BadInput:
@@ -221,13 +221,13 @@ def _read_columns(file: _Tailed, header: _Header, use_threads: bool = True) -> A
     )
 
 
-def _meant(columns: Any) -> Any:
+def _unescape_terms(columns: Any) -> Any:
     """The columns with terms as they were before they were escaped."""
     import pyarrow as pa
 
     for position, name in enumerate(COLUMNS[:2]):
         column = columns[name].unify_dictionaries()
-        terms = pa.array([_unescaped(term) for term in column.chunk(0).dictionary.to_pylist()], pa.string())
+        terms = pa.array([_unescape(term) for term in column.chunk(0).dictionary.to_pylist()], pa.string())
         chunks = [pa.DictionaryArray.from_arrays(chunk.indices, terms) for chunk in column.chunks]
         columns = columns.set_column(position, name, pa.chunked_array(chunks))
     return columns

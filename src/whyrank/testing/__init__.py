@@ -11,8 +11,7 @@ Every object that whyrank brings passes the same contracts.
 
 from whyrank.testing.analyzers import AnalyzerContract
 from whyrank.testing.axioms import AxiomContract
-from whyrank.testing.characteristics import CharacteristicContract
 from whyrank.testing.rankers import RankerContract
-from whyrank.testing.studies import StudyContract
+from whyrank.testing.studies import CharacteristicContract, StudyContract
 
 __all__ = ["AnalyzerContract", "AxiomContract", "CharacteristicContract", "RankerContract", "StudyContract"]

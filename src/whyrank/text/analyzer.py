@@ -37,6 +37,10 @@ Tokenise = Callable[[str], Sequence[str]]
 TokeniseAll = Callable[[Sequence[str]], Sequence[Sequence[str]]]
 Step = Callable[[str], str | None]
 
+CACHED_TOKENS = 20_000_000
+_CHUNK = 1024
+_ENTRY_COST = 32  # what an entry costs beside its tokens, so that texts without tokens are bounded too
+
 V = TypeVar("V", bound=Sized)
 _states: dict[str, State] = {}
 _lock = threading.Lock()
@@ -89,12 +93,12 @@ class Analyzer:
 
     @property
     def files(self) -> str:
-        """What `identity` adds to the call string: digests of what lies behind it, empty where there is nothing."""
+        """The digests that `identity` adds to the call string; empty where no file lies behind the analyzer."""
         return self.identity.removeprefix(self.id).removeprefix("#")
 
     @property
     def facts(self) -> dict[str, str]:
-        """How it is told beside what was made with it: the call string, and `files` where there are any."""
+        """What is written beside whatever was made with it: the call string, and `files` where there are any."""
         return {"analyzer": self.id} | ({"analyzer_files": self.files} if self.files else {})
 
     @property
@@ -130,29 +134,16 @@ class Analyzer:
         return _states[self.identity]
 
     def __reduce__(self) -> tuple[Callable[[str, str], Analyzer], tuple[str, str]]:
-        """Travel to other processes as the call string."""
-        return rebuild, (self.id, self.identity)
+        return _rebuild, (self.id, self.identity)  # other processes get the call string
 
 
+_PRESETS = ("lucene", "krovetz", "terrier", "indri", "whitespace", "chain", "wordpiece", "words", "lemmas")
 analyzers: Registry[Analyzer] = Registry(
-    "analyzers",
-    "analyzer",
-    {
-        "lucene": "whyrank.text.presets:lucene",
-        "krovetz": "whyrank.text.presets:krovetz",
-        "terrier": "whyrank.text.presets:terrier",
-        "indri": "whyrank.text.presets:indri",
-        "whitespace": "whyrank.text.presets:whitespace",
-        "chain": "whyrank.text.presets:chain",
-        "wordpiece": "whyrank.text.presets:wordpiece",
-        "words": "whyrank.text.annotation.terms:words",
-        "lemmas": "whyrank.text.annotation.terms:lemmas",
-    },
+    "analyzers", "analyzer", {name: f"whyrank.text.presets:{name}" for name in _PRESETS}
 )
 
 
-def rebuild(id: str, identity: str) -> Analyzer:
-    """Make the analyzer of a call string again; an error when a file behind it has changed."""
+def _rebuild(id: str, identity: str) -> Analyzer:
     made = analyzers.create(id)
     if made.identity != identity:
         raise WhyrankError(f"analyzer {id!r}: a file it was built from has changed meanwhile; start again")
@@ -190,7 +181,6 @@ class Vocabulary:
     """Numbers terms in the order of first sight; the ids hold for one process only."""
 
     def __init__(self) -> None:
-        """Start without terms."""
         self.terms: list[str] = []
         self._ids: dict[str, int] = {}
 
@@ -206,7 +196,6 @@ class Vocabulary:
         return self._ids.get(term, -1)
 
     def __len__(self) -> int:
-        """How many terms there are so far."""
         return len(self.terms)
 
 
@@ -214,10 +203,6 @@ class Vocabulary:
 #
 # The steps of an analyzer look at one raw token at a time, so each distinct raw token goes through them once;
 # from then on analysing is tokenising plus one dictionary look-up per token.
-
-CACHED_TOKENS = 20_000_000
-_CHUNK = 1024
-_ENTRY_COST = 32  # what an entry costs beside its tokens, so that texts without tokens are bounded too
 
 
 class Parts(NamedTuple):
@@ -232,20 +217,17 @@ class State:
     """Vocabulary and both sides of an analyzer; one side serves both where the steps are the same."""
 
     def __init__(self, parts: Parts) -> None:
-        """Start with an empty vocabulary, which both sides share."""
         self.vocabulary, lock = Vocabulary(), threading.Lock()
-        self.docs = Side(parts.tokenise, _TermIds(parts.steps, self.vocabulary), lock)
-        self.queries = self.docs
         self.stopwords: frozenset[str] = frozenset().union(*(getattr(step, "words", ()) for step in parts.steps))
+        self.docs = self.queries = Side(parts.tokenise, _TermIds(parts.steps, self.vocabulary), lock)
         if parts.query_steps is not None:
             self.queries = Side(parts.tokenise, _TermIds(parts.query_steps, self.vocabulary), lock)
 
 
 class Side:
-    """The document side or the query side of an analyzer: its tokeniser, its token map and its cache."""
+    """The document side or the query side of an analyzer; both share the lock that guards the vocabulary."""
 
     def __init__(self, tokenise: TokeniseAll, ids: _TermIds, lock: threading.Lock) -> None:
-        """Start with nothing analysed; the lock guards the vocabulary behind `ids`."""
         self.cache: TextCache[Codes] = TextCache()
         self._tokenise, self._ids, self._lock = tokenise, ids, lock
 
@@ -254,9 +236,9 @@ class Side:
         if isinstance(texts, str):
             raise TypeError("give a list of texts, not one text")
         with self._lock:
-            held = {text: self.cache.get(text) for text in texts}
-            found = {text: ids for text, ids in held.items() if ids is not None}
-            fresh = [text for text, ids in held.items() if ids is None]
+            cached = {text: self.cache.get(text) for text in texts}
+            found = {text: ids for text, ids in cached.items() if ids is not None}
+            fresh = [text for text, ids in cached.items() if ids is None]
             with Progress("analysing texts", len(fresh)) as progress:
                 for start in range(0, len(fresh), _CHUNK):
                     found |= self._analyse(fresh[start : start + _CHUNK])
@@ -281,7 +263,6 @@ class TextCache(Generic[V]):
     """Values of texts, such as term ids; forgets the texts unused for longest once `capacity` tokens are held."""
 
     def __init__(self, capacity: int = CACHED_TOKENS) -> None:
-        """Start empty."""
         self.capacity, self.held = capacity, 0
         self._entries: OrderedDict[str, V] = OrderedDict()
 
@@ -300,7 +281,6 @@ class TextCache(Generic[V]):
             self.held -= _cost(*self._entries.popitem(last=False))
 
     def __len__(self) -> int:
-        """How many texts are held."""
         return len(self._entries)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,42 +14,35 @@ LONG_WORD = 1000  # a run without blanks that is longer than this is cut inside
 _WORD = re.compile(r"\S+")
 _GUESSES = 4  # interpolation finds the cut at once in ordinary text; halving bounds the rest
 
-Ends = Sequence[int]
-
 
 def cut_texts(analyzer: Analyzer, texts: Sequence[str], most: int | None) -> list[str]:
     """The texts, each cut between words to the longest beginning of at most `most` tokens."""
+    found = list(texts)
     if most is None:
-        return list(texts)
+        return found
     lengths = _lengths(analyzer, texts)
     long = np.flatnonzero(lengths > most).tolist()
-    cut = _cut([texts[i] for i in long], lengths[long], most, lambda given: _lengths(analyzer, given))
-    found = list(texts)
-    for i, text in zip(long, cut, strict=True):
-        found[i] = text
-    return found
-
-
-def _cut(texts: list[str], lengths: Ints, most: int, count: Callable[[list[str]], Ints]) -> list[str]:
-    ends = [_ends(text) for text in texts]
-    kept = _longest(texts, ends, lengths, most, count)
-    cuts = [e[k - 1] if k else 0 for e, k in zip(ends, kept, strict=True)]
-    found = [text[:cut] for text, cut in zip(texts, cuts, strict=True)]
+    ends = {i: _ends(texts[i]) for i in long}
+    kept = _longest(analyzer, texts, ends, lengths, most)
+    cuts = {i: ends[i][kept[i] - 1] if kept[i] else 0 for i in long}
     # where the next word is very long, it is cut between two of its characters
-    inside = [i for i, (e, k) in enumerate(zip(ends, kept, strict=True)) if e[k] - cuts[i] > LONG_WORD]
-    characters = [range(cuts[i] + 1, ends[i][kept[i]] + 1) for i in inside]
-    finer = _longest([texts[i] for i in inside], characters, lengths[inside], most, count)
-    for i, e, k in zip(inside, characters, finer, strict=True):
-        found[i] = texts[i][: e[k - 1] if k else 0].rstrip() or found[i]
+    inside = [i for i in long if ends[i][kept[i]] - cuts[i] > LONG_WORD]
+    characters = {i: range(cuts[i] + 1, ends[i][kept[i]] + 1) for i in inside}
+    finer = _longest(analyzer, texts, characters, lengths, most)
+    for i in long:
+        found[i] = texts[i][: cuts[i]]
+        if i in finer:
+            found[i] = texts[i][: characters[i][finer[i] - 1] if finer[i] else 0].rstrip() or found[i]
     return found
 
 
 def _longest(
-    texts: list[str], ends: Sequence[Ends], lengths: Ints, most: int, count: Callable[[list[str]], Ints]
-) -> list[int]:
-    """For each text, how many of its ends can be kept; all of them are too many."""
-    low, high = np.zeros(len(texts), np.int64), np.array([len(e) for e in ends], np.int64)
-    below, above = np.zeros(len(texts)), lengths.astype(np.float64)
+    analyzer: Analyzer, texts: Sequence[str], ends: Mapping[int, Sequence[int]], lengths: Ints, most: int
+) -> dict[int, int]:
+    """For each text that has ends, how many of them can be kept; all of them are too many."""
+    rows = list(ends)
+    low, high = np.zeros(len(rows), np.int64), np.array([len(ends[i]) for i in rows], np.int64)
+    below, above = np.zeros(len(rows)), lengths[rows].astype(np.float64)
     rounds = 0
     while len(open_ := np.flatnonzero(high - low > 1)):
         first, last = low[open_], high[open_]
@@ -58,13 +51,13 @@ def _longest(
             middle = np.clip(first + (share * (last - first)).astype(np.int64), first + 1, last - 1)
         else:
             middle = (first + last) // 2
-        sizes = count([texts[i][: ends[i][m - 1]] for i, m in zip(open_.tolist(), middle.tolist(), strict=True)])
+        tried = [(rows[k], m) for k, m in zip(open_.tolist(), middle.tolist(), strict=True)]
+        sizes = _lengths(analyzer, [texts[i][: ends[i][m - 1]] for i, m in tried])
         fits = sizes <= most
         low[open_[fits]], below[open_[fits]] = middle[fits], sizes[fits]
         high[open_[~fits]], above[open_[~fits]] = middle[~fits], sizes[~fits]
         rounds += 1
-    kept: list[int] = low.tolist()
-    return kept
+    return dict(zip(rows, low.tolist(), strict=True))
 
 
 def _ends(text: str) -> list[int]:

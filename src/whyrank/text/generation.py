@@ -12,7 +12,7 @@ import numpy as np
 from whyrank.core import MissingExtra, WhyrankError, generator, silent
 
 MAX_INPUT, MAX_NEW, TOP_K = 1024, 64, 10
-_QUESTION = "\n\nA search query that this passage answers:"  # what a causal model is asked behind the text
+_QUESTION = "\n\nA search query that this passage answers:"  # the prompt of a causal model, behind the text
 
 
 def positions_of(model: Any) -> int | None:
@@ -43,7 +43,7 @@ class Generator(NamedTuple):
         if self.model.config.is_encoder_decoder:
             return self._tokens(text, min(MAX_INPUT, self.positions))
         room = min(MAX_INPUT, self.positions - MAX_NEW)
-        cut = fitting(text, lambda part: len(self._tokens(part + _QUESTION, max(room, 0) + 1)) <= room)
+        cut = longest_beginning(text, lambda part: len(self._tokens(part + _QUESTION, max(room, 0) + 1)) <= room)
         if cut is None:
             what = f"model {self.tokenizer.name_or_path!r} reads {self.positions} tokens"
             raise WhyrankError(f"{what}, too few for a question and {MAX_NEW} tokens of answer; give a larger one")
@@ -60,8 +60,7 @@ class Generator(NamedTuple):
         """What fills up a row: padding, or where a tokenizer has none, the end of a text."""
         end = self.model.generation_config.eos_token_id
         end = end[0] if isinstance(end, list) else end
-        found = [each for each in (self.tokenizer.pad_token_id, end, 0) if each is not None]
-        return int(found[0])
+        return int(next(token for token in (self.tokenizer.pad_token_id, end, 0) if token is not None))
 
     def _tokens(self, text: str, most: int) -> list[int]:
         found: list[int] = self.tokenizer(text, truncation=True, max_length=most)["input_ids"]
@@ -95,14 +94,14 @@ def generate(texts: Sequence[str], model: str, n: int, seed: int, device: str | 
         found = made.model.generate(
             **read, pad_token_id=made.pad, max_new_tokens=MAX_NEW, num_return_sequences=1, num_beams=1,
             do_sample=False, temperature=None, top_k=None, top_p=None,
-            logits_processor=[_choosing(torch.from_numpy(drawn).to(device))],
+            logits_processor=[_sampler(torch.from_numpy(drawn).to(device))],
         )  # fmt: skip
     lines = made.tokenizer.batch_decode(found[:, width if causal else 0 :].cpu(), skip_special_tokens=True)
     kept = [" ".join(line.split()) for line in lines]
     return [[line for line in kept[i * n : (i + 1) * n] if line] for i in range(len(texts))]
 
 
-def _choosing(drawn: Any) -> Callable[[Any, Any], Any]:
+def _sampler(drawn: Any) -> Callable[[Any, Any], Any]:
     """Leaves one token of each row: the one of its top k that its own random number of the step, 0 to 1, falls on.
 
     The top k stand in the order of the vocabulary, not of their probabilities, which rounding can exchange.
@@ -118,8 +117,8 @@ def _choosing(drawn: Any) -> Callable[[Any, Any], Any]:
     return choose
 
 
-def fitting(text: str, fits: Callable[[str], bool]) -> str | None:
-    """A text, or as much of its beginning as fits; None where not even nothing does."""
+def longest_beginning(text: str, fits: Callable[[str], bool]) -> str | None:
+    """The text, or as much of its beginning as fits; None where not even the empty text does."""
     if fits(text):
         return text
     sizes = bisect_right(range(len(text)), False, key=lambda size: not fits(text[:size]))

@@ -1,4 +1,4 @@
-"""The analyzers that have a name: those of common search engines, `chain` and `wordpiece`."""
+"""The analyzers that have a name: those of common search engines, `chain`, `wordpiece`, `words` and `lemmas`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from whyrank.core import BadInput, Call, MissingExtra, UnknownName, WhyrankError
+from whyrank.core import BadInput, MissingExtra, UnknownName, WhyrankError, check_flag, check_whole
 from whyrank.text import steps
 from whyrank.text.analyzer import Analyzer, Step, Tokenise, call_of_factory
-from whyrank.text.steps import INDRI, LUCENE, StopWords, read_stopwords, stop_file
+from whyrank.text.steps import LUCENE, StopWords, find_stopwords, read_stopwords
 from whyrank.text.unicode_words import unicode_words
 
 T = TypeVar("T")
+INDRI = "WHYRANK_INDRI_STOPWORDS"  # the variable that names a file with Indri's list
 
 
 def lucene() -> Analyzer:
@@ -35,21 +36,23 @@ def _english(stem: Step) -> list[Step]:
 
 def terrier(stopwords: str = "") -> Analyzer:
     """Terrier's default: ASCII words within limits, Porter; stop words go from documents, stay in queries."""
-    path = stop_file("terrier", stopwords, "WHYRANK_TERRIER_STOPWORDS")
-    words, digest = read_stopwords(path)
-    within: list[Step] = [steps.lower, steps.limits(max_length=20, max_digits=4, max_repeat=3)]
-    on_docs: list[Step] = [*within, steps.stop(map(steps.lower, words)), steps.porter]
-    on_queries: list[Step] = [*within, steps.porter]
-    call = Call("terrier", arguments={"stopwords": path})
-    return Analyzer.of(call, steps.ascii_words, on_docs, query_steps=on_queries, digests=[digest])
+    stops = find_stopwords("terrier", stopwords, "WHYRANK_TERRIER_STOPWORDS")
+    limits = steps.limits(max_length=20, max_digits=4, max_repeat=3)
+    return Analyzer.of(
+        call_of_factory(terrier, {"stopwords": stops.path}),
+        steps.ascii_words,
+        [steps.lower, limits, steps.stop(stops.words), steps.porter],
+        query_steps=[steps.lower, limits, steps.porter],
+        digests=stops.digests,
+    )
 
 
 def indri(stopwords: str = "") -> Analyzer:
     """Indri's usual: runs of letters and digits, lower case, its stop words removed everywhere, Krovetz."""
-    path = stop_file("indri", stopwords, INDRI)
-    words, digest = read_stopwords(path)
-    on_both: list[Step] = [steps.lower, steps.stop(map(steps.lower, words)), steps.krovetz()]
-    return Analyzer.of(Call("indri", arguments={"stopwords": path}), steps.plain_words, on_both, digests=[digest])
+    stops = find_stopwords("indri", stopwords, INDRI)
+    call = call_of_factory(indri, {"stopwords": stops.path})
+    found: list[Step] = [steps.lower, steps.stop(stops.words), steps.krovetz()]
+    return Analyzer.of(call, steps.plain_words, found, digests=stops.digests)
 
 
 def whitespace() -> Analyzer:
@@ -95,9 +98,14 @@ def chain(
     if isinstance(stop, os.PathLike):
         given["stop"] = stop = os.fspath(stop)
     for key, value in given.items():
-        if problem := _problem(key, value):
-            raise WhyrankError(f"analyzer 'chain': {key}={value!r} must be {problem}")
-    stops = StopWords(LUCENE if stop else frozenset(), "") if stop in ("", "lucene") else read_stopwords(stop)
+        what = f"analyzer 'chain': {key}"
+        if key in ("lower", "possessive", "keep_query_stops"):
+            check_flag(what, value)
+        elif key.startswith("max_"):
+            check_whole(what, 0 if key == "max_digits" and value is None else value, 0)
+        elif not isinstance(value, str):
+            raise WhyrankError(f"{what} must be text, not {value!r}; write it in quotes")
+    stops = StopWords("", LUCENE if stop else frozenset(), ()) if stop in ("", "lucene") else read_stopwords(stop)
     words = map(steps.lower, stops.words) if lower else stops.words
     first: list[Step] = [*[steps.possessive] * possessive, *[steps.lower] * lower]
     first.append(steps.limits(max_length, max_digits, max_repeat))
@@ -107,7 +115,7 @@ def chain(
         _pick("tokeniser", tokens, _TOKENS),
         [*first, steps.stop(words), *last],
         query_steps=[*first, *last] if keep_query_stops else None,
-        digests=[stops.digest] if stops.digest else [],
+        digests=stops.digests,
     )
 
 
@@ -115,16 +123,6 @@ def _pick(kind: str, name: str, known: Mapping[str, T]) -> T:
     if name not in known:
         raise UnknownName(kind, name, filter(None, known))
     return known[name]
-
-
-def _problem(key: str, value: object) -> str:
-    """What a value of `chain` should have been, or nothing when it is fine."""
-    if key in ("lower", "possessive", "keep_query_stops"):
-        return "" if isinstance(value, bool) else "True or False"
-    if key.startswith("max_"):
-        fits = type(value) is int and value >= 0
-        return "" if fits or (key == "max_digits" and value is None) else "a whole number from 0 up"
-    return "" if isinstance(value, str) else "text; write it in quotes"
 
 
 # `wordpiece:PATH`: the tokens of a model's own tokenizer as terms.
@@ -136,8 +134,7 @@ def wordpiece(resource: str = "", max_tokens: int | None = None) -> Analyzer:
     """Tokens of a fast tokenizer, without special tokens; of each text the first `max_tokens`."""
     if not resource:
         raise WhyrankError(f"analyzer 'wordpiece' needs a tokenizer; write wordpiece:PATH ({_TOKENIZER})")
-    if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-        raise WhyrankError(f"analyzer 'wordpiece': max_tokens={max_tokens!r} must be a number from 1 up")
+    check_whole("analyzer 'wordpiece': max_tokens", 1 if max_tokens is None else max_tokens, 1)
     path = Path(resource).expanduser()
     file = path / "tokenizer.json" if path.is_dir() else path
     try:
@@ -147,11 +144,16 @@ def wordpiece(resource: str = "", max_tokens: int | None = None) -> Analyzer:
     tokenizer = _tokenizer(resource, content)
 
     def tokens(texts: Sequence[str]) -> list[list[str]]:
-        valid = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]  # no lone surrogates
-        return [found.tokens[:max_tokens] for found in tokenizer.encode_batch(valid, add_special_tokens=False)]
+        encoded = tokenizer.encode_batch(list(map(_valid, texts)), add_special_tokens=False)
+        return [found.tokens[:max_tokens] for found in encoded]
 
     call = call_of_factory(wordpiece, {"resource": resource, "max_tokens": max_tokens})
     return Analyzer.of_batches(call, tokens, digests=[hashlib.sha256(content).hexdigest()[:16]])
+
+
+def _valid(text: str) -> str:
+    """The text with a question mark for each lone surrogate, which other libraries refuse."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @lru_cache(maxsize=4)
@@ -167,3 +169,100 @@ def _tokenizer(resource: str, content: bytes) -> Any:
     except Exception as error:  # the package raises bare exceptions for anything wrong with the file
         what = f"this is no tokenizer that can be loaded ({error})"
         raise BadInput(resource, what, _TOKENIZER) from None
+
+
+# `words` and `lemmas`: the tokens of a linguistic pipeline as terms, without function words.
+
+_DETERMINERS = """
+a all an another any both each either every few half less many more most much neither no one several some such that
+the these this those
+"""
+_PRONOUNS = """
+anybody anyone anything everybody everyone everything he her hers herself him himself his i it its itself me mine my
+myself nobody nothing oneself our ours ourselves she somebody someone something their theirs them themselves they us
+we you your yours yourself yourselves
+"""
+_QUESTIONS = "how what whatever when whenever where wherever whether which whichever who whoever whom whose why"
+_AUXILIARIES = """
+am are be been being ca can could did do does doing done had has have having is may might must ought shall should
+sha was were will wo would
+"""
+_PREPOSITIONS = """
+aboard about above across after against along alongside amid among amongst around as at atop before behind below
+beneath beside besides between beyond by despite down during except for from in inside into like near of off on onto
+out outside over past per regarding since than through throughout till to toward towards under underneath unlike
+until unto up upon via with within without
+"""
+_CONJUNCTIONS = (
+    "although and because but hence however if lest nor or otherwise so therefore though thus unless while yet"
+)
+_ADVERBS = """
+again almost already also always anyway ever else even further here indeed just maybe moreover nearly never not now
+often once only perhaps quite rather really same still then there too very
+"""
+FUNCTION_WORDS = frozenset(
+    " ".join((_DETERMINERS, _PRONOUNS, _QUESTIONS, _AUXILIARIES, _PREPOSITIONS, _CONJUNCTIONS, _ADVERBS)).split()
+)
+"""Determiners, pronouns, question words, auxiliaries, prepositions, conjunctions and adverbs that say little."""
+
+_ENDS = ("n{}t", "{}ll", "{}s", "{}ve", "{}re", "{}d", "{}m")
+CONTRACTIONS = frozenset(end.format(mark) for end in _ENDS for mark in steps.APOSTROPHES) | {"nt"}
+"""What a linguistic tokeniser cuts off: n't, 'll, 's, 've, 're, 'd, 'm, with any of three apostrophes."""
+
+_TOKEN_RULES = "blank:en"  # the rules of the English pipeline, without its models
+
+
+def words(stopwords: str = "") -> Analyzer:
+    """English tokens of spaCy in lower case, without function words (or those of a file) and contractions."""
+    from whyrank.text.annotation.pipelines import find_pipeline, loading
+
+    stops, pipeline = _linguistic_stops("words", stopwords), find_pipeline(_TOKEN_RULES)
+
+    @cache
+    def loaded() -> Any:
+        with loading(_TOKEN_RULES):
+            return pipeline.load()
+
+    def tokens(texts: Sequence[str]) -> list[list[str]]:
+        nlp = loaded()
+        with nlp.memory_zone():  # the words of these texts are forgotten after it
+            return [[token.text for token in nlp.tokenizer(_valid(text))] for text in texts]
+
+    return _linguistic(words, stops, tokens, pipeline.identity)
+
+
+def lemmas(stopwords: str = "") -> Analyzer:
+    """English lemmas of spaCy in lower case, without function words (or those of a file) and contractions.
+
+    A token goes when it or its lemma is listed. Each text is parsed once; what was found is kept on disk.
+    """
+    from whyrank.text.annotation.annotator import annotator
+
+    stops, english = _linguistic_stops("lemmas", stopwords), annotator()
+
+    def tokens(texts: Sequence[str]) -> list[list[str]]:
+        rows = [zip(known.tokens, known.lemmas, strict=True) for known in english.annotate(texts)]
+        return [[lemma for token, lemma in row if steps.lower(token) not in stops.words] for row in rows]
+
+    return _linguistic(lemmas, stops, tokens, english.identity)
+
+
+def _linguistic_stops(name: str, given: str) -> StopWords:
+    """The list that is given, else Indri's where a variable names its file, else our own; and contractions."""
+    own = StopWords("", FUNCTION_WORDS, ())
+    found = find_stopwords(name, given, INDRI) if given or os.environ.get(INDRI) else own
+    return found._replace(words=found.words | CONTRACTIONS)
+
+
+def _linguistic(
+    factory: Callable[..., Analyzer],
+    stops: StopWords,
+    tokens: Callable[[Sequence[str]], list[list[str]]],
+    identity: str,
+) -> Analyzer:
+    def with_a_letter(token: str) -> str | None:
+        return token if any(map(str.isalnum, token)) else None
+
+    call = call_of_factory(factory, {"stopwords": stops.path})
+    found: list[Step] = [steps.lower, steps.stop(stops.words), with_a_letter]
+    return Analyzer.of_batches(call, tokens, found, digests=[*stops.digests, identity])

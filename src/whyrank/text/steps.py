@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ whitespace_words = str.split
 
 # Steps: each takes one token and gives another, or None to drop it.
 
-_APOSTROPHES = ("'", "\u2019", "\uff07")
+APOSTROPHES = ("'", "\u2019", "\uff07")
 
 
 def lower(token: str) -> str:
@@ -37,14 +37,13 @@ def lower(token: str) -> str:
 
 def possessive(token: str) -> str:
     """Take away a final 's, with any of the three apostrophes that Lucene knows."""
-    return token[:-2] if token[-1:] in ("s", "S") and token[-2:-1] in _APOSTROPHES else token
+    return token[:-2] if token[-1:] in ("s", "S") and token[-2:-1] in APOSTROPHES else token
 
 
 class stop:  # noqa: N801
-    """Drops the tokens that are in a list of words."""
+    """Drops the tokens that are in a list of words; an analyzer's `stopwords` come from here."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        """Keep the list; `words` tells it to those who ask what an analyzer drops."""
         self.words = frozenset(words)
 
     def __call__(self, token: str) -> str | None:
@@ -114,27 +113,29 @@ this to was will with
 LUCENE: frozenset[str] = frozenset(_LUCENE.split())
 """The 33 English stop words of Lucene."""
 
-INDRI = "WHYRANK_INDRI_STOPWORDS"
-"""The variable that names a file with the list of Indri."""
+_ONE_A_LINE = "give a file with one word a line"
 
 
 class StopWords(NamedTuple):
-    """The words of a list and a digest of the file they came from."""
+    """The words of a list, the file that they came from, and a digest of its content (of no file: none)."""
 
+    path: str
     words: frozenset[str]
-    digest: str
+    digests: Sequence[str]
 
 
-def stop_file(name: str, given: str | os.PathLike[str], variable: str) -> str:
-    """The stop word file of an analyzer: the one given, else the one that an environment variable names."""
+def find_stopwords(analyzer: str, given: str | os.PathLike[str], variable: str) -> StopWords:
+    """The words, in lower case, of the file that is given, else of the one that an environment variable names."""
     if not isinstance(given, str | os.PathLike):
-        raise WhyrankError(f"analyzer {name!r}: stopwords={given!r} is not a path; write it in quotes")
-    if path := os.fspath(given):
-        return path
-    if not (named := os.environ.get(variable)):
-        ways = f"write {name}(stopwords=FILE) or set {variable}=FILE"
-        raise WhyrankError(f"analyzer {name!r} needs a stop word list; {ways}")
-    return os.path.abspath(os.path.expanduser(named))
+        raise WhyrankError(f"analyzer {analyzer!r}: stopwords={given!r} is not a path; write it in quotes")
+    path = os.fspath(given)
+    if not path:
+        if not (named := os.environ.get(variable)):
+            ways = f"write {analyzer}(stopwords=FILE) or set {variable}=FILE"
+            raise WhyrankError(f"analyzer {analyzer!r} needs a stop word list; {ways}")
+        path = os.path.abspath(os.path.expanduser(named))
+    found = read_stopwords(path)
+    return found._replace(words=frozenset(map(lower, found.words)))
 
 
 def read_stopwords(path: str) -> StopWords:
@@ -143,8 +144,7 @@ def read_stopwords(path: str) -> StopWords:
         content = Path(path).expanduser().read_bytes()
     except (OSError, ValueError, RuntimeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        remedy = "give a file with one word a line"
-        raise BadInput(path, f"cannot read this stop word list ({why})", remedy) from None
+        raise BadInput(path, f"cannot read this stop word list ({why})", _ONE_A_LINE) from None
     words = set()
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").splitlines(), 1):
         try:
@@ -154,8 +154,8 @@ def read_stopwords(path: str) -> StopWords:
         if text.startswith("#") or not text:
             continue
         if len(text.split()) > 1:
-            raise BadInput(path, f"more than one word in a line: {text!r}", "write one word a line", number)
+            raise BadInput(path, f"more than one word in a line: {text!r}", _ONE_A_LINE, number)
         words.add(text)
     if not words:
-        raise BadInput(path, "there are no stop words in it", "write one word a line")
-    return StopWords(frozenset(words), hashlib.sha256(content).hexdigest()[:16])
+        raise BadInput(path, "there are no stop words in it", _ONE_A_LINE)
+    return StopWords(path, frozenset(words), (hashlib.sha256(content).hexdigest()[:16],))

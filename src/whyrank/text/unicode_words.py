@@ -22,8 +22,7 @@ from functools import cache
 OTHER = " "
 
 _RANGES = {
-    # Hebrew letters
-    "H": "5D0-5EA 5EF-5F2 FB1D FB1F-FB28 FB2A-FB36 FB38-FB3C FB3E FB40-FB41 FB43-FB44 FB46-FB4F",
+    "H": "5D0-5EA 5EF-5F2 FB1D FB1F-FB28 FB2A-FB36 FB38-FB3C FB3E FB40-FB41 FB43-FB44 FB46-FB4F",  # Hebrew letters
     # Katakana
     "K": (
         "3031-3035 309B-309C 30A0-30FA 30FC-30FF 31F0-31FF 32D0-32FE 3300-3357 FF66-FF9D 1AFF0-1AFF3 "
@@ -42,10 +41,8 @@ _RANGES = {
         "19B0-19C9 19DE-19DF 1A20-1A5E 1A60-1A7C 1AA0-1AAD A9E0-A9EF A9FA-A9FE AA60-AAC2 AADB-AADF "
         "11700-1171A 1171D-1172B 1173A-1173B 1173F-11746"
     ),
-    # ideographs that are neither Han nor letters of the grammar, and the zero width space
-    OTHER: "200B 3006 17000-18CFF 18D00-18D1E 1B170-1B2FB",
-    # pictographs that are letters as well
-    "i": "2139 24C2 1F170-1F171 1F17E-1F17F",
+    OTHER: "200B 3006 17000-18CFF 18D00-18D1E 1B170-1B2FB",  # zero width space, ideographs of no other class
+    "i": "2139 24C2 1F170-1F171 1F17E-1F17F",  # pictographs that are letters as well
     # other pictographs (Extended_Pictographic)
     "E": (
         "A9 AE 203C 2049 2122 2194-2199 21A9-21AA 231A-231B 2328 2388 23CF 23E9-23F3 23F8-23FA "
@@ -57,40 +54,23 @@ _RANGES = {
         "1F80C-1F80F 1F848-1F84F 1F85A-1F85F 1F888-1F88F 1F8AE-1F8FF 1F90C-1F93A 1F93C-1F945 "
         "1F947-1FAFF 1FC00-1FFFD"
     ),
-    # regional indicators, two of which make a flag
-    "R": "1F1E6-1F1FF",
-    # skin tones
-    "M": "1F3FB-1F3FF",
-    # may carry a keycap
-    "#": "23 2A",
-    # the keycap
-    "k": "20E3",
-    # emoji presentation
-    "F": "FE0F",
-    # text presentation
-    "T": "FE0E",
-    # zero width joiner
-    "Z": "200D",
-    # tags of a flag
-    "t": "E0020-E007E",
-    # end of such tags
-    "e": "E007F",
-    # extend, beside all marks and format characters
-    "x": "200C FF9E-FF9F",
-    # between letters
-    ":": "3A B7 387 55F 5F4 2027 FE13 FE55 FF1A",
-    # between digits
-    ",": "2C 3B 37E 589 60C-60D 66C 7F8 2044 FE10 FE14 FE50 FE54 FF0C FF1B",
-    # between letters or digits
-    ".": "2E 2018-2019 2024 FE52 FF07 FF0E",
-    # single quote: between letters or digits, and after a Hebrew letter
-    "'": "27",
-    # double quote: between Hebrew letters
-    '"': "22",
-    # numeric, beside all decimal digits
-    "N": "66B 19DA",
-    # joins letters and digits, beside all connector punctuation
-    "_": "202F",
+    "R": "1F1E6-1F1FF",  # regional indicators, two of which make a flag
+    "M": "1F3FB-1F3FF",  # skin tones
+    "#": "23 2A",  # may carry a keycap
+    "k": "20E3",  # the keycap
+    "F": "FE0F",  # emoji presentation
+    "T": "FE0E",  # text presentation
+    "Z": "200D",  # zero width joiner
+    "t": "E0020-E007E",  # tags of a flag
+    "e": "E007F",  # end of such tags
+    "x": "200C FF9E-FF9F",  # extend, beside all marks and format characters
+    ":": "3A B7 387 55F 5F4 2027 FE13 FE55 FF1A",  # between letters
+    ",": "2C 3B 37E 589 60C-60D 66C 7F8 2044 FE10 FE14 FE50 FE54 FF0C FF1B",  # between digits
+    ".": "2E 2018-2019 2024 FE52 FF07 FF0E",  # between letters or digits
+    "'": "27",  # single quote: between letters or digits, and after a Hebrew letter
+    '"': "22",  # double quote: between Hebrew letters
+    "N": "66B 19DA",  # numeric, beside all decimal digits
+    "_": "202F",  # joins letters and digits, beside all connector punctuation
     # letters, beside those of the general category
     "A": (
         "2C2-2C5 2D2-2D7 2DE-2DF 2E5-2EB 2ED 2EF-2FF 55A-55C 55E 58A 5F3 70F 24B6-24C1 24C3-24E9 "

@@ -29,25 +29,43 @@ def save_checkpoint(
 ) -> None:  # fmt: skip
     """Write weights, the optimiser's moments, the random generators' states, how far training is, other tensors."""
     found = {f"module.{name}": tensor for name, tensor in module.state_dict().items()}
-    found |= {f"optimiser.{i}.{name}": t for i, state in _moments(optimiser) for name, t in state.items()}
-    found |= {f"random.{name}": state for name, state in _random_states().items()}
+    for i, (parameter, _) in enumerate(_parameters(optimiser)):
+        found |= {f"optimiser.{i}.{name}": t for name, t in optimiser.state.get(parameter, {}).items()}
+    found["random.cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        found["random.cuda"] = torch.cuda.get_rng_state()
     found |= {f"kept.{name}": tensor for name, tensor in (kept or {}).items()}
     write_tensors(path, found, {_PROGRESS: json.dumps(progress)})
 
 
 def load_checkpoint(path: Path, module: nn.Module, optimiser: torch.optim.Optimizer) -> Checkpoint | None:
-    """Take up a checkpoint; None where there is none."""
+    """Resume from a checkpoint; None where there is none."""
     if not path.exists():
         return None
     found, facts = read_tensors(path)
+
+    def named(prefix: str) -> dict[str, Tensor]:
+        return {name.removeprefix(prefix): tensor for name, tensor in found.items() if name.startswith(prefix)}
+
     try:
         progress: dict[str, Any] = json.loads(facts[_PROGRESS])
-        module.load_state_dict(_named(found, "module."))
-        _restore(optimiser, _named(found, "optimiser."))
-        _set_random_states(_named(found, "random."))
+        module.load_state_dict(named("module."))
+        parameters = _parameters(optimiser)
+        for name, tensor in named("optimiser.").items():
+            number, _, key = name.partition(".")
+            parameter, group = parameters[int(number)]
+            on_cpu = key == "step" and not (group.get("fused") or group.get("capturable"))
+            optimiser.state[parameter][key] = tensor if on_cpu else tensor.to(parameter.device)
+        torch.set_rng_state(found["random.cpu"])
+        if "random.cuda" in found and torch.cuda.is_available():
+            torch.cuda.set_rng_state(found["random.cuda"])
     except (KeyError, IndexError, ValueError, RuntimeError) as error:
         raise _broken(path, error) from None
-    return Checkpoint(progress, _named(found, "kept."))
+    return Checkpoint(progress, named("kept."))
+
+
+def _parameters(optimiser: torch.optim.Optimizer) -> list[tuple[Tensor, dict[str, Any]]]:
+    return [(p, group) for group in optimiser.param_groups for p in group["params"]]
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, str] | None = None) -> None:
@@ -75,32 +93,3 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def _broken(path: Path, error: Exception) -> BadInput:
     reason = (str(error).splitlines() or ["empty"])[0]
     return BadInput(path, f"is a broken checkpoint ({reason})", _ANEW)
-
-
-def _moments(optimiser: torch.optim.Optimizer) -> list[tuple[int, dict[str, Tensor]]]:
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    return [(i, optimiser.state[p]) for i, p in enumerate(parameters) if p in optimiser.state]
-
-
-def _restore(optimiser: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> None:
-    places = [(p, group) for group in optimiser.param_groups for p in group["params"]]
-    for name, tensor in found.items():
-        number, _, key = name.partition(".")
-        parameter, group = places[int(number)]
-        stays = key == "step" and not (group.get("fused") or group.get("capturable"))
-        optimiser.state[parameter][key] = tensor if stays else tensor.to(parameter.device)
-
-
-def _named(found: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in found.items() if name.startswith(prefix)}
-
-
-def _random_states() -> dict[str, Tensor]:
-    states = {"cpu": torch.get_rng_state()}
-    return states | ({"cuda": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {})
-
-
-def _set_random_states(states: Mapping[str, Tensor]) -> None:
-    torch.set_rng_state(states["cpu"])
-    if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states["cuda"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,16 +14,18 @@ import numpy.typing as npt
 
 from whyrank.core import BadInput, WhyrankError, generator
 from whyrank.data import every_line
+from whyrank.training.recipe import JudgedData, ValidationData
 from whyrank.training.validation import Validation
 
 if TYPE_CHECKING:
     from whyrank.data import Collection
 
-# What a network learns from: a query and k texts, with a target for each; the first text is the positive one.
-
 
 class Examples(NamedTuple):
-    """The examples of an epoch: `query[i]` with the texts `doc[i]` and targets, labels or a teacher's scores."""
+    """The examples of an epoch: `query[i]` with the texts `doc[i]`, of which the first is the positive one.
+
+    Each text has a target: a label or a teacher's score.
+    """
 
     query: npt.NDArray[np.int32]
     doc: npt.NDArray[np.int32]
@@ -95,59 +97,44 @@ class Judged:
         random = generator(seed, "judged", str(epoch))
         usable = [q for q, p in enumerate(self.positives) if len(p) and len(self.negatives[q])]
         order = random.permutation(np.array(usable, dtype=np.int32))
-        rows = [self._row(int(q), random) for q in order]
+        rows = []
+        for q in order.tolist():
+            drawn = random.choice(self.negatives[q], self.n, replace=len(self.negatives[q]) < self.n)
+            rows.append([int(random.choice(self.positives[q])), *drawn.tolist()])
         doc = np.array(rows, dtype=np.int32).reshape(-1, 1 + self.n)
         target = np.zeros(doc.shape, np.float32)
         target[:, :1] = 1
         return Examples(order, doc, target)
 
-    def _row(self, query: int, random: np.random.Generator) -> list[int]:
-        negatives = self.negatives[query]
-        drawn = random.choice(negatives, self.n, replace=len(negatives) < self.n)
-        return [int(random.choice(self.positives[query])), *drawn.tolist()]
-
-
-# Files of triples: query, positive and negative text, and perhaps a teacher's score of either.
 
 _REMEDY = "write query, positive and negative text with tabs between them, and perhaps two scores"
 
 
-class Triple(NamedTuple):
-    """One line: the targets are 1 and 0 where there are no scores."""
-
-    query: str
-    positive: str
-    negative: str
-    targets: tuple[float, float] = (1.0, 0.0)
-
-
 def triples(path: str, limit: int | None = None) -> TrainingSet:
-    """A training set from a TSV file, plain or gzip; the first `limit` lines."""
+    """A training set from a TSV file, plain or gzip; the first `limit` lines.
+
+    Each line has a query, a positive and a negative text, and perhaps a teacher's score of either text; without
+    scores the targets are 1 and 0.
+    """
     queries, texts, rows, targets = Texts(), Texts(), [], []
-    place = Path(path).expanduser()
-    for line in islice(every_line(place), limit):
-        triple = _triple(line.text.split("\t"), place, line.number)
-        rows.append((queries.number(triple.query), texts.number(triple.positive), texts.number(triple.negative)))
-        targets.append(triple.targets)
+    file = Path(path).expanduser()
+    for line in islice(every_line(file), limit):
+        columns = line.text.split("\t")
+        if len(columns) not in (3, 5):
+            raise BadInput(file, f"has {len(columns)} columns, not 3 or 5", _REMEDY, line=line.number)
+        try:
+            scores = [float(column) for column in columns[3:]] or [1.0, 0.0]
+        except ValueError:
+            scores = [math.nan]
+        if not all(map(math.isfinite, scores)):
+            raise BadInput(file, f"has the scores {columns[3]!r} and {columns[4]!r}", _REMEDY, line=line.number)
+        rows.append((queries.number(columns[0]), texts.number(columns[1]), texts.number(columns[2])))
+        targets.append(scores)
     if not rows:
         raise BadInput(path, "holds no triples", _REMEDY)
     table = np.array(rows, dtype=np.int32)
     examples = Examples(table[:, 0], table[:, 1:], np.array(targets, dtype=np.float32))
     return TrainingSet(list(queries.found), list(texts.found), Fixed(examples))
-
-
-def _triple(parts: list[str], path: Path, number: int) -> Triple:
-    if len(parts) not in (3, 5):
-        raise BadInput(path, f"has {len(parts)} columns, not 3 or 5", _REMEDY, line=number)
-    if len(parts) == 3:
-        return Triple(parts[0], parts[1], parts[2])
-    try:
-        scores = float(parts[3]), float(parts[4])
-    except ValueError:
-        scores = (math.nan, math.nan)
-    if not all(map(math.isfinite, scores)):
-        raise BadInput(path, f"has the scores {parts[3]!r} and {parts[4]!r}", _REMEDY, line=number)
-    return Triple(parts[0], parts[1], parts[2], scores)
 
 
 RANDOM = 100  # texts of the collection that stand in as negatives of a query where no run is named
@@ -160,13 +147,20 @@ def training_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
     `collection` (or a list of them) gives queries and relevant texts; negatives come from the run `negatives`, from
     the texts that are judged non-relevant (`judged`), or at random (`random`); `n` per query and epoch.
     """
-    if "triples" in data:
-        return triples(str(data["triples"]), data.get("limit"))
+    given = JudgedData(**data)
+    if given.triples is not None:
+        return triples(given.triples, given.limit)
     from whyrank.data import open_collection
 
     queries, texts, positives, negatives = [], Texts(), [], []
-    for collection in map(open_collection, collection_names(data)):
-        for query_id, good, bad in _rows(collection, data, seed):
+    for collection in map(open_collection, given.collection):
+        least = collection.grades.relevant if given.relevant is None else given.relevant
+        pool = _pools(collection, given.negatives, seed)
+        for query_id, judged in collection.qrels.items():
+            good = [d for d, grade in judged.items() if grade >= least and d in collection.docs]
+            if query_id not in collection.queries or not good:
+                continue
+            bad = [d for d in pool(query_id) if judged.get(d, 0) < least and d in collection.docs]
             right = np.unique(texts.numbers([collection.docs[d] for d in good]))
             wrong = np.setdiff1d(texts.numbers([collection.docs[d] for d in bad]), right)  # a text may occur twice
             if len(wrong):
@@ -174,31 +168,51 @@ def training_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
                 positives.append(right)
                 negatives.append(wrong)
     if not queries:
-        raise WhyrankError(f"data: no query of {', '.join(collection_names(data))} has a relevant and another text")
-    kept = slice(0, data.get("limit"))
-    return TrainingSet(queries[kept], list(texts.found), Judged(positives[kept], negatives[kept], data.get("n", 1)))
+        raise WhyrankError(f"data: no query of {', '.join(given.collection)} has a relevant and another text")
+    kept = slice(0, given.limit)
+    return TrainingSet(queries[kept], list(texts.found), Judged(positives[kept], negatives[kept], given.n))
 
 
-def validation_set(given: Mapping[str, Any]) -> Validation | None:
+def _pools(collection: Collection, source: str, seed: int) -> Callable[[str], list[str]]:
+    """A function that gives the documents of a query among which the non-relevant ones are negatives."""
+    from whyrank.data import open_run
+
+    if source == "judged":
+        return lambda query_id: list(collection.qrels[query_id])
+    if source != "random":
+        run = open_run(collection, source).run
+        return lambda query_id: list(run.get(query_id, ()))
+    ids = list(collection.docs)
+    size = min(RANDOM, len(ids))
+    return lambda q: [ids[i] for i in generator(seed, "negatives", q).choice(len(ids), size, replace=False)]
+
+
+def validation_set(data: Mapping[str, Any]) -> Validation | None:
     """The validation that a recipe describes: the candidates of a run, judged; None where it describes none."""
-    if not given:
+    if not data:
         return None
-    from whyrank.data import open_collection, open_run
+    from whyrank.data import first_stage, open_collection, open_run, ranking
 
-    collection = open_collection(str(given["collection"]))
-    run = open_run(collection, str(given.get("run") or _first_stage(collection))).run
-    chosen = [q for q in sorted(collection.qrels) if q in run and q in collection.queries][: given.get("limit")]
+    given = ValidationData(**data)
+    collection = open_collection(given.collection)
+    name = given.run or first_stage(collection)
+    if name is None:
+        known = ", ".join(collection.runs) or "it has none"
+        raise WhyrankError(f"validation: name a run of {collection.name}: {known}")
+    run = open_run(collection, name).run
+    chosen = [q for q in sorted(collection.qrels) if q in run and q in collection.queries][: given.limit]
     texts, rows = Texts(), []
     for number, q in enumerate(chosen):
-        for d in _candidates(collection, run[q], int(given.get("depth", 100))):
-            rows.append((number, texts.number(collection.docs[d]), collection.qrels[q].get(d, 0)))
+        for d in ranking(run[q])[: given.depth]:
+            if d in collection.docs:
+                rows.append((number, texts.number(collection.docs[d]), collection.qrels[q].get(d, 0)))
     if not rows:
         raise WhyrankError(f"validation: no judged query of {collection.name} has candidates in the run")
     query, doc, grade = np.array(rows).T
     ideal = [list(collection.qrels[q].values()) for q in chosen]
     return Validation(
         [collection.queries[q] for q in chosen], list(texts.found), query.astype(np.int32), doc.astype(np.int32),
-        grade.astype(np.float32), ideal, str(given.get("measure", "nDCG@10")),
+        grade.astype(np.float32), ideal, given.measure,
     )  # fmt: skip
 
 
@@ -212,54 +226,4 @@ def corpus_texts(names: Sequence[str], limit: int | None = None, seed: int = 0) 
         if limit and len(ids) > limit:
             ids = [ids[i] for i in np.sort(generator(seed, "corpus").choice(len(ids), limit, replace=False))]
         found += [collection.docs[d] for d in ids]
-    return found
-
-
-def collection_names(data: Mapping[str, Any]) -> list[str]:
-    """The collections that `data` names, one or several."""
-    given = data["collection"]
-    names = [given] if isinstance(given, str) else given
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
-        raise WhyrankError(f"data: collection must be a name or a list of names, not {given!r}")
-    return names
-
-
-def _rows(collection: Collection, data: Mapping[str, Any], seed: int) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Query id, relevant and non-relevant document ids, for every query that has both kinds of judgement or text."""
-    least, pool = data.get("relevant", collection.grades.relevant), _pools(collection, data, seed)
-    for query_id, judged in collection.qrels.items():
-        good = [d for d, grade in judged.items() if grade >= least and d in collection.docs]
-        if query_id in collection.queries and good:
-            yield query_id, good, [d for d in pool(query_id) if judged.get(d, 0) < least and d in collection.docs]
-
-
-def _pools(collection: Collection, data: Mapping[str, Any], seed: int) -> Callable[[str], list[str]]:
-    """A function that gives the documents of a query among which the non-relevant ones are negatives."""
-    from whyrank.data import open_run
-
-    source = str(data.get("negatives", "random"))
-    if source == "judged":
-        return lambda query_id: list(collection.qrels[query_id])
-    if source != "random":
-        run = open_run(collection, source).run
-        return lambda query_id: list(run.get(query_id, ()))
-    ids = list(collection.docs)
-    size = min(RANDOM, len(ids))
-    return lambda q: [ids[i] for i in generator(seed, "negatives", q).choice(len(ids), size, replace=False)]
-
-
-def _candidates(collection: Collection, scores: Mapping[str, float], depth: int) -> list[str]:
-    """The documents that are ranked first."""
-    from whyrank.data import ranking
-
-    return [d for d in ranking(scores)[:depth] if d in collection.docs]
-
-
-def _first_stage(collection: Collection) -> str:
-    from whyrank.data import first_stage
-
-    found = first_stage(collection)
-    if found is None:
-        known = ", ".join(collection.runs) or "it has none"
-        raise WhyrankError(f"validation: name a run of {collection.name}: {known}")
     return found

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,7 @@ from whyrank.core import Progress, WhyrankError, generator
 from whyrank.networks import Ids, ModelTokenizer, load_encoder, single_arrays, tensors
 from whyrank.training.data import Examples, Texts, TrainingSet
 from whyrank.training.keywords import cut_queries
-
-if TYPE_CHECKING:
-    from whyrank.data import Collection
+from whyrank.training.recipe import TaughtData
 
 Numbers = npt.NDArray[np.int32]
 BEST = 10  # texts of a query that count as the teachers' best
@@ -58,29 +56,34 @@ class Distillation:
         n = len(self.source)
         return Examples(np.arange(n, dtype=np.int32), self.source[:, None], np.ones((n, 1), np.float32))
 
-    def mined(self, data: TrainingSet, teachers: Sequence[Path], device: str, say: Callable[[str], None]) -> Mined:
+    def mine(self, data: TrainingSet, teachers: Sequence[Path], device: str, say: Callable[[str], None]) -> Mined:
         """The candidates, found by the teachers and by BM25."""
-        vectors = [_vectors(str(teacher), data, device, say) for teacher in teachers]
-        queries = joined([one for one, _ in vectors], self.shares)
-        docs = joined([two for _, two in vectors])
-        ranked = mined_top(queries, docs, self.depth)
-        found = Mined(self.source, ranked, queries, docs, self.top, self._by_words(data, teachers[0], device))
+        of_queries, of_docs = [], []
+        for teacher, share in zip(teachers, self.shares, strict=True):
+            queries = embed(str(teacher), data.queries, _QUERY, 1024, device)
+            docs = embed(str(teacher), data.docs, _TEXT, 512, device)
+            say(f"teacher {teacher.name}: {len(queries):,} queries and {len(docs):,} texts read")
+            if device.startswith("cuda"):
+                queries, docs = queries.half(), docs.half()
+            of_queries.append(queries * share)
+            of_docs.append(docs)
+        queries, docs = torch.cat(of_queries, dim=1), torch.cat(of_docs, dim=1)
+        ranked, by_words = top_by_vectors(queries, docs, self.depth), None
+        if self.lexical:
+            tokenizer = ModelTokenizer(teachers[0])
+            texts = tokenizer.ids(data.queries, _QUERY), tokenizer.ids(data.docs, _TEXT)
+            by_words = top_by_bm25(*texts, len(tokenizer), device=device), self.lexical
         say(f"mined {ranked.shape[1]} candidates for each of {len(ranked):,} queries")
-        return found
-
-    def _by_words(self, data: TrainingSet, teacher: Path, device: str) -> tuple[Numbers, int] | None:
-        if not self.lexical:
-            return None
-        tokenizer = ModelTokenizer(teacher)
-        queries, docs = tokenizer.ids(data.queries, _QUERY), tokenizer.ids(data.docs, _TEXT)
-        return lexical_top(queries, docs, len(tokenizer), device=device), self.lexical
+        return Mined(self.source, ranked, queries, docs, self.top, by_words)
 
 
-def ready(data: TrainingSet, teachers: Sequence[Path], device: str, say: Callable[[str], None]) -> TrainingSet:
+def with_candidates(
+    data: TrainingSet, teachers: Sequence[Path], device: str, say: Callable[[str], None]
+) -> TrainingSet:
     """The same data with its candidates, where they are yet to be found."""
     if not isinstance(data.sampler, Distillation):
         return data
-    return TrainingSet(data.queries, data.docs, data.sampler.mined(data, teachers, device, say))
+    return TrainingSet(data.queries, data.docs, data.sampler.mine(data, teachers, device, say))
 
 
 def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
@@ -92,68 +95,33 @@ def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
     """
     from whyrank.data import open_collection
 
-    kept, texts = _Kept.of(map(open_collection, _names(data.get("without", [])))), Texts()
-    found: dict[str, int] = {}
-    for query, text in _all_queries(data, texts, kept, seed):
-        found.setdefault(query, text)
+    given, texts, found = TaughtData(**data), Texts(), dict[str, int]()
+    held_back = [open_collection(name) for name in given.without]
+    no_queries = {_bare(query) for collection in held_back for query in collection.queries.values()}
+    no_texts = {_bare(text) for collection in held_back for text in collection.docs.values()}
+    for name in dict.fromkeys([*given.collection, *given.cut]):
+        collection = open_collection(name)
+        own = [text for text in map(_plain, collection.docs.values()) if _bare(text) not in no_texts]
+        numbers = texts.numbers(own)
+        if name in given.collection:
+            for query_id, judged in collection.qrels.items():
+                least = collection.grades.relevant
+                good = [d for d, grade in judged.items() if grade >= least and d in collection.docs]
+                if good and query_id in collection.queries:
+                    query, text = _plain(collection.queries[query_id]), _plain(collection.docs[good[0]])
+                    if _bare(query) not in no_queries and _bare(text) not in no_texts:
+                        found.setdefault(query, texts.number(text))
+        for query, source in cut_queries(own, given.cut[name], seed) if name in given.cut else ():
+            if _bare(query) not in no_queries:
+                found.setdefault(query, int(numbers[source]))
     if not found:
         raise WhyrankError("data: there is not one query to learn from; name collections, or cut more queries")
-    chosen = list(found)[: data.get("limit")]
-    source = np.array([found[query] for query in chosen], np.int32)
-    shares = [float(share) for share in data["teachers"].values()]
-    top = tuple(data.get("candidates", Distillation.top))
-    made = Distillation(source, shares, top, data.get("depth", Distillation.depth), data.get("lexical", 0))
-    return TrainingSet(chosen, list(texts.found), made)
-
-
-def _all_queries(data: Mapping[str, Any], texts: Texts, kept: _Kept, seed: int) -> Iterator[tuple[str, int]]:
-    from whyrank.data import open_collection
-
-    asked, cut = _names(data.get("collection", [])), data.get("cut", {})
-    for name in dict.fromkeys([*asked, *cut]):
-        collection = open_collection(name)
-        own = [text for text in map(_plain, collection.docs.values()) if kept.text(text)]
-        numbers = texts.numbers(own)
-        if name in asked:
-            yield from _real(collection, texts, kept)
-        for query, source in cut_queries(own, cut.get(name, 0), seed) if cut.get(name) else ():
-            if kept.query(query):
-                yield query, int(numbers[source])
-
-
-def _real(collection: Collection, texts: Texts, kept: _Kept) -> Iterator[tuple[str, int]]:
-    """The queries of a collection with the first text that is relevant to each."""
-    for query_id, judged in collection.qrels.items():
-        good = [d for d, grade in judged.items() if grade >= collection.grades.relevant and d in collection.docs]
-        if not good or query_id not in collection.queries:
-            continue
-        query, text = _plain(collection.queries[query_id]), _plain(collection.docs[good[0]])
-        if kept.query(query) and kept.text(text):
-            yield query, texts.number(text)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Which queries and texts may be learned from: none that a collection held back has too."""
-
-    queries: frozenset[str]
-    texts: frozenset[str]
-
-    @classmethod
-    def of(cls, held_back: Iterator[Collection]) -> _Kept:
-        several = list(held_back)
-        queries = frozenset(_bare(query) for c in several for query in c.queries.values())
-        return cls(queries, frozenset(_bare(text) for c in several for text in c.docs.values()))
-
-    def query(self, text: str) -> bool:
-        return _bare(text) not in self.queries
-
-    def text(self, text: str) -> bool:
-        return _bare(text) not in self.texts
-
-
-def _names(given: Any) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+    chosen = list(found)[: given.limit]
+    sources = np.array([found[query] for query in chosen], np.int32)
+    best, next_best, chance = given.candidates
+    shares = list(given.teachers.values())
+    sampler = Distillation(sources, shares, (best, next_best, chance), given.depth, given.lexical)
+    return TrainingSet(chosen, list(texts.found), sampler)
 
 
 def _plain(text: str) -> str:
@@ -164,12 +132,6 @@ def _bare(text: str) -> str:
     return " ".join(_WORDS.findall(text.lower()))
 
 
-def _vectors(teacher: str, data: TrainingSet, device: str, say: Callable[[str], None]) -> tuple[Tensor, Tensor]:
-    queries, docs = embed(teacher, data.queries, _QUERY, 1024, device), embed(teacher, data.docs, _TEXT, 512, device)
-    say(f"teacher {Path(teacher).name}: {len(queries):,} queries and {len(docs):,} texts read")
-    return (queries.half(), docs.half()) if device.startswith("cuda") else (queries, docs)
-
-
 @dataclass(frozen=True, eq=False)
 class Mined:
     """Candidates of every query from the teachers' rankings.
@@ -177,8 +139,8 @@ class Mined:
     Attributes:
         source: the text that each query belongs to.
         ranked: the teachers' best texts of each query, best first, [queries, depth].
-        queries: the teachers' vectors of the queries, joined by `joined`.
-        docs: those of the texts; the product of the two is the target.
+        queries: the teachers' vectors of the queries side by side, times the teachers' shares.
+        docs: those of the texts, unweighted; the product of the two is the target, the weighted sum of cosines.
         top: how many of the first ten, of the rest of `ranked`, and of all texts at random are drawn; fewer where
             there are fewer.
         lexical: BM25's best texts of each query, [queries, n], and how many of these are drawn.
@@ -197,28 +159,17 @@ class Mined:
         n, depth = self.ranked.shape
         best = min(BEST, depth)
         parts = [(self.ranked[:, :best], self.top[0]), (self.ranked[:, best:], self.top[1])]
-        drawn = [_drawn(random, *part) for part in [*parts, *([self.lexical] if self.lexical else [])]]
+        drawn = [_draw(random, *part) for part in [*parts, *([self.lexical] if self.lexical else [])]]
         chance = random.integers(0, len(self.docs), (n, self.top[2]))
         doc = np.concatenate([self.source[:, None], *drawn, chance], axis=1).astype(np.int32)
         query = random.permutation(n).astype(np.int32)
-        return Examples(query, doc[query], self._targets(query, doc[query]))
-
-    def _targets(self, query: Any, doc: Any) -> npt.NDArray[np.float32]:
-        found = np.empty(doc.shape, np.float32)
-        for start in range(0, len(query), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            one, two = self.queries[self._on(query[rows])], self.docs[self._on(doc[rows])]
-            found[rows] = torch.einsum("nd,nkd->nk", one, two).float().cpu().numpy()
-        return found
-
-    def _on(self, numbers: Any) -> Tensor:
-        return torch.from_numpy(numbers.astype(np.int64)).to(self.docs.device)
-
-
-def joined(vectors: Sequence[Tensor], shares: Sequence[float] | None = None) -> Tensor:
-    """The teachers' vectors side by side, times their shares: one product then gives the weighted sum of cosines."""
-    weights = shares or [1.0] * len(vectors)
-    return torch.cat([part * weight for part, weight in zip(vectors, weights, strict=True)], dim=1)
+        doc, target = doc[query], np.empty(doc.shape, np.float32)
+        for start in range(0, n, _BLOCK):
+            rows, device = slice(start, start + _BLOCK), self.docs.device
+            some, texts = (torch.from_numpy(numbers[rows].astype(np.int64)).to(device) for numbers in (query, doc))
+            products = torch.einsum("nd,nkd->nk", self.queries[some], self.docs[texts])
+            target[rows] = products.float().cpu().numpy()
+        return Examples(query, doc, target)
 
 
 def embed(source: str, texts: Sequence[str], most: int = 256, batch: int = 512, device: str = "cpu") -> Tensor:
@@ -238,7 +189,7 @@ def embed(source: str, texts: Sequence[str], most: int = 256, batch: int = 512, 
     return found
 
 
-def mined_top(queries: Tensor, docs: Tensor, depth: int = 60) -> Numbers:
+def top_by_vectors(queries: Tensor, docs: Tensor, depth: int = 60) -> Numbers:
     """The best texts of each query by the product of vectors: [queries, depth], or as many as there are."""
     blocks, depth = [], min(depth, len(docs))
     for start in range(0, len(queries), _BLOCK):
@@ -247,61 +198,49 @@ def mined_top(queries: Tensor, docs: Tensor, depth: int = 60) -> Numbers:
     return np.concatenate(blocks)
 
 
-def _drawn(random: np.random.Generator, among: Numbers, size: int) -> Numbers:
+def _draw(random: np.random.Generator, among: Numbers, size: int) -> Numbers:
     """For each row, `size` different ones of its numbers."""
     size, keys = min(size, among.shape[1]), random.random(among.shape, dtype=np.float32)
     if not size:
         return among[:, :0]
-    places = np.argpartition(keys, size - 1, axis=1)[:, :size]
-    return np.take_along_axis(among, places, axis=1)
+    chosen = np.argpartition(keys, size - 1, axis=1)[:, :size]
+    return np.take_along_axis(among, chosen, axis=1)
 
 
-# BM25 over token numbers on any device: the candidates that a re-ranker meets, for many queries at once.
-#
-# score(q, d) = sum over the distinct tokens t of q of idf(t) tf / (tf + k1 (1 - b + b |d| / avg)), with
-# idf(t) = ln(1 + (N - n_t + .5) / (n_t + .5)).
-
-
-def lexical_top(
+def top_by_bm25(
     queries: Sequence[Ids], docs: Sequence[Ids], size: int, depth: int = 60, device: str = "cpu",
     k1: float = 0.9, b: float = 0.4,
 ) -> npt.NDArray[np.int32]:  # fmt: skip
-    """The best texts of each query by BM25 over tokens numbered below `size`: [queries, depth]."""
+    """The best texts of each query by BM25 over tokens numbered below `size`: [queries, depth], on any device.
+
+    score(q, d) = sum over the distinct tokens t of q of idf(t) tf / (tf + k1 (1 - b + b |d| / avg)), with
+    idf(t) = ln(1 + (N - n_t + .5) / (n_t + .5)).
+    """
+    row, token, sizes = _flat(docs, device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*[Ss]parse")  # torch calls these matrices a beta and unchecked
-        weights, blocks = _weighted(docs, size, device, k1, b), []
-    block = max(1, _CELLS // max(size, len(docs)))
+        ones = torch.ones_like(row, dtype=torch.float32)
+        counts = torch.sparse_coo_tensor(torch.stack([row, token]), ones, (len(docs), size)).coalesce()
+        (row, token), tf = counts.indices(), counts.values()
+        having = torch.bincount(token, minlength=size).float()
+        idf = torch.log1p((len(docs) - having + 0.5) / (having + 0.5))
+        norm = k1 * (1 - b + b * sizes.float() / sizes.float().mean().clamp(min=1e-9))
+        values = idf[token] * tf / (tf + norm[row])
+        weights = torch.sparse_coo_tensor(counts.indices(), values, counts.shape, is_coalesced=True).to_sparse_csr()
+    blocks, block = [], max(1, _CELLS // max(size, len(docs)))
     with Progress("mining by BM25: queries", len(queries)) as progress:
-        for start in range(0, len(queries), block):
-            scores = weights @ _present(queries[start : start + block], size, device)
-            found = scores.topk(min(depth, len(docs)), dim=0).indices.T
+        for some in (queries[start : start + block] for start in range(0, len(queries), block)):
+            row, token, _ = _flat(some, device)
+            present = torch.zeros(size, len(some), device=device)
+            present[token, row] = 1.0
+            found = (weights @ present).topk(min(depth, len(docs)), dim=0).indices.T
             blocks.append(found.int().cpu().numpy())
             progress.step(len(blocks[-1]))
     return np.concatenate(blocks)
 
 
-def _weighted(docs: Sequence[Ids], size: int, device: str, k1: float, b: float) -> Tensor:
-    """The weight of each token in each text, as a sparse matrix [texts, tokens]."""
-    row, token, sizes = _flat(docs, device)
-    counts = torch.sparse_coo_tensor(torch.stack([row, token]), torch.ones_like(row, dtype=torch.float32),
-                                     (len(docs), size)).coalesce()  # fmt: skip
-    (row, token), tf = counts.indices(), counts.values()
-    having = torch.bincount(token, minlength=size).float()
-    idf = torch.log1p((len(docs) - having + 0.5) / (having + 0.5))
-    norm = k1 * (1 - b + b * sizes.float() / sizes.float().mean().clamp(min=1e-9))
-    values = idf[token] * tf / (tf + norm[row])
-    return torch.sparse_coo_tensor(counts.indices(), values, counts.shape, is_coalesced=True).to_sparse_csr()
-
-
-def _present(queries: Sequence[Ids], size: int, device: str) -> Tensor:
-    """One where a query has a token: [tokens, queries]."""
-    row, token, _ = _flat(queries, device)
-    found = torch.zeros(size, len(queries), device=device)
-    found[token, row] = 1.0
-    return found
-
-
 def _flat(texts: Sequence[Ids], device: str) -> tuple[Tensor, Tensor, Tensor]:
+    """For each token of texts end to end its text and its number, and the sizes of the texts."""
     sizes = torch.tensor([len(text) for text in texts]).to(device)
     tokens = np.concatenate([np.empty(0, np.int32), *texts]).astype(np.int64)
     row = torch.repeat_interleave(torch.arange(len(texts), device=device), sizes)

@@ -58,21 +58,14 @@ def _queries(text: str, per_text: int, opened: float, random: np.random.Generato
     yield from filter(None, map(_question, sentences))
     for i in range(per_text if sentences else 0):
         words = [word.lower() for word in _WORD.findall(sentences[random.integers(len(sentences))])]
-        cut = _content(words, random) if i % 2 else _fragment(words, random)
+        if i % 2:  # 2 to 6 consecutive content words
+            cut = _run([word for word in words if word not in FUNCTION_WORDS], 2, 6, random)
+        else:  # 2 to 9 consecutive words, without function words at either end
+            run = _run(words, 2, 9, random).split()
+            inside = [j for j, word in enumerate(run) if word not in FUNCTION_WORDS]
+            cut = " ".join(run[inside[0] : inside[-1] + 1]) if len(inside) > 1 else ""
         if cut:
             yield f"{random.choice(OPENINGS)} {cut}" if random.random() < opened else cut
-
-
-def _content(words: Sequence[str], random: np.random.Generator) -> str:
-    """2 to 6 consecutive content words."""
-    return _run([word for word in words if word not in FUNCTION_WORDS], 2, 6, random)
-
-
-def _fragment(words: Sequence[str], random: np.random.Generator) -> str:
-    """2 to 9 consecutive words, without function words at either end."""
-    run = _run(words, 2, 9, random).split()
-    inside = [i for i, word in enumerate(run) if word not in FUNCTION_WORDS]
-    return " ".join(run[inside[0] : inside[-1] + 1]) if len(inside) > 1 else ""
 
 
 def _run(words: Sequence[str], least: int, most: int, random: np.random.Generator) -> str:

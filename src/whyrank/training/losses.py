@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from whyrank.core import Registry, check_number
+from whyrank.core import Registry
+from whyrank.training.schedule import checked
 
 losses: Registry[Any] = Registry("losses", "loss")
 _FLAT = 1e-6  # variance below which scores are as good as equal; of targets, their spread beside their size
 
 
 @losses.register("margin")
-@dataclass(frozen=True)
+@checked
 class Margin:
     """Mean of max(0, margin - s+ + s-) over the negative texts."""
 
-    margin: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_number("margin", self.margin, 0)
+    margin: NonNegativeFloat = 1.0
 
     def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
         """The loss of a batch."""
@@ -31,14 +29,11 @@ class Margin:
 
 
 @losses.register("cross-entropy")
-@dataclass(frozen=True)
+@checked
 class CrossEntropy:
     """Minus the log of the softmax share of the positive text."""
 
-    temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_number("temperature", self.temperature, 0, strict=True)
+    temperature: PositiveFloat = 1.0
 
     def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
         """The loss of a batch."""
@@ -46,7 +41,7 @@ class CrossEntropy:
 
 
 @losses.register("margin-mse")
-@dataclass(frozen=True)
+@checked
 class MarginMse:
     """Mean of ((s+ - s-) - (t+ - t-))^2: the student learns the teacher's margins.
 
@@ -54,10 +49,7 @@ class MarginMse:
     arXiv 2010.02666.
     """
 
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_number("scale", self.scale, 0, strict=True)
+    scale: PositiveFloat = 1.0
 
     def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
         """The loss of a batch."""
@@ -66,16 +58,12 @@ class MarginMse:
 
 
 @losses.register("kl")
-@dataclass(frozen=True)
+@checked
 class Divergence:
     """KL(softmax(t / temperature) || softmax(s)): learns the teacher's list; `gold` weighs cross-entropy."""
 
-    temperature: float = 0.05
-    gold: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_number("temperature", self.temperature, 0, strict=True)
-        check_number("gold", self.gold, 0)
+    temperature: PositiveFloat = 0.05
+    gold: NonNegativeFloat = 0.0
 
     def __call__(self, scores: Tensor, targets: Tensor) -> Tensor:
         """The loss of a batch."""
@@ -86,7 +74,7 @@ class Divergence:
 
 
 @losses.register("pearson")
-@dataclass(frozen=True)
+@checked
 class Pearson:
     """One minus the mean of Pearson's correlation of scores and targets over the texts of each query.
 

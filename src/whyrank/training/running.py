@@ -17,7 +17,7 @@ import torch
 from whyrank.core import BadInput, WhyrankError, read_sealed_json, sealed_json, write_text
 from whyrank.networks import CONFIG, WEIGHTS, save
 from whyrank.training.data import TrainingSet, corpus_texts, training_set, validation_set
-from whyrank.training.distilling import distillation_set, ready
+from whyrank.training.distilling import distillation_set, with_candidates
 from whyrank.training.losses import losses
 from whyrank.training.pretraining import STATE, pretrain
 from whyrank.training.recipe import Recipe
@@ -66,8 +66,8 @@ def prepare(recipe: Recipe) -> Prepared:
     losses.create(recipe.loss)
     read = distillation_set if "teachers" in recipe.data else training_set
     data, validation = read(recipe.data), validation_set(recipe.validation)
-    given = recipe.pretraining
-    corpus = corpus_texts([given["collection"]], given.get("limit")) if given else []
+    own = recipe.pretraining
+    corpus = corpus_texts([own["collection"]], own.get("limit")) if own else []
     return Prepared(recipe, data, validation, corpus, sources_of(recipe))
 
 
@@ -79,7 +79,7 @@ def train_seeds(
     several = list(dict.fromkeys(seeds or prepared.recipe.seeds))
     folders = [out if len(several) == 1 else out / f"seed-{seed}" for seed in several]
     todo = [f for seed, f in zip(several, folders, strict=True) if _finished(f, prepared.identity(seed)) is None]
-    data = ready(prepared.data, prepared.sources.teachers, chosen, say) if len(todo) > 1 else None
+    data = with_candidates(prepared.data, prepared.sources.teachers, chosen, say) if len(todo) > 1 else None
     for seed, folder in zip(several, folders, strict=True):
         history = train(prepared, folder, seed=seed, device=chosen, say=say, data=data)
         say(f"seed {seed}: {summary(history)}: {folder}")
@@ -104,9 +104,10 @@ def train(
         if prepared.corpus:
             facts |= {"pretraining": pretrain(network, prepared.corpus, recipe.pretraining, seed, device, say, work)}
         validate = replace(prepared.validation, device=device) if prepared.validation is not None else None
+        data = data or with_candidates(prepared.data, prepared.sources.teachers, device, say)
         history = Trainer(
-            network, data or ready(prepared.data, prepared.sources.teachers, device, say), losses.create(recipe.loss),
-            recipe.schedule_for(seed), folder=work, validate=validate, device=device, say=say,
+            network, data, losses.create(recipe.loss), recipe.schedule_for(seed), folder=work, validate=validate,
+            device=device, say=say,
         ).run()  # fmt: skip
     save(network.cpu(), out, seed=seed)
     log = {

@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from whyrank.core import UnknownName, check_flag, check_number, check_whole
+from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
+from pydantic.dataclasses import dataclass
+
+from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
     import torch
 
     from whyrank.networks import Network
 
-_PRECISIONS = ("fp32", "bf16")
+T = TypeVar("T")
+Share = Annotated[float, Field(ge=0, le=1)]
+_EXPECTED = {
+    "missing": "is missing", "int_type": "must be a whole number", "int_from_float": "must be a whole number",
+    "float_type": "must be a number", "string_type": "must be text", "bool_type": "must be true or false",
+    "is_instance_of": "must be a list", "sequence_str": "must be a list", "list_type": "must be a list",
+    "dict_type": "must be keys with values", "mapping_type": "must be keys with values",
+    "unexpected_keyword_argument": "is no key of it",
+}  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(frozen_default=True)
+def checked(cls: type[T]) -> type[T]:
+    """A frozen dataclass whose values pydantic checks; what is wrong is one line that names the field."""
+    made: Any = dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))(cls)
+    validate = made.__init__
+
+    @wraps(validate)
+    def init(self: Any, *values: Any, **named: Any) -> None:
+        try:
+            validate(self, *values, **named)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = ": ".join(map(str, first["loc"]))
+            message = first["msg"].partition(" should ")[2] or first["msg"]
+            expected = _EXPECTED.get(first["type"], f"must {message}")
+            given = "" if first["type"] == "missing" else f", not {first['input']!r}"
+            raise WhyrankError(f"{field} {expected}{given}") from None
+
+    made.__init__ = init
+    return made  # type: ignore[no-any-return]
+
+
+@checked
 class Schedule:
     """Settings of one training run.
 
@@ -41,42 +74,25 @@ class Schedule:
         seed: of order, samples, dropout and new weights.
     """
 
-    epochs: int = 1
-    batch: int = 16
-    accumulate: int = 1
-    rate: float = 2e-5
-    head_rate: float = 2e-4
-    warmup: float = 0.1
+    epochs: PositiveInt = 1
+    batch: PositiveInt = 16
+    accumulate: PositiveInt = 1
+    rate: NonNegativeFloat = 2e-5
+    head_rate: NonNegativeFloat = 2e-4
+    warmup: Share = 0.1
     decay: bool = True
-    epoch_factor: float = 1.0
-    weight_decay: float = 0.01
+    epoch_factor: Share = 1.0
+    weight_decay: NonNegativeFloat = 0.01
     decay_all: bool = False
-    epsilon: float = 1e-8
-    clip: float = 1.0
-    precision: str = "fp32"
-    max_steps: int | None = None
-    validate_every: int | None = None
-    patience: int | None = None
-    checkpoint_every: int | None = None
-    threads: int | None = None
+    epsilon: PositiveFloat = 1e-8
+    clip: PositiveFloat = 1.0
+    precision: Literal["fp32", "bf16"] = "fp32"
+    max_steps: PositiveInt | None = None
+    validate_every: PositiveInt | None = None
+    patience: PositiveInt | None = None
+    checkpoint_every: PositiveInt | None = None
+    threads: PositiveInt | None = None
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "accumulate"):
-            check_whole(name, getattr(self, name), 1)
-        for name in ("max_steps", "validate_every", "patience", "checkpoint_every", "threads"):
-            if getattr(self, name) is not None:
-                check_whole(name, getattr(self, name), 1)
-        for name in ("rate", "head_rate", "weight_decay"):
-            check_number(name, getattr(self, name), 0)
-        check_number("clip", self.clip, 0, strict=True)
-        check_number("epsilon", self.epsilon, 0, strict=True)
-        check_number("warmup", self.warmup, 0, 1)
-        check_number("epoch_factor", self.epoch_factor, 0, 1)
-        check_flag("decay", self.decay)
-        check_flag("decay_all", self.decay_all)
-        if self.precision not in _PRECISIONS:
-            raise UnknownName("precision", str(self.precision), _PRECISIONS)
 
     def share(self, step: int, steps: int, epoch: int | None = None) -> float:
         """The share of the full learning rate at a step, counted from 0; an epoch has so many steps."""
@@ -88,17 +104,15 @@ class Schedule:
 
 
 def optimiser(network: Network, schedule: Schedule) -> torch.optim.AdamW:
-    """AdamW with one rate for the encoder and one for the rest; biases and norms decay only if all is to."""
+    """AdamW with one rate for the encoder and one for the rest; biases and norms decay only with `decay_all`."""
     import torch
 
     heads = {id(p) for p in network.heads()}
     groups: list[dict[str, Any]] = []
     for inside, rate in ((True, schedule.rate), (False, schedule.head_rate)):
-        flat_decay = schedule.weight_decay if schedule.decay_all else 0.0
-        for flat, decay in ((True, flat_decay), (False, schedule.weight_decay)):
+        for flat in (True, False):
             found = [p for p in network.parameters() if (id(p) not in heads) == inside and (p.ndim < 2) == flat]
+            decay = 0.0 if flat and not schedule.decay_all else schedule.weight_decay
             groups.append({"params": found, "lr": rate, "full": rate, "weight_decay": decay})
     fused = all(p.is_cuda for p in network.parameters())
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]], eps=schedule.epsilon, fused=fused or None
-    )
+    return torch.optim.AdamW([g for g in groups if g["params"]], eps=schedule.epsilon, fused=fused or None)

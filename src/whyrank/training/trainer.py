@@ -21,17 +21,6 @@ from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
 from whyrank.training.data import Examples, TrainingSet
 from whyrank.training.schedule import Schedule, optimiser
 
-# What a person at a terminal sees of a training run while it goes on.
-
-
-class Bar(Progress):
-    """A progress line that makes room for other lines."""
-
-    def clear(self) -> None:
-        """Take the line away; the next step draws it again."""
-        self.__exit__(None, None, None)
-
-
 Numbers = npt.NDArray[np.integer[Any]]
 Loss = Callable[[Tensor, Tensor], Tensor]
 Validate = Callable[[Network], float]
@@ -41,6 +30,14 @@ EVERY = 120.0  # seconds between two checkpoints where a schedule does not say h
 SETTLED = 64  # steps between two looks at the losses
 PARTS, PART = 4, 64  # a batch is scored in at most so many parts, of at least so many pairs
 _BLOCK = 4096  # texts that are read at a time
+
+
+class Bar(Progress):
+    """A progress line that makes room for other lines."""
+
+    def clear(self) -> None:
+        """Take the line away; the next step draws it again."""
+        self.__exit__(None, None, None)
 
 
 @dataclass
@@ -57,11 +54,6 @@ class History:
     def best(self) -> tuple[int, float] | None:
         """Step and value of the best validation."""
         return max(self.validations, key=lambda pair: pair[1]) if self.validations else None
-
-    def since_best(self) -> int:
-        """How many validations there were after the best one."""
-        best = self.best
-        return sum(step > best[0] for step, _ in self.validations) if best else 0
 
 
 class Trainer:
@@ -80,25 +72,29 @@ class Trainer:
         self.folder, self.validate, self.device, self.say = folder, validate, device, say
         self.history = History()
         self._optimiser = optimiser(network, schedule)
-        self._queries = _read("reading queries", data.queries, network.query_ids)
-        self._docs = _read("reading texts", data.docs, network.doc_ids)
+        self._queries = _tokenise("reading queries", data.queries, network.query_ids)
+        self._docs = _tokenise("reading texts", data.docs, network.doc_ids)
         self._pending: list[Tensor] = []  # losses that nobody has waited for yet
         self._best: dict[str, Tensor] = {}
-        self._total = 0  # pairs of the whole run, where known
-        packs = network.packs and schedule.precision == "bf16" and device.startswith("cuda")
-        special = network.tokenizer.special if packs else {}
-        self._packer = Packer(self._queries, self._docs, special, device) if packs else None
-        self._first: Examples | None = None  # the examples of the first epoch, which are drawn to count the steps
+        self._packer: Packer | None = None
+        if network.packs and schedule.precision == "bf16" and device.startswith("cuda"):
+            self._packer = Packer(self._queries, self._docs, network.tokenizer.special, device)
         self._bar = Bar("training: pairs")
 
     def run(self) -> History:
         """Train to the end, or until patience runs out; the network then holds the best validated weights."""
         torch.manual_seed(seed_for(self.schedule.seed, "dropout") % 2**63)
-        done, steps = self._resumed(), self._steps()
+        done, first = self._resume(), self.data.sampler.epoch(self.schedule.seed, 0)
+        if not len(first.query):
+            raise WhyrankError("training: there is not one query with a positive and a negative text to learn from")
+        self._epoch = -(-len(first.query) // self.schedule.batch)
+        whole = self._epoch * self.schedule.epochs
+        steps = min(whole, self.schedule.max_steps or whole)
         self._saved = time.perf_counter()
         self._start = self._saved - self.history.seconds
-        with Bar("training: pairs", self._total - self.history.pairs) as self._bar:
-            for step, batch in enumerate(self._batches()):
+        pairs = first.doc.size * steps // self._epoch - self.history.pairs
+        with Bar("training: pairs", pairs) as self._bar:
+            for step, batch in enumerate(self._batches(first)):
                 if step >= steps or self.history.stopped:
                     break
                 if step >= done:
@@ -109,20 +105,34 @@ class Trainer:
             self.network.load_state_dict(self._best)
         return self.history
 
+    def _batches(self, first: Examples) -> Iterator[Examples]:
+        for epoch in range(self.schedule.epochs):
+            drawn = self.data.sampler.epoch(self.schedule.seed, epoch) if epoch else first
+            for start in range(0, len(drawn.query), self.schedule.batch):
+                yield drawn.take(np.arange(start, min(start + self.schedule.batch, len(drawn.query))))
+
     def _step(self, step: int, steps: int, batch: Examples) -> None:
-        before = self.history.pairs
         self.network.train()
         share = self.schedule.share(step, steps, self._epoch)
         for group in self._optimiser.param_groups:
             group["lr"] = group["full"] * share
-        self._pending.append(self._learned(batch))
+        self._pending.append(self._learn(batch))
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.schedule.clip)
         self._optimiser.step()
         self._optimiser.zero_grad(set_to_none=True)
-        self._bar.step(self.history.pairs - before)
-        self._after(step + 1, steps)
+        self.history.pairs += batch.doc.size
+        self._bar.step(batch.doc.size)
+        done = step + 1
+        if len(self._pending) >= SETTLED:
+            self._settle()
+        if self.validate is not None and (done % (self.schedule.validate_every or self._epoch) == 0 or done == steps):
+            self._validate(self.validate, done)
+        every = self.schedule.checkpoint_every
+        late = time.perf_counter() - self._saved > EVERY if every is None else done % every == 0 or done == steps
+        if self.folder is not None and late:
+            self._checkpoint(done)
 
-    def _learned(self, batch: Examples) -> Tensor:
+    def _learn(self, batch: Examples) -> Tensor:
         """The loss of a batch, still on its device; its gradient is left in the parameters."""
         parts = np.array_split(np.arange(len(batch.query)), min(self.schedule.accumulate, len(batch.query)))
         total = torch.zeros((), device=self.device)
@@ -130,7 +140,6 @@ class Trainer:
             loss = self._loss(batch.take(rows)) * (len(rows) / len(batch.query))
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
-        self.history.pairs += batch.doc.size
         return total
 
     def _loss(self, part: Examples) -> Tensor:
@@ -151,7 +160,7 @@ class Trainer:
             self._read(tensors(self.network.arrays([queries[i] for i in rows], [docs[i] for i in rows]), self.device))
             for rows in np.array_split(order, max(1, min(PARTS, len(order) // PART)))
         ]
-        return torch.cat(scores)[tensors({"place": np.argsort(order)}, self.device)["place"]]
+        return torch.cat(scores)[tensors({"rank": np.argsort(order)}, self.device)["rank"]]
 
     def _read(self, batch: dict[str, Tensor]) -> Tensor:
         found: Tensor = self.network(batch)
@@ -161,69 +170,34 @@ class Trainer:
         mixed = self.schedule.precision == "bf16"
         return torch.autocast(self.device.split(":")[0], torch.bfloat16) if mixed else nullcontext()
 
-    def _batches(self) -> Iterator[Examples]:
-        for epoch in range(self.schedule.epochs):
-            drawn = self._drawn(epoch)
-            for start in range(0, len(drawn.query), self.schedule.batch):
-                yield drawn.take(np.arange(start, min(start + self.schedule.batch, len(drawn.query))))
-
-    def _drawn(self, epoch: int) -> Examples:
-        found, self._first = (self._first if epoch == 0 else None), None
-        return found or self.data.sampler.epoch(self.schedule.seed, epoch)
-
-    def _steps(self) -> int:
-        first = self._first = self.data.sampler.epoch(self.schedule.seed, 0)
-        if not len(first.query):
-            raise WhyrankError("training: there is not one query with a positive and a negative text to learn from")
-        self._epoch = -(-len(first.query) // self.schedule.batch)
-        whole = self._epoch * self.schedule.epochs
-        steps = min(whole, self.schedule.max_steps or whole)
-        self._total = first.doc.size * steps // self._epoch
-        return steps
-
-    def _after(self, step: int, steps: int) -> None:
-        every = self.schedule.validate_every or self._epoch
-        if len(self._pending) >= SETTLED:
-            self._settle()
-        if self.validate is not None and (step % every == 0 or step == steps):
-            self._validated(step)
-        if self.folder is not None and self._is_time(step, steps):
-            self._checkpoint(step)
-
-    def _validated(self, step: int) -> None:
-        assert self.validate is not None
+    def _validate(self, validate: Validate, step: int) -> None:
         self._settle()
         self._bar.clear()
         best = self.history.best
         self.network.eval()
         with torch.inference_mode():
-            value = self.validate(self.network)
+            value = validate(self.network)
         self.history.validations.append((step, value))
         recent = float(np.mean(self.history.losses[-100:]))
-        self._tell(f"step {step:,}: loss {recent:.4f}, validation {value:.4f}")
+        self._bar.clear()
+        self.say(f"step {step:,}: loss {recent:.4f}, validation {value:.4f}")
         if best is None or value > best[1]:
             self._best = {name: t.detach().cpu().clone() for name, t in self.network.state_dict().items()}
         self._judge_patience()
 
     def _judge_patience(self) -> None:
         best, patience = self.history.best, self.schedule.patience
-        if best and patience and self.history.since_best() >= patience:
+        if best and patience and sum(step > best[0] for step, _ in self.history.validations) >= patience:
             self.history.stopped = f"no better validation since step {best[0]:,}"
 
     def _settle(self) -> None:
-        """Move the pending losses into the history: the only place where training waits for a GPU."""
+        """Move the pending losses into the history: the only time when training waits for a GPU."""
         found = torch.stack(self._pending).tolist() if self._pending else []
         self._pending.clear()
         self.history.losses += found
         if not all(map(math.isfinite, found)):
             step = next(i for i, loss in enumerate(self.history.losses, 1) if not math.isfinite(loss))
             raise WhyrankError(f"training: the loss is not finite at step {step:,}; lower the rates, or clip more")
-
-    def _is_time(self, step: int, steps: int) -> bool:
-        kept = self.schedule.checkpoint_every
-        if kept is None:
-            return time.perf_counter() - self._saved > EVERY
-        return step % kept == 0 or step == steps
 
     def _checkpoint(self, step: int) -> None:
         assert self.folder is not None
@@ -234,11 +208,10 @@ class Trainer:
         save_checkpoint(self.folder / CHECKPOINT, self.network, self._optimiser, progress, self._best)
         self._saved = time.perf_counter()
 
-    def _resumed(self) -> int:
-        """How many steps are done already."""
-        if self.folder is None:
-            return 0
-        found = load_checkpoint(self.folder / CHECKPOINT, self.network, self._optimiser)
+    def _resume(self) -> int:
+        """Go on from a checkpoint where there is one; gives how many steps are done already."""
+        path = self.folder / CHECKPOINT if self.folder is not None else None
+        found = load_checkpoint(path, self.network, self._optimiser) if path is not None else None
         if found is None:
             return 0
         validations = [(int(step), float(value)) for step, value in found.progress["validations"]]
@@ -246,15 +219,11 @@ class Trainer:
         self.history.pairs, self.history.seconds = found.progress["pairs"], found.progress["seconds"]
         self._best = found.kept
         self._judge_patience()
-        self._tell(f"going on from step {found.progress['step']:,}")
+        self.say(f"going on from step {found.progress['step']:,}")
         return int(found.progress["step"])
 
-    def _tell(self, text: str) -> None:
-        self._bar.clear()
-        self.say(text)
 
-
-def _read(what: str, texts: Sequence[str], ids: Callable[[Sequence[str]], list[Ids]]) -> list[Ids]:
+def _tokenise(what: str, texts: Sequence[str], ids: Callable[[Sequence[str]], list[Ids]]) -> list[Ids]:
     found: list[Ids] = []
     with Progress(what, len(texts)) as progress:
         for start in range(0, len(texts), _BLOCK):
@@ -284,18 +253,12 @@ class Packer:
             torch.arange(len(query), device=self._device), sent["ends"].diff(), output_size=int(ends[-1])
         )
         positions = torch.arange(int(ends[-1]), device=self._device) - sent["ends"][pair]
-        return self._filled(sent["query"][pair], sent["doc"][pair], positions) | {
-            "positions": positions,
-            "ends": sent["ends"],
-        }
-
-    def _filled(self, query: Tensor, doc: Tensor, positions: Tensor) -> dict[str, Tensor]:
-        """The tokens: each position is [CLS], in the query, a [SEP], in the text, or the last [SEP]."""
         in_query = positions - 1
-        in_doc = in_query - self._queries.lengths[query] - 1
-        ids = torch.where(_inside(in_doc, self._docs, doc), self._docs.at(doc, in_doc), self._sep)
-        ids = torch.where(_inside(in_query, self._queries, query), self._queries.at(query, in_query), ids)
-        return {"ids": torch.where(positions == 0, self._cls, ids), "types": (in_doc >= 0).long()}
+        in_doc = in_query - self._queries.lengths[sent["query"][pair]] - 1
+        ids = self._docs.at(sent["doc"][pair], in_doc, self._sep)
+        ids = self._queries.at(sent["query"][pair], in_query, ids)
+        ids = torch.where(positions == 0, self._cls, ids)
+        return {"ids": ids, "types": (in_doc >= 0).long(), "positions": positions, "ends": sent["ends"]}
 
 
 class _Flat:
@@ -309,10 +272,7 @@ class _Flat:
             torch.from_numpy(array).to(device) for array in (self.sizes, starts, tokens)
         )
 
-    def at(self, text: Tensor, place: Tensor) -> Tensor:
-        """The tokens at some positions of some texts; any token for a position that is none."""
-        return self.tokens[(self.starts[text] + place).clamp(0, len(self.tokens) - 1)]
-
-
-def _inside(place: Tensor, texts: _Flat, text: Tensor) -> Tensor:
-    return (place >= 0) & (place < texts.lengths[text])
+    def at(self, text: Tensor, position: Tensor, other: Tensor | int) -> Tensor:
+        """The tokens at some positions of some texts; `other` for a position that a text does not have."""
+        found = self.tokens[(self.starts[text] + position).clamp(0, len(self.tokens) - 1)]
+        return torch.where((position >= 0) & (position < self.lengths[text]), found, other)

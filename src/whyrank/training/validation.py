@@ -1,11 +1,11 @@
-"""Validation without other packages: nDCG and reciprocal rank of a network over fixed candidates."""
+"""Validation: nDCG and reciprocal rank of a network over fixed candidates, in numpy alone."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,6 @@ from whyrank.core import Progress, UnknownName
 
 if TYPE_CHECKING:
     from whyrank.networks import Network
-
-# nDCG and reciprocal rank of one query, in numpy alone.
 
 Values = npt.NDArray[np.float64]
 
@@ -45,8 +43,8 @@ def ndcg(ranked: npt.ArrayLike, ideal: Sequence[float], cutoff: int) -> float:
 
 def reciprocal_rank(ranked: npt.ArrayLike, cutoff: int, relevant: int = 1) -> float:
     """One over the rank of the first relevant text; 0 without one."""
-    places = np.flatnonzero(np.asarray(ranked)[:cutoff] >= relevant)
-    return 1.0 / (1 + int(places[0])) if len(places) else 0.0
+    ranks = 1 + np.flatnonzero(np.asarray(ranked)[:cutoff] >= relevant)
+    return 1.0 / int(ranks[0]) if len(ranks) else 0.0
 
 
 def _gain(grades: Values) -> float:
@@ -72,7 +70,7 @@ class Validation:
 
     def __call__(self, network: Network) -> float:
         """The mean over the queries."""
-        scores = scored(network, self.queries, self.docs, self.query, self.doc, self.batch, self.device)
+        scores = self._scores(network)
         found = [self._value(q, scores[rows], self.grade[rows]) for q, rows in enumerate(self._rows())]
         return float(np.mean(found))
 
@@ -86,20 +84,17 @@ class Validation:
     def _rows(self) -> list[npt.NDArray[np.int64]]:
         return [np.flatnonzero(self.query == q) for q in range(len(self.queries))]
 
+    def _scores(self, network: Network) -> Values:
+        """Scores of the pairs (queries[query[i]], docs[doc[i]]), batched by length."""
+        from whyrank.networks import tensors  # a recipe is read where torch is missing
 
-def scored(
-    network: Network, queries: Sequence[str], docs: Sequence[str], query: Any, doc: Any, batch: int, device: str
-) -> Values:
-    """Scores of the pairs (queries[query[i]], docs[doc[i]]), batched by length."""
-    from whyrank.networks import tensors  # a recipe is read where torch is missing
-
-    query_ids, doc_ids = network.query_ids(queries), network.doc_ids(docs)
-    order = np.argsort([len(query_ids[q]) + len(doc_ids[d]) for q, d in zip(query, doc, strict=True)], kind="stable")
-    found = np.empty(len(order))
-    with Progress("validating: pairs", len(order)) as progress:
-        for start in range(0, len(order), batch):
-            rows = order[start : start + batch]
-            arrays = network.arrays([query_ids[query[i]] for i in rows], [doc_ids[doc[i]] for i in rows])
-            found[rows] = network(tensors(arrays, device)).float().cpu().numpy()
-            progress.step(len(rows))
-    return found
+        queries, docs = network.query_ids(self.queries), network.doc_ids(self.docs)
+        sizes = [len(queries[q]) + len(docs[d]) for q, d in zip(self.query, self.doc, strict=True)]
+        order, found = np.argsort(sizes, kind="stable"), np.empty(len(sizes))
+        with Progress("validating: pairs", len(order)) as progress:
+            for start in range(0, len(order), self.batch):
+                rows = order[start : start + self.batch]
+                arrays = network.arrays([queries[self.query[i]] for i in rows], [docs[self.doc[i]] for i in rows])
+                found[rows] = network(tensors(arrays, self.device)).float().cpu().numpy()
+                progress.step(len(rows))
+        return found

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from parm_models import WORDS, parm_network, toy_sources, toy_world
-from whyrank.learners.parm.alignment import Reader, attention_blocks, embedding_blocks, side
-from whyrank.learners.parm.texts import Spelling, TokenTexts, continuing, token_texts
+from parm_models import WORDS, parm_network, toy_world
+from whyrank.learners.parm.alignment import (
+    Reader,
+    TokenTexts,
+    attention_blocks,
+    continues_word,
+    embedding_blocks,
+    side_of,
+    token_texts,
+)
 from whyrank.training import new_network
 from whyrank.training.sources import word_pieces
 
@@ -41,7 +48,10 @@ def attention_weights(model, ids, types):
 def test_blocks_hold_both_directions_between_query_and_text():
     network, who = parm_network(), reader()
     _queries, _docs, texts, query, doc = pairs_of(network)
-    sides = side(texts[0], network.tokenizer, who, 6), side(texts[1], network.tokenizer, who, 16)
+    sides = (
+        side_of(texts[0], network.tokenizer, who.tokenizer, 6),
+        side_of(texts[1], network.tokenizer, who.tokenizer, 16),
+    )
     found = attention_blocks(who, *sides, query, doc, "cpu")
     assert found.shape == (len(query), texts[0].ids.shape[1], texts[1].ids.shape[1])
     for i, (q, d) in enumerate(zip(query, doc, strict=True)):
@@ -59,7 +69,10 @@ def test_blocks_hold_both_directions_between_query_and_text():
 def test_products_of_states_are_shares_of_the_score():
     network, who = parm_network(), reader()
     _queries, _docs, texts, query, doc = pairs_of(network)
-    sides = side(texts[0], network.tokenizer, who, 6), side(texts[1], network.tokenizer, who, 16)
+    sides = (
+        side_of(texts[0], network.tokenizer, who.tokenizer, 6),
+        side_of(texts[1], network.tokenizer, who.tokenizer, 16),
+    )
     found = embedding_blocks(who, *sides, query, doc, "cpu")
     for i in (0, 3):
         states = []
@@ -78,7 +91,10 @@ def test_products_of_states_are_shares_of_the_score():
 def test_the_order_of_pairs_makes_no_difference(blocks):
     network, who = parm_network(), reader()
     _, _, texts, query, doc = pairs_of(network, 12)
-    sides = side(texts[0], network.tokenizer, who, 6), side(texts[1], network.tokenizer, who, 16)
+    sides = (
+        side_of(texts[0], network.tokenizer, who.tokenizer, 6),
+        side_of(texts[1], network.tokenizer, who.tokenizer, 16),
+    )
     order = np.random.default_rng(0).permutation(len(query))
     one, other = blocks(who, *sides, query, doc, "cpu"), blocks(who, *sides, query[order], doc[order], "cpu")
     torch.testing.assert_close(one[order], other, rtol=1e-4, atol=1e-5)
@@ -97,18 +113,21 @@ def test_words_carry_values_between_tokenizers():
     queries, docs = ["balan mernis"], ["cemer balan difo"]
     texts = token_texts(network, queries, docs)
     who = Reader(other.encoder, other.tokenizer, 20, 30)
-    sides = side(texts[0], network.tokenizer, who, 20), side(texts[1], network.tokenizer, who, 30)
+    sides = (
+        side_of(texts[0], network.tokenizer, who.tokenizer, 20),
+        side_of(texts[1], network.tokenizer, who.tokenizer, 30),
+    )
     assert sides[0].words is not None
     assert len(sides[1].ids[0]) == len("cemerbalandifo")
     found = embedding_blocks(who, *sides, np.zeros(1, np.int64), np.zeros(1, np.int64), "cpu")[0]
     states = [letter_states(other, row) for row in (sides[0].ids[0], sides[1].ids[0])]
     products = states[0] @ states[1].T
-    asked, told = texts[0].words[0], texts[1].words[0]
+    query, doc = texts[0].words[0], texts[1].words[0]
     query_words, doc_words = ([5, 6], [5, 5, 4])
     for a in range(texts[0].sizes[0]):
         for j in range(texts[1].sizes[0]):
-            rows = slice(sum(query_words[: asked[a]]), sum(query_words[: asked[a] + 1]))
-            columns = slice(sum(doc_words[: told[j]]), sum(doc_words[: told[j] + 1]))
+            rows = slice(sum(query_words[: query[a]]), sum(query_words[: query[a] + 1]))
+            columns = slice(sum(doc_words[: doc[j]]), sum(doc_words[: doc[j] + 1]))
             expected = products[rows, columns].amax(dim=1).mean()
             torch.testing.assert_close(found[a, j], expected, rtol=1e-4, atol=1e-4)
 
@@ -119,15 +138,10 @@ def letter_states(network, row):
         return network.encoder.eval().last({"ids": ids, "mask": torch.ones_like(ids), "types": ids * 0})[0, 1:-1]
 
 
-def test_words_of_pieces():
+def test_words_of_tokens():
     network = parm_network()
-    inside = continuing(network.tokenizer)
+    inside = continues_word(network.tokenizer)
     texts = TokenTexts.of(network.tokenizer.ids(["balan mernis, xyz!", ""], 20), inside)
-    assert texts.spelled(network.tokenizer)[0][:2] == ["balan", "mernis"]
-    assert texts.spelled(network.tokenizer)[1] == []
+    assert texts.spell(network.tokenizer)[0][:2] == ["balan", "mernis"]
+    assert texts.spell(network.tokenizer)[1] == []
     assert texts.words[1].tolist() == [texts.ids.shape[1]] * texts.ids.shape[1]
-    ids, words = Spelling(network.tokenizer).read([["balan", "mernis"], []], 3)
-    assert len(ids[0]) <= 3
-    assert len(ids[1]) == 0
-    assert words[0].tolist() == sorted(words[0].tolist())
-    assert toy_sources().tokenizer

@@ -17,8 +17,7 @@ from whyrank.data import open_collection
 from whyrank.learners import table_learners
 from whyrank.learners.parm import Parm, beside, build_table
 from whyrank.learners.parm.pairs import Blocks, Entries, PairTask, distinct
-from whyrank.learners.parm.table import expanded
-from whyrank.learners.parm.vocabulary import make_vocabulary, term_counts
+from whyrank.learners.parm.table import make_vocabulary, term_entries
 from whyrank.networks import load, make, save
 from whyrank.tables import open_table
 from whyrank.text import analyzers
@@ -29,7 +28,7 @@ QUIET = lambda line: None  # noqa: E731
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, texts in (("one", dict(list(TEXTS.items())[:3])), ("two", {"d4": TEXTS["d4"]})):
         (tmp_path / name).mkdir()
@@ -46,7 +45,7 @@ def by_hand(terms_q, terms_d, network="parm"):
         return {(q, d): float(torch.sigmoid(made.score_texts([q], [d]))) for q in terms_q for d in terms_d}
 
 
-def asked(**settings) -> Parm:
+def settings_of(**settings) -> Parm:
     return Parm("parm", **{"threshold": 0.2, "analyzer": "whitespace"} | settings)
 
 
@@ -54,51 +53,47 @@ def build(parm, out, *audit):
     return build_table(parm, ["one", "two"], out, audit=audit, say=QUIET)
 
 
-def test_the_vocabulary_is_that_of_plain_counting(place):
+def vocabulary(*given, analyzer="whitespace", **settings):
     opened = [open_collection(name) for name in ("one", "two")]
-    counts = Counter(term for text in TEXTS.values() for term in set(text.split()))
-    expected = sorted(counts, key=lambda term: (-counts[term], term))
-    found = term_counts(opened, analyzers.create("whitespace"))
-    assert found.terms == expected
-    assert found.texts.tolist() == [counts[term] for term in expected]
-    often = Counter(term for text in TEXTS.values() for term in text.split())
-    assert found.occurrences.tolist() == [often[term] for term in expected]
-    small = make_vocabulary(opened, "whitespace", 2, 4)
-    assert small.queries.terms == expected[:2]
-    assert small.docs.terms == expected[:4]
+    return make_vocabulary(opened, analyzers.create(analyzer), *given, **settings)
 
 
-def test_audited_words_and_queries_bring_their_terms(place):
-    opened = [open_collection(name) for name in ("one", "two")]
-    found = make_vocabulary(opened, "whitespace", 1, 4, audited=["yacht", "bad"])
-    assert [found.queries.terms[i] for i in found.audited] == ["yacht", "bad"]
-    assert sorted(found.queries.terms) == ["bad", "yacht"]
-    own = make_vocabulary(opened, "whitespace", from_queries=True)
-    assert own.queries.terms == ["cab", "jig", "of", "unheard"]
-    assert own.queries.texts.tolist() == [2, 1, 0, 0]
-    stems = make_vocabulary(opened, "lucene", audited=["Dices"])
-    assert stems.queries.terms[stems.audited[0]] == "dice"
-    more = make_vocabulary(opened, "whitespace", 1, 4, audited=["yacht"], queries_of=opened[:1])
-    assert more.queries.terms == ["bad", "cab", "jig", "yacht", "of"]
-    assert more.queries.texts.tolist() == [3, 2, 1, 1, 0]
-    assert more.docs.terms == found.docs.terms
-    both = make_vocabulary(opened, "whitespace", 1, 4, from_queries=True, queries_of=opened[1:])
-    assert both.queries.terms == ["cab", "unheard"]
-    wide = make_vocabulary(opened, "lucene", 1, 2, doc_words=["cabs", "cabz", "the", "dice cabz"])
-    assert wide.docs.terms == ["bad", "cab", "dice", "cabz"]
-    assert wide.docs.texts.tolist() == [3, 2, 2, 0]
-    assert wide.docs.occurrences.tolist() == [3, 3, 3, 0]
+def test_the_vocabulary_is_that_of_plain_counting(folders):
+    texts = Counter(term for text in TEXTS.values() for term in set(text.split()))
+    occurrences = Counter(term for text in TEXTS.values() for term in text.split())
+    expected = sorted(texts, key=lambda term: (-texts[term], term))
+    found, small = vocabulary(), vocabulary(2, 4)
+    assert found.query_terms == found.doc_terms == expected
+    assert found.doc_counts.tolist() == [occurrences[term] for term in expected]
+    assert (small.query_terms, small.doc_terms) == (expected[:2], expected[:4])
+
+
+def test_audited_words_and_queries_bring_their_terms(folders):
+    one, two = open_collection("one"), open_collection("two")
+    found = vocabulary(1, 4, audited=["yacht", "bad"])
+    assert [found.query_terms[i] for i in found.audited] == ["yacht", "bad"]
+    assert found.query_terms == ["bad", "yacht"]
+    assert vocabulary(from_queries=True).query_terms == ["cab", "jig", "of", "unheard"]
+    stems = vocabulary(analyzer="lucene", audited=["Dices"])
+    assert stems.query_terms[stems.audited[0]] == "dice"
+    more = vocabulary(1, 4, audited=["yacht"], queries_of=[one])
+    assert more.query_terms == ["bad", "cab", "jig", "yacht", "of"]
+    assert more.doc_terms == found.doc_terms
+    assert vocabulary(1, 4, from_queries=True, queries_of=[two]).query_terms == ["cab", "unheard"]
+    wide = vocabulary(1, 2, analyzer="lucene", doc_words=["cabs", "cabz", "the", "dice cabz"])
+    assert wide.doc_terms == ["bad", "cab", "dice", "cabz"]
+    assert wide.doc_counts.tolist() == [3, 3, 3, 0]
     with pytest.raises(WhyrankError, match="leave out --queries-of"):
-        make_vocabulary(opened, "whitespace", queries_of=[replace(opened[0], queries={"q": " "})])
+        vocabulary(queries_of=[replace(one, queries={"q": " "})])
     for word, what in (("the", "drops it"), ("two words", "makes 2 terms")):
         with pytest.raises(WhyrankError, match=what):
-            make_vocabulary(opened, "lucene", audited=[word])
+            vocabulary(analyzer="lucene", audited=[word])
 
 
-def test_the_learner_by_name_builds_the_same(place):
+def test_the_learner_by_name_builds_the_same(folders):
     learner = table_learners.create("parm:parm(analyzer=whitespace,threshold=0.2,doc_terms=6,top=3)")
     assert table_learners.create(learner.name) == learner
-    expected = build_table(asked(doc_terms=6, top=3), ["one"], "t.parquet", say=QUIET).table
+    expected = build_table(settings_of(doc_terms=6, top=3), ["one"], "t.parquet", say=QUIET).table
     found = learner.learn(open_collection("one"))
     assert list(found.rows()) == list(expected.rows())
     assert found.facts["learner"] == learner.name
@@ -109,8 +104,8 @@ def test_the_learner_by_name_builds_the_same(place):
         table_learners.create("parm:parm(top=0)")
 
 
-def test_entries_are_those_of_pairs_scored_one_by_one(place):
-    build(asked(), "t.parquet", "dice")
+def test_entries_are_those_of_pairs_scored_one_by_one(folders):
+    build(settings_of(), "t.parquet", "dice")
     table, audit = open_table("t.parquet", check=True), open_table("t.audit.parquet", check=True)
     weights = by_hand(table.query_terms, table.doc_terms)
     expected = {pair: w for pair, w in weights.items() if w >= 0.2 and pair[0] != pair[1]}
@@ -126,8 +121,8 @@ def test_entries_are_those_of_pairs_scored_one_by_one(place):
     assert not Path("t.parquet.blocks").exists()
 
 
-def test_facts_say_how_it_was_made(place):
-    build(asked(top=2), "t.arrow")
+def test_facts_say_how_it_was_made(folders):
+    build(settings_of(top=2), "t.arrow")
     table = open_table("t.arrow")
     facts = table.facts
     assert (facts["learner"], facts["analyzer"], facts["collections"]) == ("parm", "whitespace", ["one", "two"])
@@ -138,22 +133,22 @@ def test_facts_say_how_it_was_made(place):
     assert np.diff(table.indptr).max() == 2
 
 
-def test_the_best_of_each_term_and_what_facts_tell_of_the_cut(place):
-    every = build(asked(threshold=0.0), "t.parquet").table
-    made = build(asked(threshold=0.0, top=2), "u.parquet", "cab")
+def test_the_best_of_each_term_and_what_facts_tell_of_the_cut(folders):
+    every = build(settings_of(threshold=0.0), "t.parquet").table
+    made = build(settings_of(threshold=0.0, top=2), "u.parquet", "cab")
     assert list(made.table.rows()) == list(every.pruned(top_query=2).rows())
     assert made.table.facts["top"] == 2
     assert "top" not in made.audit.facts
 
 
-def test_queries_of_other_collections_are_told(place):
-    made = build(asked(query_terms=1, queries_of=["two"]), "t.parquet")
+def test_queries_of_other_collections_are_in_the_facts(folders):
+    made = build(settings_of(query_terms=1, queries_of=["two"]), "t.parquet")
     assert set(made.table.query_terms) >= {"unheard"}
     assert made.table.facts["queries_of"] == ["two"]
 
 
-def test_terms_may_stand_between_masks(place):
-    made = build(asked(threshold=0.0, frame="masks"), "t.parquet")
+def test_terms_may_stand_between_masks(folders):
+    made = build(settings_of(threshold=0.0, frame="masks"), "t.parquet")
     assert made.table.facts["frame"] == "masks"
     network = load("parm").eval()
     mask = network.tokenizer.special["mask"]
@@ -163,33 +158,33 @@ def test_terms_may_stand_between_masks(place):
         arrays = {name: torch.from_numpy(array) for name, array in network.arrays([inputs[0]], [inputs[1]]).items()}
         with torch.inference_mode():
             assert abs(entry.weight - float(torch.sigmoid(network(arrays)))) < 1e-5
-    save(network, "told", frame="runs")
+    save(network, "informed", frame="runs")
     for frame, expected in ((None, "runs"), ("masks", "masks"), ("bare", None)):
-        build(replace(asked(frame=frame), resource="told"), "u.parquet")
+        build(replace(settings_of(frame=frame), resource="informed"), "u.parquet")
         assert open_table("u.parquet").facts.get("frame") == expected
     with pytest.raises(WhyrankError, match="unknown frame 'mask'"):
-        build(asked(frame="mask"), "v.parquet")
+        build(settings_of(frame="mask"), "v.parquet")
 
 
-def test_the_network_tells_whom_it_learned_from_and_how_terms_were_made(place):
+def test_the_network_tells_whom_it_learned_from_and_how_terms_were_made(folders):
     save(
         load("parm"),
-        "told",
+        "informed",
         ranker="cross(x)",
         target="cross:x",
         learner="parm(preset=code)",
         analyzer="krovetz",
         seed=4,
     )
-    build(replace(asked(), resource="told", analyzer=None), "t.parquet")
+    build(replace(settings_of(), resource="informed", analyzer=None), "t.parquet")
     facts = open_table("t.parquet").facts
     assert (facts["ranker"], facts["target"], facts["learner"]) == ("cross(x)", "cross:x", "parm(preset=code)")
     assert (facts["analyzer"], facts["network_seed"]) == ("krovetz", 4)
-    build(replace(asked(), analyzer=None), "u.parquet")
+    build(replace(settings_of(), analyzer=None), "u.parquet")
     assert open_table("u.parquet").facts["analyzer"] == "lucene"
 
 
-def test_what_changed_is_noticed(place, monkeypatch):
+def test_what_changed_is_noticed(folders, monkeypatch):
     """Another threshold, vocabulary or network does not go on from the blocks of a stopped build."""
     with monkeypatch.context() as patch:
         real = Blocks.add
@@ -200,19 +195,21 @@ def test_what_changed_is_noticed(place, monkeypatch):
 
         patch.setattr(Blocks, "add", add)
         with pytest.raises(KeyboardInterrupt):
-            build_table(asked(), ["one", "two"], "t.tsv", say=QUIET, block=1)
+            build_table(settings_of(), ["one", "two"], "t.tsv", say=QUIET, block=1)
     assert len(list(Path("t.tsv.blocks").iterdir())) == 1
     changed = load("parm")
     changed.outer.bias.data += 0.5
     save(changed, "changed")
-    for other in (asked(threshold=0.3), asked(doc_terms=3), replace(asked(), resource="changed")):
+    for other in (settings_of(threshold=0.3), settings_of(doc_terms=3), replace(settings_of(), resource="changed")):
         with pytest.raises(BadInput, match="another network, vocabulary, precision or setting"):
             build(other, "t.tsv")
-    again, whole = (build_table(asked(), ["one", "two"], out, say=QUIET, block=1) for out in ("t.tsv", "whole.tsv"))
+    again, whole = (
+        build_table(settings_of(), ["one", "two"], out, say=QUIET, block=1) for out in ("t.tsv", "whole.tsv")
+    )
     assert again.table.digest == whole.table.digest
     save(make("cross", changed.encoder, changed.tokenizer), "cross")
     with pytest.raises(BadInput, match="of architecture cross, not parm"):
-        build(replace(asked(), resource="cross"), "u.tsv")
+        build(replace(settings_of(), resource="cross"), "u.tsv")
 
 
 def test_terms_that_share_their_pieces_share_their_entries():
@@ -221,7 +218,7 @@ def test_terms_that_share_their_pieces_share_their_entries():
         distinct([np.array([5]), np.array([6]), np.array([5]), np.array([5])]),
     )
     entries = Entries(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.5, 0.25, 0.125]), {}, 0.0)
-    found = sorted(zip(*(column.tolist() for column in expanded(task, entries)), strict=True))
+    found = sorted(zip(*(column.tolist() for column in term_entries(task, entries)), strict=True))
     expected = [(q, d, 0.5) for q in (0, 2) for d in (0, 2, 3)] + [(1, d, 0.25) for d in (0, 2, 3)] + [(1, 1, 0.125)]
     assert found == sorted(expected)
 

@@ -18,11 +18,10 @@ from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.studies.axioms import Axiom, axioms, is_pattern, parse_expression
 from whyrank.studies.axioms.algebra import And, Not, Sum, both, either, plus, reverse, times, vote
-from whyrank.studies.axioms.counts import DIV, M_AND, TFC1
+from whyrank.studies.axioms.counts import DIV, M_AND, TFC1, TFC2
 from whyrank.studies.axioms.duplicates import LNC2
 from whyrank.studies.axioms.expressions import axiom_of
 from whyrank.studies.axioms.length import LNC1
-from whyrank.studies.axioms.triples import TFC2
 
 UNLISTED = ("and", "or", "not", "sum", "vote", "expression", "ORIG", "ORACLE")
 
@@ -173,7 +172,7 @@ def written(tree) -> str:
 
 class TestMeaning:
     @given(TREES)
-    @settings(max_examples=60)
+    @settings(max_examples=40)
     def test_every_tree_says_what_its_table_says(self, tree):
         table = {signs: meaning(tree, signs) for signs in product((-1, 0, 1), repeat=3)}
         expected = [[table[signs] for signs in row] for row in SIGNS]
@@ -190,71 +189,23 @@ class TestMeaning:
         assert hash(again) == hash(axiom)
         assert (again.concludes, again.positive) == (axiom.concludes, axiom.positive)
 
-    @given(TREES, st.integers(0, 26), st.integers(0, 26))
-    @settings(max_examples=25)
-    def test_one_pair_is_a_cell_of_the_matrix(self, tree, a, b):
-        axiom = built(tree)
-        assert axiom.preference("1", TEXTS[a], TEXTS[b]) == matrix(axiom)[a, b]
-
     @given(TREES)
-    @settings(max_examples=25)
-    def test_antisymmetry(self, tree):
-        axiom = built(tree)
-        [view] = axiom.views(COLLECTION)
-        a, b = np.indices((27, 27), dtype=np.int32).reshape(2, -1)
-        there, back = axiom.preferences(view, a, b), axiom.preferences(view, b, a)
-        assert there.dtype == np.int8
-        assert np.array_equal(there, -back)
-        assert np.array_equal(axiom.wins(view, a, b), there > 0)
-
-    @given(TREES)
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     def test_laws(self, tree):
         axiom = built(tree)
         own = matrix(axiom)
-        for same in (
-            axiom & axiom,
-            axiom | axiom,
-            reverse(-axiom),
-            vote(axiom),
-            vote(axiom, axiom),
-            3 * axiom,
-            axiom + axiom,
-        ):
+        for same in (axiom & axiom, axiom | axiom, reverse(-axiom), vote(axiom, axiom), 3 * axiom, axiom + axiom):
             assert np.array_equal(matrix(same), own)
         assert np.array_equal(matrix(-axiom), -own)
         assert not matrix(axiom - axiom).any()
         assert not matrix(axiom & -axiom).any()
 
     @given(TREES, TREES, TREES)
-    @settings(max_examples=15)
+    @settings(max_examples=10)
     def test_agreement_and_fallback_are_associative(self, x, y, z):
         a, b, c = map(built, (x, y, z))
         assert (a & b) & c == a & (b & c) == both(a, b, c)
         assert (a | b) | c == a | (b | c) == either(a, b, c)
-
-    @pytest.mark.parametrize(
-        ("axiom", "expected"),
-        [
-            (lambda a, b: a & b, lambda x, y: x if x == y else 0),
-            (lambda a, b: a | b, lambda x, y: x if x != 0 else y),
-            (lambda a, b: a + b, lambda x, y: sign(x + y)),
-            (lambda a, b: a - b, lambda x, y: sign(x - y)),
-            (lambda a, b: 2 * a + b, lambda x, y: sign(2 * x + y)),
-            (lambda a, b: a * 0.5 + b, lambda x, y: sign(x + 2 * y)),
-            (lambda a, b: -a, lambda x, y: -x),
-            (vote, lambda x, y: x if x == y else 0),
-            (lambda a, b: vote(a, b, minimum=0.4), lambda x, y: sign(x + y)),
-        ],
-    )
-    def test_truth_tables(self, axiom, expected):
-        found = matrix(axiom(leaf(0), leaf(1)))
-        seen = set()
-        for a, b in product(range(27), repeat=2):
-            one, two, _ = signs_of(a, b)
-            seen.add((one, two))
-            assert found[a, b] == expected(one, two)
-        assert len(seen) == 9
 
     def test_decimal_weights_are_exact(self):
         axiom = 0.1 * leaf(0) + 0.2 * leaf(1) - 0.3 * leaf(2)
@@ -282,6 +233,7 @@ class TestForm:
         assert vote(TFC1(), DIV()).id == "axiom/vote(of=('TFC1', 'DIV'))"
 
     @given(st.text(max_size=12), st.text(max_size=12))
+    @settings(max_examples=30)
     def test_quotes_and_brackets_in_arguments(self, one, two):
         axiom = -(leaf(0, note=one) & leaf(1, note=two)) | leaf(2, note=one + two)
         assert axioms.create(axiom.id) == axiom
@@ -325,43 +277,27 @@ class TestForm:
         axiom = TFC1() & DIV() | -M_AND()
         assert pickle.loads(pickle.dumps(axiom)) == axiom
 
-    @pytest.mark.parametrize("name", UNLISTED)
-    def test_patterns_do_not_find_combinations(self, name):
-        assert f"axiom/{name}" not in axioms.names()
-        assert f"axiom/{name}" not in axioms.match("*")
-        assert f"axiom/{name}" in axioms
-        assert axioms.match(f"axiom/{name}") == [f"axiom/{name}"]
-
-    def test_names_are_not_lost(self):
-        assert {"axiom/TFC1", "axiom/AND", "axiom/M-AND"} <= set(axioms.match("axiom/*"))
+    def test_patterns_do_not_find_combinations(self):
+        listed = set(axioms.match("*"))
+        assert listed == set(axioms.names()) >= {"axiom/TFC1", "axiom/AND", "axiom/M-AND"}
+        for name in (f"axiom/{name}" for name in UNLISTED):
+            assert name not in listed
+            assert name in axioms
+            assert axioms.match(name) == [name]
 
 
 STRICT, WEAK = DigIt(), Weak()
 
 
 class TestConclusion:
-    @pytest.mark.parametrize(
-        ("axiom", "expected"),
-        [
-            (lambda: STRICT & STRICT, "strict"),
-            (lambda: STRICT & WEAK, "strict"),
-            (lambda: WEAK & WEAK, "weak"),
-            (lambda: STRICT | STRICT, "strict"),
-            (lambda: WEAK | STRICT, "weak"),
-            (lambda: STRICT | WEAK, "weak"),
-            (lambda: -STRICT, "strict"),
-            (lambda: -WEAK, "weak"),
-            (lambda: STRICT + STRICT, "strict"),
-            (lambda: 2 * STRICT + WEAK, "weak"),
-            (lambda: vote(STRICT, STRICT), "strict"),
-            (lambda: vote(STRICT, STRICT, WEAK), "weak"),
-            (lambda: (STRICT & WEAK) | STRICT, "strict"),
-            (lambda: replace(STRICT & WEAK, conclusion="weak"), "weak"),
-            (lambda: replace(STRICT, conclusion="weak") | STRICT, "weak"),
-        ],
-    )
-    def test_follows_from_the_parts(self, axiom, expected):
-        assert axiom().concludes == expected
+    def test_follows_from_the_parts(self):
+        """Agreement is strict where any part is; all others are weak where any part is."""
+        strict = [STRICT & STRICT, STRICT & WEAK, STRICT | STRICT, -STRICT, STRICT + STRICT, vote(STRICT, STRICT)]
+        strict += [(STRICT & WEAK) | STRICT]
+        weak = [WEAK & WEAK, WEAK | STRICT, STRICT | WEAK, -WEAK, 2 * STRICT + WEAK, vote(STRICT, STRICT, WEAK)]
+        weak += [replace(STRICT & WEAK, conclusion="weak"), replace(STRICT, conclusion="weak") | STRICT]
+        assert {axiom.concludes for axiom in strict} == {"strict"}
+        assert {axiom.concludes for axiom in weak} == {"weak"}
 
     def test_words(self):
         assert (TFC1() & DIV()).favoured == f"{TFC1.favours}, and also {DIV.favours}"
@@ -370,6 +306,29 @@ class TestConclusion:
             2 * TFC1() + DIV()
         ).favoured == f"what a weighted sum favours: 2 x ({TFC1.favours}) + 1 x ({DIV.favours})"
         assert vote(TFC1(), DIV()).positive.startswith("prefers what more than 0.5 of the votes favour: (")
+
+
+REFUSED = {
+    "no expression": ["", "TFC1 &", "TFC1 DIV", "TFC1 if TFC1 else DIV", "vote()"],
+    "no expression|nested": ["(" * 3000 + "TFC1" + ")" * 3000, "-" * 5000 + "TFC1"],
+    "bracket that is not closed": ["(TFC1", "TFC1 & (DIV | (M-AND)", "TFC1(length=3"],
+    "bracket that is not opened": ["TFC1)", "(TFC1 & DIV)) | (M-AND"],
+    "where no expression has it": ["TFC1 @ DIV", "TFC1 < DIV", "__import__('os').system('true')", "TFC1 # DIV", "2TFC1"],
+    "unknown axiom|no expression": ["lambda: TFC1", "TFC1.length", "TFC4 & DIV"],
+    "is a number": ["2"],
+    "cannot be combined|no expression": ["TFC1 + 2", "2 * 3", "TFC1 * DIV", "2 ** TFC1"],
+    "finite": ["1e999*TFC1", "sum(of=('TFC1', 'DIV'),weights=(1, True))"],
+    "'length'": ["TFC1(lenght=3)"],
+    "vote|minimum|below 1": ["vote(TFC1, of=3)", "vote(TFC1, minimum=1)", "vote(TFC1, minimum=-1)"],
+    "needs 'of'": ["and"],
+    "call strings": ["and(of=())", "and(of=(1, 2))"],
+    "one axiom": ["not(of=('TFC1', 'DIV'))"],
+    "one weight for each": ["sum(of=('TFC1', 'DIV'),weights=(1,))"],
+    "one text": ["expression(of=3)"],
+    "has no condition on two documents": ["TFC1 & TFC2", "LNC2 | TFC1", "-LB2", "vote(TFC2)", "or(of=('TFC2', 'TFC1'))"],
+    "same analyzer|same max_tokens": ["TFC1(analyzer=whitespace) & DIV", "and(of=('TFC1(max_tokens=3)', 'DIV'))"],
+    "compat": ["and(of='TFC1',compat='camara-hauff')"],
+}  # fmt: skip
 
 
 class TestExpressions:
@@ -409,56 +368,7 @@ class TestExpressions:
         assert made == (TFC1(**common) & M_AND(**common)) | -DIV(**common)
         assert axioms.create("axiom/expression(of='TFC1 | DIV',conclusion=weak)").concludes == "weak"
 
-    @pytest.mark.parametrize(
-        ("text", "says"),
-        [
-            ("", "no expression"),
-            ("TFC1 &", "no expression"),
-            ("TFC1 DIV", "no expression"),
-            ("(TFC1", "bracket that is not closed"),
-            ("TFC1 & (DIV | (M-AND)", "bracket that is not closed"),
-            ("TFC1)", "bracket that is not opened"),
-            ("(TFC1 & DIV)) | (M-AND", "bracket that is not opened"),
-            ("TFC1(length=3", "not closed"),
-            ("TFC1 @ DIV", "'@'"),
-            ("TFC1 < DIV", "'<'"),
-            ("__import__('os').system('true')", "'.'"),
-            ("TFC1.length", "TFC1.length"),
-            ("lambda: TFC1", "unknown axiom|no expression"),
-            ("TFC1 if TFC1 else DIV", "no expression"),
-            ("TFC1 # DIV", "'#'"),
-            ("2", "number"),
-            ("TFC1 + 2", "cannot be combined"),
-            ("2 * 3", "cannot be combined"),
-            ("TFC1 * DIV", "cannot be combined"),
-            ("2 ** TFC1", "no expression|cannot be combined"),
-            ("2TFC1", "'2'"),
-            ("1e999*TFC1", "finite"),
-            ("TFC4 & DIV", "'axiom/TFC1'"),
-            ("TFC1(lenght=3)", "'length'"),
-            ("vote()", "no expression"),
-            ("vote(TFC1, of=3)", "vote"),
-            ("vote(TFC1, minimum=1)", "below 1"),
-            ("vote(TFC1, minimum=-1)", "minimum"),
-            ("and", "needs 'of'"),
-            ("and(of=())", "call strings"),
-            ("and(of=(1, 2))", "call strings"),
-            ("not(of=('TFC1', 'DIV'))", "one axiom"),
-            ("sum(of=('TFC1', 'DIV'),weights=(1,))", "one weight for each"),
-            ("sum(of=('TFC1', 'DIV'),weights=(1, True))", "finite number"),
-            ("expression(of=3)", "one text"),
-            ("TFC1 & TFC2", "TFC2 has no condition on two documents"),
-            ("LNC2 | TFC1", "LNC2 has no condition on two documents"),
-            ("-LB2", "LB2 has no condition on two documents"),
-            ("vote(TFC2)", "TFC2"),
-            ("or(of=('TFC2', 'TFC1'))", "TFC2"),
-            ("TFC1(analyzer=whitespace) & DIV", "same analyzer"),
-            ("and(of=('TFC1(max_tokens=3)', 'DIV'))", "same max_tokens"),
-            ("and(of='TFC1',compat='camara-hauff')", "compat"),
-            ("(" * 3000 + "TFC1" + ")" * 3000, "no expression|nested"),
-            ("-" * 5000 + "TFC1", "no expression|nested"),
-        ],
-    )
+    @pytest.mark.parametrize(("text", "says"), [(text, says) for says, texts in REFUSED.items() for text in texts])
     def test_one_clear_line(self, text, says):
         with pytest.raises(WhyrankError, match=says) as problem:
             parse_expression(text)
@@ -482,40 +392,32 @@ class TestExpressions:
 
 class TestWrongParts:
     def test_common_fields_that_differ(self):
-        with pytest.raises(
-            WhyrankError, match="same analyzer; it is 'lucene' for axiom/TFC1 and 'whitespace' for DIV"
-        ):
-            TFC1() & DIV(analyzer="whitespace")
-        for field, value in {"pairs": "all", "candidates": "x", "max_tokens": 3, "most": 5, "seed": 1}.items():
+        for field, value in {
+            "analyzer": "whitespace",
+            "pairs": "all",
+            "candidates": "x",
+            "most": 5,
+            "seed": 1,
+        }.items():
             with pytest.raises(WhyrankError, match=f"same {field}"):
                 vote(TFC1(), DIV(**{field: value}))
 
-    @pytest.mark.parametrize("combine", [lambda x: TFC1() & x, lambda x: TFC1() | x, lambda x: TFC1() + x, vote])
     @pytest.mark.parametrize("other", ["TFC1", 3, None, TFC2(), LNC2(), Axiom])
-    def test_what_is_no_axiom_on_two_documents(self, combine, other):
-        with pytest.raises(WhyrankError, match=r"no axiom|no condition on two documents"):
-            combine(other)
+    def test_what_is_no_axiom_on_two_documents(self, other):
+        for combine in (lambda x: TFC1() & x, lambda x: TFC1() | x, lambda x: TFC1() + x, vote):
+            with pytest.raises(WhyrankError, match=r"no axiom|no condition on two documents"):
+                combine(other)
 
     @pytest.mark.parametrize("weight", ["2", None, float("nan"), float("inf"), True])
     def test_weights(self, weight):
         with pytest.raises(WhyrankError, match="finite number"):
             TFC1() * weight
 
-    def test_an_axiom_that_is_not_registered(self):
-        @dataclass(frozen=True, kw_only=True)
-        class Mine(DigIt):
-            name: ClassVar[str] = "MINE"
-
-        with pytest.raises(WhyrankError, match=r"@axioms.register\('axiom/MINE'\)"):
-            TFC1() & Mine()
-
-    def test_an_axiom_under_the_name_of_another(self):
-        @dataclass(frozen=True, kw_only=True)
-        class Impostor(DigIt):
-            name: ClassVar[str] = "TFC1"
-
-        with pytest.raises(WhyrankError, match="Impostor is not registered"):
-            -Impostor()
+    @pytest.mark.parametrize("taken", ["MINE", "TFC1"])
+    def test_an_axiom_that_is_not_registered_under_its_name(self, taken):
+        kind = dataclass(frozen=True, kw_only=True)(type("Mine", (DigIt,), {"name": taken}))
+        with pytest.raises(WhyrankError, match=rf"Mine is not registered.*@axioms.register\('axiom/{taken}'\)"):
+            TFC1() & kind()
 
 
 RUN = {"q": {"a": 3.0, "b": 2.0, "c": 1.0, "gone": 9.0}}
@@ -556,10 +458,6 @@ class TestReferences:
         alone = replace(SMALL, runs={"first": RUN})
         axiom = parse_expression("ORIG", pairs="top:3")
         assert len(axiom.contrasts(alone)) == 1
-
-    def test_a_run_file(self, tmp_path):
-        (tmp_path / "r.txt").write_text("q Q0 c 1 9 t\nq Q0 b 2 8 t\n")
-        assert set(self.cells("ORIG", candidates=str(tmp_path / "r.txt"))) == {("c", "b")}
 
     @pytest.mark.parametrize("candidates", [None, "first", "no.run"])
     def test_texts_without_ids_are_in_no_run(self, candidates):

@@ -91,10 +91,8 @@ class TestOnTheSample(Contract):
 
 
 COMBINED = [
-    "axiom/expression(of='TFC1 & M-AND')",
-    "axiom/expression(of='(TFC1 & DIV) | -PROX1')",
-    "axiom/expression(of='2*TFC1 + M-AND - 0.5*DIV')",
-    "axiom/expression(of='(M-AND & -DIV) | 2*TFC1 + LNC1(variant=length) | vote(TFC1, DIV, M-AND)')",
+    "axiom/expression(of='(TFC1 & DIV) | -PROX2')",
+    "axiom/expression(of='2*TFC1 + M-AND | vote(TFC1, DIV, M-AND)')",
 ]
 
 
@@ -181,33 +179,15 @@ def test_conclusions(spec, concludes):
     assert axioms.create(f"axiom/{spec}").concludes == concludes
 
 
-def test_the_name_is_that_of_the_registry():
-    assert [f"axiom/{axioms.factory(name).name}" for name in NAMES] == NAMES
-    assert [axioms.create(name).id for name in NAMES] == NAMES
-
-
-def arguments():
-    """Each axiom with each value of each argument that it can be made with."""
-    for name in NAMES:
-        for field in fields(axioms.factory(name)):
-            for value in VALUES[field.name]:
-                if value != field.default and allowed(name, field, value):
-                    yield pytest.param(name, field.name, value, id=f"{name}({field.name}={value})")
-
-
-def allowed(name, field, value):
-    return (field.name != "compat" or name in NINE) and (value is not None or "None" in field.type)
-
-
-@pytest.mark.parametrize(("name", "argument", "value"), list(arguments()))
-def test_call_strings_round_trip(name, argument, value):
-    made = axioms.factory(name)(**{argument: value})
-    assert made.id.startswith(f"{name}({argument}=")
-    assert axioms.create(made.id) == made
-    assert axioms.create(made.id).id == made.id
-
-
-def test_every_argument_has_another_value_here():
-    for name in NAMES:
-        for field in fields(axioms.factory(name)):
-            assert any(value != field.default for value in VALUES[field.name]), field.name
+@pytest.mark.parametrize("name", NAMES)
+def test_call_strings_round_trip(name):
+    """With each value of each argument that the axiom can be made with."""
+    for field in fields(axioms.factory(name)):
+        values = [value for value in VALUES[field.name] if value != field.default]
+        assert values, "every argument has another value here"
+        for value in values:
+            if (field.name != "compat" or name in NINE) and (value is not None or "None" in field.type):
+                made = axioms.factory(name)(**{field.name: value})
+                assert made.id.startswith(f"{name}({field.name}=")
+                assert axioms.create(made.id) == made
+                assert axioms.create(made.id).id == made.id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError, generator
-from whyrank.data import Collection, Grades, open_collection, ranking, read_run, write_run
+from whyrank.data import Collection, Grades, open_collection, ranking
 from whyrank.studies.axioms import Axiom, axioms, rerank
 from whyrank.studies.axioms.duplicates import LNC2
 from whyrank.studies.axioms.reranking import kwiksort, tournament
@@ -145,14 +144,14 @@ class TestRuns:
         assert list(found["q"]) == ranking(found["q"])
 
     @pytest.mark.parametrize("method", METHODS)
-    def test_beyond_depth_documents_keep_their_place(self, method):
+    def test_beyond_depth_documents_keep_their_rank(self, method):
         says = tuple(f"{a}>{b}" for i, a in enumerate("hgfedcba") for b in "hgfedcba"[i + 1 :])
         assert order_of(Cells(says=says), run_of("abcdefgh"), method=method, depth=3) == "cbadefgh"
         assert order_of(Cells(says=says), run_of("abcdefgh"), method=method, depth=1) == "abcdefgh"
         assert order_of(Cells(says=says), run_of("abcdefgh"), method=method, depth=99) == "hgfedcba"
 
     @pytest.mark.parametrize("method", METHODS)
-    def test_documents_and_queries_without_text_keep_their_place(self, method):
+    def test_documents_and_queries_without_text_keep_their_rank(self, method):
         run = run_of("axbyc") | {"nowhere": {"a": 1.0, "b": 2.0}, "p": {}}
         found = rerank("-ORIG", letters(), run, method)
         assert list(found["q"]) == list("cxbya")
@@ -161,16 +160,12 @@ class TestRuns:
         assert found["p"] == {}
         assert rerank("-ORIG", letters(), {}, method) == {}
 
-    def test_the_seed_decides_in_cycles_only(self):
-        axiom = Cells(says=("a>b", "b>c", "c>a"))
-        found = {order_of(axiom, run_of("abc"), seed=seed) for seed in range(30)}
-        assert found == {"abc", "bca", "cab"}
-        assert order_of(axiom, run_of("abc"), seed=7) == order_of(axiom, run_of("abc"), seed=7)
-
-    def test_queries_have_pivots_of_their_own(self):
+    def test_the_seed_decides_in_cycles_only_and_for_each_query_alone(self):
         axiom, run = Cells(says=("a>b", "b>c", "c>a")), run_of("abc") | run_of("abc", "p")
-        both = [rerank(axiom, letters(), run, seed=seed) for seed in range(20)]
-        assert any(list(found["q"]) != list(found["p"]) for found in both)
+        found = [rerank(axiom, letters(), run, seed=seed) for seed in range(30)]
+        assert {"".join(ranked["q"]) for ranked in found} == {"abc", "bca", "cab"}
+        assert any(list(ranked["q"]) != list(ranked["p"]) for ranked in found)
+        assert rerank(axiom, letters(), run, seed=7) == found[7]
 
     def test_one_preference_moves_little(self):
         """Where an axiom says nothing of a pair, the order of the run counts as a win."""
@@ -184,9 +179,7 @@ class TestRuns:
         run = {"q": {d: -float(i) for i, d in enumerate(ids)}}
         wanted = [ids[i] for i in np.argsort(numbers)[::-1]]
         for method in METHODS:
-            start = time.perf_counter()
             assert list(rerank("NUMBER", collection, run, method)["q"]) == wanted
-            assert time.perf_counter() - start < 10
         assert list(rerank("-ORIG", collection, run)["q"]) == ids[::-1]
 
     def test_a_chain_of_worst_pivots(self):
@@ -205,35 +198,22 @@ class TestRuns:
         assert order_of("ORIG", run_of("bca"), collection) == "bca"
         assert order_of("ORIG(candidates=other)", run_of("bca"), collection) == "cab"
 
-    def test_by_judgements(self):
-        collection = Collection.of({d: d for d in LETTERS}, {"q": "x"}, {"q": {"h": 2, "f": 1, "a": 0, "b": 1}})
-        assert order_of("ORACLE", run_of("abfh"), collection) == "hbfa"
-
     def test_unjudged_documents_are_non_relevant(self):
         """No order is better than that of the judgements, also where unjudged documents stand between the others."""
         grades = Grades({g: str(g) for g in (1, 2, 3)}, relevant=2, nonrelevant=1)
         judged = {"q": {"b": 3, "d": 1, "f": 2}}
         collection = Collection.of({d: d for d in LETTERS}, {"q": "x"}, judged, grades=grades)
         for method in METHODS:
-            assert order_of("ORACLE", run_of("acdebf"), collection, method=method)[:2] == "bf"
-
-    def test_written_as_trec(self, tmp_path):
-        found = rerank("-ORIG", letters(), run_of("abc"))
-        write_run(tmp_path / "r.txt", found, "x")
-        assert read_run(tmp_path / "r.txt") == found
-        assert (tmp_path / "r.txt").read_text().splitlines()[0] == "q Q0 c 1 3.0 x"
+            assert order_of("ORACLE", run_of("acdebf"), collection, method=method) == "bfacde"
 
 
-class TestWrong:
-    def test_requests(self):
-        with pytest.raises(WhyrankError, match="'kwiksort'"):
-            order_of("ORIG", run_of("ab"), method="quicksort")
-        with pytest.raises(WhyrankError, match="LNC2"):
-            order_of(LNC2(), run_of("ab"))
-        with pytest.raises(WhyrankError, match="no axiom"):
-            order_of(3, run_of("ab"))
-        with pytest.raises(WhyrankError, match="depth"):
-            order_of("ORIG", run_of("ab"), depth=0)
+@pytest.mark.parametrize(
+    ("axiom", "options", "says"),
+    [("ORIG", {"method": "quicksort"}, "'kwiksort'"), (LNC2(), {}, "LNC2"), (3, {}, "no axiom"), ("ORIG", {"depth": 0}, "depth")],
+)  # fmt: skip
+def test_wrong_requests(axiom, options, says):
+    with pytest.raises(WhyrankError, match=says):
+        order_of(axiom, run_of("ab"), **options)
 
 
 def test_the_sample_by_real_axioms():
@@ -255,9 +235,6 @@ def test_real_candidates_by_judgements(data_folder):
         for query_id, docs in found.items():
             grades = [collection.qrels[query_id][d] for d in docs]
             assert grades == sorted(grades, reverse=True)
-    start = time.perf_counter()
-    assert rerank("TFC1 | M-AND", collection, run).keys() == run.keys()
-    assert time.perf_counter() - start < 30
 
 
 def _judged(run, collection):

@@ -31,22 +31,15 @@ def small():
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_text_is_asked_about_or_counted(name, sample):
+def test_every_text_is_asked_about_or_counted_in_any_order(name, sample):
     found = probes.create(name).contrasts(sample)
-    judged = sum(map(len, sample.qrels.values()))
-    assert len(found) + sum(found.dropped.values()) == judged
+    assert len(found) + sum(found.dropped.values()) == sum(map(len, sample.qrels.values()))
     assert len(found) > 100
-    for pair in pairs_of(found):
-        assert pair.docs[0].strip()
-        assert pair.docs[0] != pair.docs[1]
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_deterministic_and_independent_of_order(name, sample):
+    assert all(pair.docs[0].strip() and pair.docs[0] != pair.docs[1] for pair in pairs_of(found))
     docs = dict(reversed(list(sample.docs.items())))
     qrels = {q: dict(reversed(list(judged.items()))) for q, judged in reversed(list(sample.qrels.items()))}
     turned = Collection.of(docs, sample.queries, qrels, grades=sample.grades)
-    assert probes.create(name).contrasts(turned).fingerprint == probes.create(name).contrasts(sample).fingerprint
+    assert probes.create(name).contrasts(turned).fingerprint == found.fingerprint
 
 
 def test_reasons():
@@ -99,7 +92,7 @@ def all_tie(collection, analyzer):
         assert not np.count_nonzero(answer.reading.diffs), (answer.name, answer.ranker)
 
 
-@pytest.mark.parametrize("analyzer", ["lucene", "whitespace", "chain(tokens=ascii,stem=porter)"])
+@pytest.mark.parametrize("analyzer", ["lucene", "whitespace"])
 def test_bags_of_words_are_exactly_neutral(sample, analyzer):
     all_tie(sample, analyzer)
 
@@ -109,17 +102,6 @@ def test_bags_of_words_are_exactly_neutral(sample, analyzer):
 def test_bags_of_words_are_exactly_neutral_on_real_texts(data_folder, name):
     """All judged texts; the annotation takes most of the time."""
     all_tie(open_collection(str(data_folder / name)), "lucene")
-
-
-def test_each_finding_has_its_control(sample):
-    """Re-spacing cuts "don't" in two, which a lexical ranker does see."""
-    ranker = open_ranker("bm25", Setting(sample, "whitespace"))
-    studies = {name: probes.create(name) for name in ("edited/case-fold", "edited/shuffle-words", "edited/re-space")}
-    found = {answer.name: answer.findings[0] for answer in answers(Plan(sample, studies, [ranker], Engine()))}
-    assert found["edited/re-space"].control is None
-    assert found["edited/case-fold"].control == found["edited/re-space"].score
-    assert found["edited/shuffle-words"].control == found["edited/re-space"].score
-    assert found["edited/re-space"].score != 0
 
 
 @pytest.mark.parametrize("limit", [None, 60])
@@ -136,7 +118,9 @@ def test_the_control_is_asked_about_the_texts_of_the_study(sample, limit):
         own = [effects[ids] for ids in asked(found[name].contrasts) if ids in effects]
         assert len(own) < len(effects) or name == "edited/case-fold"
         assert found[name].findings[0].control == pytest.approx(sum(own) / len(own), abs=1e-12)
-    assert found[names[0]].findings[0].control != found["edited/re-space"].findings[0].score
+    control = found["edited/re-space"].findings[0]  # it cuts "don't" in two, which a lexical ranker does see
+    assert found[names[0]].findings[0].control != control.score != 0
+    assert control.control is None
 
 
 def asked(contrasts):
@@ -147,7 +131,7 @@ def asked(contrasts):
 def test_texts_are_annotated_once(sample):
     annotator().annotate(list(sample.docs.values()))
     before = parsed_texts(annotator())
-    for name in ALL:
+    for name in ("edited/lemmatize", "edited/shuffle-words", "edited/re-space", "edited/add-nonrelevant-sentence"):
         probes.create(name).contrasts(sample)
         probes.create(name, respace=True).contrasts(sample)
     assert parsed_texts(annotator()) == before
@@ -195,14 +179,10 @@ def published(data_folder, spec):
     return probes.create(spec, compat="abnirml", analyzer=f"terrier(stopwords={stop})")
 
 
-@pytest.mark.parametrize(("name", "low", "high"), [("replace-with-query", 9_260, 9_260)])
-def test_published_counts_without_annotation(dl19, data_folder, name, low, high):
-    assert low <= len(published(data_folder, f"edited/{name}").contrasts(dl19)) <= high
-
-
-def test_published_typos_to_the_unit(dl19, data_folder):
+def test_published_counts_without_annotation(dl19, data_folder):
     listed = data_folder / "misspellings" / "wikipedia_common_misspellings.tsv"
-    assert len(published(data_folder, f"edited/typos(list={listed})").contrasts(dl19)) == 8_982
+    for spec, count in (("replace-with-query", 9_260), (f"typos(list={listed})", 8_982)):
+        assert len(published(data_folder, f"edited/{spec}").contrasts(dl19)) == count
 
 
 @pytest.mark.slow
@@ -251,9 +231,7 @@ def test_without_the_extra_the_rest_still_runs(monkeypatch, whyrank):
         assert "edited/lemmatize " not in out
 
 
-@pytest.mark.parametrize(
-    "error", [ImportError("no symbol"), OSError("libblis.so: cannot open"), ValueError("dtype size")]
-)
+@pytest.mark.parametrize("error", [ImportError("no symbol"), OSError("libblis.so: cannot open")])
 def test_a_broken_spacy_stops_only_the_studies_that_need_it(monkeypatch, whyrank, error):
     from whyrank.text.annotation import pipelines
 

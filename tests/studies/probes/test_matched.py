@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.studies.files import pairs_of
 from whyrank.studies.probes import probes
@@ -59,7 +58,7 @@ def oracle(collection, variable, control):
 
 @pytest.mark.parametrize(("variable", "control"), list(permutations(NAMES, 2)))
 @given(collection=COLLECTIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_equals_brute_force(variable, control, collection):
     """Same pairs, same orientation, each unordered pair once."""
     study = probes.create(f"matched/{variable}|{control}", analyzer="whitespace")
@@ -75,12 +74,12 @@ def test_equals_brute_force(variable, control, collection):
 
 
 @given(collection=COLLECTIONS, random=st.randoms())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_order_of_judgements_does_not_matter(collection, random):
     judged = list(collection.qrels["q"].items())
     random.shuffle(judged)
     other = Collection.of(collection.docs, collection.queries, {"q": dict(judged)})
-    for name in probes.match("matched/*"):
+    for name in ("matched/tf|length", "matched/length|tf", "matched/overlap|relevance(tolerance=1)"):
         study = probes.create(name, analyzer="whitespace")
         assert study.contrasts(other).fingerprint == study.contrasts(collection).fingerprint
 
@@ -154,11 +153,10 @@ def terrier(data_folder):
     return f"terrier(stopwords={data_folder / 'stopwords' / 'terrier.txt'})"
 
 
-@pytest.mark.parametrize("name", COUNTS)
-def test_published_counts_to_the_unit(dl19, terrier, name):
+def test_published_counts_to_the_unit(dl19, terrier):
     """All 18 sample counts of the ABNIRML tables (arXiv v1; 12 of them also in TACL), and two that are empty."""
-    study = probes.create(f"matched/{name}", analyzer=terrier, compat="abnirml")
-    assert len(study.contrasts(dl19)) == COUNTS[name]
+    studies = {name: probes.create(f"matched/{name}", analyzer=terrier, compat="abnirml") for name in COUNTS}
+    assert {name: len(study.contrasts(dl19)) for name, study in studies.items()} == COUNTS
 
 
 @pytest.mark.parametrize(
@@ -192,20 +190,12 @@ def test_registered_characteristics_make_probes():
     assert "matched/length|shouting" not in probes.names()
 
 
-def test_a_query_none_of_whose_documents_exist():
-    collection = Collection.of(
-        {"d1": "a b", "d2": "a b c"}, {"q": "a", "r": "b"}, {"q": {"d1": 1, "d2": 1}, "r": {"gone": 1}}
-    )
-    for name in probes.match("matched/*"):
-        probes.create(name).contrasts(collection)
-    assert len(probes.create("matched/length|relevance", analyzer="whitespace").contrasts(collection)) == 1
-
-
 def test_queries_with_one_grade_are_counted():
     docs = {"d1": "a b", "d2": "a c", "d3": "a d"}
-    qrels = {"q": {"d1": 1, "d2": 1}, "r": {"d3": 1}, "s": {"d1": 1, "d3": 2}}
-    found = probes.create("matched/relevance|length").contrasts(Collection.of(docs, dict.fromkeys("qrs", "a"), qrels))
-    assert (len(found), found.dropped) == (1, {"queries with one grade only": 2})
+    qrels = {"q": {"d1": 1, "d2": 1}, "r": {"d3": 1}, "s": {"d1": 1, "d3": 2}, "none": {"gone": 1}}
+    queries = dict.fromkeys(qrels, "a")
+    found = probes.create("matched/relevance|length").contrasts(Collection.of(docs, queries, qrels))
+    assert (len(found), found.dropped) == (1, {"queries with one grade only": 3})
 
 
 def test_relative_tolerance():
@@ -228,8 +218,3 @@ def test_pairs_from_the_top_of_a_run():
     found = study.contrasts(collection)
     assert sorted(map(tuple, found.labels["doc_ids"].values().tolist())) == [("d2", "d1"), ("d3", "d1"), ("d3", "d2")]
     assert set(found.labels["relevance_group"].values()) == {"one relevant", "unjudged"}
-
-
-def test_wrong_pairs():
-    with pytest.raises(WhyrankError, match="top:K"):
-        probes.create("matched/length|tf(pairs=best)").contrasts(open_collection("sample"))

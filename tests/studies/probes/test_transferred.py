@@ -61,12 +61,9 @@ class TestStrategies:
     def test_shared_noun_chunk(self):
         draft = self.draft("The old city wall still stands.", "Tourists love the old city wall.")
         assert self.ask("noun-chunk", draft) == "the old city wall"
-        with pytest.raises(Discard, match="no shared noun chunk"):
-            self.ask("noun-chunk", self.draft("The old wall stands.", "Cats purr."))
-
-    def test_short_chunks_do_not_count(self):
-        with pytest.raises(Discard):
-            self.ask("noun-chunk", self.draft("I saw a cat.", "You saw a cat."))
+        for texts in (("The old wall stands.", "Cats purr."), ("I saw a cat.", "You saw a cat.")):
+            with pytest.raises(Discard, match="no shared noun chunk"):  # short ones do not count
+                self.ask("noun-chunk", self.draft(*texts))
 
     def test_overlapping_terms(self):
         draft = self.draft("Old walls protect cities from floods.", "A city needs walls against the flood.")
@@ -105,12 +102,9 @@ class TestDiscards:
         assert len(found) == 1
         assert dict(found.dropped) == {"identical": 1, "no shared noun chunk": 1, "empty text": 1}
 
-    def test_compat_keeps_identical_texts(self, tmp_path):
-        found = contrasts("fluency", write(tmp_path / "p.jsonl", self.rows), compat="abnirml")
-        assert len(found) == 2
-
-    def test_identical_paraphrases_go_in_any_mode(self, tmp_path):
-        path = write(tmp_path / "p.jsonl", [{"a": "The old city wall stands.", "b": "The old city wall stands."}])
+    def test_compat_keeps_identical_texts_unless_they_are_paraphrases(self, tmp_path):
+        assert len(contrasts("fluency", write(tmp_path / "p.jsonl", self.rows), compat="abnirml")) == 2
+        path = write(tmp_path / "s.jsonl", [{"a": "The old city wall stands.", "b": "The old city wall stands."}])
         assert len(contrasts("paraphrase", path, compat="abnirml")) == 0
 
     def test_a_word_of_the_question_must_be_in_both_answers(self, tmp_path):
@@ -136,11 +130,9 @@ class TestDiscards:
         found = contrasts("neutrality", write(tmp_path / "n.jsonl", untitled[:1]))
         assert dict(found.dropped) == {"no shared noun chunk": 1}, "no strategy keeps any"
 
-    def test_missing_roles(self, tmp_path):
+    def test_missing_roles_and_files(self, tmp_path):
         with pytest.raises(WhyrankError, match="source"):
             contrasts("fluency", write(tmp_path / "p.jsonl", [{"fluent": "a", "b": "c"}]))
-
-    def test_missing_file(self):
         with pytest.raises(WhyrankError, match=r"none\.jsonl"):
             contrasts("fluency", "none.jsonl")
 
@@ -166,7 +158,7 @@ class TestFactuality:
     def test_discards(self, tmp_path):
         rows = [
             self.row("Is Paris where the tower is?", "Paris", "It stands in Paris."),
-            self.row("Where?", "Rome", "It stands elsewhere."),
+            self.row("Where?", "Rome", "It stands on Romero street."),
             self.row("Where?", "Oslo", "It stands in Oslo.", "DATE"),
         ]
         found = contrasts("factuality", write(tmp_path / "p.jsonl", rows))
@@ -190,14 +182,6 @@ class TestFactuality:
         assert gallen == "In El . Paso, not in Gallenst.Gallen."
         [ural, *_] = [p.docs[1] for p in pairs_of(contrasts("factuality", path, compat="abnirml"))]
         assert ural == "The Alps's rAlps south, east of the Alps."
-
-    def test_an_answer_inside_a_word_is_not_in_the_passage(self, tmp_path):
-        rows = [
-            self.row("Which range?", "Ural", "A rural place."),
-            self.row("Which town?", "New York", "A newyorker."),
-        ]
-        path = write(tmp_path / "p.jsonl", rows)
-        assert dict(contrasts("factuality", path).dropped) == {"answer not in the passage": 2}
 
     def test_backslashes_are_taken_as_they_are(self, tmp_path):
         rows = [self.row("Where?", "Paris", "In Paris."), self.row("Where to?", r"\1", r"In \1 now.")]
@@ -241,7 +225,7 @@ def test_paraphrase_is_tested_against_chance():
     calibration = Calibration(np.linspace(0, 2, 200), "made up")
     plan = Plan(sample, study, [ranker], Engine(), {"bm25": Threshold(1.0, calibration)})
     found = next(answers(plan)).findings[0]
-    assert found.negative == 0
+    assert (found.negative, found.collection) == (0, "pairs of sample")
     assert 0 <= found.score <= 1
     assert found.p_value is not None
     assert found.p_t is None
@@ -251,7 +235,7 @@ def test_paraphrase_is_tested_against_chance():
 
 
 def test_versions_of_one_sentence_are_one_cluster(tmp_path):
-    """Contrasts about the same sentence hang together, as those of one query do elsewhere."""
+    """Contrasts about the same sentence are clustered, as those of one query are elsewhere."""
     source = "Tourists admires the old city wall."
     rows = [{"fluent": f"Tourists {verb} the old city wall.", "source": source} for verb in ("admire", "love")]
     rows.append({"fluent": "Visitors like the old city wall.", "source": "Visitors likes the old city wall."})
@@ -295,13 +279,6 @@ def test_clusters_are_what_can_be_reached(rows, random):
     assert cluster_names([rows[i] for i in order]) == [names[i] for i in order]
 
 
-def test_findings_name_the_pair_set():
-    sample = open_collection("sample")
-    study = {"transferred/fluency": probes.create("transferred/fluency")}
-    answer = next(answers(Plan(sample, study, [open_ranker("bm25", Setting(sample))], Engine())))
-    assert answer.findings[0].collection == "pairs of sample"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "layout", "published"),
@@ -318,6 +295,7 @@ def test_published_counts_within_one_percent(data_folder, name, layout, publishe
 
 
 def test_neutrality_of_the_real_sample(data_folder):
-    found = contrasts("neutrality", f"wnc:{data_folder / 'wnc_sample'}", compat="abnirml")
-    assert len(found) + sum(found.dropped.values()) == 1_100
-    assert found.dropped["identical"] == 5
+    """The hundred pairs of its test part, of which one is unchanged."""
+    found = contrasts("neutrality", f"wnc:{data_folder / 'wnc_sample' / 'test.tsv'}", compat="abnirml")
+    assert len(found) + sum(found.dropped.values()) == 100
+    assert found.dropped["identical"] == 1

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
-from whyrank.core import BadInput
-from whyrank.data.lines import needed_file, read_json, whole_text
+from whyrank.core import BadInput, check_flag
+from whyrank.data.lines import needed_file, read_json, read_text
 from whyrank.data.pairs.rows import TextPair, read_pairs
-from whyrank.data.pairs.sentences import flag, laid_out, located, two_columns
+from whyrank.data.pairs.sentences import existing, layout_set, two_columns
 from whyrank.data.pairs.sets import PairSet
 
 _SECTION = re.compile(r"\[SN\]([A-Z-]+)\[SN\]")
@@ -29,10 +29,10 @@ def xsum(resource: str, sample10: bool = False) -> PairSet:
             or the folder of `articles.jsonl`; all lines have a title or none has.
         sample10: keep the published tenth, by the SHA-256 of the name `ID.summary`.
     """
-    path, sample = located(resource), flag("sample10", sample10)
-    files = _below(path, "*.summary")
+    check_flag("sample10", sample10)
+    files = _below(path := existing(resource), "*.summary")
     found = map(_sections, files) if files else _json_articles(path)
-    return laid_out("xsum", path, (pair for pair in found if not sample or _in_sample(f"{pair.id}.summary")))
+    return layout_set("xsum", path, (pair for pair in found if not sample10 or _in_sample(f"{pair.id}.summary")))
 
 
 def cnndm(resource: str, titles: str | None = None, sample10: bool = False) -> PairSet:
@@ -45,8 +45,9 @@ def cnndm(resource: str, titles: str | None = None, sample10: bool = False) -> P
             A story that it does not name has an empty title; without such a file there is no role title.
         sample10: keep the published tenth, by the SHA-256 of the id.
     """
-    path, sample = located(resource), flag("sample10", sample10)
-    lists = [located(titles)] if titles is not None else sorted(path.glob("*titles.tsv*"))
+    check_flag("sample10", sample10)
+    path = existing(resource)
+    lists = [existing(titles)] if titles is not None else sorted(path.glob("*titles.tsv*"))
     known = {
         key if _SHA1.fullmatch(key) else hashlib.sha1(key.encode()).hexdigest(): title  # of a story's address
         for file in lists
@@ -55,8 +56,8 @@ def cnndm(resource: str, titles: str | None = None, sample10: bool = False) -> P
     files = _below(path, "*.story")
     if not files:
         raise BadInput(path, "there are no .story files in it", "name the folder that holds them")
-    pairs = (_story(file, known if lists else None) for file in files if not sample or _in_sample(_stem(file)))
-    return laid_out("cnndm", path, pairs)
+    pairs = (_story(file, known if lists else None) for file in files if not sample10 or _in_sample(_stem(file)))
+    return layout_set("cnndm", path, pairs)
 
 
 def _in_sample(name: str) -> bool:
@@ -73,7 +74,7 @@ def _stem(file: Path) -> str:
 
 
 def _sections(file: Path) -> TextPair:
-    _, *parts = _SECTION.split(whole_text(file))
+    _, *parts = _SECTION.split(read_text(file))
     found = dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
     if missing := [name for name in _SECTIONS.values() if name not in found]:
         raise BadInput(file, f"the section [SN]{missing[0]}[SN] is missing", "get the file again")
@@ -89,7 +90,7 @@ def _json_articles(path: Path) -> Iterator[TextPair]:
 
 
 def _story(file: Path, titles: Mapping[str, str] | None) -> TextPair:
-    body, *highlights = (part.strip() for part in whole_text(file).split("@highlight"))
+    body, *highlights = (part.strip() for part in read_text(file).split("@highlight"))
     title = {} if titles is None else {"title": titles.get(_stem(file), "")}
     return TextPair(_stem(file), {"summary": "\n".join(highlights), "body": body, **title})
 
@@ -125,23 +126,25 @@ def nq(resource: str, every_passage: bool = False) -> PairSet:
             file is read whole into memory.
         every_passage: a pair for every positive passage, as in the published probe, not the first one only.
     """
-    path, every = located(resource), flag("every_passage", every_passage)
-    return laid_out("nq", path, _answered(needed_file(path, *_NQ_FILES) if path.is_dir() else path, every))
+    check_flag("every_passage", every_passage)
+    path = existing(resource)
+    file = needed_file(path, *_NQ_FILES) if path.is_dir() else path
+    return layout_set("nq", path, _answered_questions(file, every_passage))
 
 
-def _answered(file: Path, every: bool) -> Iterator[TextPair]:
+def _answered_questions(file: Path, every: bool) -> Iterator[TextPair]:
     try:
         questions = TypeAdapter(list[_Question]).validate_python(read_json(file))
     except ValidationError as error:
         problem = error.errors()[0]
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"])
+        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"])
         remedy = "the file must be one JSON array of objects, as DPR distributes it"
-        raise BadInput(file, f"item {place}: {problem['msg']}" if place else problem["msg"], remedy) from None
+        raise BadInput(file, f"item {where}: {problem['msg']}" if where else problem["msg"], remedy) from None
     for number, each in enumerate(questions):
         if len(each.answers) != 1:
             continue
-        asked = {"question": each.question, "answer": each.answers[0]}
+        question = {"question": each.question, "answer": each.answers[0]}
         passages = each.positive_ctxs or [_NO_PASSAGE]
         for i, passage in enumerate(passages if every else passages[:1]):
             texts = {"passage": passage.text, "title": passage.title, "passage_id": str(passage.passage_id)}
-            yield TextPair(f"{number}-{i}" if every else str(number), {**asked, **texts})
+            yield TextPair(f"{number}-{i}" if every else str(number), {**question, **texts})

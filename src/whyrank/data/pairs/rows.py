@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,23 +29,8 @@ def read_pairs(path: Path, columns: Mapping[str, str] | None = None) -> Iterator
         path: the file, plain or `.gz`.
         columns: role -> column, for files whose columns have other names; the other columns keep theirs.
     """
-    return (pair for pair, _ in _numbered(path, columns or {}))
-
-
-def repeated_id(path: Path, columns: Mapping[str, str]) -> BadInput | None:
-    """The error for an id that occurs twice, with both lines; None where all ids differ."""
-    lines: dict[str, int] = {}
-    for pair, record in _numbered(path, columns):
-        if pair.id in lines:
-            what = f"id {pair.id!r} was already used in line {lines[pair.id]}"
-            return record.wrong(what, "give every pair an id of its own")
-        lines[pair.id] = record.line
-    return None
-
-
-def _numbered(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[TextPair, Record]]:
-    """The pairs with the rows that they come from; the first row says which columns all of them have."""
-    known: set[str] = set()
+    columns = columns or {}
+    known, ids = set[str](), set[str]()
     roles: dict[str, str] = {}
     id_column: str | None = None
     for number, record in enumerate(read_records(path), 1):
@@ -65,7 +50,10 @@ def _numbered(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[TextPair
             if name not in known and isinstance(value, str):
                 raise record.wrong(f"the first row has no {name!r}", "give every row the same roles")
         row_id = str(number) if id_column is None else _id(record, id_column)
-        yield TextPair(row_id, {role: record.text(column) for role, column in roles.items()}), record
+        if row_id in ids:
+            raise record.wrong(f"id {row_id!r} occurs twice", "give every pair an id of its own")
+        ids.add(row_id)
+        yield TextPair(row_id, {role: record.text(column) for role, column in roles.items()})
 
 
 def _id(record: Record, column: str) -> str:
@@ -80,10 +68,14 @@ def _id(record: Record, column: str) -> str:
 def read_records(path: Path) -> Iterator[Record]:
     """Stream the rows of a file; the ending of its name, `.gz` apart, says what it is."""
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    if suffix not in _READERS:
-        remedy = f"name it {', '.join(_READERS)} (or with .gz), or write LAYOUT:PATH"
-        raise BadInput(path, "the ending of the name does not say what the file is", remedy)
-    return _READERS[suffix](path)
+    if suffix in (".jsonl", ".ndjson"):
+        return json_records(path)
+    if suffix == ".tsv":
+        return tsv_records(path)
+    if suffix == ".csv":
+        return _under_header(path, _csv_cells(path))
+    remedy = "name it .jsonl, .ndjson, .tsv or .csv (or with .gz), or write LAYOUT:PATH"
+    raise BadInput(path, "the ending of the name does not say what the file is", remedy)
 
 
 def tsv_records(path: Path) -> Iterator[Record]:
@@ -98,20 +90,8 @@ def tsv_cells(path: Path) -> Iterator[tuple[list[str], int]]:
             yield line.text.split("\t"), line.number
 
 
-def csv_records(path: Path) -> Iterator[Record]:
-    """Stream comma-separated rows under a header, quoted as RFC 4180 says; texts may have line breaks."""
-    return _under_header(path, _csv_cells(path))
-
-
-_READERS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
-    ".jsonl": json_records,
-    ".ndjson": json_records,
-    ".tsv": tsv_records,
-    ".csv": csv_records,
-}
-
-
 def _csv_cells(path: Path) -> Iterator[tuple[list[str], int]]:
+    """Stream the cells of comma-separated rows, quoted as RFC 4180 says; texts may have line breaks."""
     csv.field_size_limit(sys.maxsize)  # the default of 128 KB is less than a long article
     reader = csv.reader((line.text + line.end for line in every_line(path)), strict=True)
     begin = 1

@@ -6,17 +6,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from whyrank.core import BadInput, UnknownName, WhyrankError
+from whyrank.core import BadInput, UnknownName, WhyrankError, check_flag
 from whyrank.data.lines import every_line, find_file, json_records, needed_file
 from whyrank.data.pairs.rows import TextPair, tsv_cells, tsv_records
 from whyrank.data.pairs.sets import PairSet
 
-# What the layouts share: places, splits, options, and files that are aligned line by line.
+# What the layouts share: paths, splits, and files that are aligned line by line.
 
 
-def located(resource: str) -> Path:
+def existing(resource: str) -> Path:
     """The file or folder of a layout, which must be there."""
     path = Path(resource).expanduser()
     if not path.exists():
@@ -24,13 +24,13 @@ def located(resource: str) -> Path:
     return path
 
 
-def laid_out(layout: str, path: Path, pairs: Iterable[TextPair]) -> PairSet:
-    """The pair set of a layout, named after the layout and the place."""
-    place = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
-    return PairSet.of(pairs, layout if place == layout else f"{layout}:{place}", str(path))
+def layout_set(layout: str, path: Path, pairs: Iterable[TextPair]) -> PairSet:
+    """The pair set of a layout, named after the layout and the file or folder."""
+    name = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
+    return PairSet.of(pairs, layout if name == layout else f"{layout}:{name}", str(path))
 
 
-def chosen(splits: Sequence[str], wanted: str | None) -> Sequence[str]:
+def choose_splits(splits: Sequence[str], wanted: str | None) -> Sequence[str]:
     """The wanted split, or all of them; an unknown one is an error that lists those there are."""
     if wanted is None:
         return splits
@@ -45,20 +45,15 @@ def split_files(path: Path, splits: Sequence[str], wanted: str | None, *names: s
     A file is the only split of itself; the beginning of its name is its split.
     """
     if path.is_dir():
-        return {each: needed_file(path, *(name.format(each) for name in names)) for each in chosen(splits, wanted)}
+        return {
+            each: needed_file(path, *(name.format(each) for name in names)) for each in choose_splits(splits, wanted)
+        }
     if wanted is not None:
         raise WhyrankError(f"{path}: a file has no splits; leave out split={wanted}, or name the folder")
     return {path.name.partition(".")[0]: path}
 
 
-def flag(name: str, value: Any) -> bool:
-    """An option that is True or False; `true` is a string in a call string, and not what was meant."""
-    if not isinstance(value, bool):
-        raise WhyrankError(f"{name}={value!r} is neither True nor False; write {name}=True")
-    return value
-
-
-def aligned(files: Sequence[Path]) -> Iterator[list[str]]:
+def align(files: Sequence[Path]) -> Iterator[list[str]]:
     """Stream lines that belong together, one of each file; all files must have the same number of lines.
 
     Blank lines count, but those that only some files have at their end do not.
@@ -137,8 +132,9 @@ def jfleg(resource: str, split: str | None = None, keep_newline: bool = False) -
         split: `dev` or `test`, instead of both.
         keep_newline: leave a line feed at the end of every text, as the published code did.
     """
-    path, end = located(resource), "\n" if flag("keep_newline", keep_newline) else ""
-    return laid_out("jfleg", path, _rewritten(_JFLEG, path, split, lambda text: text + end))
+    check_flag("keep_newline", keep_newline)
+    path, end = existing(resource), "\n" if keep_newline else ""
+    return layout_set("jfleg", path, _rewritings(_JFLEG, path, split, lambda text: text + end))
 
 
 def turkcorpus(resource: str, split: str | None = None) -> PairSet:
@@ -151,8 +147,8 @@ def turkcorpus(resource: str, split: str | None = None) -> PairSet:
             and `tune.jsonl` (id, norm, refs), or one such file.
         split: `test` or `tune`, instead of both.
     """
-    path = located(resource)
-    return laid_out("turkcorpus", path, _rewritten(_TURKCORPUS, path, split, _with_brackets))
+    path = existing(resource)
+    return layout_set("turkcorpus", path, _rewritings(_TURKCORPUS, path, split, _with_brackets))
 
 
 def asset(resource: str, split: str | None = None) -> PairSet:
@@ -164,9 +160,9 @@ def asset(resource: str, split: str | None = None) -> PairSet:
         resource: a folder with `asset.valid.orig`, `asset.valid.simp.0` ..., or one whose `dataset` is that folder.
         split: `valid` or `test`, instead of both.
     """
-    path = located(resource)
+    path = existing(resource)
     folder = path / "dataset" if (path / "dataset").is_dir() else path
-    return laid_out("asset", path, _rewritten(_ASSET, folder, split, _with_brackets))
+    return layout_set("asset", path, _rewritings(_ASSET, folder, split, _with_brackets))
 
 
 def _with_brackets(text: str) -> str:
@@ -174,33 +170,27 @@ def _with_brackets(text: str) -> str:
     return re.sub("-rrb-", ")", text, flags=re.IGNORECASE)
 
 
-def _rewritten(shape: _Rewritings, path: Path, split: str | None, mend: Callable[[str], str]) -> Iterator[TextPair]:
+def _rewritings(shape: _Rewritings, path: Path, split: str | None, mend: Callable[[str], str]) -> Iterator[TextPair]:
     """One pair for each rewriting of each sentence; `mend` is applied to all texts."""
-    in_lines = any(find_file(path, file.format(each)) for each in shape.splits for file in shape.files.values())
-    found = _from_lines(shape, path, split) if in_lines or not shape.fields else _from_json(shape, path, split)
-    for row_id, texts, rewritings in found:
+
+    def pairs(row_id: str, texts: Mapping[str, str], rewritings: Iterable[str]) -> Iterator[TextPair]:
         given = {role: mend(text) for role, text in texts.items()}
         for number, text in enumerate(rewritings):
             yield TextPair(f"{row_id}-{number}", {**given, shape.role: mend(text)})
 
-
-def _from_lines(
-    shape: _Rewritings, folder: Path, split: str | None
-) -> Iterator[tuple[str, dict[str, str], Sequence[str]]]:
-    for each in chosen(shape.splits, split):
+    in_lines = any(find_file(path, file.format(each)) for each in shape.splits for file in shape.files.values())
+    if shape.fields and not in_lines:
+        for file in split_files(path, shape.splits, split, "{}.jsonl").values():
+            for record in json_records(file):
+                texts = {role: record.text(name) for role, name in shape.fields.items()}
+                yield from pairs(record.text("id"), texts, record.texts("refs"))
+        return
+    for each in choose_splits(shape.splits, split):
         names = [*shape.files.values(), *(shape.rewritings.format(each, i) for i in range(shape.number))]
-        files = [needed_file(folder, name.format(each)) for name in names]
-        for number, texts in enumerate(aligned(files)):
-            yield f"{each}-{number}", dict(zip(shape.files, texts, strict=False)), texts[len(shape.files) :]
-
-
-def _from_json(
-    shape: _Rewritings, path: Path, split: str | None
-) -> Iterator[tuple[str, dict[str, str], Sequence[str]]]:
-    for file in split_files(path, shape.splits, split, "{}.jsonl").values():
-        for record in json_records(file):
-            texts = {role: record.text(name) for role, name in shape.fields.items()}
-            yield record.text("id"), texts, record.texts("refs")
+        lines = align([needed_file(path, name.format(each)) for name in names])
+        for number, found in enumerate(lines):
+            texts = dict(zip(shape.files, found, strict=False))
+            yield from pairs(f"{each}-{number}", texts, found[len(shape.files) :])
 
 
 # Pairs in tables: the Microsoft Research Paraphrase Corpus and the Wikipedia Neutrality Corpus.
@@ -209,7 +199,7 @@ _MSRP_HEADERS = (
     ["Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"],
     ["label", "id1", "id2", "sentence1", "sentence2"],
 )
-_WNC_PLACES = ("biased.full", "WNC/biased.full", "bias_data/WNC/biased.full")
+_WNC_FILES = ("biased.full", "WNC/biased.full", "bias_data/WNC/biased.full")
 _WNC_COLUMNS = 5  # id, source and target in tokens, source and target as they were; tags may follow
 
 
@@ -221,9 +211,9 @@ def msrp(resource: str, split: str | None = None) -> PairSet:
             and `test.tsv` (label, id1, id2, sentence1, sentence2); or one such file.
         split: `train` or `test`, instead of both.
     """
-    path = located(resource)
+    path = existing(resource)
     files = split_files(path, ("train", "test"), split, "msr_paraphrase_{}.txt", "{}.tsv")
-    return laid_out("msrp", path, (pair for file in files.values() for pair in _paraphrases(file)))
+    return layout_set("msrp", path, (pair for file in files.values() for pair in _paraphrases(file)))
 
 
 def _paraphrases(file: Path) -> Iterator[TextPair]:
@@ -245,10 +235,10 @@ def wnc(resource: str, split: str | None = None) -> PairSet:
             and `test.tsv` under the header biased, neutral, or one such file.
         split: `train` or `test` of the second form, instead of both.
     """
-    path = located(resource)
-    full = find_file(path, *_WNC_PLACES) if path.is_dir() and split is None else None
+    path = existing(resource)
+    full = find_file(path, *_WNC_FILES) if path.is_dir() and split is None else None
     files = {"full": full} if full else split_files(path, ("train", "test"), split, "{}.tsv")
-    return laid_out("wnc", path, (pair for part, file in files.items() for pair in _edits(part, file)))
+    return layout_set("wnc", path, (pair for part, file in files.items() for pair in _edits(part, file)))
 
 
 def _edits(split: str, file: Path) -> Iterator[TextPair]:
@@ -289,26 +279,26 @@ def gyafc(
             each sentence, `_` where none was found; the folder itself unless given.
         questions: a file with id, tab, title of the question (Yahoo! Answers L6); `questions.tsv` unless given.
     """
-    path = located(resource)
+    path = existing(resource)
     base = path / "GYAFC_Corpus" if (path / "GYAFC_Corpus").is_dir() else path
     if genre is not None and genre not in _GENRES:
         raise UnknownName("genre", str(genre), _GENRES)
     genres = [each for each in _GENRES if (base / each).is_dir() and genre in (None, each)]
     if not genres:
         raise BadInput(base, f"the folder has no {genre or ' or '.join(_GENRES)}", "name the folder above them")
-    file = located(questions) if questions is not None else find_file(path, "questions.tsv")
+    file = existing(questions) if questions is not None else find_file(path, "questions.tsv")
     titles = None if file is None else {_question_id(key): title for key, title in two_columns(file)}
     if titles is None and qids is not None:
         raise WhyrankError("the ids of questions are of no use without their titles; add questions=FILE")
-    ids = located(qids) if qids is not None else base
+    ids = existing(qids) if qids is not None else base
     pairs = (
         pair
         for each in genres
-        for part in chosen(("tune", "test"), split)
+        for part in choose_splits(("tune", "test"), split)
         for source in _OTHER
         for pair in _answers(base, ids, Path(each, part), source, titles)
     )
-    return laid_out("gyafc", path, pairs)
+    return layout_set("gyafc", path, pairs)
 
 
 def _answers(base: Path, ids: Path, below: Path, source: str, titles: Mapping[str, str] | None) -> Iterator[TextPair]:
@@ -317,7 +307,7 @@ def _answers(base: Path, ids: Path, below: Path, source: str, titles: Mapping[st
     files = [needed_file(base / below, source), *(needed_file(base / below, f"{other}.ref{i}") for i in range(4))]
     if titles is not None:
         files.append(needed_file(ids / below, f"{source}.qids"))
-    for number, (text, *rest) in enumerate(aligned(files)):
+    for number, (text, *rest) in enumerate(align(files)):
         known: dict[str, str] = {}
         if titles is not None:
             question_id = _question_id(rest.pop())

@@ -1,21 +1,19 @@
-"""Pair sets: text pairs with named roles, packed in memory, opened from files, layouts or the bundled sample."""
+"""Pair sets: text pairs with named roles, opened from files, layouts or the bundled sample."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple, overload
 
 import numpy as np
 
-from whyrank.core import BadInput, Call, Ints, Registry, UnknownName, WhyrankError, parse_call, suggestion
+from whyrank.core import BadInput, Call, Registry, UnknownName, WhyrankError, parse_call, suggestion
 from whyrank.data.lines import Tally, find_file, without_surrogates
-from whyrank.data.pairs.rows import TextPair, read_pairs, read_records, repeated_id
+from whyrank.data.pairs.rows import TextPair, read_pairs, read_records
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "paraphrase": ("a", "b"),
@@ -31,51 +29,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 _NAME = re.compile(r"[A-Za-z][\w-]+")  # a single letter before a colon is a drive
 
 
-class PackedPairs(Sequence[TextPair]):
-    """Pairs that take the bytes of their texts and eight more for each text.
-
-    A row is its id and then its texts in the order of the roles' names; all are one block of UTF-8, and `ends` says
-    where each of them ends.
-    """
-
-    def __init__(self, roles: Sequence[str], data: bytes | bytearray, ends: Ints) -> None:
-        """Take the block and the ends, len(roles) + 1 of them for each row."""
-        self.roles, self._data, self._ends = tuple(roles), data, ends
-        self._width = len(self.roles) + 1
-
-    def __len__(self) -> int:
-        return len(self._ends) // self._width
-
-    @overload
-    def __getitem__(self, index: int) -> TextPair: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[TextPair]: ...
-    def __getitem__(self, index: int | slice) -> TextPair | Sequence[TextPair]:
-        wanted = range(len(self))[index]
-        return [self._row(i) for i in wanted] if isinstance(wanted, range) else self._row(wanted)
-
-    def __repr__(self) -> str:
-        return f"PackedPairs({', '.join(self.roles)}; {len(self):,} pairs)"
-
-    def ids(self) -> Iterator[str]:
-        """The ids alone, without making the texts."""
-        return (self._text(i) for i in range(0, len(self._ends), self._width))
-
-    def digest(self) -> str:
-        """First 16 hex digits of the SHA-256 of roles, ids and texts, in their order."""
-        found = hashlib.sha256("\0".join(self.roles).encode())
-        found.update(self._ends.astype("<i8").tobytes())
-        found.update(self._data)
-        return found.hexdigest()[:16]
-
-    def _row(self, i: int) -> TextPair:
-        row_id, *texts = (self._text(j) for j in range(i * self._width, (i + 1) * self._width))
-        return TextPair(row_id, dict(zip(self.roles, texts, strict=True)))
-
-    def _text(self, j: int) -> str:
-        return self._data[int(self._ends[j - 1]) if j else 0 : int(self._ends[j])].decode()
-
-
 @dataclass(frozen=True, repr=False)
 class PairSet:
     """Text pairs with named roles, in the order of their source.
@@ -83,7 +36,7 @@ class PairSet:
     Attributes:
         name: stands in tables.
         roles: the roles that every row has.
-        rows: the pairs; they can be iterated over again and again, and take the memory of their texts.
+        rows: the pairs, with their texts in the order of the roles' names.
         source: the spec that it was opened with.
         digest: hash of roles, ids and texts; the same whether a file is compressed or not.
         notes: problems that were not fatal.
@@ -91,16 +44,16 @@ class PairSet:
 
     name: str
     roles: frozenset[str]
-    rows: Sequence[TextPair] = field(compare=False)
+    rows: tuple[TextPair, ...] = field(compare=False)
     source: str
     digest: str
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, pairs: Iterable[TextPair], name: str = "pairs", source: str = "") -> PairSet:
-        """Make a pair set from pairs that all have the roles of the first; they are taken as a stream."""
+        """Make a pair set from pairs that all have the roles of the first."""
         source = source or name
-        data, ends, roles = bytearray(), array("q"), list[str]()
+        rows, roles = list[TextPair](), list[str]()
         mended = Tally("pairs with lone surrogates (each replaced by U+FFFD)")
         for pair in pairs:
             roles = roles or sorted(pair.texts)
@@ -110,17 +63,14 @@ class PairSet:
                 found = ", ".join(sorted(pair.texts))
                 what = f"pair {pair.id!r} has the roles {found}, the first one {', '.join(roles)}"
                 raise WhyrankError(f"{source}: {what}")
-            texts = [pair.id, *(pair.texts[role] for role in roles)]
-            clean = [without_surrogates(text) for text in texts]
-            if clean != texts:
-                mended.add(clean[0])
-            for text in clean:
-                data += text.encode()
-                ends.append(len(data))
+            texts = {role: without_surrogates(pair.texts[role]) for role in roles}
+            rows.append(TextPair(without_surrogates(pair.id), texts))
+            if rows[-1] != pair:
+                mended.add(rows[-1].id)
         if not roles:
             raise WhyrankError(f"{source}: there are no pairs in it; a pair set needs one at least")
-        rows = PackedPairs(roles, data, np.frombuffer(ends, np.int64))
-        return cls(name, frozenset(roles), rows, source, rows.digest(), tuple(mended.notes(source)))
+        digest = _digest(roles, rows)
+        return cls(name, frozenset(roles), tuple(rows), source, digest, tuple(mended.notes(source)))
 
     def __iter__(self) -> Iterator[TextPair]:
         return iter(self.rows)
@@ -129,7 +79,6 @@ class PairSet:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        """Name, roles and size; the texts would fill the screen."""
         return f"PairSet({self.name!r}, {len(self):,} pairs of {', '.join(sorted(self.roles))})"
 
     def need(self, *roles: str) -> None:
@@ -139,6 +88,16 @@ class PairSet:
             there = ", ".join(sorted(self.roles))
             remedy = f"name a column of it with ({missing[0]}=COLUMN), or take another pair set"
             raise WhyrankError(f"{self.source}: the roles {', '.join(missing)} are missing; it has {there}; {remedy}")
+
+
+def _digest(roles: Sequence[str], rows: Sequence[TextPair]) -> str:
+    """First 16 hex digits of the SHA-256 of the roles, of where each id and text ends, and of ids and texts."""
+    encoded = [text.encode() for row in rows for text in (row.id, *row.texts.values())]
+    found = hashlib.sha256("\0".join(roles).encode())
+    found.update(np.cumsum([len(text) for text in encoded], dtype="<i8").tobytes())
+    for text in encoded:
+        found.update(text)
+    return found.hexdigest()[:16]
 
 
 def open_pairs(spec: str, kind: str | None = None) -> PairSet:
@@ -156,7 +115,7 @@ def open_pairs(spec: str, kind: str | None = None) -> PairSet:
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind of pairs", kind, KINDS)
     try:
-        found = _sample(kind) if spec.strip() == "sample" else _opened(_call(spec.strip()))
+        found = _sample(kind) if spec.strip() == "sample" else _open(_call(spec.strip()))
     except (OSError, RuntimeError) as error:  # a name too long, a folder without permission, no such ~user
         raise WhyrankError(f"pair set {spec!r} cannot be read ({error})") from error
     found.need(*KINDS[kind] if kind else ())
@@ -173,7 +132,7 @@ def _sample(kind: str | None) -> PairSet:
 def _call(spec: str) -> Call:
     """The call `file:PATH(arguments)`; a path may have blanks and brackets, which names may not."""
     if not spec:
-        raise WhyrankError("a pair set needs a place; write a file, LAYOUT:PATH, or sample")
+        raise WhyrankError("a pair set needs a path; write a file, LAYOUT:PATH, or sample")
     if Path(spec).expanduser().exists():
         return Call("file", spec)
     try:
@@ -182,15 +141,15 @@ def _call(spec: str) -> Call:
         raise WhyrankError(str(error).replace("file:", "", 1)) from None
 
 
-def _opened(call: Call) -> PairSet:
+def _open(call: Call) -> PairSet:
     """Open the layout, file or folder of a call `file:SPEC(arguments)`."""
     text = call.resource or ""
     layout, colon, rest = text.partition(":")
     path = Path(text).expanduser()
     if not path.exists() and (layout in pair_layouts or (colon and _NAME.fullmatch(layout))):
-        return _laid_out(Call(layout, rest or None, call.arguments))
+        return _open_layout(Call(layout, rest or None, call.arguments))
     if path.is_dir():
-        return _laid_out(Call(detect(path), text, call.arguments))
+        return _open_layout(Call(detect(path), text, call.arguments))
     if not path.exists():
         near = suggestion(text, pair_layouts.names())
         raise WhyrankError(f"no file or folder {text!r} exists; write a file, LAYOUT:PATH ({near}), or sample")
@@ -201,7 +160,7 @@ def _opened(call: Call) -> PairSet:
     return replace(_file(path, columns), source=str(Call("file", text, columns)).removeprefix("file:"))
 
 
-def _laid_out(call: Call) -> PairSet:
+def _open_layout(call: Call) -> PairSet:
     found = pair_layouts.build(call)
     if not isinstance(found, PairSet):
         raise WhyrankError(
@@ -211,65 +170,53 @@ def _laid_out(call: Call) -> PairSet:
 
 
 def _file(path: Path, columns: Mapping[str, str]) -> PairSet:
-    found = PairSet.of(read_pairs(path, columns), path.name.partition(".")[0] or path.name, str(path))
-    if isinstance(found.rows, PackedPairs):
-        hashes = np.fromiter(map(hash, found.rows.ids()), np.int64, len(found))
-        if len(np.unique(hashes)) < len(found) and (error := repeated_id(path, columns)):
-            raise error
-    return found
+    return PairSet.of(read_pairs(path, columns), path.name.partition(".")[0] or path.name, str(path))
 
 
 # The layouts of published data sets: their readers, and how a folder in one of them is known.
 
 
-class _Layout(NamedTuple):
-    """The module of its reader, file names that only this data set has, and fields of the rows of another form."""
-
-    module: str
-    files: tuple[str, ...]
-    fields: frozenset[str] = frozenset()
-
-
-_LAYOUTS: Mapping[str, _Layout] = {
-    "msrp": _Layout("sentences", ("msr_paraphrase_*.txt*",), frozenset({"label", "sentence1", "sentence2"})),
-    "wnc": _Layout(
-        "sentences",
-        ("biased.full*", "WNC/biased.full*", "bias_data/WNC/biased.full*"),
-        frozenset({"biased", "neutral"}),
-    ),
-    "jfleg": _Layout("sentences", ("dev/dev.src*", "test/test.src*"), frozenset({"src", "spellchecked", "refs"})),
-    "turkcorpus": _Layout("sentences", ("*.8turkers.tok.norm*",), frozenset({"norm", "refs"})),
-    "asset": _Layout("sentences", ("asset.*.orig*", "dataset/asset.*.orig*")),
-    "gyafc": _Layout("sentences", ("Entertainment_Music", "Family_Relationships", "GYAFC_Corpus")),
-    "xsum": _Layout("articles", ("*.summary", "*/*.summary"), frozenset({"text", "summary"})),
-    "cnndm": _Layout("articles", ("*.story", "*/*.story", "*/*/*.story")),
-    "nq": _Layout("articles", ("biencoder-nq-*.json*",)),
+_SENTENCES, _ARTICLES = ("msrp", "wnc", "jfleg", "turkcorpus", "asset", "gyafc"), ("xsum", "cnndm", "nq")
+_FILES: Mapping[str, tuple[str, ...]] = {
+    "msrp": ("msr_paraphrase_*.txt*",),
+    "wnc": ("biased.full*", "WNC/biased.full*", "bias_data/WNC/biased.full*"),
+    "jfleg": ("dev/dev.src*", "test/test.src*"),
+    "turkcorpus": ("*.8turkers.tok.norm*",),
+    "asset": ("asset.*.orig*", "dataset/asset.*.orig*"),
+    "gyafc": ("Entertainment_Music", "Family_Relationships", "GYAFC_Corpus"),
+    "xsum": ("*.summary", "*/*.summary"),
+    "cnndm": ("*.story", "*/*.story", "*/*/*.story"),
+    "nq": ("biencoder-nq-*.json*",),
+}
+_FIELDS: Mapping[str, set[str]] = {
+    "msrp": {"label", "sentence1", "sentence2"},
+    "wnc": {"biased", "neutral"},
+    "jfleg": {"src", "spellchecked", "refs"},
+    "turkcorpus": {"norm", "refs"},
+    "xsum": {"text", "summary"},
 }
 _TABLES = ("train.tsv", "test.tsv", "dev.jsonl", "tune.jsonl", "test.jsonl", "articles.jsonl")
 
 pair_layouts: Registry[PairSet] = Registry(
     "pair_layouts",
     "pair layout",
-    {name: f"whyrank.data.pairs.{layout.module}:{name}" for name, layout in _LAYOUTS.items()},
+    {name: f"whyrank.data.pairs.sentences:{name}" for name in _SENTENCES}
+    | {name: f"whyrank.data.pairs.articles:{name}" for name in _ARTICLES},
 )
 
 
 def detect(folder: Path) -> str:
-    """The layout of a folder.
+    """The layout of a folder, known by a file name that only one data set has, else by the fields of its first row.
 
-    It is known by a file name that only one data set has: msr_paraphrase_train.txt, biased.full, dev/dev.src,
-    test.8turkers.tok.norm, asset.test.orig, Entertainment_Music/, *.summary, *.story, biencoder-nq-train.json;
-    else by the fields of the first of train.tsv, test.tsv, dev.jsonl, tune.jsonl, test.jsonl, articles.jsonl:
-    label and sentence1 (msrp), biased and neutral (wnc), src and spellchecked (jfleg), norm and refs
-    (turkcorpus), text and summary (xsum).
+    That row is in the first of train.tsv, test.tsv, dev.jsonl, tune.jsonl, test.jsonl, articles.jsonl.
     """
-    for name, layout in _LAYOUTS.items():
-        if any(any(folder.glob(pattern)) for pattern in layout.files):
+    for name, patterns in _FILES.items():
+        if any(any(folder.glob(pattern)) for pattern in patterns):
             return name
     table = find_file(folder, *_TABLES)
     first = next(read_records(table), None) if table else None
-    for name, layout in _LAYOUTS.items():
-        if first is not None and layout.fields and layout.fields <= set(first.fields):
+    for name, fields in _FIELDS.items():
+        if first is not None and fields <= set(first.fields):
             return name
     remedy = f"name a file, or write LAYOUT:PATH ({', '.join(pair_layouts.names())})"
     raise BadInput(folder, "the folder has the files of no known layout", remedy)

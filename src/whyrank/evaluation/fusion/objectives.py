@@ -72,7 +72,7 @@ def pool_of(
     runs = [rerank(engine, part, collection, best)[0] for part in fused.parts]
     ids, rows, matrix = list[str](), list[list[str]](), list[Floats]()
     for query_id in sorted(best):
-        curves = fused.footing.curves(fused.parts, collection.queries[query_id])
+        curves = fused.normalisation.curves(fused.parts, collection.queries[query_id])
         if isinstance(curves, str):  # why the query cannot be normalised
             continue
         common = sorted(set.intersection(*(set(run[query_id]) for run in runs)), reverse=not ascending)

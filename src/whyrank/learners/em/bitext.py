@@ -7,22 +7,65 @@ target the query side. Token ids go to memory-mapped files once they are many, s
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, generator, track
+from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, generator, temporary_room, track
 from whyrank.data import Collection, texts_of
-from whyrank.learners.em.growing import Growing
 from whyrank.text import Analyzer, Tokens, analyzers
 
+HELD = 1 << 28  # bytes of one growing array that stay in memory
 _TEXTS = 4096  # judged pairs whose texts are in memory
 _IDS = 1 << 24  # token ids that are renumbered in one go
 _EMPTY = "no query shares a judgement with a text that has words; look at the analyzer, the fertility and the sample"
+
+
+class Growing:
+    """One array in the making; `finish` gives it, in memory or mapped from a file without a name."""
+
+    def __init__(self, kind: type[np.generic], held: int | None = None, remedy: str = "") -> None:
+        """Start empty; beyond `held` bytes everything goes to a temporary file, which the system removes itself.
+
+        `remedy` is what helps, beside more room, where that file cannot be written.
+        """
+        self._kind, self._held, self._size = np.dtype(kind), HELD if held is None else held, 0
+        self._remedy, self._parts = remedy, list[npt.NDArray[Any]]()
+        self._file: IO[bytes] | None = None
+
+    def __len__(self) -> int:
+        """How many numbers there are so far."""
+        return self._size
+
+    def add(self, part: npt.NDArray[Any]) -> None:
+        """Append numbers."""
+        self._size += len(part)
+        self._parts.append(np.ascontiguousarray(part, self._kind))
+        if self._size * self._kind.itemsize <= self._held:
+            return
+        with temporary_room(self._remedy):
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="whyrank-")  # noqa: SIM115  (it lives as long as the array)
+            while self._parts:
+                self._file.write(self._parts.pop(0).view(np.uint8).data)
+
+    def finish(self) -> npt.NDArray[Any]:
+        """The whole array, which can be written to."""
+        if self._file is None:
+            whole = np.concatenate(self._parts) if self._parts else np.empty(0, self._kind)
+            self._parts = []
+            return whole
+        with temporary_room(self._remedy):
+            self._file.flush()
+        mapped = np.memmap(self._file, self._kind, "r+", shape=(self._size,))
+        self._file.close()  # the mapping stays, and with it what is in the file
+        return np.asarray(mapped)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,14 +8,21 @@ Retrieval as Statistical Translation", SIGIR 1999). One iteration is
     T(q|d)  = c(q, d) / sum of c(q', d) over q'
 
 from a T that is the same for all words that meet. The result is exact: it does not depend on threads or memory.
+
+A checkpoint is the state after an iteration in one file: a line of JSON (a digest of what is learned from, and how
+far EM is), then the sums by source word (float64), then the values of all shards in their order. No file that is cut
+short or that belongs to another bitext is read.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,13 +30,29 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core import BadInput, Codes, Flags, Floats, Ints, Progress, WhyrankError, generator
+from whyrank.core import (
+    EMPTY,
+    KEY,
+    BadInput,
+    Codes,
+    Flags,
+    Floats,
+    Ints,
+    Progress,
+    WhyrankError,
+    check_seal,
+    generator,
+    replacing,
+    seal,
+)
 from whyrank.learners.em.bitext import Bitext
-from whyrank.learners.em.checkpoint import State, fingerprint, load_checkpoint, save_checkpoint
-from whyrank.learners.em.links import Shard, Shelf, make_shard, plan_shards
+from whyrank.learners.em.links import Shard, make_shard, plan_shards
 
 T = TypeVar("T")
 R = TypeVar("R")
+_MAGIC = "whyrank em 1"
+_LONGEST = 1 << 20  # of the first line of a checkpoint
+_REMEDY = "remove it to start anew"
 TINY = 1e-30  # smaller expected counts are zero: they change nothing, and numbers below 1e-38 are slow
 
 
@@ -83,6 +106,15 @@ def visit(
                 totals[indices[begin + column]] += values[begin + column]
 
 
+@dataclass
+class State:
+    """How far EM is: iterations done and the perplexities found, of training and held-out pairs."""
+
+    iteration: int = 0
+    perplexities: list[float] = field(default_factory=list)
+    held_out: list[float] = field(default_factory=list)
+
+
 class Estimator:
     """The state of EM: shards with expected counts, and one over their sums by source word."""
 
@@ -92,18 +124,19 @@ class Estimator:
     ) -> None:  # fmt: skip
         """Number the links of all pairs; `memory` is how many bytes of shards stay in memory."""
         self.bitext, self.null, self._threads, self._precision = bitext, null, threads, precision
-        self._use = trained_on(bitext, held_out, seed)
+        self._use = training_pairs(bitext, held_out, seed)
         self._plan = plan_shards(bitext, self._use)
         self._tokens = int(np.diff(bitext.target_offsets)[self._use].sum())
-        self.state, self._unseen = State(), 0.0
-        self.shelf = Shelf(memory)
+        self.state, self._unseen, self.shards = State(), 0.0, list[Shard]()
 
         def make(number: int) -> Shard:
             return make_shard(bitext, self._use, self._plan, number, precision)
 
         with Progress("EM, links numbered", int(self._plan.links.sum())) as progress:
             for number, shard in enumerate(_in_order(make, range(len(self._plan.links)), threads)):
-                self.shelf.add(number, shard)
+                fits = shard.nbytes <= memory
+                memory -= shard.nbytes if fits else 0
+                self.shards.append(shard if fits else shard.on_disk())
                 progress.step(int(self._plan.links[number]))
         self.scale = self._uniform()
 
@@ -117,8 +150,8 @@ class Estimator:
 
         Where held-out perplexity ends it, the table is that of the iteration with the lowest.
         """
-        key = fingerprint(self.bitext, self._use, self.null, self._precision) if checkpoint else ""
-        if checkpoint:
+        key = self._digest() if checkpoint else ""
+        if checkpoint and checkpoint.exists():
             self._resume(checkpoint, key, iterations)
         passes = iterations + 1 - self.state.iteration
         with Progress("EM, links visited", int(self._plan.links.sum()) * passes) as progress:
@@ -126,18 +159,49 @@ class Estimator:
                 totals = self._pass(progress, update=True)
                 self.state.iteration += 1
                 if checkpoint:
-                    save_checkpoint(checkpoint, key, self.state, totals, self.shelf)
+                    self._save(checkpoint, key, totals)
             self._measure(progress)
         held_out = self.state.held_out
         if stop is not None and held_out and not any(map(math.isnan, held_out)):
             self._go_back(min(range(1, len(held_out)), key=held_out.__getitem__))
 
-    def _resume(self, checkpoint: Path, key: str, iterations: int) -> None:
+    def _digest(self) -> str:
+        """SHA-256 of all that the result depends on, beside the number of iterations."""
+        bitext, digest = self.bitext, hashlib.sha256(f"{_MAGIC} {self.null} {self._precision.__name__}".encode())
+        for array in (bitext.source, bitext.source_offsets, bitext.target, bitext.target_offsets, self._use):
+            for start in range(0, len(array), 1 << 24):
+                digest.update(np.ascontiguousarray(array[start : start + (1 << 24)]).data)
+        for terms in (bitext.source_terms, bitext.target_terms):
+            digest.update("\n".join(terms).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def _save(self, path: Path, key: str, totals: Floats) -> None:
+        """Write the state; the old checkpoint stays until the new one is whole."""
+        with replacing(path) as beside, open(beside, "wb") as file:
+            file.write(json.dumps({"magic": _MAGIC, "key": key, KEY: EMPTY, **asdict(self.state)}).encode() + b"\n")
+            for array in (totals, *(shard.values for shard in self.shards)):
+                file.write(array.view(np.uint8).data)  # tofile would not say why it failed
+            file.close()
+            seal(beside)
+
+    def _resume(self, path: Path, key: str, iterations: int) -> None:
+        """Take up the state of a checkpoint."""
+        check_seal(path, _REMEDY)
         totals = np.zeros(len(self.scale))
-        self.state = load_checkpoint(checkpoint, key, totals, self.shelf)
+        try:
+            file = open(path, "rb")  # noqa: SIM115  (closed below)
+        except OSError as error:
+            raise BadInput(path, f"this checkpoint cannot be read ({error.strerror})", _REMEDY) from None
+        with file:
+            self.state = _state(path, file.readline(_LONGEST), key)
+            arrays = [totals, *(shard.values for shard in self.shards)]
+            if path.stat().st_size != file.tell() + sum(array.nbytes for array in arrays):
+                raise BadInput(path, "this checkpoint is not whole", _REMEDY)
+            for array in arrays:
+                array[:] = np.fromfile(file, array.dtype, len(array))
         if self.state.iteration > iterations:
             what = f"this checkpoint is of iteration {self.state.iteration}, and {iterations} are asked for"
-            raise BadInput(checkpoint, what, "ask for as many at least, or remove it to start anew")
+            raise BadInput(path, what, "ask for as many at least, or remove it to start anew")
         if self.state.iteration:
             self.scale = _inverse(totals)
 
@@ -146,10 +210,8 @@ class Estimator:
         if iteration == self.state.iteration:
             return
         self.scale = self._uniform()
-        for number in range(len(self.shelf)):
-            shard = self.shelf.get(number)
+        for shard in self.shards:
             shard.values[:] = 1
-            self.shelf.put(number, shard)
         with Progress("EM, links visited again", int(self._plan.links.sum()) * iteration) as progress:
             for _ in range(iteration):
                 self._pass(progress, update=True)
@@ -172,9 +234,18 @@ class Estimator:
 
     def _pass(self, progress: Progress, update: bool) -> Floats:
         """Visit all shards; notes the perplexity of the table so far, and gives the sums of the next one."""
+
+        def visit_shard(shard: Shard) -> tuple[Floats, Floats]:
+            totals, sums = np.zeros(len(self.scale)), np.zeros(3)
+            trained, held = shard.training, shard.held_out
+            visit(
+                shard.indptr, shard.indices, shard.values, trained.starts, trained.sizes, trained.links,
+                held.starts, held.sizes, held.lengths, held.links, self.scale, int(self.null), update, totals, sums,
+            )  # fmt: skip
+            return totals, sums
+
         totals, sums = np.zeros(len(self.scale)), np.zeros(3)
-        visited = _in_order(lambda number: self._visit(number, update), range(len(self.shelf)), self._threads)
-        for number, (some, log_likelihoods) in enumerate(visited):
+        for number, (some, log_likelihoods) in enumerate(_in_order(visit_shard, self.shards, self._threads)):
             totals += some
             sums += log_likelihoods
             progress.step(int(self._plan.links[number]))
@@ -187,18 +258,6 @@ class Estimator:
             self.scale = _inverse(totals)
         return totals
 
-    def _visit(self, number: int, update: bool) -> tuple[Floats, Floats]:
-        shard = self.shelf.get(number)
-        totals, sums = np.zeros(len(self.scale)), np.zeros(3)
-        trained, held = shard.training, shard.held_out
-        visit(
-            shard.indptr, shard.indices, shard.values, trained.starts, trained.sizes, trained.links,
-            held.starts, held.sizes, held.lengths, held.links, self.scale, int(self.null), update, totals, sums,
-        )  # fmt: skip
-        if update:
-            self.shelf.put(number, shard)
-        return totals, sums
-
     def facts(self) -> dict[str, Any]:
         """How the table was learned, for its facts."""
         state, held = self.state, {}
@@ -206,6 +265,21 @@ class Estimator:
             held = {"held_out_perplexities": state.held_out, "held_out_tokens_unseen": int(self._unseen)}
         sizes = {"pairs": int(self._use.sum()), "links": int(self._plan.links.sum())}
         return {"iterations": state.iteration, "perplexities": state.perplexities, **held, **sizes}
+
+
+def _state(path: Path, line: bytes, key: str) -> State:
+    """What the first line of a checkpoint says."""
+    try:
+        found = json.loads(line)
+        found.pop(KEY, None)
+        magic, owner, state = found.pop("magic"), found.pop("key"), State(**found)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        magic, owner, state = "", "", State()
+    if magic != _MAGIC:
+        raise BadInput(path, "this is no checkpoint of EM", _REMEDY)
+    if owner != key:
+        raise BadInput(path, "this checkpoint is of another bitext or of other settings", _REMEDY)
+    return state
 
 
 def perplexity(log_likelihood: float, tokens: float) -> float:
@@ -219,7 +293,7 @@ def perplexity(log_likelihood: float, tokens: float) -> float:
     return math.exp(-log_likelihood / tokens) if tokens else math.nan
 
 
-def trained_on(bitext: Bitext, held_out: float, seed: int) -> Flags:
+def training_pairs(bitext: Bitext, held_out: float, seed: int) -> Flags:
     """Which pairs are trained on: those of the queries that are not held out."""
     use = np.ones(len(bitext), np.bool_)
     if held_out:

@@ -16,12 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
 from whyrank.core import (
     Codes,
-    Floats,
     Ints,
     WhyrankError,
     call_of,
@@ -32,9 +29,8 @@ from whyrank.core import (
     exclusive,
 )
 from whyrank.data import Collection
-from whyrank.learners.em.bitext import Bitext, Making, judged_bitext
+from whyrank.learners.em.bitext import Bitext, Growing, Making, judged_bitext
 from whyrank.learners.em.estimator import Estimator
-from whyrank.learners.em.growing import Growing
 from whyrank.tables import TermTable
 
 AGREEMENT = 1e-5  # how far single and double precision may lie apart
@@ -166,8 +162,7 @@ def memory_limit(given: int | str | None) -> int:
 def _difference(single: Estimator, double: Estimator) -> float:
     """The largest difference of a probability between single and double precision."""
     largest = 0.0
-    for number in range(len(double.shelf)):
-        one, other = single.shelf.get(number), double.shelf.get(number)
+    for one, other in zip(single.shards, double.shards, strict=True):
         gap = one.values * single.scale[one.indices] - other.values * double.scale[other.indices]
         largest = max(largest, float(np.abs(gap).max(initial=0.0)))
     if largest > AGREEMENT:
@@ -180,22 +175,20 @@ def export(estimator: Estimator, threshold: float, top: int | None, facts: Mappi
 
     Rows are not scaled up to what was left out.
     """
-    bitext, shelf = estimator.bitext, estimator.shelf
+    bitext = estimator.bitext
     rows = _kept_numbers(bitext.target_counts, top)
     columns = np.append(_kept_numbers(bitext.source_counts, top), np.int32(-1))  # the last is NULL
-    sizes, indices, weights = Growing(np.int64), Growing(np.int32), Growing(np.float32)
-    for number in range(len(shelf)):
-        shard = shelf.get(number)
-        chosen = np.flatnonzero(rows[shard.first : shard.first + len(shard.indptr) - 1] >= 0)
-        counts, found, values = _entries(
-            chosen, shard.indptr, shard.indices, shard.values, estimator.scale, columns, threshold
-        )
-        row = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-        order = np.argsort((row << 32) | found, kind="stable")  # columns ascend within each row
-        sizes.add(counts)
-        indices.add(found[order])
-        weights.add(values[order])
-    indptr = np.concatenate([[0], np.cumsum(sizes.finish())]).astype(np.int64)
+    sizes, indices, weights = np.zeros(int(rows.max()) + 1, np.int64), Growing(np.int32), Growing(np.float32)
+    for shard in estimator.shards:
+        row = np.repeat(rows[shard.first : shard.first + len(shard.indptr) - 1], np.diff(shard.indptr))
+        column, weight = columns[shard.indices], shard.values * estimator.scale[shard.indices]
+        keep = np.flatnonzero((row >= 0) & (column >= 0) & (weight > 0) & (weight >= threshold))
+        row, column = row[keep], column[keep]
+        order = np.argsort((row.astype(np.int64) << 32) | column, kind="stable")  # columns ascend within each row
+        sizes += np.bincount(row, minlength=len(sizes))
+        indices.add(column[order])
+        weights.add(weight[keep][order])
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
     query_terms = [term for term, number in zip(bitext.target_terms, rows, strict=True) if number >= 0]
     doc_terms = [term for term, number in zip(bitext.source_terms, columns[:-1], strict=True) if number >= 0]
     occurrences = bitext.source_counts[columns[:-1] >= 0]
@@ -208,24 +201,3 @@ def _kept_numbers(counts: Ints, top: int | None) -> Codes:
     kept = np.sort(np.argsort(-counts, kind="stable")[:top])
     found[kept] = np.arange(len(kept), dtype=np.int32)
     return found
-
-
-@njit(cache=True, nogil=True)
-def _entries(
-    rows: Ints, indptr: Ints, indices: Codes, values: npt.NDArray[Any], scale: Floats, columns: Codes,
-    threshold: float,
-) -> tuple[Ints, Codes, npt.NDArray[np.float32]]:  # fmt: skip
-    """How many entries of each row are kept, which and with what weight, in the order of the row."""
-    sizes, at = np.zeros(len(rows), np.int64), 0
-    for i in range(len(rows)):
-        for entry in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            if columns[indices[entry]] >= 0 and 0.0 < values[entry] * scale[indices[entry]] >= threshold:
-                sizes[i] += 1
-    found, weights = np.empty(sizes.sum(), np.int32), np.empty(sizes.sum(), np.float32)
-    for i in range(len(rows)):
-        for entry in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            weight = values[entry] * scale[indices[entry]]
-            if columns[indices[entry]] >= 0 and 0.0 < weight >= threshold:
-                found[at], weights[at] = columns[indices[entry]], weight
-                at += 1
-    return sizes, found, weights

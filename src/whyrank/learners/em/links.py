@@ -10,17 +10,14 @@ bitext alone, and so does each sum: the number of threads and the memory change 
 
 from __future__ import annotations
 
-import os
-import tempfile
-import weakref
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from whyrank.core import Codes, Flags, Ints, WhyrankError, temporary_room
-from whyrank.learners.em.bitext import Bitext
+from whyrank.core import Codes, Flags, Ints
+from whyrank.learners.em.bitext import Bitext, Growing
 
 SHARDS = 16
 SMALLEST, LARGEST = 1 << 20, 1 << 24  # links of a shard, unless a single word has more
@@ -36,7 +33,10 @@ class Meetings(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """Target words from `first` on: their rows (CSR; source words in order of first sight) and their occurrences."""
+    """Target words from `first` on: their rows (CSR; source words in order of first sight) and their occurrences.
+
+    `values` are changed in place.
+    """
 
     first: int
     indptr: Ints
@@ -44,6 +44,28 @@ class Shard(NamedTuple):
     values: npt.NDArray[Any]
     training: Meetings
     held_out: Meetings
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes; lengths of training pairs are their sizes."""
+        trained = self.training
+        arrays = (self.indptr, self.indices, self.values, trained.starts, trained.sizes, trained.links)
+        return sum(array.nbytes for array in (*arrays, *self.held_out))
+
+    def on_disk(self) -> Shard:
+        """The same in temporary files that are mapped into memory."""
+
+        def stored(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            file = Growing(array.dtype.type, held=0, remedy=", or give more memory with --memory")
+            file.add(array)
+            return file.finish()
+
+        trained, held = self.training, self.held_out
+        sizes = stored(trained.sizes)
+        training = Meetings(stored(trained.starts), sizes, sizes, stored(trained.links))
+        held_out = Meetings(stored(held.starts), stored(held.sizes), stored(held.lengths), stored(held.links))
+        rows = stored(self.indptr), stored(self.indices), stored(self.values)
+        return Shard(self.first, *rows, training, held_out)
 
 
 class Plan(NamedTuple):
@@ -66,35 +88,25 @@ def plan_shards(bitext: Bitext, use: Flags) -> Plan:
 
 def make_shard(bitext: Bitext, use: Flags, plan: Plan, number: int, precision: type[np.floating[Any]]) -> Shard:
     """Number the links of one shard; pairs that are not marked are held out."""
+    source, offsets = bitext.source, bitext.source_offsets
     first, last = int(plan.starts[number]), int(plan.starts[number + 1])
     n_links, slots = int(plan.links[number]), np.zeros(len(bitext.source_terms), np.int64)
     starts, pairs = _occurrences(bitext.target, bitext.target_offsets, use, True, first, last)
-    sizes = _lengths(bitext, pairs)
+    sizes = (offsets[pairs + 1] - offsets[pairs]).astype(np.int32)
     indptr, links = np.zeros(last - first + 1, np.int64), np.empty(n_links, np.int32)
     room = np.empty(n_links + last - first, np.int32)  # only what is used of it is ever touched
-    _number(bitext.source, bitext.source_offsets, starts, pairs, slots, links, indptr, room)
+    _number(source, offsets, starts, pairs, slots, links, indptr, room)
     indices = room[: indptr[-1]].copy()
-    held = _held_out(bitext, use, first, indptr, indices, slots)
-    return Shard(
-        first, indptr, indices, np.ones(len(indices), precision), Meetings(starts, sizes, sizes, links), held
-    )
-
-
-def _held_out(bitext: Bitext, use: Flags, first: int, indptr: Ints, indices: Codes, slots: Ints) -> Meetings:
-    if use.all():
-        none = np.empty(0, np.int32)
-        return Meetings(np.zeros(len(indptr), np.int64), none, none, none)
-    last = first + len(indptr) - 1
-    starts, pairs = _occurrences(bitext.target, bitext.target_offsets, use, False, first, last)
-    lengths = _lengths(bitext, pairs)
-    sizes, room = np.zeros(len(pairs), np.int32), np.empty(int(lengths.sum()), np.int32)
-    slots[:] = 0
-    used = _look_up(bitext.source, bitext.source_offsets, starts, pairs, slots, indptr, indices, sizes, room)
-    return Meetings(starts, sizes, lengths, room[:used].copy())
-
-
-def _lengths(bitext: Bitext, pairs: Codes) -> Codes:
-    return (bitext.source_offsets[pairs + 1] - bitext.source_offsets[pairs]).astype(np.int32)
+    training, none = Meetings(starts, sizes, sizes, links), np.empty(0, np.int32)
+    held_out = Meetings(np.zeros(len(indptr), np.int64), none, none, none)
+    if not use.all():
+        starts, pairs = _occurrences(bitext.target, bitext.target_offsets, use, False, first, last)
+        lengths = (offsets[pairs + 1] - offsets[pairs]).astype(np.int32)
+        sizes, room = np.zeros(len(pairs), np.int32), np.empty(int(lengths.sum()), np.int32)
+        slots[:] = 0
+        used = _look_up(source, offsets, starts, pairs, slots, indptr, indices, sizes, room)
+        held_out = Meetings(starts, sizes, lengths, room[:used].copy())
+    return Shard(first, indptr, indices, np.ones(len(indices), precision), training, held_out)
 
 
 @njit(cache=True, nogil=True)
@@ -175,92 +187,3 @@ def _look_up(
                     at += 1
                     sizes[occurrence] += 1
     return at
-
-
-class _Stored(NamedTuple):
-    """Where an array lies in the file."""
-
-    offset: int
-    size: int
-    kind: str
-
-
-class Shelf:
-    """Shards by number: in memory up to a limit, the rest in one file without a name.
-
-    Those in the file are read when they are visited and written back after it.
-    """
-
-    def __init__(self, memory: float) -> None:
-        """Start empty; `memory` is how many bytes of shards may stay in memory."""
-        self._memory, self._used, self._end = memory, 0, 0
-        self._held: dict[int, Shard] = {}
-        self._stored: dict[int, tuple[int, list[_Stored]]] = {}
-        self._file: IO[bytes] | None = None
-
-    def __len__(self) -> int:
-        """How many shards there are."""
-        return len(self._held) + len(self._stored)
-
-    @property
-    def on_disk(self) -> int:
-        """How many shards lie in the file."""
-        return len(self._stored)
-
-    def add(self, number: int, shard: Shard) -> None:
-        """Keep a shard."""
-        trained, stored = shard.training, list[_Stored]()
-        arrays: list[npt.NDArray[Any]] = [
-            shard.indptr, shard.indices, shard.values, trained.starts, trained.sizes, trained.links, *shard.held_out,
-        ]  # fmt: skip
-        size = sum(array.nbytes for array in arrays)
-        if self._used + size <= self._memory:
-            self._used += size
-            self._held[number] = shard
-            return
-        for array in arrays:
-            stored.append(_Stored(self._end, len(array), array.dtype.str))
-            self._write(array, self._end)
-            self._end += array.nbytes
-        self._stored[number] = shard.first, stored
-
-    def get(self, number: int) -> Shard:
-        """A shard; its values may be changed in place, `put` keeps them."""
-        if number in self._held:
-            return self._held[number]
-        first, stored = self._stored[number]
-        indptr, indices, values, starts, sizes, links, *held = map(self._read, stored)
-        return Shard(first, indptr, indices, values, Meetings(starts, sizes, sizes, links), Meetings(*held))
-
-    def put(self, number: int, shard: Shard) -> None:
-        """Keep the values of a shard that `get` gave."""
-        if number in self._stored:
-            _, stored = self._stored[number]
-            self._write(shard.values, stored[2].offset)
-
-    def _write(self, array: npt.NDArray[Any], offset: int) -> None:
-        view = _bytes(array)
-        with temporary_room(", or give more memory with --memory"):
-            while view:
-                done = os.pwrite(self._handle(), view, offset)
-                view, offset = view[done:], offset + done
-
-    def _read(self, stored: _Stored) -> npt.NDArray[Any]:
-        array = np.empty(stored.size, stored.kind)
-        view, offset = _bytes(array), stored.offset
-        while view:
-            done = os.preadv(self._handle(), [view], offset)
-            if not done:
-                raise WhyrankError("a temporary file was cut short; free the disk and start again")
-            view, offset = view[done:], offset + done
-        return array
-
-    def _handle(self) -> int:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="whyrank-", buffering=0)  # noqa: SIM115
-            weakref.finalize(self, self._file.close)
-        return self._file.fileno()
-
-
-def _bytes(array: npt.NDArray[Any]) -> memoryview:
-    return array.view(np.uint8).data if array.size else memoryview(b"")

@@ -1,8 +1,14 @@
-"""Local explanations of ranked lists: the words for which a ranker puts the best documents of a query on top."""
+"""Local explanations of ranked lists: the words for which a ranker puts the best documents of a query on top.
+
+`occlusion` and `lime` score texts with some of their terms taken out. A text is cut into words at white space; a word
+belongs to the terms that the analyzer makes of it. To take a term out is to take out every word that belongs to it.
+Words with a term of the query stay: else "tenant" would have the credit of the "landlord" that goes with it in
+"landlord-tenant". `bm25` looks for the terms that a query lacks for BM25 to order the list in the same way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,17 +16,95 @@ import numpy as np
 
 from whyrank.core import Codes, Flags, Floats, Ranker, generator
 from whyrank.evaluation.fidelity import dense_ranks, greedy
-from whyrank.learners.local.masks import MaskedText, lime_masks, lime_weights, occlusion_masks, occlusion_weights
 from whyrank.rankers.lexical import LexicalRanker, Weights, kernels
 from whyrank.scoring import Engine, Failure
-from whyrank.text import Tokens
+from whyrank.text import Analyzer, Tokens
 
 if TYPE_CHECKING:
     from whyrank.learners.local.learner import LocalToGlobal
 
+WIDTH = 0.25  # of the kernel, in cosine distances from the whole text
+ALPHA = 1.0  # of the ridge
+ROUNDING = 1e-12  # of the largest score: a coefficient as small is rounding, as of scores that are all equal
 CHARACTERS = 50_000_000  # of changed texts that are scored together: those of a long text would fill any memory
 DIGITS = 6  # weights are compared with so many digits of the largest one; the rest depends on batches
 GAIN = 1e-9  # a smaller rise of tau-b is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedText:
+    """A text and the terms that can be taken out of it, in the order in which they appear."""
+
+    words: Sequence[str]
+    owners: Sequence[Sequence[int]]
+    terms: Sequence[str]
+
+    @classmethod
+    def of(cls, text: str, analyzer: Analyzer, kept: Collection[str]) -> MaskedText:
+        """Cut a text into words; those with one of the terms `kept` cannot be taken out."""
+        words = text.split()
+        tokens = analyzer.docs(words)
+        names, number = analyzer.vocabulary.terms, dict[str, int]()
+        owners = []
+        for i in range(len(words)):
+            own = [names[t] for t in tokens.ids[tokens.offsets[i] : tokens.offsets[i + 1]].tolist()]
+            stays = any(term in kept for term in own)
+            owners.append([] if stays else [number.setdefault(term, len(number)) for term in own])
+        return cls(words, owners, list(number))
+
+    def keep(self, mask: Flags) -> str:
+        """The text with those terms alone that the mask keeps."""
+        return " ".join(
+            word for word, own in zip(self.words, self.owners, strict=True) if all(mask[term] for term in own)
+        )
+
+
+def occlusion_masks(terms: int) -> Iterator[Flags]:
+    """The whole text, and then one text without each term; a long text has too many to hold all masks at once."""
+    yield np.ones(terms, np.bool_)
+    for term in range(terms):
+        yield np.arange(terms) != term
+
+
+def occlusion_weights(scores: Floats) -> Floats:
+    """How far the score falls without each term; 0 where a score is missing."""
+    found: Floats = np.nan_to_num(scores[0] - scores[1:], nan=0.0, posinf=0.0, neginf=0.0)
+    return found
+
+
+def lime_masks(terms: int, samples: int, random: np.random.Generator) -> Flags:
+    """The whole text, and then random ones: 1 to all terms are taken out, each number as likely as the others."""
+    taken = random.integers(1, terms + 1, size=samples - 1)
+    order = random.permuted(np.tile(np.arange(terms), (samples - 1, 1)), axis=1)
+    return np.concatenate([np.ones((1, terms), np.bool_), order >= taken[:, None]])
+
+
+def lime_weights(masks: Flags, scores: Floats) -> Floats:
+    """Coefficients of a linear model of the scores around the whole text; texts without a score are left out.
+
+    A text counts exp(-d^2 / (2 width^2)) with d = 1 - sqrt(share of terms kept), its cosine distance from the whole
+    one. Ribeiro, Singh and Guestrin, "Why Should I Trust You?", KDD 2016.
+    """
+    finite = np.isfinite(scores)
+    if not finite.any():
+        return np.zeros(masks.shape[1])
+    kept, known = masks[finite].astype(np.float64), scores[finite]
+    distance = 1 - np.sqrt(kept.mean(axis=1))
+    found = ridge(kept, known, np.exp(-(distance**2) / (2 * WIDTH**2)), ALPHA)
+    return np.where(np.abs(found) > ROUNDING * np.abs(known).max(), found, 0.0)
+
+
+def ridge(columns: Floats, values: Floats, weights: Floats, alpha: float) -> Floats:
+    """The b of weighted ridge regression: sum of w (v - c - x b)^2 + alpha |b|^2 is smallest; c is free.
+
+    The system has a line for each column or each value, whichever are fewer: a long text has thousands of columns.
+    """
+    share, root = weights / weights.sum(), np.sqrt(weights)
+    x, v = root[:, None] * (columns - share @ columns), root * (values - share @ values)
+    rows, wide = x.shape
+    if wide <= rows:
+        return np.asarray(np.linalg.solve(x.T @ x + alpha * np.eye(wide), x.T @ v))
+    return np.asarray(x.T @ np.linalg.solve(x @ x.T + alpha * np.eye(rows), v))
 
 
 class RankedList(NamedTuple):
@@ -60,7 +144,7 @@ def explain_lists(
     totals: list[dict[str, float]] = [{} for _ in lists]
     for doc, values in zip(docs, scores, strict=True):
         total = totals[doc.number]
-        for term, weight in zip(doc.masked.terms, doc.weights(np.array(values)).tolist(), strict=True):
+        for term, weight in zip(doc.text.terms, doc.weights(np.array(values)).tolist(), strict=True):
             total[term] = total.get(term, 0.0) + weight
     return Explanations([best_words(total, how.words) for total in totals], failures)
 
@@ -80,12 +164,12 @@ class _ChangedDoc:
     """One document of one list, and the terms to keep in each of its changed texts; None for occlusion."""
 
     number: int
-    masked: MaskedText
-    masks: Flags | None = None
+    text: MaskedText
+    masks: Flags | None
 
     def texts(self) -> Iterator[str]:
-        masks = occlusion_masks(len(self.masked.terms)) if self.masks is None else self.masks
-        return (self.masked.text(mask) for mask in masks)
+        masks = occlusion_masks(len(self.text.terms)) if self.masks is None else self.masks
+        return (self.text.keep(mask) for mask in masks)
 
     def weights(self, scores: Floats) -> Floats:
         return occlusion_weights(scores) if self.masks is None else lime_weights(self.masks, scores)
@@ -93,15 +177,13 @@ class _ChangedDoc:
 
 def _changed_docs(lists: Sequence[RankedList], bm25: LexicalRanker, how: LocalToGlobal) -> Iterator[_ChangedDoc]:
     for number, each in enumerate(lists):
-        for text in each.texts[: how.top]:
-            masked = MaskedText.of(text, bm25.analyzer, frozenset(each.terms))
-            if not masked.terms:
-                continue
-            if how.method == "occlusion":
-                yield _ChangedDoc(number, masked)
-            else:
-                random = generator(how.seed, "lime", each.query, text)
-                yield _ChangedDoc(number, masked, lime_masks(len(masked.terms), how.samples, random))
+        for doc in each.texts[: how.top]:
+            text = MaskedText.of(doc, bm25.analyzer, frozenset(each.terms))
+            if text.terms:
+                random = generator(how.seed, "lime", each.query, doc)
+                lime = how.method == "lime"
+                masks = lime_masks(len(text.terms), how.samples, random) if lime else None
+                yield _ChangedDoc(number, text, masks)
 
 
 def _in_parts(texts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
@@ -140,8 +222,8 @@ def expansion(
         return []
     tokens, rows, names = bm25.analyzer.docs(texts), np.arange(len(texts), dtype=np.int32), bm25.analyzer.vocabulary
     best = min(top, len(texts))
-    asked = bm25.analyzer.queries([query]).ids
-    terms = np.setdiff1d(tokens.ids[: tokens.offsets[best]], asked).astype(np.int32)
+    query_terms = bm25.analyzer.queries([query]).ids
+    terms = np.setdiff1d(tokens.ids[: tokens.offsets[best]], query_terms).astype(np.int32)
     total = _gains(bm25, tokens, rows[:best], terms).sum(axis=0)
     order = sorted(range(len(terms)), key=lambda i: (-round(float(total[i]), 9), names.terms[terms[i]]))
     terms = terms[order[:pool]]

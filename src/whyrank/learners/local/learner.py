@@ -45,7 +45,7 @@ from whyrank.tables import TermTable
 METHODS = ("occlusion", "lime", "bm25")
 VARIANTS = ("plain", "min-frequency", "uniform")
 SAMPLES = 100_000  # texts of a document at most
-BLOCK = 8  # queries that are asked together: enough to fill batches, few enough to hold their changed texts
+BLOCK = 8  # queries that are explained together: enough to fill batches, few enough to hold their changed texts
 
 Pair = tuple[str, str]  # query term, explanation word
 
@@ -94,8 +94,8 @@ class LocalToGlobal:
         seed: of the choice of queries, and of the random texts.
         analyzer: what a term is; by default krovetz if its stemmer is installed, else lucene.
         queries: so many, drawn at random; all by default.
-        candidates: a run of the collection, or a run file, in the place of what BM25 retrieves.
-        stats: background statistics that the target is opened with, in the place of the collection's.
+        candidates: a run of the collection, or a run file, instead of what BM25 retrieves.
+        stats: background statistics that the target is opened with, instead of the collection's.
         precision: the precision that the target is opened with.
         explanations: a file for the explanation words of each query, with the terms that each is aligned with.
     """
@@ -152,7 +152,7 @@ class LocalToGlobal:
     ) -> Learned:
         """Explain the lists of an opened target, and add the explanations up.
 
-        What the store of the engine knows is not asked again, so that a broken run goes on where it stopped.
+        What the store of the engine knows is not scored again, so that a broken run goes on where it stopped.
         """
         if isinstance(target, RunRanker) and (self.method, self.variant) != ("bm25", "uniform"):
             raise WhyrankError(
@@ -160,9 +160,9 @@ class LocalToGlobal:
                 "any text, or --method bm25 --variant uniform"
             )
         bm25 = first_ranker(collection, self.analyzer or default_analyzer())
-        chosen = drawn(collection.queries, self.queries, self.seed)
+        chosen = draw_queries(collection.queries, self.queries, self.seed)
         words, failures = self._words(collection, chosen, target, engine, bm25, candidates)
-        explained, more = aligned(words, target, engine, self.variant)
+        explained, more = align(words, target, engine, self.variant)
         failures += more
         learner = replace(self, target=target.name, analyzer=bm25.analyzer.id, explanations=None)
         source = "bm25" if candidates is None else repr(RunRanker(self.candidates or "run", candidates, collection))
@@ -183,9 +183,13 @@ class LocalToGlobal:
         ids, found, failures = list(queries), list[Explained](), list[Failure]()
         with Progress("explaining", len(ids), unit="queries") as progress:
             for start in range(0, len(ids), BLOCK):
-                block = ids[start : start + BLOCK]
+                block, lists = ids[start : start + BLOCK], []
                 run, failed = scored(engine, target, collection, {q: candidates.get(q, {}) for q in block})
-                lists = [_list(collection, q, run.get(q, {}), bm25) for q in block]
+                for query_id in block:
+                    query, docs = collection.queries[query_id], run.get(query_id, {})
+                    terms, order = bm25.analyzer.query_terms(query), ranking(docs)
+                    scores = np.array([docs[d] for d in order], dtype=np.float64)
+                    lists.append(RankedList(query_id, query, terms, texts_of(collection.docs, order), scores))
                 words, more = explain_lists(lists, target, engine, bm25, self)
                 found += [Explained(each.query_id, each.terms, w, {}) for each, w in zip(lists, words, strict=True)]
                 failures += [*failed, *more]
@@ -210,7 +214,7 @@ class LocalToGlobal:
         return TermTable.from_triples(terms, words, [weights[pair] for pair in kept], **facts)
 
 
-def drawn(queries: Mapping[str, str], most: int | None, seed: int) -> dict[str, str]:
+def draw_queries(queries: Mapping[str, str], most: int | None, seed: int) -> dict[str, str]:
     """So many queries, drawn at random, in the order of the collection."""
     if most is None or most >= len(queries):
         return dict(queries)
@@ -219,13 +223,7 @@ def drawn(queries: Mapping[str, str], most: int | None, seed: int) -> dict[str, 
     return {q: text for q, text in queries.items() if q in taken}
 
 
-def _list(collection: Collection, query_id: str, docs: Mapping[str, float], bm25: LexicalRanker) -> RankedList:
-    query, order = collection.queries[query_id], ranking(docs)
-    scores = np.array([docs[d] for d in order], dtype=np.float64)
-    return RankedList(query_id, query, bm25.analyzer.query_terms(query), texts_of(collection.docs, order), scores)
-
-
-def aligned(
+def align(
     explained: Sequence[Explained], target: Ranker, engine: Engine, variant: str
 ) -> tuple[list[Explained], list[Failure]]:
     """The explanations with each word aligned: with all terms of its query (`uniform`), or with the best one.

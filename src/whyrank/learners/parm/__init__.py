@@ -1,12 +1,16 @@
-"""PaRM, the partial relevance model: a relevance thesaurus distilled from any ranker."""
+"""PaRM, the partial relevance model: a relevance thesaurus distilled from any ranker.
+
+`data` prepares texts, scores and terms, `first` and `second` are the two phases that `training` runs, `pairs` scores
+all pairs of terms with the trained network, and `table` writes them.
+"""
 
 from typing import TYPE_CHECKING
 
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.learners.parm.preparing import ParmPrepared, check_parm, prepare_parm
-    from whyrank.learners.parm.running import is_trained, train_parm
-    from whyrank.learners.parm.table import Built, Parm, beside, build_table, check_out
+    from whyrank.learners.parm.data import ParmPrepared, check_parm, prepare_parm
+    from whyrank.learners.parm.table import Parm, beside, build_table, check_out
+    from whyrank.learners.parm.training import is_trained, train_parm
 
 front_door(__name__)

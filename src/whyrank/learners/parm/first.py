@@ -1,4 +1,4 @@
-"""Phase 1: the sum of the network's logits for both parts of a query learns what the target says of the whole.
+"""Phase 1: the sum of the network's logits for both parts of a query learns the target's score of the whole.
 
 Each pair of a query and a text gives two inputs, [CLS] part [SEP] masked text [SEP], one for each part of the query.
 They are put together on the device: a step sends the numbers of its queries and texts and its draws.
@@ -6,7 +6,7 @@ They are put together on the device: a step sends the numbers of its queries and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,18 +15,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.learners.parm.data import CUTS, PARTS, Drawn
-from whyrank.learners.parm.texts import Numbers, TokenTexts
+from whyrank.learners.parm.alignment import Numbers, TokenTexts
+from whyrank.learners.parm.data import CUTS, PARTS, CandidateSampler, Say
 from whyrank.networks import Network, ParmNetwork, tensors
 from whyrank.training import Examples, First, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
-Say = Callable[[str], None]
-_VALIDATED = 256  # held-out queries that are read at a time
-
-# How phase 1 cuts queries in two: a span of tokens, and what is left around it.
-
 Draws = npt.NDArray[np.floating[Any]]
+_VALIDATED = 256  # held-out queries that are read at a time
+_HASH = (2654435761, 40503, 2**31 - 1)
+
+# How queries are cut in two: a span of tokens, and what is left around it.
 
 
 class Spans(NamedTuple):
@@ -36,37 +35,33 @@ class Spans(NamedTuple):
     end: Numbers
     sizes: Numbers
 
-    @classmethod
-    def of(cls, start: Numbers, end: Numbers, lengths: Numbers) -> Spans:
-        """Part 1 is the rest with one [MASK] for the span; part 2 the span with one where something was cut off."""
-        rest = lengths - (end - start) + 1
-        span = (end - start) + (start > 0) + (end < lengths)
-        return cls(start, end, np.stack([rest, span], axis=-1))
-
 
 class Splitter:
     """Draws spans for queries.
 
     The start is uniform over the tokens, and moves right to the next word; a start behind the last word's first token
     moves back to that. The end is uniform over the tokens behind the start, and with `whole` words moves right too.
+    Part 1 is the rest with one [MASK] for the span; part 2 the span with one where something was cut off.
     """
 
     def __init__(self, queries: TokenTexts, whole: bool) -> None:
         """Note where the words of all queries begin."""
         self.sizes, self.whole = queries.sizes, whole
-        self._next = _next_opening(queries)
         columns = np.arange(queries.ids.shape[1])
+        # for each position, the first token from there on that opens a word; the size where there is none
+        opening = np.where(queries.opens, columns, queries.sizes[:, None])
+        self._next = np.minimum.accumulate(opening[:, ::-1], axis=1)[:, ::-1]
         self._last = np.where(queries.opens, columns, 0).max(axis=1)
 
     def __call__(self, query: Numbers, draws: Draws) -> Spans:
         """Spans of some queries from two uniform draws each: [queries, 2]."""
         sizes = self.sizes[query]
-        start = self._next[query, _uniform(draws[:, 0], sizes)]
-        start = np.minimum(start, self._last[query])
+        start = np.minimum(self._next[query, _uniform(draws[:, 0], sizes)], self._last[query])
         end = start + 1 + _uniform(draws[:, 1], sizes - start)
         if self.whole:
             end = np.where(end < sizes, self._next[query, np.minimum(end, self._next.shape[1] - 1)], sizes)
-        return Spans.of(start, end, sizes)
+        rest, span = sizes - (end - start) + 1, (end - start) + (start > 0) + (end < sizes)
+        return Spans(start, end, np.stack([rest, span], axis=-1))
 
 
 def _uniform(draws: Draws, sizes: Numbers) -> Numbers:
@@ -74,16 +69,7 @@ def _uniform(draws: Draws, sizes: Numbers) -> Numbers:
     return np.minimum((draws * sizes).astype(np.int64), sizes - 1)
 
 
-def _next_opening(queries: TokenTexts) -> Numbers:
-    """For each place, the first token from there on that opens a word; the size where there is none."""
-    columns = np.arange(queries.ids.shape[1])
-    found = np.where(queries.opens, columns, queries.sizes[:, None])
-    return np.minimum.accumulate(found[:, ::-1], axis=1)[:, ::-1]
-
-
-# What phase 1 deletes from texts: the units that matter least to a part of the query, so many as a draw says.
-
-_HASH = (2654435761, 40503, 2**31 - 1)
+# What is deleted from texts: the units that matter least to a part of the query, so many as a draw says.
 
 
 def deletion_counts(kind: str, draws: Tensor, units: Tensor, part: Tensor) -> Tensor:
@@ -109,7 +95,7 @@ def part_relevance(blocks: Tensor, inside: Tensor) -> Tensor:
     return total / weights.sum(dim=-1, keepdim=True).clamp(min=1)
 
 
-def deleted(scores: Tensor, unit: Tensor, units: Tensor, counts: Tensor, ties: Tensor) -> Tensor:
+def delete_lowest(scores: Tensor, unit: Tensor, units: Tensor, counts: Tensor, ties: Tensor) -> Tensor:
     """Whether each token goes: those of the `counts` units with the lowest scores.
 
     A unit's score is the highest of its tokens'; `unit` numbers the units of a row from 0, and is the number of
@@ -118,21 +104,24 @@ def deleted(scores: Tensor, unit: Tensor, units: Tensor, counts: Tensor, ties: T
     columns = scores.shape[-1]
     blank = torch.full((*scores.shape[:-1], columns + 1), -torch.inf, dtype=scores.dtype, device=scores.device)
     best = blank.scatter_reduce(-1, unit, scores, "amax")[..., :columns]
-    there = torch.arange(columns, device=scores.device) < units.unsqueeze(-1)
-    best = torch.where(there, best, torch.inf)
-    gone = _ranks(best, ties) < counts.unsqueeze(-1)
+    positions = torch.arange(columns, device=scores.device)
+    best = torch.where(positions < units.unsqueeze(-1), best, torch.inf)
+    by_ties = ties.argsort(dim=-1, stable=True)
+    order = by_ties.gather(-1, best.gather(-1, by_ties).argsort(dim=-1, stable=True))
+    ranks = torch.empty_like(order).scatter_(-1, order, positions.expand_as(order))
+    gone = ranks < counts.unsqueeze(-1)
     gone = torch.cat([gone, torch.zeros_like(gone[..., :1])], dim=-1)
     return gone.gather(-1, unit)
 
 
-def collapsed(gone: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+def collapse_runs(gone: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
     """What is read when one token is left of each run of deleted ones: the positions in order, and their number.
 
     `gone` is [rows, tokens], `sizes` the tokens of each row's text.
     """
     before = torch.cat([torch.zeros_like(gone[:, :1]), gone[:, :-1]], dim=1)
-    there = torch.arange(gone.shape[1], device=gone.device) < sizes[:, None]
-    left = there & ~(gone & before)
+    real = torch.arange(gone.shape[1], device=gone.device) < sizes[:, None]
+    left = real & ~(gone & before)
     return (~left).to(torch.uint8).argsort(dim=1, stable=True), left.sum(dim=1)
 
 
@@ -144,26 +133,21 @@ def tie_keys(seeds: Tensor, columns: int) -> Tensor:
     return (mixed ^ (mixed >> 13)) * _HASH[0] % _HASH[2]
 
 
-def _ranks(values: Tensor, ties: Tensor) -> Tensor:
-    """The rank of each value in its row, from 0; equal ones in the order of `ties`, then of their positions."""
-    first = ties.argsort(dim=-1, stable=True)
-    order = first.gather(-1, values.gather(-1, first).argsort(dim=-1, stable=True))
-    ranks = torch.empty_like(order)
-    return ranks.scatter_(-1, order, torch.arange(values.shape[-1], device=values.device).expand_as(order))
+# The inputs of the network.
 
 
-class _Rows(NamedTuple):
-    """One row for each input: what it is made of."""
+class _Inputs(NamedTuple):
+    """Each input: its query and text, the span of the query, and which part and tokens of the text it has."""
 
     query: Tensor
     doc: Tensor
     start: Tensor
     end: Tensor
     size: Tensor  # of the part of the query as it is read
-    second: Tensor  # whether it is the span, not the rest
-    gone: Tensor  # [rows, text tokens]
+    is_span: Tensor  # else the part is what is left around the span
+    gone: Tensor  # [inputs, text tokens]
     length: Tensor  # of the text as it is read
-    order: Tensor | None  # [rows, text tokens]: the positions that are read, where runs of [MASK]s are one
+    order: Tensor | None  # [inputs, text tokens]: the positions that are read, where runs of [MASK]s are one
 
 
 class Segmenter:
@@ -174,8 +158,11 @@ class Segmenter:
     ) -> None:
         """Lay all tokens on the device."""
         self.first, self.special, self.device = first, special, device
-        self._split = Splitter(queries, first.ends == "word")
-        self._queries, self._docs, self._sizes = queries.on(device), docs.on(device), docs.sizes
+        self._split, self._doc_sizes = Splitter(queries, first.ends == "word"), docs.sizes
+        self._queries, self._docs = (
+            tensors({"ids": t.ids, "sizes": t.sizes, "words": t.words, "word_counts": t.word_counts}, device)
+            for t in (queries, docs)
+        )
 
     def __call__(
         self, query: Numbers, doc: Numbers, blocks: Tensor, draws: npt.NDArray[Any], packed: bool
@@ -186,152 +173,137 @@ class Segmenter:
             query: numbers of the queries, [examples].
             doc: numbers of their texts, [examples, texts].
             blocks: how the tokens of each query and text belong together, [examples, texts, query, text tokens].
-            draws: [examples, draws_of(texts)]: uniform ones that cut the query, normal ones that say what goes.
+            draws: those of `CandidateSampler`: uniform ones that cut the query, normal ones that say what goes.
             packed: whether the inputs lie end to end, see `networks.first`.
         """
         spans = self._split(query, draws[:, :CUTS])
-        sent = {"query": query, "doc": doc, "start": spans.start, "end": spans.end, "size": spans.sizes,
-                "draws": draws.astype(np.float32)}  # fmt: skip
-        there = tensors({name: np.ascontiguousarray(array) for name, array in sent.items()}, self.device)
-        rows = self._rows(there, blocks)
-        sizes = 3 + rows.size + rows.length
-        known = self._known(sizes, spans.sizes, doc)
-        return self._packed(rows, sizes, known) if packed else self._padded(rows, sizes, known)
+        given = tensors({"query": query, "doc": doc, "start": spans.start, "end": spans.end, "size": spans.sizes,
+                         "draws": draws.astype(np.float32)}, self.device)  # fmt: skip
+        shape = (*doc.shape, PARTS)
 
-    def _known(self, sizes: Tensor, parts: Numbers, doc: Numbers) -> Numbers:
-        """The sizes of the inputs; the device has to be waited for only where runs of [MASK]s are one."""
+        def spread(values: Tensor) -> Tensor:
+            return values.expand(shape).reshape(-1)
+
+        docs, size = spread(given["doc"][:, :, None]), spread(given["size"][:, None, :])
+        gone, length, order = self._deleted(given, blocks).reshape(len(docs), -1), self._docs["sizes"][docs], None
         if self.first.masks == "runs":
-            return np.asarray(sizes.cpu().numpy())
-        return (3 + parts[:, None, :] + self._sizes[doc][:, :, None]).reshape(-1)
-
-    def _rows(self, sent: Mapping[str, Tensor], blocks: Tensor) -> _Rows:
-        shape = (*sent["doc"].shape, PARTS)
-        spread = {name: sent[name][:, None, None].expand(shape).reshape(-1) for name in ("query", "start", "end")}
-        doc = sent["doc"][:, :, None].expand(shape).reshape(-1)
-        second = torch.arange(PARTS, device=doc.device).expand(shape).reshape(-1) == 1
-        size = sent["size"][:, None, :].expand(shape).reshape(-1)
-        gone, length, order = self._gone(sent, blocks).reshape(len(doc), -1), self._docs.sizes[doc], None
+            order, length = collapse_runs(gone, length)
+        number, start, end = (spread(given[name][:, None, None]) for name in ("query", "start", "end"))
+        is_span = spread(torch.arange(PARTS, device=docs.device)) == 1
+        inputs = _Inputs(number, docs, start, end, size, is_span, gone, length, order)
+        sizes = 3 + size + length
+        known = (3 + spans.sizes[:, None, :] + self._doc_sizes[doc][:, :, None]).reshape(-1)
         if self.first.masks == "runs":
-            order, length = collapsed(gone, length)
-        return _Rows(spread["query"], doc, spread["start"], spread["end"], size, second, gone, length, order)
-
-    def _gone(self, sent: Mapping[str, Tensor], blocks: Tensor) -> Tensor:
-        """Which tokens of the texts are masked: [examples, texts, parts, tokens]."""
-        inside = self._inside(sent)
-        scores = part_relevance(blocks[:, :, None].float(), inside[:, None])
-        shape, doc = scores.shape, sent["doc"]
-        units, counts, part = self._units(doc, sent["query"], inside)
-        draws = sent["draws"][:, CUTS:].reshape(shape[:-1])
-        many = deletion_counts(self.first.deletion, draws, counts[:, :, None], part[:, None])
-        ties = tie_keys((draws * 2**20).long(), shape[-1])
-        return deleted(scores, units[:, :, None].expand(shape), counts[:, :, None].expand(shape[:-1]), many, ties)
-
-    def _inside(self, sent: Mapping[str, Tensor]) -> Tensor:
-        """Which tokens of the query belong to each part: [examples, parts, tokens]."""
-        positions = torch.arange(self._queries.ids.shape[1], device=sent["query"].device)
-        span = (positions >= sent["start"][:, None]) & (positions < sent["end"][:, None])
-        real = positions < self._queries.sizes[sent["query"]][:, None]
-        return torch.stack([real & ~span, span], dim=1)
-
-    def _units(self, doc: Tensor, query: Tensor, inside: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The unit of each token of the texts, the number of their units, and that of the units of both parts."""
-        if self.first.unit == "word":
-            opens = self._queries.words[query].diff(dim=1, prepend=self._queries.words.new_full((len(query), 1), -1))
-            return self._docs.words[doc], self._docs.counts[doc], (inside & (opens != 0)[:, None]).sum(dim=-1)
-        columns = self._docs.ids.shape[1]
-        positions, sizes = torch.arange(columns, device=doc.device), self._docs.sizes[doc]
-        return torch.where(positions < sizes[..., None], positions, columns), sizes, inside.sum(dim=-1)
-
-    def _padded(self, rows: _Rows, sizes: Tensor, known: Numbers) -> dict[str, Tensor]:
+            known = sizes.cpu().numpy()  # only here the device has to be waited for
+        row = torch.arange(len(sizes), device=sizes.device)
+        if packed:
+            total, ends = int(known.sum()), torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+            row = torch.repeat_interleave(row, sizes, output_size=total)
+            positions = torch.arange(total, device=sizes.device) - ends[row]
+            ids, types = self._tokens(inputs, row, positions)
+            return {"ids": ids, "types": types, "positions": positions, "ends": ends}
         width = int(known.max())
         positions = torch.arange(width, device=sizes.device).expand(len(sizes), width)
-        row = torch.arange(len(sizes), device=sizes.device)[:, None].expand(len(sizes), width)
         mask = positions < sizes[:, None]
-        ids, types = self._filled(rows, row, positions)
+        ids, types = self._tokens(inputs, row[:, None].expand(len(sizes), width), positions)
         return {"ids": torch.where(mask, ids, self.special["pad"]), "types": types * mask, "mask": mask.long()}
 
-    def _packed(self, rows: _Rows, sizes: Tensor, known: Numbers) -> dict[str, Tensor]:
-        total = int(known.sum())
-        ends = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        row = torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes, output_size=total)
-        positions = torch.arange(total, device=sizes.device) - ends[row]
-        ids, types = self._filled(rows, row, positions)
-        return {"ids": ids, "types": types, "positions": positions, "ends": ends}
+    def _deleted(self, given: Mapping[str, Tensor], blocks: Tensor) -> Tensor:
+        """Which tokens of the texts are masked: [examples, texts, parts, tokens]."""
+        query, doc = given["query"], given["doc"]
+        positions = torch.arange(self._queries["ids"].shape[1], device=query.device)
+        span = (positions >= given["start"][:, None]) & (positions < given["end"][:, None])
+        real = positions < self._queries["sizes"][query][:, None]
+        inside = torch.stack([real & ~span, span], dim=1)  # [examples, parts, query tokens]
+        scores = part_relevance(blocks[:, :, None].float(), inside[:, None])
+        # the unit of each token of the texts, the number of their units, and that of the units of both parts
+        columns, sizes = self._docs["ids"].shape[1], self._docs["sizes"][doc]
+        if self.first.unit == "word":
+            words = self._queries["words"][query]
+            opens = words.diff(dim=1, prepend=words.new_full((len(query), 1), -1)) != 0
+            unit, units, part = self._docs["words"][doc], self._docs["word_counts"][doc], inside & opens[:, None]
+        else:
+            at = torch.arange(columns, device=doc.device)
+            unit, units, part = torch.where(at < sizes[..., None], at, columns), sizes, inside
+        shape = scores.shape
+        draws = given["draws"][:, CUTS:].reshape(shape[:-1])
+        counts = deletion_counts(self.first.deletion, draws, units[:, :, None], part.sum(dim=-1)[:, None])
+        ties = tie_keys((draws * 2**20).long(), shape[-1])
+        units, unit = units[:, :, None].expand(shape[:-1]), unit[:, :, None].expand(shape)
+        return delete_lowest(scores, unit, units, counts, ties)
 
-    def _filled(self, rows: _Rows, row: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
-        """The tokens at some positions of some rows, and their types."""
-        inside, size = place - 1, rows.size[row]
-        told = inside - size - 1
-        ids = torch.where((told >= 0) & (told < rows.length[row]), self._told(rows, row, told),
-                          self.special["sep"])  # fmt: skip
-        ids = torch.where((inside >= 0) & (inside < size), self._asked(rows, row, inside), ids)
-        return torch.where(place == 0, self.special["cls"], ids), (told >= 0).long()
+    def _tokens(self, inputs: _Inputs, row: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
+        """The tokens at some positions of some inputs, and their types."""
+        in_query, size = position - 1, inputs.size[row]
+        in_doc = in_query - size - 1
+        is_doc, is_query = (in_doc >= 0) & (in_doc < inputs.length[row]), (in_query >= 0) & (in_query < size)
+        ids = torch.where(is_doc, self._doc_tokens(inputs, row, in_doc), self.special["sep"])
+        ids = torch.where(is_query, self._query_tokens(inputs, row, in_query), ids)
+        return torch.where(position == 0, self.special["cls"], ids), (in_doc >= 0).long()
 
-    def _asked(self, rows: _Rows, row: Tensor, place: Tensor) -> Tensor:
-        """Pieces of the parts of queries: what is cut away is one [MASK]."""
-        start, end, second = rows.start[row], rows.end[row], rows.second[row]
-        source = torch.where(second, start + place - (start > 0).long(), place + (place > start) * (end - start - 1))
-        cut = torch.where(second, (source < start) | (source >= end), place == start)
-        ids = self._queries.ids[rows.query[row], source.clamp(0, self._queries.ids.shape[1] - 1)]
-        return torch.where(cut, self.special["mask"], ids)
+    def _query_tokens(self, inputs: _Inputs, row: Tensor, at: Tensor) -> Tensor:
+        """Tokens of the parts of queries: what is cut away is one [MASK]."""
+        start, end, is_span = inputs.start[row], inputs.end[row], inputs.is_span[row]
+        source = torch.where(is_span, start + at - (start > 0).long(), at + (at > start) * (end - start - 1))
+        cut = torch.where(is_span, (source < start) | (source >= end), at == start)
+        ids = self._queries["ids"]
+        return torch.where(cut, self.special["mask"], ids[inputs.query[row], source.clamp(0, ids.shape[1] - 1)])
 
-    def _told(self, rows: _Rows, row: Tensor, place: Tensor) -> Tensor:
-        """Pieces of the texts: what is deleted is a [MASK], each token or each run of them."""
-        place = place.clamp(0, self._docs.ids.shape[1] - 1)
-        place = place if rows.order is None else rows.order[row, place]
-        ids = self._docs.ids[rows.doc[row], place]
-        return torch.where(rows.gone[row, place], self.special["mask"], ids)
+    def _doc_tokens(self, inputs: _Inputs, row: Tensor, at: Tensor) -> Tensor:
+        """Tokens of the texts: what is deleted is a [MASK], each token or each run of them."""
+        ids = self._docs["ids"]
+        at = at.clamp(0, ids.shape[1] - 1)
+        at = at if inputs.order is None else inputs.order[row, at]
+        return torch.where(inputs.gone[row, at], self.special["mask"], ids[inputs.doc[row], at])
 
 
 class FirstTrainer(Trainer):
     """Trains on triples, or longer lists, of which each query is cut and each text is masked twice."""
 
     def __init__(
-        self, network: ParmNetwork, drawn: Drawn, first: First, texts: tuple[TokenTexts, TokenTexts], blocks: Tensor,
-        *, seed: int, held_out: Drawn | None = None, folder: Path | None = None, device: str = "cpu",
-        say: Say = print,
+        self, network: ParmNetwork, sampler: CandidateSampler, first: First, texts: tuple[TokenTexts, TokenTexts],
+        blocks: Tensor, *, seed: int, held_out: CandidateSampler | None = None, folder: Path | None = None,
+        device: str = "cpu", say: Say = print,
     ) -> None:  # fmt: skip
         """Put together what is learned from: examples, tokens of queries and texts, and how these belong together."""
         schedule = first.schedule_for(seed)
         super().__init__(
-            network, TrainingSet([], [], drawn), losses.create(first.loss), schedule, folder=folder,
+            network, TrainingSet([], [], sampler), losses.create(first.loss), schedule, folder=folder,
             validate=self._agreement if held_out is not None and len(held_out.queries) else None,
             device=device, say=say,
         )  # fmt: skip
-        self.first, self.drawn, self.blocks, self._held_out = first, drawn, blocks, held_out
+        self.blocks, self._candidates, self._held_out = blocks, sampler.candidates.doc.reshape(-1), held_out
         self._segment = Segmenter(*texts, first, network.tokenizer.special, device)
         self._packs = network.packs and schedule.precision == "bf16" and device.startswith("cuda")
 
     def _loss(self, part: Examples) -> Tensor:
-        size = part.doc.shape[1]
         with self._precision():
-            scores = self._whole(part)
-        return self.loss(scores, tensors({"target": part.target[:, :size]}, self.device)["target"])
+            scores = self._sum_parts(part)
+        return self.loss(scores, tensors({"target": part.target[:, : part.doc.shape[1]]}, self.device)["target"])
 
-    def _whole(self, part: Examples) -> Tensor:
+    def _sum_parts(self, part: Examples) -> Tensor:
         """The score of each text for its whole query: the sum over both parts."""
-        size, place = part.doc.shape[1], part.doc.astype(np.int64)
-        doc = self.drawn.given.doc.reshape(-1)[place].astype(np.int64)
-        blocks = self.blocks[tensors({"place": place}, self.device)["place"]]
-        batch = self._segment(part.query.astype(np.int64), doc, blocks, part.target[:, size:], self._packs)
+        size, position = part.doc.shape[1], part.doc.astype(np.int64)
+        blocks = self.blocks[tensors({"position": position}, self.device)["position"]]
+        doc, draws = self._candidates[position].astype(np.int64), part.target[:, size:]
+        batch = self._segment(part.query.astype(np.int64), doc, blocks, draws, self._packs)
         return self._read(batch).reshape(-1, size, PARTS).sum(dim=-1)
 
     def _agreement(self, network: Network) -> float:
-        """The share of pairs of held-out texts that the network and the target put in the same order."""
+        """The share of pairs of held-out texts that the network and the target put in the same order.
+
+        Pairs that the target does not tell apart are left out.
+        """
         assert self._held_out is not None
         examples = self._held_out.epoch(self.schedule.seed, 0)
-        size, right = examples.doc.shape[1], []
+        size, agrees = examples.doc.shape[1], []
+        above = torch.triu(torch.ones(size, size, dtype=torch.bool), 1)
         for start in range(0, len(examples.query), _VALIDATED):
             part = examples.take(np.arange(start, min(start + _VALIDATED, len(examples.query))))
             with self._precision():
-                ours = self._whole(part).float().cpu()
-            right.append(_same_order(ours, torch.from_numpy(part.target[:, :size])))
-        found = torch.cat(right)
+                ours = self._sum_parts(part).float().cpu()
+            theirs = torch.from_numpy(part.target[:, :size])
+            one, two = (values[:, :, None] - values[:, None] for values in (ours, theirs))
+            agrees.append((one * two > 0).float()[(two != 0) & above])
+        found = torch.cat(agrees)
         return float(found.mean()) if len(found) else 0.5
-
-
-def _same_order(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Of each pair of texts that the target tells apart, whether the network does so in the same way."""
-    one, two = (values[:, :, None] - values[:, None] for values in (ours, theirs))
-    above = torch.triu(torch.ones(ours.shape[1], ours.shape[1], dtype=torch.bool), 1)
-    return (one * two > 0).float()[(two != 0) & above]

@@ -9,7 +9,7 @@ there.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ import torch
 from whyrank.core import (
     LOCK,
     BadInput,
+    Ints,
     UnknownName,
     WhyrankError,
     call_of,
@@ -32,6 +33,7 @@ from whyrank.core import (
     exclusive,
 )
 from whyrank.data import Collection, open_collection
+from whyrank.learners.parm.data import ranges
 from whyrank.learners.parm.pairs import (
     Blocks,
     Entries,
@@ -42,10 +44,12 @@ from whyrank.learners.parm.pairs import (
     group_terms,
     score_blocks,
 )
-from whyrank.learners.parm.vocabulary import DOC_TERMS, QUERY_TERMS, TermVocabulary, make_vocabulary
 from whyrank.networks import BARE, FRAMES, Network, digest, framed, load, read_config
+from whyrank.rankers.lexical import Background
 from whyrank.tables import SUFFIXES, TermTable, check_suffix
-from whyrank.text import analyzers
+from whyrank.text import Analyzer, analyzers
+
+QUERY_TERMS, DOC_TERMS = 10_000, 100_000
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,70 @@ class Parm:
         return replace(table, facts={**table.facts, "learner": self.name}, trusted=True)
 
 
+class TermVocabulary(NamedTuple):
+    """The terms of both sides of a table, those of most texts first; ties go by spelling."""
+
+    query_terms: list[str]  # those of queries
+    doc_terms: list[str]  # those of documents
+    doc_counts: Ints  # how often each document term occurs
+    audited: list[int]  # numbers of query terms that are kept with all document terms
+
+
+def make_vocabulary(
+    collections: Sequence[Collection], analyzer: Analyzer, query_terms: int = QUERY_TERMS,
+    doc_terms: int = DOC_TERMS, from_queries: bool = False, audited: Sequence[str] = (),
+    queries_of: Sequence[Collection] = (), doc_words: Sequence[str] = (),
+) -> TermVocabulary:  # fmt: skip
+    """The terms of a table.
+
+    Args:
+        collections: their texts are counted; a text of two collections counts twice.
+        analyzer: makes the terms, and drops stop words where it does.
+        query_terms: so many, the most frequent in the texts.
+        doc_terms: so many on the document side.
+        from_queries: query terms are those of the collections' queries only; those that no text has come last.
+        audited: words whose terms are query terms in any case.
+        queries_of: collections whose queries have all their terms among the query terms, on top of the others.
+        doc_words: words whose terms are document terms, on top of the others, whether a text has them or not.
+    """
+    counts: dict[str, tuple[int, int]] = {}  # texts and occurrences
+    for collection in collections:
+        counted = Background.of(collection.docs, analyzer)
+        for term, df, cf in zip(counted.terms, counted.df.tolist(), counted.cf.tolist(), strict=True):
+            texts, occurrences = counts.get(term, (0, 0))
+            counts[term] = texts + df, occurrences + cf
+    if not counts:
+        raise WhyrankError(f"no text has a word under {analyzer.id}; choose another --analyzer or collection")
+
+    def by_frequency(terms: Iterable[str]) -> list[str]:
+        return sorted(terms, key=lambda term: (-counts.get(term, (0, 0))[0], term))
+
+    def terms_of_queries(several: Sequence[Collection], option: str) -> set[str]:
+        texts = [query for each in several for query in each.queries.values()]
+        names = analyzer.vocabulary.terms
+        found = {names[i] for i in np.unique(analyzer.queries(texts).ids)} if texts else set()
+        if not found:
+            raise WhyrankError(f"the collections have no queries with words; leave out {option}")
+        return found
+
+    def audited_term(word: str) -> str:
+        terms = analyzer.query_terms(word)
+        if len(terms) != 1:
+            found = "drops it" if not terms else f"makes {len(terms)} terms of it"
+            raise WhyrankError(f"--audit {word!r}: the analyzer {analyzer.id} {found}; name one word that it keeps")
+        return terms[0]
+
+    every = by_frequency(counts)
+    first = by_frequency(terms_of_queries(collections, "--from-queries")) if from_queries else every
+    besides = terms_of_queries(queries_of, "--queries-of") if queries_of else set()
+    kept = list(dict.fromkeys(audited_term(word) for word in audited))
+    queries = by_frequency({*first[:query_terms], *besides, *kept})
+    docs = by_frequency({*every[:doc_terms], *(term for word in doc_words for term in analyzer.terms(word))})
+    numbers = {term: i for i, term in enumerate(queries)}
+    doc_counts = np.array([counts.get(term, (0, 0))[1] for term in docs], np.int64)
+    return TermVocabulary(queries, docs, doc_counts, [numbers[term] for term in kept])
+
+
 class Built(NamedTuple):
     """A table, and that of the audited terms with all document terms where there are such."""
 
@@ -130,11 +198,11 @@ def build_table(
     analyzer, frame = parm.analyzer or known.get("analyzer") or "lucene", parm.frame or known.get("frame") or BARE
     found = [each if isinstance(each, Collection) else open_collection(each) for each in collections]
     terms = make_vocabulary(
-        found, analyzer, parm.query_terms, parm.doc_terms, parm.from_queries, audit,
+        found, analyzers.create(analyzer), parm.query_terms, parm.doc_terms, parm.from_queries, audit,
         [open_collection(name) for name in parm.queries_of], parm.doc_words,
     )  # fmt: skip
-    asked, told = framed(network.query_ids(terms.queries.terms), network.doc_ids(terms.docs.terms), network, frame)
-    task = PairTask(distinct(asked), distinct(told), parm.threshold, parm.top, tuple(terms.audited))
+    queries, docs = framed(network.query_ids(terms.query_terms), network.doc_ids(terms.doc_terms), network, frame)
+    task = PairTask(distinct(queries), distinct(docs), parm.threshold, parm.top, tuple(terms.audited))
     chosen = precision or ("bf16" if device.startswith("cuda") else "fp32")
     own, work = digest(folder), Path(f"{out}.blocks")
     with exclusive(f"{work}{LOCK}"):
@@ -143,16 +211,19 @@ def build_table(
         scorer = PairScorer(network, *groups, device, chosen)
         score_blocks(task, scorer, blocks, say, block)
         entries = blocks.entries()
-        facts = {
+        facts: dict[str, Any] = {
             "learner": "parm", **analyzers.create(analyzer).facts, "collection": ", ".join(c.name for c in found),
             "collections": [getattr(each, "name", each) for each in collections], "threshold": parm.threshold,
             "from_queries": parm.from_queries, **({} if frame == BARE else {"frame": frame}),
             **({"queries_of": list(parm.queries_of)} if parm.queries_of else {}),
-            **({"doc_words": len(parm.doc_words)} if parm.doc_words else {}), "network": own, **_trained(known),
+            **({"doc_words": len(parm.doc_words)} if parm.doc_words else {}), "network": own,
+            **{name: known[name] for name in ("learner", "ranker", "target", "alignment") if name in known},
+            **({"network_seed": known["seed"]} if "seed" in known else {}),
             "scored": _scored(scorer, task, entries.seconds),
-            "pairs": len(terms.queries.terms) * len(terms.docs.terms),
+            "pairs": len(terms.query_terms) * len(terms.doc_terms),
         }  # fmt: skip
-        made = Built(_table(task, terms, entries, facts), _audit_table(task, terms, entries, facts))
+        audit_table = _audit_table(task, terms, entries, facts) if task.audited else None
+        made = Built(_table(task, terms, entries, facts), audit_table)
         made.table.save(out)
         if made.audit is not None:
             made.audit.save(beside(out, ".audit", keep=True))
@@ -163,8 +234,8 @@ def build_table(
 def check_out(out: str | Path, audited: bool = False) -> None:
     """Raise an error where a table, or that of audited terms beside it, cannot be written."""
     check_suffix(out)
-    for place in (out, *([beside(out, ".audit", keep=True)] if audited else [])):
-        check_writable(place)
+    for path in (out, *([beside(out, ".audit", keep=True)] if audited else [])):
+        check_writable(path)
 
 
 def beside(out: str | Path, name: str, keep: bool = False) -> Path:
@@ -181,12 +252,6 @@ def open_parm(folder: Path) -> Network:
     return load(folder)
 
 
-def _trained(known: Mapping[str, Any]) -> dict[str, Any]:
-    """What the network tells about the ranker that it learned from."""
-    found = {name: known[name] for name in ("learner", "ranker", "target", "alignment") if name in known}
-    return found | ({"network_seed": known["seed"]} if "seed" in known else {})
-
-
 def _scored(scorer: PairScorer, task: PairTask, seconds: float) -> dict[str, Any]:
     """How the pairs of distinct token sequences were scored."""
     device = torch.cuda.get_device_name(scorer.device) if scorer.device.startswith("cuda") else "CPU"
@@ -199,40 +264,35 @@ def _scored(scorer: PairScorer, task: PairTask, seconds: float) -> dict[str, Any
 
 def _table(task: PairTask, terms: TermVocabulary, entries: Entries, facts: dict[str, Any]) -> TermTable:
     """The entries of terms. A query term is not tied to itself: rankers count that as a match already."""
-    rows, columns, weights = expanded(task, entries)
-    other = np.array(terms.queries.terms, object)[rows] != np.array(terms.docs.terms, object)[columns]
+    rows, columns, weights = term_entries(task, entries)
+    other = np.array(terms.query_terms, object)[rows] != np.array(terms.doc_terms, object)[columns]
     cut = {} if task.top is None else {"top": task.top}
     table = TermTable.from_codes(
-        terms.queries.terms, terms.docs.terms, rows[other], columns[other], weights[other].astype(np.float32),
-        facts | {"self_pairs": int((~other).sum())} | cut, terms.docs.occurrences,
+        terms.query_terms, terms.doc_terms, rows[other], columns[other], weights[other].astype(np.float32),
+        facts | {"self_pairs": int((~other).sum())} | cut, terms.doc_counts,
     )  # fmt: skip
     return table if task.top is None else table.pruned(top_query=task.top)
 
 
-def expanded(task: PairTask, entries: Entries) -> tuple[Any, Any, Any]:
-    """Entries of token sequences as entries of terms: several terms may share a sequence."""
-    found: list[Any] = []
-    place = np.arange(len(entries.queries))
+def term_entries(task: PairTask, entries: Entries) -> tuple[Ints, Ints, Any]:
+    """Entries of token sequences as entries of terms (rows, columns, weights): several terms may share a sequence."""
+    found: list[Ints] = []
+    entry = np.arange(len(entries.queries))
     for side, sequences in ((task.queries, entries.queries), (task.docs, entries.docs)):
-        order, size, of = np.argsort(side.of_term, kind="stable"), side.counts, sequences[place]
-        starts, repeats = np.cumsum(size) - size, size[of]
-        inside = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        found = [np.repeat(column, repeats) for column in found]
-        found.append(order[np.repeat(starts[of], repeats) + inside])
-        place = np.repeat(place, repeats)
-    return found[0], found[1], entries.weights[place]
+        order, sizes, own = np.argsort(side.of_term, kind="stable"), side.counts, sequences[entry]
+        found = [np.repeat(column, sizes[own]) for column in found]
+        found.append(order[ranges((np.cumsum(sizes) - sizes)[own], sizes[own])])
+        entry = np.repeat(entry, sizes[own])
+    return found[0], found[1], entries.weights[entry]
 
 
-def _audit_table(task: PairTask, terms: TermVocabulary, entries: Entries, facts: dict[str, Any]) -> TermTable | None:
+def _audit_table(task: PairTask, terms: TermVocabulary, entries: Entries, facts: dict[str, Any]) -> TermTable:
     """All document terms of the audited query terms, whatever their weights."""
-    if not task.audited:
-        return None
-    rows = np.repeat(np.arange(len(task.audited)), len(terms.docs.terms))
-    columns = np.tile(np.arange(len(terms.docs.terms)), len(task.audited))
-    slices = [entries.slices[int(task.queries.of_term[q])][task.docs.of_term] for q in task.audited]
-    names = [terms.queries.terms[q] for q in task.audited]
+    names, docs = [terms.query_terms[q] for q in task.audited], len(terms.doc_terms)
+    rows, columns = np.repeat(np.arange(len(names)), docs), np.tile(np.arange(docs), len(names))
+    weights = [entries.slices[int(task.queries.of_term[q])][task.docs.of_term] for q in task.audited]
     own = {"threshold": 0.0, "audited": names, "pairs": len(rows)}
     return TermTable.from_codes(
-        names, terms.docs.terms, rows, columns, np.concatenate(slices).astype(np.float32), facts | own,
-        terms.docs.occurrences,
+        names, terms.doc_terms, rows, columns, np.concatenate(weights).astype(np.float32), facts | own,
+        terms.doc_counts,
     )  # fmt: skip

@@ -23,7 +23,7 @@ FEWEST, LARGEST = 4, 30
 MOST_TERMS = 2_000  # document terms whose neighbours are looked up
 MOST_NEIGHBOURHOODS, NEIGHBOURS, NEAR = 50, 12, 0.6
 TEXTS = 400  # texts that are annotated
-SURE = 0.6  # share of a word's occurrences that must be of one entity type
+MOSTLY = 0.6  # share of a word's occurrences that must be of one entity type
 PATTERNS: Mapping[str, str] = {
     "years": r"(?:1[5-9]|20)\d\d",
     "numerals": r"(?!(?:1[5-9]|20)\d\d$)\d{1,9}",
@@ -79,7 +79,7 @@ def _entity_types(collection: Collection, analyzer: str, pipeline: str, seed: in
         for i, word in enumerate(annotated.tokens):
             labels.setdefault(spelled(analyzer, word.lower(), False), Counter())[types.get(i, "")] += 1
     most = {term: found.most_common(1)[0] for term, found in labels.items()}
-    return {t: label for t, (label, n) in most.items() if label and n >= SURE * labels[t].total()}
+    return {t: label for t, (label, n) in most.items() if label and n >= MOSTLY * labels[t].total()}
 
 
 @dataclass(frozen=True)

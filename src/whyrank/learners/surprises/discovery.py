@@ -8,11 +8,17 @@ from typing import NamedTuple
 
 from whyrank.core import Floats, Ranker, WhyrankError, adjust
 from whyrank.data import Collection
-from whyrank.learners.surprises.appended import appended_surprises
 from whyrank.learners.surprises.classes import FEWEST, Words, classes_of, words_of
-from whyrank.learners.surprises.evidence import evidence_study, evidence_surprises, postings_of
-from whyrank.learners.surprises.surprise import EVIDENCE, NULLS, Surprise, Tested, Unjudged, corrected
-from whyrank.learners.surprises.values import against_rest, spread_surprises, value_surprises
+from whyrank.learners.surprises.kinds import (
+    against_rest,
+    appended_surprises,
+    evidence_study,
+    evidence_surprises,
+    postings_of,
+    spread_surprises,
+    value_surprises,
+)
+from whyrank.learners.surprises.surprise import EVIDENCE, NULLS, Surprise, Tested, Unjudged, rank_surprises
 from whyrank.scoring import Engine
 from whyrank.studies import Answer, Plan, answers
 from whyrank.studies.bias import (
@@ -63,7 +69,7 @@ class Discovery(NamedTuple):
     unjudged: list[str]
     notes: list[str]
 
-    def sure(self, alpha: float = 0.05) -> list[Surprise]:
+    def significant(self, alpha: float = 0.05) -> list[Surprise]:
         """Those that are significant after correction."""
         return [surprise for surprise in self.surprises if surprise.p_adjusted < alpha]
 
@@ -81,7 +87,7 @@ def surprises(table: TermTable, looking: Looking | None = None) -> Discovery:
     postings = postings_of(texts, table) if texts is not None else None
     if postings is not None:
         tested.append(evidence_surprises(table, postings))
-    ranked = corrected([surprise for each in tested for surprise in each.found], how.correction)
+    ranked = rank_surprises([surprise for each in tested for surprise in each.found], how.correction)
     if postings is not None:
         contradictions = [i for i, surprise in enumerate(ranked) if surprise.kind == EVIDENCE]
         for rank, i in enumerate(contradictions):
@@ -147,7 +153,7 @@ def standings(answer: Answer, seed: int = 0) -> dict[str, Standing]:
     return found
 
 
-class _Asked(NamedTuple):
+class _Answered(NamedTuple):
     """What a study found: its result, and where its values stand."""
 
     result: BiasResult
@@ -164,24 +170,24 @@ def confirmed(
     `limit` is the most templates of a study. A study that cannot be made has its reason in the outcome.
     """
     defaults = {"seed": seed} | ({} if limit is None else {"most": limit})
-    asked: dict[str, _Asked | str] = {}
+    answered: dict[str, _Answered | str] = {}
     for study in dict.fromkeys(surprise.study for surprise in found):
         try:
             made = bias_studies.create(study, **defaults)
             _ = made.value_class if isinstance(made, Substitution) else None
         except WhyrankError as error:
-            asked[study] = str(error)
+            answered[study] = str(error)
             continue
         plan = Plan(collection, {study: made}, [ranker], engine or Engine(), seed=seed, table=table)
         [answer] = answers(plan)
-        asked[study] = _Asked(answer.details, standings(answer, seed))
-    return [_judged(surprise, asked[surprise.study], alpha) for surprise in found]
+        answered[study] = _Answered(answer.details, standings(answer, seed))
+    return [_judge(surprise, answered[surprise.study], alpha) for surprise in found]
 
 
-def _judged(surprise: Surprise, asked: _Asked | str, alpha: float) -> Surprise:
-    if isinstance(asked, str):
-        return replace(surprise, outcome=f"not asked: {asked}")
-    result, value = asked.result, surprise.value.lower()
+def _judge(surprise: Surprise, answer: _Answered | str, alpha: float) -> Surprise:
+    if isinstance(answer, str):
+        return replace(surprise, outcome=f"not asked: {answer}")
+    result, value = answer.result, surprise.value.lower()
     if not result.n_templates and not result.nonfinite:
         return replace(surprise, outcome="not asked: the collection has no templates for it")
     row = next((row for row in result.values if row.value.lower() == value), None)
@@ -191,6 +197,6 @@ def _judged(surprise: Surprise, asked: _Asked | str, alpha: float) -> Surprise:
         return replace(surprise, outcome="not asked: a study takes it only from a file of values")
     if row.p_value is None:
         return replace(surprise, outcome=f"not tested: effect {row.effect:+.4g} in 1 independent template")
-    effect, low, high, p = asked.standings[row.value]
-    told = f"effect {effect:+.4g} [{low:+.3g}, {high:+.3g}], p adj. {p:.3g}, {result.n_templates:,} templates"
-    return replace(surprise, confirmed=p < alpha and effect * surprise.direction > 0, outcome=told)
+    effect, low, high, p = answer.standings[row.value]
+    outcome = f"effect {effect:+.4g} [{low:+.3g}, {high:+.3g}], p adj. {p:.3g}, {result.n_templates:,} templates"
+    return replace(surprise, confirmed=p < alpha and effect * surprise.direction > 0, outcome=outcome)

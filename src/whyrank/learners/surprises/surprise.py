@@ -32,7 +32,7 @@ class Surprise:
     `value` is what the study varies, `weight` its weight in the table (a mean over `n` query terms or words), and
     `others` what the rest of its class has; for evidence, `n` is in how many documents both terms are, and `others`
     in how many they would be by chance. `direction` is +1 where the table weighs more than it should. `confirmed` is
-    None until the study was asked; `outcome` says what was found.
+    None until the study was run; `outcome` says what was found.
     """
 
     kind: str
@@ -74,10 +74,11 @@ class Tested(NamedTuple):
     partly: Sequence[Unjudged] = ()
 
 
-def corrected(found: Sequence[Surprise], method: str) -> list[Surprise]:
-    """The surprises with p-values corrected over all of them, the surest first; of equals the largest difference.
+def rank_surprises(found: Sequence[Surprise], method: str) -> list[Surprise]:
+    """The surprises with p-values corrected over all of them, the most significant first.
 
-    Where differences are figures of other things, as for evidence, the larger weight.
+    Of equals the largest difference comes first; where differences are figures of other things, as for evidence, the
+    larger weight.
     """
 
     def size(s: Surprise) -> float:
@@ -100,16 +101,16 @@ def most_unseen(table: TermTable) -> Floats:
     return lowest
 
 
-def censored(table: TermTable, name: str, known: Flags) -> list[Unjudged]:
+def note_missing(table: TermTable, name: str, known: Flags) -> list[Unjudged]:
     """What is judged with weights missing, how many, and what they count as."""
     missing, top = 1 - float(known.mean()), cut_at(table)
     if missing == 0:
         return []
     last = f", or as the last of a query term's best {top:,} where it has so many" if top else ""
-    return [Unjudged(name, f"{missing:.0%} of the weights are missing and count as zero{last}{left_out(table)}")]
+    return [Unjudged(name, f"{missing:.0%} of the weights are missing and count as zero{last}{absent_note(table)}")]
 
 
-def left_out(table: TermTable) -> str:
+def absent_note(table: TermTable) -> str:
     """The end of a sentence about what a table leaves out; empty where nothing says so."""
     absent = absent_entries(table)
     return f"; {absent} are not in this table" if absent else ""

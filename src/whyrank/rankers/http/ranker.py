@@ -13,37 +13,28 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import numpy as np
 
-from whyrank.core import (
-    Answered,
-    Floats,
-    UnknownName,
-    WhyrankError,
-    call_of,
-    check_number,
-    check_text,
-    check_whole,
-)
+from whyrank.core import Answered, Floats, UnknownName, WhyrankError, check_number, check_text, check_whole
 from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.http.secrets import (
+    HIDDEN,
     MARK,
     REFERENCE,
     VARIABLE,
     hide_options,
     hide_url,
-    learn_values,
     query_items,
     reveal,
     strings_in,
-    values_behind,
 )
 from whyrank.rankers.http.service import APIS, Request, Service
+from whyrank.rankers.opening import Described
 
 _SECRET = re.compile(r"key|token|secret|password|signature", re.IGNORECASE)
 _FIELDS = {"query", "documents", "texts"}  # of a request, which options cannot replace
 
 
 @dataclass(frozen=True, repr=False)
-class HttpRanker:
+class HttpRanker(Described):
     """A rerank service: Text Embeddings Inference, Jina, Cohere, vLLM and others that take the same request.
 
     `http:URL`, or the URL itself (`http://localhost:8080`); a URL without a path gets `/rerank`. A request has one
@@ -82,7 +73,7 @@ class HttpRanker:
     version: str | int | float | None = None
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-    scheme: ClassVar[str] = "http"
+    registered: ClassVar[str] = "http"
     arithmetic: ClassVar[str] = "a service's"
     scale: ClassVar[str] = "as the service gives it"
 
@@ -97,11 +88,8 @@ class HttpRanker:
         object.__setattr__(self, "resource", hide_url(self.resource))
         self._check_key()
         options = self.options
-        if (
-            not isinstance(options, dict)
-            or not all(isinstance(key, str) for key in options)
-            or _FIELDS & options.keys()
-        ):
+        plain = isinstance(options, dict) and all(isinstance(key, str) for key in options)
+        if not plain or _FIELDS & options.keys():
             raise WhyrankError(f"http: options must be fields of the request besides {', '.join(sorted(_FIELDS))}")
         try:
             json.dumps(options)
@@ -112,34 +100,27 @@ class HttpRanker:
     def _check_key(self) -> None:
         """Raise an error, which does not repeat it, for a key in the call string."""
         remedy = "put the key in an environment variable and name that with key_env=VARIABLE"
-        items = [(name.rstrip("="), value) for name, value in query_items(self.parts.query)]
-        named = [name for name, value in items if _SECRET.search(name) and not REFERENCE.fullmatch(value)]
-        if named:
-            raise WhyrankError(f"ranker 'http': the URL holds a {named[0]}; {remedy}, or write {named[0]}=$VARIABLE")
+        for spelled, value in query_items(self.parts.query):
+            name = spelled.rstrip("=")
+            if _SECRET.search(name) and not REFERENCE.fullmatch(value):
+                raise WhyrankError(f"ranker 'http': the URL holds a {name}; {remedy}, or write {name}=$VARIABLE")
         if self.parts.username is not None or self.parts.password is not None:
             raise WhyrankError(f"ranker 'http': the URL holds a password; {remedy}")
         if self.key_env is not None and not (isinstance(self.key_env, str) and VARIABLE.fullmatch(self.key_env)):
             raise WhyrankError(f"ranker 'http': key_env names no environment variable; {remedy}")
 
     @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, self.scheme)
-
-    @property
     def parts(self) -> SplitResult:
         """The parts of the URL as it was given, as they may be shown."""
-        text = f"{self.scheme}:{self.resource}" if self.resource.startswith("//") else self.resource
+        text = f"{self.registered}:{self.resource}" if self.resource.startswith("//") else self.resource
         try:
             parts = urlsplit(text)
             if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
                 return parts._replace(fragment="")
         except ValueError:
             pass
-        shown = re.sub(r"//[^/]*@", "//***@", text)
-        raise WhyrankError(
-            f"ranker 'http': {shown!r} is no URL; write http:URL, such as http://localhost:8080/rerank"
-        )
+        shown, example = re.sub(r"//[^/]*@", "//***@", text), "http://localhost:8080/rerank"
+        raise WhyrankError(f"ranker 'http': {shown!r} is no URL; write http:URL, such as {example}")
 
     @property
     def url(self) -> str:
@@ -170,12 +151,10 @@ class HttpRanker:
 
     def __getstate__(self) -> dict[str, Any]:
         """The configuration and what it hides: a worker has connections of its own."""
-        state = {key: value for key, value in self.__dict__.items() if key != "_service"}
-        return state | {"_hidden": values_behind(self._values())}
+        return super().__getstate__() | {"_hidden": {mark: HIDDEN[mark] for mark in self._values() if mark in HIDDEN}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Learn what is hidden."""
-        learn_values(state.pop("_hidden"))
+        HIDDEN.update(state.pop("_hidden"))
         self.__dict__.update(state)
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
@@ -197,10 +176,8 @@ class HttpRanker:
         """What must not be repeated: the key, and the values behind variables and marks, however they are spelled."""
         key = os.environ.get(self.key_env or "", "").strip()
         found = [str(reveal(value, self.url)) for value in self._values() if reveal(value, self.url) != value]
-        spelled = {
-            each for value in found for each in (value, unquote(value), quote(value, safe="")) if len(each) > 2
-        }
-        return sorted({key, *spelled} - {""}, key=len, reverse=True)
+        spelled = {each for value in found for each in (value, unquote(value), quote(value, safe=""))}
+        return sorted({key} - {""} | {each for each in spelled if len(each) > 2}, key=len, reverse=True)
 
     def _values(self) -> Iterator[str]:
         """All values of the URL's query and of the options that are strings."""
@@ -216,4 +193,4 @@ class HttpRanker:
 class HttpsRanker(HttpRanker):
     """A rerank service over an encrypted connection, by its URL: the same as `http:https://...`."""
 
-    scheme: ClassVar[str] = "https"
+    registered: ClassVar[str] = "https"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
@@ -28,7 +28,7 @@ HARMLESS = {
     "truncate", "truncate_prompt_tokens", "truncation", "truncation_direction", "type", "use_activation",
     "version",
 }  # fmt: skip
-_hidden: dict[str, Any] = {}  # the value behind each mark
+HIDDEN: dict[str, Any] = {}  # the value behind each mark, which a worker process gets with its ranker
 
 
 def hide_values(spec: str) -> str:
@@ -71,9 +71,9 @@ def _hide(name: str, value: Any) -> Any:
     shown = isinstance(value, str) and (REFERENCE.fullmatch(value) or MARK.fullmatch(value))
     if value is None or isinstance(value, bool) or shown or name.lower().replace("-", "_") in HARMLESS:
         return value
-    known = [mark for mark, each in _hidden.items() if each == value and type(each) is type(value)]
-    mark = known[0] if known else f"***{len(_hidden) + 1 if _hidden else ''}"
-    _hidden[mark] = value
+    known = [mark for mark, each in HIDDEN.items() if each == value and type(each) is type(value)]
+    mark = known[0] if known else f"***{len(HIDDEN) + 1 if HIDDEN else ''}"
+    HIDDEN[mark] = value
     return mark
 
 
@@ -86,10 +86,10 @@ def reveal(value: Any, url: str) -> Any:
     if not isinstance(value, str):
         return value
     if MARK.fullmatch(value):
-        if value not in _hidden:
+        if value not in HIDDEN:
             remedy = "give it again, best as $VARIABLE"
             raise WhyrankError(f"{url}: the value behind {value} was hidden in an earlier run; {remedy}")
-        return _hidden[value]
+        return HIDDEN[value]
     if reference := REFERENCE.fullmatch(value):
         if reference[1] not in os.environ:
             raise WhyrankError(f"{url}: the environment variable {reference[1]} is not set; put the value there")
@@ -110,13 +110,3 @@ def strings_in(value: Any) -> Iterator[str]:
             yield from strings_in(each)
     elif isinstance(value, str):
         yield value
-
-
-def values_behind(marks: Iterable[str]) -> dict[str, Any]:
-    """What marks stand for, to be taken to another process."""
-    return {mark: _hidden[mark] for mark in marks if mark in _hidden}
-
-
-def learn_values(values: dict[str, Any]) -> None:
-    """Take over what marks stand for from another process."""
-    _hidden.update(values)

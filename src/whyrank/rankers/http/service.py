@@ -48,15 +48,11 @@ class Request(NamedTuple):
 
 
 class _Rejected(Exception):
-    """The service does not take this request (4xx); it may take a part of it."""
+    """The service does not take this request (4xx); it may take a part of it, or want another key (403)."""
 
-
-class _Forbidden(_Rejected):
-    """The service wants another key, or a filter before it does not like a text."""
-
-
-class _InvalidAnswer(Exception):
-    """The service answered something that is no list of scores."""
+    def __init__(self, what: str, forbidden: bool = False) -> None:
+        super().__init__(what)
+        self.forbidden = forbidden
 
 
 class _Failed(Exception):
@@ -80,22 +76,21 @@ class Service:
 
     def answers(self, requests: Sequence[Request]) -> list[Answered]:
         """The answers to all requests, some at a time; the first error ends them all."""
+        limit = asyncio.Semaphore(self._ranker.parallel)
 
-        async def run() -> list[Answered]:
-            limit = asyncio.Semaphore(self._ranker.parallel)
+        async def answer(request: Request) -> Answered:
+            async with limit:
+                return await self._answer(request.query, request.texts)
 
-            async def one(request: Request) -> Answered:
-                async with limit:
-                    return await self._answer(request.query, request.texts)
-
-            tasks = [asyncio.create_task(one(request)) for request in requests]
+        async def answer_all() -> list[Answered]:
+            tasks = [asyncio.create_task(answer(request)) for request in requests]
             try:
                 return await asyncio.gather(*tasks)
             finally:
                 for task in tasks:
                     task.cancel()
 
-        found = asyncio.run_coroutine_threadsafe(run(), _loop())
+        found = asyncio.run_coroutine_threadsafe(answer_all(), _loop())
         try:
             return found.result()
         finally:
@@ -105,10 +100,10 @@ class Service:
         """Scores and reasons for the texts of one request; a request that is rejected is halved."""
         try:
             found = await self._ask(query, texts)
-        except (_Failed, _InvalidAnswer) as error:
-            return self._without_scores(error, len(texts))
+        except _Failed as error:
+            return self._break_circuit(error, len(texts))
         except _Rejected as error:
-            if isinstance(error, _Forbidden) and not self._worked:
+            if error.forbidden and not self._worked:
                 raise self._wrong_key(str(error)) from None
             takes_nothing = not self._worked and self._rejections >= BREAKER_LIMIT
             if len(texts) == 1 or takes_nothing:
@@ -121,10 +116,10 @@ class Service:
         first = await self._answer(query, texts[:middle])
         return first.followed_by(await self._answer(query, texts[middle:]))
 
-    def _without_scores(self, error: _Failed | _InvalidAnswer, size: int) -> Answered:
+    def _break_circuit(self, error: _Failed, size: int) -> Answered:
         """The circuit breaker: a failure costs its pairs; too many in a row, or nothing but failures, end the run."""
         url, reason = self._ranker.url, self._redact(str(error))
-        if isinstance(error, _Failed) and not error.answered and not self._worked:
+        if not error.answered and not self._worked:
             raise WhyrankError(f"{url} does not answer: {reason}; see that the service runs there")
         self._failures += 1
         if self._failures >= BREAKER_LIMIT:
@@ -195,9 +190,9 @@ class Service:
         if status in (404, 405, 410):
             return WhyrankError(f"{url} is no address of a rerank service ({what})")
         if response.is_redirect:
-            place = self._redact(str(response.headers.get("location")).partition("?")[0])
-            return WhyrankError(f"{url} has moved to {place!r}; give that address")
-        return _Forbidden(what) if status == 403 else _Rejected(what)
+            target = self._redact(str(response.headers.get("location")).partition("?")[0])
+            return WhyrankError(f"{url} has moved to {target!r}; give that address")
+        return _Rejected(what, forbidden=status == 403)
 
     def _wrong_key(self, what: str) -> WhyrankError:
         remedy = "name its variable with key_env=VARIABLE"
@@ -301,23 +296,22 @@ def _read_answer(content: bytes, size: int) -> Answered:
     """The scores of `size` texts in the order of the request; a text that the answer leaves out has a reason."""
     try:
         found = json.loads(content)
-    except (ValueError, RecursionError):
-        raise _InvalidAnswer(f"the answer is no JSON but {_excerpt(content) or 'empty'}") from None
-    try:
         results = _RESULTS.validate_python(found.get("results") if isinstance(found, dict) else found)
     except ValidationError as error:
         first = error.errors()[0]
         where = "/".join(map(str, first["loc"])) or "results"
         what = f"the answer is no list of scores ({where}: {first['msg']}): {_shorten(str(found))}"
-        raise _InvalidAnswer(what) from None
+        raise _Failed(what, answered=True) from None
+    except (ValueError, RecursionError):
+        raise _Failed(f"the answer is no JSON but {_excerpt(content) or 'empty'}", answered=True) from None
     scores, reasons = np.full(size, np.nan), dict.fromkeys(range(size), "the answer has no score for this text")
     for result in results:
         score = result.score if result.relevance_score is None else result.relevance_score
         if not 0 <= result.index < size:
-            raise _InvalidAnswer(f"the answer has a score for text {result.index} of {size}")
+            raise _Failed(f"the answer has a score for text {result.index} of {size}", answered=True)
         if score is not None:
             if result.index not in reasons:
-                raise _InvalidAnswer(f"the answer has two scores for text {result.index}")
+                raise _Failed(f"the answer has two scores for text {result.index}", answered=True)
             scores[result.index] = score
             del reasons[result.index]
     return Answered(scores, reasons)
@@ -343,5 +337,5 @@ def _excerpt(content: bytes) -> str:
 
 
 def _shorten(text: str) -> str:
-    joined = " ".join(text.split())
-    return joined if len(joined) <= 160 else joined[:160] + "…"
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= 160 else one_line[:160] + "…"

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from whyrank.core import Codes, Floats, Ints
 from whyrank.rankers.grouping import distinct, rows_by_code
 from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.background import Background
 from whyrank.rankers.lexical.explanations import Explanation
+from whyrank.rankers.opening import Described, Setting
 from whyrank.text import Analyzer, Tokens
-
-if TYPE_CHECKING:
-    from whyrank.rankers.lexical.index import LexicalIndex
 
 
 class Weights(NamedTuple):
@@ -29,39 +28,35 @@ class Weights(NamedTuple):
     b: float = 0.0
 
 
-class Formula(Protocol):
+class Formula(Described):
     """A lexical model: the weights it gives to the terms of a query."""
 
-    @property
-    def id(self) -> str:
-        """Call string of the model as the user wrote it."""
-        ...
+    analyzer: str | None
+    stats: str | None
+
+    explains: ClassVar[bool] = True
+    scale: ClassVar[str]
 
     @property
     def parameters(self) -> str:
         """All parameters, defaults included."""
-        ...
-
-    @property
-    def scale(self) -> str:
-        """What its scores are, in words."""
-        ...
+        raise NotImplementedError
 
     def weights(self, background: Background, terms: Sequence[str], counts: Ints) -> Weights:
         """Weights for the distinct terms of a query and how often each occurs in it."""
-        ...
+        raise NotImplementedError
+
+    def bind(self, setting: Setting) -> LexicalRanker:
+        """Take analyzer and statistics from the setting."""
+        analyzer = setting.analyzer_for(self.analyzer)
+        return LexicalRanker(self, analyzer, setting.background(analyzer, self.stats))
 
 
-class Finder(Protocol):
-    """Finds documents of an index for an analysed query, and scores them."""
+class Partners(NamedTuple):
+    """Document terms that count for a query term, as ids of the analyzer, and their weights."""
 
-    def find(self, terms: Codes, weights: Weights, k: int) -> Codes:
-        """Documents among which the k best are."""
-        ...
-
-    def rescore(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
-        """Exact scores of the documents `rows`."""
-        ...
+    ids: Codes
+    weights: npt.NDArray[np.float32]
 
 
 class TermCounts(NamedTuple):
@@ -92,12 +87,14 @@ class LexicalRanker:
     formula: Formula
     analyzer: Analyzer
     background: Background
-    batch_size = 250_000
+
+    batch_size: ClassVar[int] = 250_000
+    expands: ClassVar[bool] = False  # whether other terms count for a query term
 
     @property
     def name(self) -> str:
         """Call string of the model."""
-        return self.formula.id
+        return self.formula.name
 
     @property
     def scale(self) -> str:
@@ -106,6 +103,11 @@ class LexicalRanker:
 
     def __repr__(self) -> str:
         return f"{self.formula.parameters} analyzer={self.analyzer.identity} statistics={self.background.digest}"
+
+    @property
+    def match(self) -> int:
+        """How partners count, as the kernels name it."""
+        return kernels.SUM
 
     @property
     def retrieves(self) -> bool:
@@ -131,9 +133,9 @@ class LexicalRanker:
         """What scores analysed texts."""
         return TextScorer(self, tokens)
 
-    def finder(self, index: LexicalIndex) -> Finder | None:
-        """What finds documents of an index in its place, for a ranker that matches more than equal terms."""
-        return None
+    def partners(self, term: int) -> Partners:
+        """The document terms that count for a query term besides itself: none."""
+        return Partners(np.zeros(0, np.int32), np.zeros(0, np.float32))
 
     def explain(self, query: str, text: str) -> Explanation:
         """The matrix behind the score of one text: what each document term adds to each query term."""

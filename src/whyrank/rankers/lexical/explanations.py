@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -47,7 +47,7 @@ class Explanation:
     weights: Floats
     baseline: Floats
     floor: float = 0.0
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         rows, columns = len(self.query_terms), len(self.document_terms)

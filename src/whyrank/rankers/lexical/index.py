@@ -1,25 +1,32 @@
-"""An index over a collection: retrieval, for BM25 through bm25s, and fast re-scoring of given candidates."""
+"""An index over a collection: retrieval, and fast re-scoring of given candidates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from whyrank.core import Codes, Floats, Ints, Progress, WhyrankError
 from whyrank.data import ranking
 from whyrank.rankers.grouping import chunks
 from whyrank.rankers.lexical import kernels
-from whyrank.rankers.lexical.base import Finder, LexicalRanker, TextScorer, Weights
+from whyrank.rankers.lexical.base import LexicalRanker, TextScorer, Weights
+from whyrank.rankers.lexical.search import Search
 from whyrank.text import Tokens
 
-_SHARED = ("lists", "highest", "rows", "lengths", "_dense", "_doc_slots")  # what does not depend on the formula
+_SHARED = (
+    "lists",
+    "highest",
+    "rows",
+    "lengths",
+    "distinct_lengths",
+    "_dense",
+    "_doc_slots",
+)  # what does not depend on the formula
 _FREQUENT = 16  # postings per candidate from which a term's counts are spread out over all documents
-_LARGE = 200_000  # documents from which compiled retrieval pays for its compilation
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,23 +67,27 @@ class LexicalIndex:
         """Tokens per document."""
         return np.diff(self.tokens.offsets)
 
+    @cached_property
+    def distinct_lengths(self) -> tuple[Ints, Ints]:
+        """The distinct lengths of documents, ascending, and the number of each document's length among them."""
+        return np.unique(self.lengths, return_inverse=True)
+
     def rescore(self, query: str, rows: Codes) -> Floats:
         """Exact scores of the documents `rows`, to the bit as from their texts."""
-        terms, weights = self.ranker.query(query)
-        return self.rescore_terms(terms, weights, rows)
+        return self.rescore_terms(*self.ranker.query(query), rows)
 
     def rescore_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """The same for an analysed query, by whichever way of counting reads least postings and tokens."""
-        if self._finder is not None:
-            return self._finder.rescore(terms, weights, rows)
-        if weights.kind == kernels.SATURATED:
-            return self._added(terms, weights, rows)
+        if weights.kind == kernels.SATURATED and not self.ranker.expands:
+            return self._add_up(terms, weights, rows)
         return self._scorer.score_terms(terms, weights, rows)
 
-    def _added(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
+    def _add_up(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """Add up term by term in query order: rare terms by their inverted lists, frequent ones spread out."""
-        lists, norms, out = self.lists, self._norms(weights), np.zeros(len(rows))
-        terms, values = self._known(terms, weights.weights)
+        lists, norms, values, out = self.lists, self._norms(weights), weights.weights, np.zeros(len(rows))
+        inside = terms < len(lists[0]) - 1  # no other term can add to a saturated score
+        if not inside.all():
+            terms, values = terms[inside], values[inside]
         many = max(_FREQUENT * len(rows), len(self.doc_ids) // 20)
         frequent = lists[0][terms + 1] - lists[0][terms] > many
         if not frequent.any():
@@ -88,11 +99,6 @@ class LexicalIndex:
             else:
                 kernels.add_lists(*lists, rows, terms[j : j + 1], norms, values[j : j + 1], self._doc_slots, out)
         return out
-
-    def _known(self, terms: Codes, weights: Floats) -> tuple[Codes, Floats]:
-        """The terms that occur in some document; no other can add to a saturated score."""
-        inside = terms < len(self.lists[0]) - 1
-        return (terms, weights) if inside.all() else (terms[inside], weights[inside])
 
     def _norms(self, weights: Weights) -> Floats:
         """What the count of each document is compared with: a + b * length, kept for the last formula."""
@@ -111,57 +117,19 @@ class LexicalIndex:
         return self._dense[term]
 
     def search(self, queries: Mapping[str, str], k: int) -> dict[str, dict[str, float]]:
-        """The k best documents of each query that match it: found by bm25s, or by the ranker, then scored exactly."""
-        engine = self._bm25s() if self._finder is None else None
+        """The k best documents of each query that match it, with their exact scores."""
+        if not self.ranker.retrieves:
+            raise WhyrankError(f"{self.ranker.name} does not retrieve by itself; re-rank a run of bm25 with it")
         found: dict[str, dict[str, float]] = {}
         with Progress("retrieving", len(queries)) as progress:
             for query_id, text in queries.items():
                 terms, weights = self.ranker.query(text)
-                if self._finder is not None:
-                    rows = self._finder.find(terms, weights, k)
-                else:
-                    known, values = self._known(terms, weights.weights)
-                    rows = self._matching(known)
-                    rows = rows[_top(self._approximate(engine, known, values)[rows], k)]
+                rows = Search(self, terms, weights).find(k)
                 exact = self.rescore_terms(terms, weights, rows).tolist()
                 scores = {self.doc_ids[row]: score for row, score in zip(rows, exact, strict=True)}
                 found[query_id] = {doc_id: scores[doc_id] for doc_id in ranking(scores)[:k]}
                 progress.step()
         return found
-
-    def _matching(self, terms: Codes) -> Codes:
-        """Documents with at least one of the terms."""
-        starts, docs, _ = self.lists
-        hit = np.zeros(len(self.doc_ids), np.bool_)
-        for term in terms:
-            hit[docs[starts[term] : starts[term + 1]]] = True
-        return np.flatnonzero(hit).astype(np.int32)
-
-    def _approximate(self, engine: Any, terms: Codes, weights: Floats) -> npt.NDArray[np.float32]:
-        """Scores of all documents in single precision; terms that the query repeats count more."""
-        total = np.zeros(len(self.doc_ids), np.float32)
-        factors = weights / self._unit[terms]
-        for factor in np.unique(factors):
-            total += np.float32(factor) * engine.get_scores_from_ids(terms[factors == factor].tolist())
-        return total
-
-    def _bm25s(self) -> Any:
-        """A bm25s retriever over our own weights, so that it ranks by exactly our formula."""
-        starts, docs, counts = self.lists
-        one = self.ranker.formula.weights(self.ranker.background, [], np.zeros(0, np.int64))
-        if not self.ranker.retrieves:
-            raise WhyrankError(f"{self.ranker.name} does not retrieve by itself; re-rank a run of bm25 with it")
-        engine = _retriever(compiled=len(self.doc_ids) >= _LARGE)
-        data = kernels.impacts(starts, docs, counts, self._norms(one), self._unit)
-        engine.scores = {"data": data, "indices": docs, "indptr": starts, "num_docs": len(self.doc_ids)}
-        return engine
-
-    @cached_property
-    def _unit(self) -> Floats:
-        """Weight of each term of the index in a query that has it once; never zero, so that ratios exist."""
-        names = self.ranker.analyzer.vocabulary.terms[: len(self.lists[0]) - 1]
-        weights = self.ranker.formula.weights(self.ranker.background, names, np.ones(len(names), np.int64)).weights
-        return np.where(weights == 0, 1e-30, weights)
 
     @cached_property
     def lists(self) -> tuple[Ints, Codes, Codes]:
@@ -184,10 +152,6 @@ class LexicalIndex:
         return self.ranker.scorer(self.tokens)
 
     @cached_property
-    def _finder(self) -> Finder | None:
-        return self.ranker.finder(self)
-
-    @cached_property
     def _norms_of(self) -> dict[str, Any]:
         return {}
 
@@ -198,26 +162,6 @@ class LexicalIndex:
     @cached_property
     def _doc_slots(self) -> Codes:
         return np.full(len(self.doc_ids), -1, np.int32)
-
-
-@cache
-def _retriever(compiled: bool) -> Any:
-    """A bm25s retriever without documents; compiling its loop takes a second, so it is made once."""
-    import bm25s
-
-    engine = bm25s.BM25()
-    engine.nonoccurrence_array = None
-    if compiled:
-        engine.activate_numba_scorer()
-    return engine
-
-
-def _top(scores: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.intp]:
-    """Where the k best are, with all that single precision cannot tell from the last of them."""
-    if k >= len(scores):
-        return np.arange(len(scores))
-    last = np.partition(scores, len(scores) - k)[len(scores) - k]
-    return np.flatnonzero(scores >= last - 1e-5 * max(1.0, abs(float(last))))
 
 
 def rows_of(index: LexicalIndex, doc_ids: Iterable[str]) -> Codes:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -50,78 +48,63 @@ def analyzer_of(table: TermTable, path: str, own: str | None, setting: Setting) 
     learned = table.facts.get("analyzer")
     if own or not isinstance(learned, str):
         return setting.analyzer_for(own)
-    problems: list[str] = []
+    problem = ""
     for spec in _specs(learned, path):
         try:
             made = analyzers.create(spec)
         except WhyrankError as error:
-            problems.append(str(error))
+            problem = str(error)
             continue
         before = table.facts.get("analyzer_files", made.files)
         if before == made.files:
             return made
-        what = f"what lies behind it has changed since ({before}, now {made.files or 'nothing'})"
-        problems.append(f"{what}; learn the table again")
-    raise WhyrankError(f"{path} was learned with {learned}: {problems[-1]}; or name another with analyzer=...")
+        changed = f"what lies behind it has changed since ({before}, now {made.files or 'nothing'})"
+        problem = f"{changed}; learn the table again"
+    raise WhyrankError(f"{path} was learned with {learned}: {problem}; or name another with analyzer=...")
 
 
-def _specs(learned: str, path: str) -> Iterator[str]:
+def _specs(learned: str, path: str) -> list[str]:
     """The call string of an analyzer as it was, and where it differs, with the files that lie beside the table."""
-    yield learned
-    with suppress(WhyrankError):
+
+    def beside(value: Any) -> Any:
+        file = Path(path).parent / value if isinstance(value, str) and value else None
+        return str(file) if file is not None and os.path.exists(file) else value
+
+    try:
         call = parse_call(learned)
-        arguments = {name: _beside(value, path) for name, value in call.arguments.items()}
-        if (other := str(Call(call.name, _beside(call.resource, path), arguments))) != str(call):
-            yield other
+    except WhyrankError:
+        return [learned]
+    other = Call(call.name, beside(call.resource), {name: beside(value) for name, value in call.arguments.items()})
+    return [learned, str(other)] if str(other) != str(call) else [learned]
 
 
-def _beside(value: Any, path: str) -> Any:
-    """A value that is the name of a file beside the table as its path, any other one as it is."""
-    if not isinstance(value, str) or not value:
-        return value
-    place = Path(path).parent / value
-    return str(place) if os.path.exists(place) else value
-
-
-def check_fit(ranker: str, table: TermTable, path: str, analyzer: Analyzer, setting: Setting) -> None:
+def check_fit(
+    ranker: str,
+    table: TermTable,
+    path: str,
+    analyzer: Analyzer,
+    setting: Setting,
+    background: Background | None = None,
+) -> None:
     """Raise an error where a table cannot know the words that are looked up in it; warn where that is likely.
 
     An error is a table that was learned with another analyzer and knows less than four tenths of the words of a
     collection, or one that does not name its analyzer and knows less than a tenth. Another analyzer alone, and four
     tenths alone, are worth a warning.
+
+    A ranker that matches the words themselves too gives its `background`, for a table of few words is fine then. What
+    counts is the share of known words, or the share of the table's words that the statistics know, whichever is more;
+    an error is a table that does not name its analyzer and has no word in common with them.
     """
-    share, known = _known_words(table, analyzer, setting.read)
-    _report(ranker, table, path, analyzer, share, share < TOO_FEW, known)
-
-
-def check_few(
-    ranker: str, table: TermTable, path: str, analyzer: Analyzer, setting: Setting, background: Background
-) -> None:
-    """The same for a ranker that matches the words themselves too, so that a table of few words is fine.
-
-    What counts is the share of known words, or the share of the table's words that the statistics know, whichever is
-    more. An error is a table that was learned with another analyzer and has less than four tenths of either, or one
-    that does not name its analyzer and has no word in common with them.
-    """
-    if not len(table):
-        return
-    used = 1.0
-    if background.n_docs and not setting.typed:
-        used = float(np.mean(background.frequencies(list({*table.query_terms, *table.doc_terms}))[0] > 0))
-    share, detail = used, f"the statistics know {used:.0%} of its words"
-    if setting.read:
-        known_share, known = _known_words(table, analyzer, setting.read)
-        share, detail = max(used, known_share), f"{known}; {detail}"
-    _report(ranker, table, path, analyzer, share, not share, detail)
-
-
-def _report(
-    ranker: str, table: TermTable, path: str, analyzer: Analyzer, share: float, too_few: bool, detail: str
-) -> None:
-    """Warn where the share of known words is small; raise an error where the analyzer may be the reason.
-
-    `too_few` says that the share is too small for a table that does not name its analyzer.
-    """
+    share, detail = _known_words(table, analyzer, setting.read)
+    too_few = share < TOO_FEW
+    if background is not None:
+        used = 1.0
+        if background.n_docs and not setting.typed:
+            used = float(np.mean(background.frequencies(list({*table.query_terms, *table.doc_terms}))[0] > 0))
+        share = max(used, share) if setting.read else used
+        detail = f"{detail}{'; ' if detail else ''}the statistics know {used:.0%} of its words"
+        too_few = not share
     learned = table.facts.get("analyzer")
     if isinstance(learned, str) and analyzer.id in _specs(learned, path):
         if share < FEW:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from whyrank.core import Codes, Floats, Ints, Progress
 from whyrank.data import Collection
 from whyrank.rankers.grouping import chunks
 from whyrank.text import Analyzer, Tokens
 
-_WIDTH = 1 << 32  # pairs of term ids are counted as left * _WIDTH + right, and the start of a text is left of term 0
 _DEFAULT_DISCOUNT = 0.75  # where the counts are too few to estimate one
 _computed: WeakKeyDictionary[Collection, dict[Analyzer, KneserNey]] = WeakKeyDictionary()
 
@@ -52,23 +52,28 @@ class KneserNey:
     @classmethod
     def of(cls, docs: Mapping[str, str], analyzer: Analyzer) -> KneserNey:
         """Count the pairs of neighbouring terms in all documents, a chunk at a time."""
-        parts: list[Counted] = []
+        parts = [
+            csr_array((1, 0), dtype=np.int64)
+        ]  # rows are left terms after the start of a text, columns right ones
         with Progress("counting pairs of terms", len(docs)) as progress:
             for texts in chunks(docs):
-                parts.append(_count(analyzer.docs(texts)))
-                while len(parts) > 1 and len(parts[-2].keys) <= 2 * len(parts[-1].keys):
-                    parts.append(_merged([parts.pop(), parts.pop()]))
+                tokens, size = analyzer.docs(texts), len(analyzer.vocabulary)
+                left = np.concatenate([[-1], tokens.ids])[:-1]
+                left[tokens.offsets[:-1][np.diff(tokens.offsets) > 0]] = -1
+                ones = np.ones(len(left), np.int64)
+                parts.append(csr_array((ones, (left + 1, tokens.ids)), shape=(size + 1, size)))
+                while len(parts) > 1 and parts[-2].nnz <= 2 * parts[-1].nnz:
+                    parts.append(_add(parts.pop(), parts.pop()))
                 progress.step(len(texts))
-        counted = _merged(parts)
+        counted = reduce(_add, reversed(parts)).tocoo()
         # the order of terms and pairs must not depend on what the process met before
-        left, right = counted.keys // _WIDTH - 1, counted.keys % _WIDTH
         names = analyzer.vocabulary.terms
-        used = sorted(np.unique(right).tolist(), key=names.__getitem__)
+        used = sorted(np.unique(counted.col).tolist(), key=names.__getitem__)
         number = np.full(len(names) + 1, len(used) + 1, np.int64)  # the last one is for -1, the start
         number[used] = np.arange(len(used))
-        left, right = number[left], number[right]
+        left, right = number[counted.row - 1], number[counted.col]
         order = np.lexsort((right, left))
-        return cls(analyzer.identity, [names[i] for i in used], left[order], right[order], counted.counts[order])
+        return cls(analyzer.identity, [names[i] for i in used], left[order], right[order], counted.data[order])
 
     def numbers(self, terms: Sequence[str]) -> Ints:
         """The number of each term; that of unknown ones is the number of terms."""
@@ -131,7 +136,7 @@ class KneserNey:
 
     @cached_property
     def _discount(self) -> float:
-        return _discount(self.counts)
+        return _discount_of(self.counts)
 
     @cached_property
     def _single(self) -> Floats:
@@ -139,16 +144,9 @@ class KneserNey:
         before = np.append(np.bincount(self.right, minlength=len(self.terms)), 0)
         if not before.any():
             return np.ones(1)
-        discount = _discount(before)
+        discount = _discount_of(before)
         spread = discount * len(self.terms) / before.sum()
         return np.asarray(np.maximum(before - discount, 0) / before.sum() + spread / len(before))
-
-
-class Counted(NamedTuple):
-    """Pairs of neighbouring terms as keys, ascending, and how often each occurs."""
-
-    keys: Ints
-    counts: Ints
 
 
 def language_model(collection: Collection | None, analyzer: Analyzer) -> KneserNey:
@@ -161,20 +159,12 @@ def language_model(collection: Collection | None, analyzer: Analyzer) -> KneserN
     return known[analyzer]
 
 
-def _count(tokens: Tokens) -> Counted:
-    left = np.concatenate([[-1], tokens.ids[:-1]]).astype(np.int64)[: len(tokens.ids)]
-    left[tokens.offsets[:-1][np.diff(tokens.offsets) > 0]] = -1
-    keys, counts = np.unique((left + 1) * _WIDTH + tokens.ids, return_counts=True)
-    return Counted(keys, counts)
+def _add(larger: Any, smaller: Any) -> Any:
+    """The sum of two matrices of counts; the vocabulary has grown between them."""
+    smaller.resize(larger.shape)
+    return larger + smaller
 
 
-def _merged(parts: Sequence[Counted]) -> Counted:
-    keys = np.concatenate([np.zeros(0, np.int64), *(part.keys for part in parts)])
-    counts = np.concatenate([np.zeros(0, np.int64), *(part.counts for part in parts)])
-    distinct, row = np.unique(keys, return_inverse=True)
-    return Counted(distinct, np.bincount(row, counts, len(distinct)).astype(np.int64))
-
-
-def _discount(counts: Ints | Codes) -> float:
+def _discount_of(counts: Ints | Codes) -> float:
     ones, twos = int((counts == 1).sum()), int((counts == 2).sum())
     return ones / (ones + 2 * twos) if ones and twos else _DEFAULT_DISCOUNT

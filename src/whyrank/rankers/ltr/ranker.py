@@ -12,28 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whyrank.core import (
-    EMPTY,
-    KEY,
-    BadInput,
-    Floats,
-    MissingExtra,
-    UnknownName,
-    call_of,
-    check_seal,
-    check_text,
-    file_digest,
-    sealed_text,
-)
-from whyrank.rankers.ltr.features import FEATURES, Features, check_names, open_features
-from whyrank.rankers.opening import Setting
+from whyrank.core import EMPTY, KEY, BadInput, Floats, MissingExtra, check_seal, check_text, file_digest, sealed_text
+from whyrank.rankers.ltr.features import FEATURES, Features, open_features
+from whyrank.rankers.opening import Described, Setting
 
 FACTS = "whyrank"  # the header line of a model that holds what training noted
 _REMEDY = "give a model that was saved by train_ltr, or by save_model of a LightGBM booster"
 
 
 @dataclass(frozen=True)
-class LTR:
+class LTR(Described):
     """Trees over lexical features of query and text: a LightGBM model in text form whose features have our names.
 
     `whyrank.rankers.ltr.FEATURES` has the features and `train_ltr` learns such a model by LambdaRank
@@ -50,23 +38,19 @@ class LTR:
     analyzer: str | None = None
     stats: str | None = None
 
+    registered: ClassVar[str] = "ltr"
+
     def __post_init__(self) -> None:
         check_text("ltr: analyzer", self.analyzer)
         check_text("ltr: stats", self.stats)
 
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, "ltr")
-
     def bind(self, setting: Setting) -> LearnedRanker:
         """Read the model and take statistics from the setting."""
         model = read_model(self.resource)
-        try:
-            check_names(model.names)
-        except UnknownName as error:
-            what = f"the model needs the feature {error.name!r}, which is none of ours"
-            raise BadInput(self.resource, what, f"train it on some of: {', '.join(FEATURES)}") from None
+        for name in model.names:
+            if name not in FEATURES:
+                what = f"the model needs the feature {name!r}, which is none of ours"
+                raise BadInput(self.resource, what, f"train it on some of: {', '.join(FEATURES)}")
         trained = model.facts.get("analyzer")
         analyzer = self.analyzer or (trained if isinstance(trained, str) else None)
         return LearnedRanker(self.name, model, open_features(model.names, setting, analyzer, self.stats))
@@ -121,28 +105,25 @@ class TreeModel:
 
 
 def read_model(path: str | PathLike[str]) -> TreeModel:
-    """Read a model in LightGBM's text form."""
+    """Read a model in LightGBM's text form; the sizes of its trees are checked, because LightGBM trusts them."""
     check_seal(path, "train it again")
     try:
         text = Path(path).read_text(encoding="utf-8")
-        header = _checked_header(text)
-        facts = json.loads(header.get(FACTS, "{}"))
-        model = TreeModel(text, tuple(header.get("feature_names", "").split()), file_digest(path), facts)
-        _ = model.booster
+        header = dict(line.split("=", 1) for line in text.partition("\nTree=")[0].splitlines() if "=" in line)
+        size = len(text[text.find("\nTree=") : text.find("\nend of trees")].encode())
+        problem = None
+        if not text.startswith("tree\n") or size != sum(map(int, header.get("tree_sizes", "").split())):
+            problem = "it is not LightGBM's text form, or cut off"
+        elif header.get("num_class") != "1":
+            problem = "it has more than one class"
+        else:
+            facts = json.loads(header.get(FACTS, "{}"))
+            model = TreeModel(text, tuple(header.get("feature_names", "").split()), file_digest(path), facts)
+            _ = model.booster
+            return model
     except (OSError, ValueError) as error:
-        raise BadInput(path, f"is no model that can be used ({error})", _REMEDY) from None
-    return model
-
-
-def _checked_header(text: str) -> dict[str, str]:
-    """The lines KEY=VALUE before the trees; their sizes are checked, because LightGBM trusts them."""
-    header = dict(line.split("=", 1) for line in text.partition("\nTree=")[0].splitlines() if "=" in line)
-    size = len(text[text.find("\nTree=") : text.find("\nend of trees")].encode())
-    if not text.startswith("tree\n") or size != sum(map(int, header.get("tree_sizes", "").split())):
-        raise ValueError("it is not LightGBM's text form, or cut off")
-    if header.get("num_class") != "1":
-        raise ValueError("it has more than one class")
-    return header
+        problem = str(error)
+    raise BadInput(path, f"is no model that can be used ({problem})", _REMEDY)
 
 
 def with_facts(model: str, facts: Mapping[str, Any]) -> str:

@@ -106,14 +106,20 @@ def train_ltr(
     boosting = boosting or Boosting()
     names = tuple(FEATURES if features is None else features)
     facts = {"analyzer": analyzer, "collection": collection.name, "boosting": asdict(boosting)}
-    if not replace:
-        _check_same_training(out, names, facts)
+    different = BadInput(out, "holds something else than this recipe gives", "name another file, or remove it")
+    if not replace and Path(out).exists():
+        try:
+            before = read_model(out)
+        except BadInput:
+            raise different from None
+        if (before.names, dict(before.facts)) != (names, facts):
+            raise different
     sources = [(collection, run), *([dev] if dev else [])]
     examples = [_examples(each, pool, open_features(names, Setting(each, analyzer, stats))) for each, pool in sources]
     booster, history = _fit(lightgbm, examples, names, boosting)
     model = with_facts(booster.model_to_string(), facts)
     if not replace and Path(out).exists() and Path(out).read_text(encoding="utf-8") != model:
-        raise _other_content(out)
+        raise different
     write_text(out, model)
     trees, training = booster.num_trees(), examples[0]
     ndcg = {name: float(values[MEASURE][trees - 1]) for name, values in history.items()}
@@ -150,22 +156,6 @@ def train_recipe(
     boosting = Boosting(**{key: value for key, value in settings.items() if key in of_boosting}, seed=seed)
     others = {key: value for key, value in settings.items() if key not in of_boosting}
     return train_ltr(collection, run, out, boosting=boosting, replace=replace, **others)
-
-
-def _check_same_training(out: str | PathLike[str], names: tuple[str, ...], facts: Mapping[str, Any]) -> None:
-    """Raise an error where a file exists that is not a model of the same features and facts."""
-    if not Path(out).exists():
-        return
-    try:
-        before = read_model(out)
-    except BadInput:
-        raise _other_content(out) from None
-    if (before.names, dict(before.facts)) != (names, facts):
-        raise _other_content(out)
-
-
-def _other_content(path: str | PathLike[str]) -> BadInput:
-    return BadInput(path, "holds something else than this recipe gives", "name another file, or remove it")
 
 
 def _fit(

@@ -1,8 +1,8 @@
 """Back ends besides torch: a model is traced once and compiled for batches of any shape, then several threads run it.
 
-A back end is a function here, `compile(module, example, names, half, threads)`, which gives a `Program`. What it
-compiled must give the scores that torch gives on another batch; else, and whenever anything goes wrong on the way,
-torch computes and a warning says why.
+A back end is a function here, `compile(module, example, names, half, threads)`. What it compiled must give the scores
+that torch gives on another batch; else, and whenever anything goes wrong on the way, torch computes and a warning
+says why. All dimensions of the inputs may vary.
 """
 
 from __future__ import annotations
@@ -14,69 +14,45 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from whyrank.networks import tensors
 from whyrank.rankers.neural.computing import HEAD, Computing
+from whyrank.rankers.neural.passages import TextPairs
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from whyrank.rankers.neural.scorer import Reader, Side
 
 K = TypeVar("K")
 Array = npt.NDArray[Any]
 _TELEMETRY = "openvino_telemetry"
 _OPSET = 17  # of ONNX
 _NEAR = {False: 1e-3, True: 0.5}  # in bf16 a score may be off by that much and the model is still the same
-log = logging.getLogger(__name__)
-
-
-class Program(Protocol):
-    """A compiled model; several threads may call it at once."""
-
-    half: bool
-
-    def __call__(self, arrays: Sequence[Array]) -> Array:
-        """What the model gives for a batch."""
-        ...
-
-
-class Test(NamedTuple):
-    """A batch, and what torch gives for it."""
-
-    arrays: Mapping[str, Array]
-    expected: Callable[[], Tensor]
-
-
-class Traceable(NamedTuple):
-    """A model as a back end needs it.
-
-    Attributes:
-        module: where its weights are.
-        call: what gives its outputs for a batch of named tensors.
-        example: the batch that it is traced with.
-        tests: batches of other shapes.
-    """
-
-    module: Any
-    call: Callable[[dict[str, Any]], Tensor]
-    example: Mapping[str, Array]
-    tests: Sequence[Test]
+_LONG = "ice and snow " * 180  # more than most models read at once
+_EXAMPLES = (
+    (("what is ice", "snow"), ("Ice is water that froze.", "White, cold and light, it falls in winter.")),
+    (("why", "where do glaciers come from", "ice"), (_LONG, "From snow that is pressed together.", "?")),
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A program with the names of its inputs, run by several threads, each with a batch of its own."""
+    """A compiled model with the names of its inputs, run by several threads, each with a batch of its own."""
 
-    program: Program
+    program: Callable[[Sequence[Array]], Array]
     names: tuple[str, ...]
     threads: int
+    half: bool = False
 
     def one(self, arrays: Mapping[str, Array]) -> Array:
         """What the model gives for one batch."""
@@ -94,82 +70,65 @@ class Compiled:
             yield from ((first, done.result()) for first, done in running)
 
 
-def taken_over(name: str, model: Traceable, computing: Computing) -> tuple[Computing, Compiled | None]:
-    """How a model computes, and its compiled form where that is not by torch; `name` is for the warning."""
-    if computing.backend == "torch":
-        return computing, None
-    try:
-        found = _compiled(model, computing)
-    except Exception as error:  # packages raise errors of any kind for a model that they cannot take
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        log.warning("%s: %s cannot take this model (%s); torch computes", name, computing.backend, reason)
-        own = computing.by_torch
-        own.placed(model.module)
-        return own, None
-    return replace(computing, half=found.program.half), found
+def compile_reader(reader: Reader, computing: Computing) -> Compiled:
+    """The model of a reader by another back end than torch; an error where that does not give what torch gives.
 
-
-def _compiled(model: Traceable, computing: Computing) -> Compiled:
+    The model is traced with one batch and tried on others.
+    """
     import torch
+    from torch import nn
 
-    names, threads = tuple(model.example), torch.get_num_threads()
-    compile_model = COMPILERS[computing.backend]
-    example = [torch.from_numpy(np.ascontiguousarray(array)) for array in model.example.values()]
-    exact = _exact_heads(model.module if computing.half else None)
+    sides: tuple[Side, ...] = ("query", "document") if reader.apart else ("pair",)
+    batches = []
+    for texts in _EXAMPLES:
+        pairs = TextPairs.of(*texts)
+        every = np.arange(len(pairs.doc))
+        batches += [(reader.prepare(pairs, side)(every).batch(every.tolist()), side) for side in sides]
+    (first, first_side), *others = batches
+    names, threads = tuple(first), torch.get_num_threads()
+
+    class Positional(nn.Module):
+        """Takes its inputs by position, as tracers want it."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = reader.module
+
+        def forward(self, *given: Any) -> Any:
+            return reader(dict(zip(names, given, strict=True)), first_side)
+
+    example = list(tensors(first).values())
     heard = logging.getLogger("sentence_transformers")
     level = heard.level
     heard.setLevel(logging.ERROR)  # a tracer reads every property of a model, also those that warn of their age
     try:
-        with torch.inference_mode(), warnings.catch_warnings(), exact:
+        with torch.inference_mode(), warnings.catch_warnings(), _exact_heads(reader.module, computing.half):
             warnings.simplefilter("ignore")  # tracers warn of every branch that they do not follow
-            program = compile_model(_traced(model, names), example, names, computing.half, threads)
+            made = COMPILERS[computing.backend](Positional().eval(), example, names, computing.half, threads)
     finally:
         heard.setLevel(level)
-    found = Compiled(program, names, threads)
-    for test in model.tests:
-        _check(found, test)
-    return found
-
-
-def _check(found: Compiled, test: Test) -> None:
-    """Raise an error where the back end gives another result than torch."""
-    import torch
-
-    with torch.inference_mode():
-        expected = test.expected().float().numpy()
-    given = found.one(test.arrays)
-    if given.shape != expected.shape:
-        raise ValueError(f"its outputs have the shape {given.shape} and not {expected.shape}")
-    gap, size = (float(np.linalg.norm(each)) for each in (given - expected, expected))
-    if not gap <= _NEAR[found.program.half] * max(size, 1.0):
-        raise ValueError(f"its outputs differ by {gap:.3g} from those of torch")
-
-
-def _traced(model: Traceable, names: Sequence[str]) -> nn.Module:
-    """A module that takes its inputs by position, as tracers want it."""
-    from torch import nn
-
-    class Positional(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = model.module
-
-        def forward(self, *given: Any) -> Any:
-            return model.call(dict(zip(names, given, strict=True)))
-
-    return Positional().eval()
+    for arrays, side in others:
+        with torch.inference_mode():
+            expected = reader(tensors(arrays), side).float().numpy()
+        given = made.one(arrays)
+        if given.shape != expected.shape:
+            raise ValueError(f"its outputs have the shape {given.shape} and not {expected.shape}")
+        gap, size = (float(np.linalg.norm(each)) for each in (given - expected, expected))
+        if not gap <= _NEAR[made.half] * max(size, 1.0):
+            raise ValueError(f"its outputs differ by {gap:.3g} from those of torch")
+    return made
 
 
 @contextmanager
-def _exact_heads(module: Any) -> Iterator[None]:
+def _exact_heads(module: Any, half: bool) -> Iterator[None]:
     """While a module is traced: layers that give scores as sums of products, which back ends leave in fp32."""
     from torch import nn
 
-    linear = (m for m in module.modules() if isinstance(m, nn.Linear)) if module is not None else ()
+    linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)] if half else []
     heads: list[Any] = [layer for layer in linear if layer.out_features <= HEAD]
     before = [vars(head).get("forward") for head in heads]
     for head in heads:
-        head.forward = _summed(head)
+        head.forward = partial(_sum_of_products, head)
     try:
         yield
     finally:
@@ -179,24 +138,18 @@ def _exact_heads(module: Any) -> Iterator[None]:
                 head.forward = own
 
 
-def _summed(layer: Any) -> Callable[[Any], Any]:
-    def forward(states: Any) -> Any:
-        found = (states.float().unsqueeze(-2) * layer.weight).sum(-1)
-        return found if layer.bias is None else found + layer.bias
-
-    return forward
-
-
-# OpenVINO: one stream per thread, in fp32 or bf16.
+def _sum_of_products(layer: Any, states: Any) -> Any:
+    found = (states.float().unsqueeze(-2) * layer.weight).sum(-1)
+    return found if layer.bias is None else found + layer.bias
 
 
 def compile_openvino(
     module: nn.Module, example: Sequence[Tensor], names: Sequence[str], half: bool, threads: int
-) -> Program:
-    """Convert a torch module straight from memory; all its dimensions may vary."""
+) -> Compiled:
+    """OpenVINO, one stream per thread, in fp32 or bf16; the module is converted straight from memory."""
     import torch
 
-    with _untold():
+    with _without_telemetry():
         import openvino
 
     trace: Any = torch.jit.trace  # the package does not type it
@@ -212,7 +165,21 @@ def compile_openvino(
         "ENABLE_CPU_PINNING": False,  # several processes would all be put on the first cores
     }
     compiled = _core().compile_model(model, "CPU", wanted)
-    return _Requests(compiled, compiled.get_property("INFERENCE_PRECISION_HINT") == openvino.Type.bf16, threads)
+    free: SimpleQueue[Any] = SimpleQueue()  # as many requests as threads may run it
+    for _ in range(threads):
+        free.put(compiled.create_infer_request())
+
+    def run(arrays: Sequence[Array]) -> Array:
+        request = free.get()
+        try:
+            request.start_async(list(arrays), share_inputs=True)
+            request.wait()
+            return np.array(request.get_output_tensor(0).data)
+        finally:
+            free.put(request)
+
+    used = compiled.get_property("INFERENCE_PRECISION_HINT")
+    return Compiled(run, tuple(names), threads, used == openvino.Type.bf16)
 
 
 @cache
@@ -227,27 +194,8 @@ def _core() -> Any:
     return openvino.Core()
 
 
-class _Requests:
-    """A compiled model with as many requests as threads may run it."""
-
-    def __init__(self, compiled: Any, half: bool, threads: int) -> None:
-        self.half = half
-        self._free: SimpleQueue[Any] = SimpleQueue()
-        for _ in range(threads):
-            self._free.put(compiled.create_infer_request())
-
-    def __call__(self, arrays: Sequence[Array]) -> Array:
-        request = self._free.get()
-        try:
-            request.start_async(list(arrays), share_inputs=True)
-            request.wait()
-            return np.array(request.get_output_tensor(0).data)
-        finally:
-            self._free.put(request)
-
-
 @contextmanager
-def _untold() -> Iterator[None]:
+def _without_telemetry() -> Iterator[None]:
     """Import the package as if its telemetry were not installed: it would report the import to its makers."""
     before = sys.modules.get(_TELEMETRY, _TELEMETRY)
     if before == _TELEMETRY:
@@ -259,13 +207,10 @@ def _untold() -> Iterator[None]:
             sys.modules.pop(_TELEMETRY, None)
 
 
-# ONNX Runtime: fp32, each thread with a batch of its own.
-
-
 def compile_onnx(
     module: nn.Module, example: Sequence[Tensor], names: Sequence[str], half: bool, threads: int
-) -> Program:
-    """Convert a torch module by way of a temporary file; all its dimensions may vary. Fp32, whatever `half` says."""
+) -> Compiled:
+    """ONNX Runtime, each thread with a batch of its own, by way of a temporary file; fp32, whatever `half` says."""
     import onnxruntime
     import torch
 
@@ -280,21 +225,13 @@ def compile_onnx(
             dynamic_axes=axes, opset_version=_OPSET,
         )  # fmt: skip
         session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-    return _Session(session, names)
+    own = {given.name for given in session.get_inputs()}  # without inputs that the model does not read
+
+    def run(arrays: Sequence[Array]) -> Array:
+        given = {name: array for name, array in zip(names, arrays, strict=True) if name in own}
+        return np.asarray(session.run(None, given)[0])
+
+    return Compiled(run, tuple(names), threads)
 
 
-class _Session:
-    """A session; inputs that the model does not read are not among its own."""
-
-    half = False
-
-    def __init__(self, session: Any, names: Sequence[str]) -> None:
-        self._session, own = session, {given.name for given in session.get_inputs()}
-        self._places = {name: place for place, name in enumerate(names) if name in own}
-
-    def __call__(self, arrays: Sequence[Array]) -> Array:
-        [found] = self._session.run(None, {name: arrays[place] for name, place in self._places.items()})
-        return np.asarray(found)
-
-
-COMPILERS: dict[str, Callable[..., Program]] = {"openvino": compile_openvino, "onnx": compile_onnx}
+COMPILERS: dict[str, Callable[..., Compiled]] = {"openvino": compile_openvino, "onnx": compile_onnx}

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import islice
-from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,9 +22,10 @@ from whyrank.core import (
     call_of,
     check_text,
     check_whole,
+    in_worker,
 )
 from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, installed, quiet, use_threads
-from whyrank.rankers.neural.deviation import Deviation, Watch, recalled, remember
+from whyrank.rankers.neural.deviation import Deviation, Watch, recall, remember
 from whyrank.rankers.neural.passages import HOWS, Passages, TextPairs
 from whyrank.rankers.neural.scorer import Scorer
 from whyrank.rankers.neural.weights import check_folder, digest_of, model_folder
@@ -105,7 +105,7 @@ class NeuralRanker:
         if not len(pairs.query):
             return np.zeros(0)
         found = self._scored(self._scorer, pairs)
-        if parent_process() is None:  # else the parent watches, who sees the pairs of all workers
+        if not in_worker():  # else the parent watches, who sees the pairs of all workers
             self.note_scored(queries, docs)
         return found
 
@@ -127,7 +127,7 @@ class NeuralRanker:
         the largest difference, and at least 16 units in the last place of the largest score in fp32.
         """
         key = f"{self!r} on {self._computing.device}, one by one"
-        found = recalled(key)
+        found = recall(key)
         if found is None:
             pairs = _sample_pairs()
             together = self._scored_anew(pairs)
@@ -147,7 +147,7 @@ class NeuralRanker:
         if self.passages == "truncate":
             return scorer(pairs)
         cut = Passages.of(pairs, self.passages, self.window, self.stride)
-        return cut.joined(scorer(cut.pairs), self.passages)
+        return cut.combine(scorer(cut.pairs), self.passages)
 
     def _load(self, folder: Path) -> Scorer:
         """Load the model."""
@@ -202,7 +202,7 @@ class NeuralRanker:
 
     @cached_property
     def _backend(self) -> str:
-        """The back end that is asked for; torch where no other one is known to compute this kind of model well."""
+        """The requested back end; torch where no other one is known to compute this kind of model well."""
         if self.converts and (self.precision == "fast" or self.backend != "auto"):
             return self.backend
         if not self.converts and self.backend not in ("auto", "torch"):
@@ -229,6 +229,6 @@ def _sample_pairs() -> TextPairs:
     from whyrank.data import open_collection
 
     sample = open_collection("sample")
-    asked = [(sample.queries[q], [sample.docs[d] for d in docs]) for q, docs in islice(sample.qrels.items(), 4)]
-    pairs = [(query, " ".join(texts[:size])) for query, texts in asked for size in (1, 2, 4, 8)]
+    judged = [(sample.queries[q], [sample.docs[d] for d in docs]) for q, docs in islice(sample.qrels.items(), 4)]
+    pairs = [(query, " ".join(texts[:size])) for query, texts in judged for size in (1, 2, 4, 8)]
     return TextPairs.of(*zip(*pairs, strict=True))

@@ -65,7 +65,9 @@ class BiEncoder(NeuralRanker):
     def _load(self, folder: Path) -> Scorer:
         if own := architecture_of(folder):
             raise BadInput(folder, f"is a network of architecture {own}, not a bi-encoder", f"write {own}:PATH")
-        _check_head(folder)
+        named = str((config_of(folder).get("architectures") or [""])[0])
+        if named.endswith(_CROSS) and not (folder / "modules.json").is_file():  # without its head, nothing to compare
+            raise BadInput(folder, f"is a cross-encoder ({named}), not a bi-encoder", "write cross:PATH")
         model = load_model(folder, _KIND, self._computing)
         check_length(folder, model, self.max_length)
         if self.max_length is not None:
@@ -83,10 +85,3 @@ def declared_prompts(model: Any) -> dict[str, str]:
     return {
         side: next((str(prompts[name]) for name in names if prompts.get(name)), "") for side, names in PROMPTS.items()
     }
-
-
-def _check_head(folder: Path) -> None:
-    """Refuse a cross-encoder: without its head, what is left was never meant to be compared."""
-    named = str((config_of(folder).get("architectures") or [""])[0])
-    if named.endswith(_CROSS) and not (folder / "modules.json").is_file():
-        raise BadInput(folder, f"is a cross-encoder ({named}), not a bi-encoder", "write cross:PATH")

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any
 
-from whyrank.core import WhyrankError
+from whyrank.core import WhyrankError, in_worker
 
 if TYPE_CHECKING:
     from torch import nn
@@ -36,7 +35,7 @@ class Computing:
 
     @classmethod
     def of(cls, device: str | None, precision: str, backend: str = "torch") -> Computing:
-        """The device that is asked for (by default CUDA where there is one); bfloat16 where fast and in hardware.
+        """The requested device (by default CUDA where there is one); bfloat16 where fast and in hardware.
 
         Of the back ends, `auto` takes torch for what is exact, and on a CPU the quickest that is installed for what
         is fast: it is a fixed order, so that the same call has the same identity tomorrow.
@@ -150,7 +149,7 @@ def use_threads(threads: int | None) -> None:
     """Let torch use so many threads; by default its own choice, and one in a worker process among several."""
     import torch
 
-    wanted = threads or (1 if parent_process() is not None else None)
+    wanted = threads or (1 if in_worker() else None)
     if wanted is not None:
         torch.set_num_threads(wanted)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whyrank.core import BadInput, Floats, WhyrankError, check_whole
+from whyrank.core import BadInput, WhyrankError, check_whole
 from whyrank.networks import Arrays, Ids, tensors
 from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.passages import TextPairs
@@ -39,7 +39,7 @@ class CrossEncoder(NeuralRanker):
 
     Args:
         output: with two outputs, which one says that the text is relevant; 1 by default.
-        activation: `sigmoid` turns scores into probabilities, which tie where a model is very sure.
+        activation: `sigmoid` turns scores into probabilities, which tie where a model gives very large scores.
         max_length: tokens of query, text and special tokens together; by default what the model allows.
     """
 
@@ -63,21 +63,21 @@ class CrossEncoder(NeuralRanker):
         return "probability" if self.activation == "sigmoid" else "logit"
 
     def _load(self, folder: Path) -> Scorer:
-        activation = sigmoid if self.activation == "sigmoid" else None
+        sigmoid = self.activation == "sigmoid"
         if architecture_of(folder) is not None:
             from whyrank.rankers.neural.trained import load_network
 
             self._check_network()
             reader: Reader = NetworkPairs(load_network(folder, self.registered, self._computing))
-            return Scorer(reader, self._computing, activation=activation).by_backend(self.name)
+            return Scorer(reader, self._computing, sigmoid=sigmoid).by_backend(self.name)
         reader = self._reader(folder)
         if isinstance(reader, TokenisedPairs):
-            return Scorer(reader, self._computing, activation=activation).by_backend(self.name)
+            return Scorer(reader, self._computing, sigmoid=sigmoid).by_backend(self.name)
         computing = self._computing.by_torch
         model = computing.placed(reader.module).model
         if (answers := model.get_output_embeddings()) is not None:
             computing.in_fp32(answers)  # else the logits of yes and no would tie in bfloat16
-        return Scorer(reader, computing, activation=activation)
+        return Scorer(reader, computing, sigmoid=sigmoid)
 
     def _reader(self, folder: Path) -> Reader:
         """The model, with query and text tokenised apart where that gives what its own processor gives."""
@@ -106,19 +106,12 @@ class CrossEncoder(NeuralRanker):
 
     def _check_network(self) -> None:
         """Refuse arguments that would do nothing: a network trained here knows its output and its lengths."""
-        idle = {"output": self.output is not None, "max_length": self.max_length is not None}
-        for name in (name for name, given in (idle | {"truncate": self.truncate != "first"}).items() if given):
-            raise WhyrankError(
-                f"ranker {self.name!r}: {name}={getattr(self, name)} is not for a network trained here, which has "
-                f"one output and reads as many tokens as in training; leave {name} out (long texts: passages=max)"
-            )
-
-
-def sigmoid(scores: Floats) -> Floats:
-    """Probabilities from logits: 1 / (1 + exp(-z))."""
-    from scipy.special import expit
-
-    return np.asarray(expit(scores))
+        for name, default in (("output", None), ("max_length", None), ("truncate", "first")):
+            if (value := getattr(self, name)) != default:
+                raise WhyrankError(
+                    f"ranker {self.name!r}: {name}={value} is not for a network trained here, which has one output "
+                    f"and reads as many tokens as in training; leave {name} out (long texts: passages=max)"
+                )
 
 
 class WholePairs(ModelReader):
@@ -182,9 +175,10 @@ class TokenisedPairs(PairReader):
             handle.remove()
 
 
-def _relevant(folder: Path, outputs: int, asked: int | None) -> int | None:
+def _relevant(folder: Path, outputs: int, requested: int | None) -> int | None:
     """Which of two outputs is the relevant one; None where there is just one."""
-    if outputs not in (1, 2) or (asked or 0) >= outputs:
-        what = f"the model has {outputs} outputs" + ("" if asked is None else f", so there is no output {asked}")
+    if outputs not in (1, 2) or (requested or 0) >= outputs:
+        missing = "" if requested is None else f", so there is no output {requested}"
+        what = f"the model has {outputs} outputs{missing}"
         raise BadInput(folder, what, "give a model with one or two outputs, and output=0 or output=1 of two")
-    return None if outputs == 1 else (1 if asked is None else asked)
+    return None if outputs == 1 else (1 if requested is None else requested)

@@ -70,7 +70,7 @@ class Watch:
     def deviation(self) -> Deviation | None:
         """The deviation on the pairs so far, or one on more pairs that was measured in an earlier run."""
         if self._found is None or self._found.pairs < len(self._pairs):
-            kept = recalled(self._identity)
+            kept = recall(self._identity)
             if kept is not None and kept.pairs > len(self._pairs):
                 return kept
             if self._pairs:
@@ -84,7 +84,7 @@ class Watch:
 
     def _measure(self) -> None:
         pairs = TextPairs.of(*zip(*self._pairs, strict=True))
-        self._found = measured(pairs, self._fast, self._exact)
+        self._found = measure(pairs, self._fast, self._exact)
         remember(self._identity, self._found)
         low = self._found.tau is not None and self._found.tau < ENOUGH
         log.log(logging.WARNING if low else logging.INFO, "%s%s", self.line, LOW if low else "")
@@ -99,12 +99,20 @@ def lines_of(ranker: object) -> list[str]:
     return [*([own] if isinstance(own, str) else []), *inner]
 
 
-def measured(pairs: TextPairs, fast: Score, exact: Score) -> Deviation:
+def measure(pairs: TextPairs, fast: Score, exact: Score) -> Deviation:
     """Score pairs both ways; some of them once before, so that what is only done once is not timed."""
     few = pairs._replace(query=pairs.query[:WARM], doc=pairs.doc[:WARM])
-    (found, quick), (expected, slow) = (_timed(score, pairs, few) for score in (fast, exact))
+    enough = len(pairs.query) >= TIMED
+    scores, seconds = [], []
+    for score in (fast, exact):
+        if enough:
+            score(few)
+        start = time.perf_counter()
+        scores.append(score(pairs))
+        seconds.append(time.perf_counter() - start)
+    found, expected = scores
     largest = float(np.max(np.abs(found - expected), initial=0.0))
-    times = slow / max(quick, 1e-9) if len(pairs.query) >= TIMED else None
+    times = seconds[1] / max(seconds[0], 1e-9) if enough else None
     return Deviation(len(pairs.query), mean_tau(pairs.query, found, expected), largest, times)
 
 
@@ -126,20 +134,12 @@ def remember(identity: str, deviation: Deviation) -> None:
         log.info("the deviation is not kept: %s", error)
 
 
-def recalled(identity: str) -> Deviation | None:
+def recall(identity: str) -> Deviation | None:
     """The deviation that was measured last for a ranker of this identity."""
     try:
         return Deviation(**read_sealed_json(_file(identity), "remove it"))
     except (OSError, ValueError, TypeError, WhyrankError):
         return None
-
-
-def _timed(score: Score, pairs: TextPairs, before: TextPairs) -> tuple[Floats, float]:
-    if len(pairs.query) >= TIMED:
-        score(before)
-    start = time.perf_counter()
-    found = score(pairs)
-    return found, time.perf_counter() - start
 
 
 def _file(identity: str) -> Path:

@@ -44,7 +44,7 @@ class TextPairs(NamedTuple):
 
 
 class Passages(NamedTuple):
-    """Distinct pairs of queries and passages, which of them each asked pair has, and where its passages begin."""
+    """Distinct pairs of queries and passages, which of them each requested pair has, and where its passages begin."""
 
     pairs: TextPairs
     rows: Ints
@@ -58,13 +58,13 @@ class Passages(NamedTuple):
         counts = np.array([len(each) for each in cut], np.int64)
         begins = np.concatenate([[0], np.cumsum(counts)])
         taken = [np.arange(begins[doc], begins[doc + 1]) for doc in pairs.doc.tolist()]
-        asked = counts[pairs.doc]
-        keys = np.repeat(pairs.query.astype(np.int64), asked) * len(texts) + codes[np.concatenate(taken)]
+        sizes = counts[pairs.doc]
+        keys = np.repeat(pairs.query.astype(np.int64), sizes) * len(texts) + codes[np.concatenate(taken)]
         found, rows = np.unique(keys, return_inverse=True)
         query, doc = (part.astype(np.int32) for part in np.divmod(found, len(texts)))
-        return cls(TextPairs(pairs.queries, texts, query, doc), rows, np.cumsum(asked) - asked)
+        return cls(TextPairs(pairs.queries, texts, query, doc), rows, np.cumsum(sizes) - sizes)
 
-    def joined(self, scores: Floats, how: str) -> Floats:
+    def combine(self, scores: Floats, how: str) -> Floats:
         """From scores of passages to scores of texts: the highest one, or the mean."""
         scores = scores[self.rows]
         if how == "max":

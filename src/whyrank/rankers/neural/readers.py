@@ -62,7 +62,7 @@ class PairReader(Reader):
 
 
 class _Tokenised:
-    """The token numbers of texts, each text tokenised when it is first asked for."""
+    """The token numbers of texts, each text tokenised when it is first needed."""
 
     def __init__(self, tokenise: Callable[[Sequence[str]], list[Ids]], texts: Sequence[str]) -> None:
         self._tokenise, self._texts = tokenise, texts
@@ -109,10 +109,10 @@ class NetworkTexts(Reader):
 
     def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
         """What tokenises some of the texts."""
-        network, asked = self.network, side == "query"
-        tokenise, arrays = (
-            (network.query_ids, network.query_arrays) if asked else (network.doc_ids, network.doc_arrays)
-        )
+        network = self.network
+        tokenise, arrays = network.doc_ids, network.doc_arrays
+        if side == "query":
+            tokenise, arrays = network.query_ids, network.query_arrays
 
         def prepared(rows: Ints) -> Prepared:
             ids = tokenise([pairs.docs[i] for i in pairs.doc[rows]])
@@ -135,9 +135,9 @@ class NetworkTexts(Reader):
 
     def compare(self, queries: Sequence[Any], docs: Sequence[Any], query: Tensor, doc: Tensor) -> Tensor:
         """What the network gives for pairs of encodings."""
-        from whyrank.networks import joined, take
+        from whyrank.networks import join, take
 
-        found: Tensor = self.network.interact(take(joined(queries), query), take(joined(docs), doc))
+        found: Tensor = self.network.interact(take(join(queries), query), take(join(docs), doc))
         return found
 
 

@@ -6,17 +6,17 @@ score of a pair; others read them apart, and what it gives are encodings, which 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from whyrank.core import Floats, Ints
 from whyrank.networks import Arrays, tensors
-from whyrank.rankers.neural.backends import Compiled, Test, Traceable, taken_over
+from whyrank.rankers.neural.backends import Compiled, compile_reader
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.passages import TextPairs
 
@@ -30,11 +30,7 @@ _DOCS = 4096  # texts whose encodings are held at a time, besides those that are
 _PAIRS = 512  # pairs of encodings that are compared at a time: these may be as wide as the vocabulary
 _KEPT_SCORES = 2**18  # scores that outlive a call
 _KEPT_BYTES = 512 * 2**20  # of encodings that do
-_LONG = "ice and snow " * 180  # more than most models read at once
-_EXAMPLES = (
-    (("what is ice", "snow"), ("Ice is water that froze.", "White, cold and light, it falls in winter.")),
-    (("why", "where do glaciers come from", "ice"), (_LONG, "From snow that is pressed together.", "?")),
-)
+log = logging.getLogger(__name__)
 
 
 class Prepared(NamedTuple):
@@ -87,14 +83,14 @@ class Scorer:
         reader: the model.
         computing: where it computes, and in which number format.
         tokens: how many tokens go into one batch; None takes what suits the device.
-        activation: what is done to the scores.
+        sigmoid: whether scores are turned into probabilities, 1 / (1 + exp(-z)).
         compiled: the model in the form of another back end than torch.
     """
 
     reader: Reader
     computing: Computing
     tokens: int | None = None
-    activation: Callable[[Floats], Floats] | None = None
+    sigmoid: bool = False
     compiled: Compiled | None = None
     scores: Kept = field(init=False)
     encodings: Kept = field(init=False)
@@ -105,22 +101,22 @@ class Scorer:
         object.__setattr__(self, "encodings", Kept(_KEPT_BYTES))
 
     def by_backend(self, name: str) -> Scorer:
-        """The same scorer by the back end that is asked for, or by torch where that cannot take the model.
+        """The same scorer by the requested back end, or by torch where that cannot take the model.
 
-        The model is traced with one batch, and must give what torch gives for others. `name` is for the warning.
+        `name` is for the warning.
         """
-        if self.computing.backend == "torch":
+        backend = self.computing.backend
+        if backend == "torch":
             return self
-        sides: tuple[Side, ...] = ("query", "document") if self.reader.apart else ("pair",)
-        asked = [(TextPairs.of(*texts), side) for texts in _EXAMPLES for side in sides]
-        (example, side), *others = (
-            (self.reader.prepare(pairs, own)(np.arange(len(pairs.doc))).batch(range(len(pairs.doc))), own)
-            for pairs, own in asked
-        )
-        tests = [Test(arrays, partial(self.reader, tensors(arrays), own)) for arrays, own in others]
-        model = Traceable(self.reader.module, lambda batch: self.reader(batch, side), example, tests)
-        computing, compiled = taken_over(name, model, self.computing)
-        return replace(self, computing=computing, compiled=compiled)
+        try:
+            compiled = compile_reader(self.reader, self.computing)
+        except Exception as error:  # packages raise errors of any kind for a model that they cannot take
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            log.warning("%s: %s cannot take this model (%s); torch computes", name, backend, reason)
+            computing = self.computing.by_torch
+            computing.placed(self.reader.module)
+            return replace(self, computing=computing)
+        return replace(self, computing=replace(self.computing, half=compiled.half), compiled=compiled)
 
     def exact(self) -> Scorer:
         """The same model by torch in fp32."""
@@ -132,17 +128,21 @@ class Scorer:
         for key, score in known.items():
             self.scores.add(key, score, 1)
         found = np.array([known[key] for key in inputs], dtype=np.float64)
-        return found if self.activation is None else self.activation(found)
+        if not self.sigmoid:
+            return found
+        import torch
+
+        return np.asarray(torch.sigmoid(torch.from_numpy(found)).numpy())
 
     def _compared(self, pairs: TextPairs) -> tuple[list[bytes], dict[bytes, Any]]:
         """The key of each pair and the scores by key, from the encodings of queries and texts."""
-        asked, queries = self._values(TextPairs.alone(pairs.queries), "query")
+        query_keys, queries = self._values(TextPairs.alone(pairs.queries), "query")
         inputs, known = [b""] * len(pairs.query), dict[bytes, Any]()
         for codes in TextPairs.alone(pairs.docs).chunks(_DOCS):
-            told, docs = self._values(TextPairs.alone([pairs.docs[i] for i in codes]), "document")
-            key_of = dict(zip(codes.tolist(), told, strict=True))
+            doc_keys, docs = self._values(TextPairs.alone([pairs.docs[i] for i in codes]), "document")
+            key_of = dict(zip(codes.tolist(), doc_keys, strict=True))
             rows = np.flatnonzero(np.isin(pairs.doc, codes))
-            both = [(asked[pairs.query[row]], key_of[int(pairs.doc[row])]) for row in rows]
+            both = [(query_keys[pairs.query[row]], key_of[int(pairs.doc[row])]) for row in rows]
             for row, (query, doc) in zip(rows.tolist(), both, strict=True):
                 inputs[row] = query + doc
             new = [both[i] for i in self.scores.missing([query + doc for query, doc in both], known)]
@@ -205,7 +205,7 @@ class Scorer:
 
 
 class Kept:
-    """What was computed last, by key, up to a total size."""
+    """The values that were computed last, by key, up to a total size."""
 
     def __init__(self, most: int) -> None:
         """Keep nothing yet."""

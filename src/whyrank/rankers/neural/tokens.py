@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whyrank.core import BadInput
-from whyrank.networks import CHARACTERS_PER_PIECE, Arrays, Ids, lengths_mask, padded
+from whyrank.networks import CHARACTERS_PER_TOKEN, Arrays, Ids, lengths_mask, padded
 from whyrank.text import positions_of
 
 
@@ -41,7 +41,7 @@ class Tokens:
 
     def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
         """The first (or last) `most` tokens of each text; of a very long one only what can matter is tokenised."""
-        near = [self.end(text, most * CHARACTERS_PER_PIECE) for text in texts]
+        near = [self.end(text, most * CHARACTERS_PER_TOKEN) for text in texts]
         found = self._backend.encode_batch(near, add_special_tokens=False)
         return [np.array(self.end(encoding.ids, most), dtype=np.int32) for encoding in found]
 
@@ -90,9 +90,9 @@ def shares(first: int, second: int, room: int) -> tuple[int, int]:
     return (short, room - short) if first <= second else (room - short, short)
 
 
-def check_length(folder: Path, model: Any, asked: int | None) -> None:
+def check_length(folder: Path, model: Any, requested: int | None) -> None:
     """Raise an error where more tokens are to be read than the model has positions for."""
-    places = positions_of(model)
-    if asked is not None and places is not None and asked > places:
-        what = f"the model reads {places} tokens at most, and max_length is {asked}"
-        raise BadInput(folder, what, f"give max_length={places} or less, and passages=max for long texts")
+    positions = positions_of(model)
+    if requested is not None and positions is not None and requested > positions:
+        what = f"the model reads {positions} tokens at most, and max_length is {requested}"
+        raise BadInput(folder, what, f"give max_length={positions} or less, and passages=max for long texts")

@@ -151,20 +151,14 @@ class Sparse(EncodedRanker):
     own_scale: ClassVar[str] = "dot"
 
 
-# PaRM as a ranker of whole queries and texts, which it was not trained on: good to look at, not to rank by.
-
-
 class Parm(TrainedRanker):
     """The partial relevance model behind a relevance thesaurus, trained by `whyrank tables learn parm`.
 
-    Its logit for a query and a text as they are; with a term on either side, the sigmoid of it is their weight in the
-    table.
+    Its logit for a query and a text as they are, which it was not trained on: good to look at, not to rank by. With a
+    term on either side, the sigmoid of it is their weight in the table.
     """
 
     registered: ClassVar[str] = "parm"
-
-
-# Neural Model 1 as a ranker, context-free or over BERT, with its explanation token by token.
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,7 +180,7 @@ class TranslatingRanker(TrainedRanker):
         cells = found.translations * found.shares
         score, zeros = float(self.score([query], [text])[0]), found.counts * 0
         return Explanation.log(
-            found.query_pieces, found.doc_pieces, cells, score, zeros, found.counts, floor=network.layer.eps,
+            found.query_tokens, found.doc_tokens, cells, score, zeros, found.counts, floor=network.layer.eps,
             notes=_cut(network, query, text),
         )  # fmt: skip
 
@@ -202,11 +196,11 @@ class TranslatingRanker(TrainedRanker):
 
 def _cut(network: Any, query: str, text: str) -> list[str]:
     """A line for each of the two that is longer than what the network reads of it."""
-    from whyrank.networks import CHARACTERS_PER_PIECE
+    from whyrank.networks import CHARACTERS_PER_TOKEN
 
     found, most = [], {"query": network.max_query, "text": network.max_doc * getattr(network, "chunks", 1)}
     for side, given in (("query", query), ("text", text)):
-        tokens, characters = most[side], most[side] * CHARACTERS_PER_PIECE
+        tokens, characters = most[side], most[side] * CHARACTERS_PER_TOKEN
         if len(network.tokenizer.ids([given], tokens + 1)[0]) > tokens:
             found.append(f"the {side} is cut: its first {tokens:,} tokens are read")
         elif given[characters:].strip():
@@ -215,7 +209,7 @@ def _cut(network: Any, query: str, text: str) -> list[str]:
 
 
 class NeuralModel1(TranslatingRanker):
-    """Log probability of the query as a translation of the text, by a neural network over pieces without context.
+    """Log probability of the query as a translation of the text, by a neural network over tokens without context.
 
     score = sum over the query's tokens q of ln(max(1e-8, sum over the text's tokens d of T(q|d) / |D|)). Boytsov and
     Kolter, "Exploring classic and neural lexical translation models for information retrieval", ECIR 2021.

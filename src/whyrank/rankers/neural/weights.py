@@ -23,7 +23,12 @@ _REMEDY = "give a model folder, or a hub id such as ORG/NAME or ORG/NAME@REVISIO
 def model_folder(resource: str) -> Path:
     """The folder of a model: the bundled one, a folder, or the copy of what the hub has under an id."""
     if resource == "bundled":
-        return _bundled()
+        from whyrank import data
+
+        folder = Path(str(data.__file__)).parent / "models" / "bundled"
+        if not folder.is_dir():
+            raise WhyrankError(f"ranker 'cross:bundled': this installation has no bundled model; {_REMEDY}")
+        return folder
     path = Path(resource).expanduser()
     if path.is_dir():
         return path
@@ -81,15 +86,6 @@ def _found(folder: Path, patterns: tuple[str, ...]) -> set[Path]:
 def _file_digest(path: str, size: int, modified: int) -> bytes:
     with open(path, "rb") as file:
         return file_digest(file, "sha256").digest()
-
-
-def _bundled() -> Path:
-    from whyrank import data
-
-    folder = Path(str(data.__file__)).parent / "models" / "bundled"
-    if not folder.is_dir():
-        raise WhyrankError(f"ranker 'cross:bundled': this installation has no bundled model; {_REMEDY}")
-    return folder
 
 
 def _from_hub(resource: str, name: str, revision: str | None) -> Path:

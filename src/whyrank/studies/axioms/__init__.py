@@ -6,8 +6,7 @@ from whyrank.core.lazy import front_door
 from whyrank.core.registry import Registry
 
 _MODULES = {
-    "counts": ("TFC1", "TFC3", "TDC", "M-TDC", "AND", "M-AND", "DIV"),
-    "triples": ("TFC2",),
+    "counts": ("TFC1", "TFC2", "TFC3", "TDC", "M-TDC", "AND", "M-AND", "DIV"),
     "length": ("LNC1", "TF-LNC"),
     "duplicates": ("LNC2",),
     "bounds": ("LB1", "LB2"),

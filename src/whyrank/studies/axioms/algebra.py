@@ -62,7 +62,7 @@ class Combination(Axiom):
 
     @property
     def concludes(self) -> str:
-        """`strict` or `weak`: what was asked for, else what follows from the parts."""
+        """`strict` or `weak`: what is given, else what follows from the parts."""
         return self.conclusion or self._follows({part.concludes for part in self.parts})
 
     def combined(self, signs: Signs) -> Signs:

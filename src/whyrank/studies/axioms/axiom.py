@@ -20,7 +20,8 @@ pair of which each document must beat the other is none, and one pair at a time 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from hashlib import sha256
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,14 +39,14 @@ from whyrank.core import (
     tolerance_of,
 )
 from whyrank.data import Collection
-from whyrank.studies.axioms.sampling import Sampler
 from whyrank.studies.axioms.view import View, Views
 from whyrank.studies.contrasts import Contrasts
-from whyrank.studies.pools import Pools, Source, assembled
+from whyrank.studies.pools import Pool, Pools, Source, assemble
 
 Signs = npt.NDArray[np.int8]
 COMPAT = ("camara-hauff",)
 BLOCK = 1 << 18  # pairs at a time
+TOLERANCES = ("length", "idf", "margin")  # fields that are a number, or a share such as `10%`
 
 # Preconditions: what both documents of a pair must meet before an axiom says anything about them.
 #
@@ -66,9 +67,6 @@ class SimilarLength:
     """||D1| - |D2|| is at most `tolerance` tokens, or a share of the longer one such as `10%`."""
 
     tolerance: float | str
-
-    def __post_init__(self) -> None:
-        tolerance_of("length", self.tolerance)
 
     def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
         """A flag per pair."""
@@ -161,7 +159,10 @@ class Axiom:
             raise UnknownName("compat mode of axioms", str(self.compat), COMPAT)
         if self.compat and "compat" in self.not_filled:
             raise WhyrankError(f"axiom {self.name} is none of the nine with a compat mode; leave compat out")
-        self.preconditions()  # a wrong tolerance is refused here, and not when the axiom is asked
+        for each in fields(self):
+            given = getattr(self, each.name)
+            if each.name in TOLERANCES and (given is not None or "None" not in str(each.type)):
+                tolerance_of(each.name, given)
 
     @property
     def id(self) -> str:
@@ -236,7 +237,7 @@ class Axiom:
             for rows in self.instances(view):
                 sampler.offer(view, rows)
         dropped = {**self.remarks(views), **sampler.dropped()}
-        return assembled(views.pools, sampler.blocks(), self.size, dropped)
+        return assemble(views.pools, sampler.blocks(), self.size, dropped)
 
     def remarks(self, views: Views) -> Mapping[str, int]:
         """What could not be asked, by reason."""
@@ -320,3 +321,61 @@ def _pair_blocks(n: int) -> Iterator[tuple[Codes, Codes]]:
         i, j = np.meshgrid(np.arange(start, min(start + rows, n), dtype=np.int32), np.arange(n, dtype=np.int32))
         keep = i.T < j.T
         yield i.T[keep], j.T[keep]
+
+
+# Instances in bounded memory: all of them, or beyond a limit a sample of stated seed and rate.
+
+
+class Sampler:
+    """Takes blocks of instances and holds at most `most` of them.
+
+    Whether an instance is kept depends on a hash of the seed, the query and its documents alone: a hash below
+    2**64 / 2**k keeps a share 2**-k. Each time the limit is passed, k (`halvings`) grows by one, so the sample does
+    not depend on the order in which instances come.
+    """
+
+    def __init__(self, most: int, seed: int) -> None:
+        self.most, self.seed = most, seed
+        self.found, self.held, self.halvings = 0, 0, 0
+        self._blocks: list[tuple[View, Codes]] = []
+
+    def offer(self, view: View, rows: Codes) -> None:
+        """Take the instances of a block: rows of document numbers."""
+        if not len(rows):
+            return
+        self.found += len(rows)
+        kept = self._thinned(view, rows)
+        self._blocks.append((view, kept))
+        self.held += len(kept)
+        while self.held > self.most:
+            self.halvings += 1
+            self._blocks = [(view, self._thinned(view, rows)) for view, rows in self._blocks]
+            self.held = sum(len(rows) for _, rows in self._blocks)
+
+    def blocks(self) -> list[tuple[Pool, Codes]]:
+        """What is held, by pool."""
+        return [(view.pool, rows) for view, rows in self._blocks]
+
+    def dropped(self) -> dict[str, int]:
+        """How many instances were not kept, and by which rule."""
+        if not self.halvings:
+            return {}
+        return {f"not drawn (rate 1/{2**self.halvings}, seed {self.seed})": self.found - self.held}
+
+    def _thinned(self, view: View, rows: Codes) -> Codes:
+        if not self.halvings:
+            return rows
+        keys = view.once(("keys", self.seed), lambda: self._keys(view))
+        hashes = np.zeros(len(rows), np.uint64)
+        for column in rows.T:  # the finaliser of splitmix64, over the documents in their order
+            hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + keys[column]
+            hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            hashes ^= hashes >> np.uint64(31)
+        return rows[hashes < np.uint64(2 ** (64 - self.halvings))]
+
+    def _keys(self, view: View) -> npt.NDArray[np.uint64]:
+        """A hash per document of a view."""
+        texts = ["\x1f".join((str(self.seed), view.pool.query_id, doc_id)) for doc_id in view.pool.doc_ids]
+        digests = b"".join(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8] for text in texts)
+        return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Floats, WhyrankError, check_text, generator, tolerance_of
+from whyrank.core import Codes, Flags, Floats, WhyrankError, check_text, generator
 from whyrank.data import Collection, open_run
 from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, allowed, similar_length
 from whyrank.studies.axioms.duplicates import Made, Synthetic
@@ -30,17 +30,12 @@ class SimilarScores:
 
     def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
         """A flag per pair."""
-        found = view.once(("scores", self.run), lambda: self._scores(view))
-        one, two = found[a], found[b]
-        return np.asarray(np.abs(one - two) <= allowed("margin", self.margin, np.maximum(np.abs(one), np.abs(two))))
-
-    def _scores(self, view: View) -> Floats:
-        """The score of each document, NaN for one that the run does not have or gives no finite score."""
         collection = view.pool.pools.collection
         run = view.views.once(("run", self.run), lambda: open_run(collection, self.run).run)
         scores = run.get(view.pool.query_id, {})
         found = np.array([scores.get(doc_id, np.nan) for doc_id in view.pool.doc_ids], dtype=np.float64)
-        return np.where(np.isfinite(found), found, np.nan)
+        one, two = (np.where(np.isfinite(found), found, np.nan)[side] for side in (a, b))
+        return np.asarray(np.abs(one - two) <= allowed("margin", self.margin, np.maximum(np.abs(one), np.abs(two))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +70,6 @@ class LB1(Axiom):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_text("scores", self.scores)
-        similar_length(self.length)
-        tolerance_of("margin", self.margin)
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """Two query terms, and similar length or similar scores."""
@@ -125,10 +118,6 @@ class LB2(Synthetic):
     favours = "the text with one more distinct query term, over one with a query term repeated"
     compares = "two changed forms of one text"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tolerance_of("idf", self.idf)
-
     def sources(self, view: View) -> Codes:
         """The documents that have one and lack the other of two query terms of similar rarity."""
         gaps = self._gaps(view)
@@ -137,27 +126,20 @@ class LB2(Synthetic):
 
     def texts(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Each document with the missing term, and with one more of the other."""
-        spelled = _spelled(view)
+        spelled, gaps = _spelled(view), self._gaps(view)
         analyzer, kept = view.pool.pools.analyzer, frozenset(view.term_ids.tolist())
         for i in documents.tolist():
-            had, missing = self._terms(view, i)
+            # a term that the document has and one that it lacks: the most similar two, then the first in the query
+            has, lacks = np.flatnonzero(view.present[i]), np.flatnonzero(~view.present[i])
+            row, column = divmod(int(gaps[np.ix_(has, lacks)].argmin()), len(lacks))
+            had, missing = int(has[row]), int(lacks[column])
             words = {int(view.term_ids[term]): spelled[int(view.term_ids[term])] for term in (missing, had)}
             texts = replace_word(analyzer, view.pool.texts[i], view.tokens(i), words, kept, self.seed)
             ids = [f"{view.pool.doc_ids[i]}+{view.terms[term]}" for term in (missing, had)]
             yield Made((texts[0], texts[1]), (ids[0], ids[1])) if texts else "no word to replace"
 
-    def _terms(self, view: View, document: int) -> tuple[int, int]:
-        """The term that a document has and the one that it lacks: most similar, then first in the query."""
-        has = view.present[document]
-        gaps = self._gaps(view)[has][:, ~has]
-        row, column = divmod(int(gaps.argmin()), gaps.shape[1])
-        return int(np.flatnonzero(has)[row]), int(np.flatnonzero(~has)[column])
-
     def _gaps(self, view: View) -> Floats:
         """How far the idf of two query terms lies apart; infinite where it is too far or a term has no spelling."""
-        return view.once(("gaps", self.idf), lambda: self._measured_gaps(view))
-
-    def _measured_gaps(self, view: View) -> Floats:
         one, two = view.idf[:, None], view.idf[None, :]
         gaps = np.abs(one - two)
         usable = np.array([token in _spelled(view) for token in view.term_ids.tolist()], dtype=bool)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, check_whole
-from whyrank.studies.axioms.axiom import Axiom
-from whyrank.studies.axioms.sampling import Sampler
+from whyrank.studies.axioms.axiom import Axiom, Sampler
 from whyrank.studies.axioms.view import View, Views, spelled
 from whyrank.studies.contrasts import Contrasts, Label, Pair
-from whyrank.studies.pools import Pool
 
 _TOO_LONG = "too long to be copied"
 _CHARACTERS = 1 << 24  # of a text with its copies: a token may be megabytes long
@@ -66,20 +62,13 @@ class Synthetic(Axiom):
                 for document, made in zip(documents.tolist(), self.texts(view, documents), strict=True):
                     if isinstance(made, str):
                         dropped[made] += 1
-                    else:
-                        pairs.append(_pair(view.pool, document, made))
+                        continue
+                    grade, group = view.pool.judgement(document)  # of the document that both are made from
+                    ids: dict[str, Any] = {"query_id": view.pool.query_id, "doc_ids": made.doc_ids}
+                    labels = {**ids, "relevance": (grade, grade), "relevance_group": group, **made.labels}
+                    pairs.append(Pair(made.query or view.pool.query, made.texts, labels))
                 progress.step(len(documents))
         return Contrasts.from_pairs(pairs, dropped={**+dropped, **sampler.dropped()})
-
-
-def _pair(pool: Pool, document: int, made: Made) -> Pair:
-    """The two texts with the grade of the document that both are made from."""
-    grade, group = float(pool.relevance[document]), "unjudged"
-    if not math.isnan(grade):
-        grade = int(grade)
-        group = pool.pools.collection.grades.group(grade)
-    labels: dict[str, Any] = {"query_id": pool.query_id, "doc_ids": made.doc_ids, "relevance": (grade, grade)}
-    return Pair(made.query or pool.query, made.texts, {**labels, "relevance_group": group, **made.labels})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +81,10 @@ class LNC2(Synthetic):
     of which the analyzer does not find k times the tokens in D1, or whose copies exceed 16 million characters.
     Formula: 1 <= |D| <= max_tokens / 2, k = floor(max_tokens / |D|), D1 = D D ... D (k times), D2 = D.
     Conclusion: S(Q, D1) >= S(Q, D2).
-    Compat: every token is repeated k times in its place; both texts and the query are tokens joined by blanks, pieces
-    of words without their mark `##`. A piece that the analyzer splits when it stands alone counts as what it becomes,
-    so that the copies fit into `max_tokens`. The published figure for DistilBERT asks for a higher score, that for
-    query likelihood does not: `conclusion=strict` gives the former.
+    Compat: every token is repeated k times at its position; both texts and the query are tokens joined by blanks,
+    those inside words without their mark `##`. A token that the analyzer splits when it stands alone counts as what
+    it becomes, so that the copies fit into `max_tokens`. The published figure for DistilBERT asks for a higher score,
+    that for query likelihood does not: `conclusion=strict` gives the former.
     Paper: Fang, Tao and Zhai, "A formal study of information retrieval heuristics", SIGIR 2004; adapted in Câmara and
     Hauff, "Diagnosing BERT with retrieval heuristics", ECIR 2020.
 
@@ -143,15 +132,14 @@ class LNC2(Synthetic):
         texts = [view.pool.texts[i] for i in documents.tolist()]
         times = _writable(self._times(view.lengths)[documents], texts)
         copied = [" ".join([text] * k) for text, k in zip(texts, times, strict=True)]
-        found = view.pool.pools.analyzer.docs(copied)
-        tokens = [found.ids[start:end] for start, end in pairwise(found.offsets)]
-        for i, k, copies, text, seen in zip(documents.tolist(), times, copied, texts, tokens, strict=True):
+        ids, offsets = view.pool.pools.analyzer.docs(copied)
+        for n, (i, k) in enumerate(zip(documents.tolist(), times, strict=True)):
             if not k:
                 yield _TOO_LONG
-            elif not np.array_equal(np.tile(view.tokens(i), k), seen):
+            elif not np.array_equal(np.tile(view.tokens(i), k), ids[offsets[n] : offsets[n + 1]]):
                 yield "analysed otherwise when copied"
             else:
-                yield _copied(view, i, k, (copies, text))
+                yield _copied(view, i, k, (copied[n], texts[n]))
 
     def _in_place(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Copies of each token beside it; tokens that become several when they stand alone take room as these."""

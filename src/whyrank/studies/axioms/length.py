@@ -1,4 +1,4 @@
-"""Axioms on length: what a text has beyond the query terms must not help it, and query terms must pay for theirs."""
+"""Axioms on length: other words must not help a text, and query terms must help it although they make it longer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Flags, Ints, UnknownName, WhyrankError, tolerance_of
+from whyrank.core import Codes, Flags, Ints, UnknownName, WhyrankError
 from whyrank.studies.axioms.axiom import Axiom, Precondition, allowed
 from whyrank.studies.axioms.view import View
 
@@ -84,10 +84,6 @@ class TF_LNC(Axiom):  # noqa: N801
     name = "TF-LNC"
     favours = "the text that is longer by occurrences of a query term"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tolerance_of("length", self.length)
-
     def preconditions(self) -> tuple[Precondition, ...]:
         """About as many other words: quick to see, and so of each two texts that are alike but for one term."""
         return (self._similar_others,)
@@ -143,11 +139,11 @@ def _gather(ids: Codes, starts: Ints, rows: Codes, query: Codes) -> tuple[Ints, 
     offsets, terms, counts = np.zeros(len(rows) + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int32)
     n = 0
     for i in range(len(rows)):
-        asked = 0
+        at = 0
         for token in np.sort(ids[starts[rows[i]] : starts[rows[i] + 1]]):
-            while asked < len(query) and query[asked] < token:
-                asked += 1
-            if asked < len(query) and query[asked] == token:
+            while at < len(query) and query[at] < token:
+                at += 1
+            if at < len(query) and query[at] == token:
                 continue
             if n == offsets[i] or terms[n - 1] != token:
                 terms[n], counts[n] = token, 0

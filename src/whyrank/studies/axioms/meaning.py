@@ -101,8 +101,10 @@ def vectors_of(views: Views, spec: str, seed: int) -> TermVectors:
     vocabulary = views.pools.analyzer.vocabulary
     names = [vocabulary.terms[i] for i in used]
     if spec == "collection":
-        trained = _train(views, seed)
-        units = _looked_up(trained, trained.rows(names))
+        known, key = _trained.setdefault(views.statistics, {}), (views.pools.analyzer, seed)
+        if key not in known:  # trained once for each analyzer and seed, on the documents that statistics come from
+            known[key] = collection_vectors(views.statistics.docs, views.pools.analyzer, GloVe(seed=seed))
+        units = _look_up(known[key], known[key].rows(names))
     else:
         units = _mean_of_forms(views, open_vectors(spec), used, names)
     found = ~np.isnan(units).any(axis=1)
@@ -111,17 +113,9 @@ def vectors_of(views: Views, spec: str, seed: int) -> TermVectors:
     return TermVectors(slot, units[found], int((~found).sum()))
 
 
-def _train(views: Views, seed: int) -> Vectors:
-    """Vectors trained on the documents that statistics come from; once for each analyzer and seed."""
-    known, key = _trained.setdefault(views.statistics, {}), (views.pools.analyzer, seed)
-    if key not in known:
-        known[key] = collection_vectors(views.statistics.docs, views.pools.analyzer, GloVe(seed=seed))
-    return known[key]
-
-
 def _mean_of_forms(views: Views, vectors: Vectors, used: Codes, names: list[str]) -> Floats:
     """For each term the direction of the mean of its word forms; of the term itself where it has none."""
-    units = _looked_up(vectors, _rows(vectors, [spelled(name) for name in names]))
+    units = _look_up(vectors, _rows(vectors, [spelled(name) for name in names]))
     forms = _forms_of(views, vectors)
     forms = forms[np.isin(forms[:, 0], used)]
     term, row = np.searchsorted(used, forms[:, 0]), forms[:, 1].astype(np.int32)
@@ -158,7 +152,7 @@ def _rows(vectors: Vectors, words: list[str]) -> Codes:
     return np.where(found >= 0, found, vectors.rows(word.lower() for word in words)).astype(np.int32)
 
 
-def _looked_up(vectors: Vectors, rows: Codes) -> Floats:
+def _look_up(vectors: Vectors, rows: Codes) -> Floats:
     found = np.full((len(rows), vectors.dims), np.nan)
     found[rows >= 0] = _directions(vectors.units(rows[rows >= 0]))
     return found
@@ -175,8 +169,8 @@ def nearness_of(view: View, terms: TermVectors) -> Nearness:
     tokens = view.pool.pools.tokens
     others = terms.slot.copy()
     others[view.term_ids] = -1
-    asked = terms.slot[view.term_ids[view.query]]
-    query = _directions(terms.units[asked[asked >= 0]].sum(axis=0, keepdims=True))[0]
+    slots = terms.slot[view.term_ids[view.query]]
+    query = _directions(terms.units[slots[slots >= 0]].sum(axis=0, keepdims=True))[0]
     units = _directions(_add_up(tokens.ids, tokens.offsets, view.pool.rows, others, terms.units))
     return Nearness(units, units @ query, not np.isnan(query).any())
 

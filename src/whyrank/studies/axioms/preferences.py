@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whyrank.core import Floats, WhyrankError, call_of, replacing
+from whyrank.core import WhyrankError, call_of, replacing
 from whyrank.data import Collection
 from whyrank.studies.axioms.algebra import PREFIX, Combination, check_pairs
 from whyrank.studies.axioms.axiom import Axiom, Signs
@@ -24,10 +24,10 @@ ROWS = 1 << 18  # in a row group of a file
 _SHARED = ("pairs", "candidates", "most", "seed")  # the same for all columns, or without effect on a preference
 _STRINGS = pa.dictionary(pa.int32(), pa.string())
 Named = Mapping[str, Axiom]
-Asked = Iterable[Axiom | str] | Named
+Given = Iterable[Axiom | str] | Named
 
 
-def preference_table(axioms: Asked, collection: Collection) -> Any:
+def preference_table(axioms: Given, collection: Collection) -> Any:
     """All pairs of documents of each query, each once, with a column of +1, -1 and 0 for each axiom.
 
     The columns are query_id, doc_a, doc_b, one per axiom (+1 where doc_a must beat doc_b), relevance_a and
@@ -35,20 +35,20 @@ def preference_table(axioms: Asked, collection: Collection) -> Any:
     call string without `axiom/`; in a mapping, the keys are the names. Full call strings are in the metadata.
     """
     named = columns_of(axioms)
-    return _joined(_tables(named, collection, features=False), _schema(named, features=False))
+    return _concatenate(_tables(named, collection, features=False), _schema(named, features=False))
 
 
-def features_table(axioms: Asked, collection: Collection) -> Any:
+def features_table(axioms: Given, collection: Collection) -> Any:
     """One row per query and document, with the mean, largest and least preference over the query's other documents.
 
     The columns are query_id, doc_id, `NAME mean`, `NAME max`, `NAME min` for each axiom (null for a document that is
     alone) and relevance (null where unjudged).
     """
     named = columns_of(axioms)
-    return _joined(_tables(named, collection, features=True), _schema(named, features=True))
+    return _concatenate(_tables(named, collection, features=True), _schema(named, features=True))
 
 
-def save_preferences(path: str | PathLike[str], axioms: Asked, collection: Collection, features: bool = False) -> int:
+def save_preferences(path: str | PathLike[str], axioms: Given, collection: Collection, features: bool = False) -> int:
     """Write the table of pairs, or of features, to a `.parquet` file, query by query; gives the number of rows."""
     if Path(path).suffix != ".parquet":
         raise WhyrankError(f"{path}: preferences are written as .parquet; name the file so")
@@ -58,15 +58,15 @@ def save_preferences(path: str | PathLike[str], axioms: Asked, collection: Colle
         for table in _tables(named, collection, features):
             held.append(table)
             if sum(each.num_rows for each in held) >= ROWS:
-                writer.write_table(_joined(held, schema))
+                writer.write_table(_concatenate(held, schema))
                 held = []
             written += table.num_rows
         if any(table.num_rows for table in held):
-            writer.write_table(_joined(held, schema))
+            writer.write_table(_concatenate(held, schema))
     return written
 
 
-def columns_of(axioms: Asked) -> dict[str, Axiom]:
+def columns_of(axioms: Given) -> dict[str, Axiom]:
     """The axioms by the names of their columns; an error unless all state preferences over the same documents."""
     found: dict[str, Axiom] = {}
     for name, axiom in axioms.items() if isinstance(axioms, Mapping) else map(_named, axioms):
@@ -106,7 +106,7 @@ def _tables(named: Named, collection: Collection, features: bool) -> Iterator[An
             values = [pa.array(matrix[tuple(sides)]) for matrix in matrices]
         query = arrow(Categories(np.zeros(len(sides[0]), np.int32), [pool.query_id]))
         docs = [arrow(Categories(side, pool.doc_ids)) for side in sides]
-        grades = [_grades(pool.relevance[side]) for side in sides]
+        grades = [pa.array(pool.relevance[side], pa.int32(), from_pandas=True) for side in sides]
         yield pa.Table.from_arrays([query, *docs, *values, *grades], schema=schema)
 
 
@@ -122,11 +122,6 @@ def _features(matrix: Signs) -> Iterator[Any]:
     yield pa.array(others.min(axis=1))
 
 
-def _grades(relevance: Floats) -> Any:
-    unjudged = np.isnan(relevance)
-    return pa.array(np.where(unjudged, 0, relevance).astype(np.int32), mask=unjudged)
-
-
 def _schema(named: Named, features: bool) -> Any:
     """The columns, with the full call string of each axiom in the metadata."""
     docs, grades = (["doc_id"], ["relevance"]) if features else (["doc_a", "doc_b"], ["relevance_a", "relevance_b"])
@@ -139,5 +134,5 @@ def _schema(named: Named, features: bool) -> Any:
     return pa.schema([*ids, *values, *((name, pa.int32()) for name in grades)], metadata={"whyrank.axioms": calls})
 
 
-def _joined(tables: Iterable[Any], schema: Any) -> Any:
+def _concatenate(tables: Iterable[Any], schema: Any) -> Any:
     return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()

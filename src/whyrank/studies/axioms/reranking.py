@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Floats, UnknownName, WhyrankError, check_whole, generator
-from whyrank.data import Collection, Run, open_run, ranking
+from whyrank.core import Codes, Flags, Floats, UnknownName, check_whole, generator
+from whyrank.data import Collection, Run, ranking
 from whyrank.studies.axioms.algebra import check_pairs
 from whyrank.studies.axioms.axiom import Axiom, Signs
 from whyrank.studies.axioms.expressions import axiom_of
 from whyrank.studies.axioms.view import View, Views
-from whyrank.studies.pools import Pools, Source
+from whyrank.studies.pools import Pools, Source, only_run
 
 _GIVEN = "the run to re-rank"
 Scores = Mapping[str, Mapping[str, float]]
@@ -38,17 +38,10 @@ class ORIG(Axiom):
 
     def _ranks(self, view: View) -> Floats:
         """The rank of each document; NaN, which is neither less nor more, where it has none."""
-        run = view.views.once(("ORIG", self.candidates), lambda: self._run(view.pool.pools.collection))
+        collection, otherwise = view.pool.pools.collection, "axiom ORIG needs candidates=RUN"
+        run = view.views.once(("ORIG", self.candidates), lambda: only_run(collection, self.candidates, otherwise))
         rank = {doc_id: i for i, doc_id in enumerate(ranking(run.get(view.pool.query_id, {})))}
         return np.array([rank.get(doc_id, np.nan) for doc_id in view.pool.doc_ids], dtype=np.float64)
-
-    def _run(self, collection: Collection) -> Run:
-        if self.candidates is not None:
-            return open_run(collection, self.candidates).run
-        if len(collection.runs) == 1:
-            return next(iter(collection.runs.values()))
-        have = ", ".join(collection.runs) or "none"
-        raise WhyrankError(f"axiom ORIG needs candidates=RUN (a run file, or a run of the collection: {have})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,26 +73,26 @@ def rerank(
 
     Args:
         axiom: an axiom on two documents, or an expression such as `TFC1 | DIV`; `ORIG` is the order of the run.
-        collection: its queries and documents; what is in the run and not here keeps its place.
+        collection: its queries and documents; what is in the run and not here keeps its rank.
         run: query id -> document id -> score.
         method: `kwiksort` (around random pivots) or `tournament` (wins minus losses over all pairs).
         seed: of the pivots.
-        depth: only the first so many documents are re-ranked; the others keep their place.
+        depth: only the first so many documents are re-ranked; the others keep their rank.
     """
     if method not in METHODS:
         raise UnknownName("method of re-ranking", method, METHODS)
-    asked = axiom_of(axiom)
-    check_pairs(asked)
+    stated = axiom_of(axiom)
+    check_pairs(stated)
     if depth is not None:
         check_whole("depth", depth, 1)
     deepest = depth or max([1, *map(len, run.values())])
     runs: Any = ChainMap({_GIVEN: run}, collection.runs)  # type: ignore[arg-type]
-    source = Source(f"top:{deepest}", _GIVEN, asked.analyzer, asked.max_tokens)
+    source = Source(f"top:{deepest}", _GIVEN, stated.analyzer, stated.max_tokens)
     pools = Pools(replace(collection, runs=runs), source)
-    asked, views = replace(asked, candidates=asked.candidates or _GIVEN), Views(pools, collection, asked.stats)
+    stated, views = replace(stated, candidates=stated.candidates or _GIVEN), Views(pools, collection, stated.stats)
     orders = {query_id: ranking(scores) for query_id, scores in run.items()}
     for pool in pools:
-        matrix = asked.matrix(View(pool, views))
+        matrix = stated.matrix(View(pool, views))
         earlier = np.triu(np.ones_like(matrix), 1)
         preferred = np.where(matrix != 0, matrix, earlier - earlier.T)
         order = METHODS[method](preferred, generator(seed, method, pool.query_id))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, UnknownName, check_number, tolerance_of
+from whyrank.core import Codes, Flags, UnknownName, check_number
 from whyrank.studies.axioms.axiom import Precondition, allowed, same_total
 from whyrank.studies.axioms.meaning import SAME, SemanticAxiom, pair_cosines
 from whyrank.studies.axioms.view import View
@@ -136,10 +136,6 @@ class STMC3(SemanticAxiom):
     compat_favours = "the text with further other words over one with more of them"
     strict = False
     not_filled = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tolerance_of("length", self.length)
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """Lengths that differ by less than the tolerance, and as many distinct query terms."""

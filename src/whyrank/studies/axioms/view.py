@@ -90,8 +90,8 @@ class View(_Memo):
     def query(self) -> Codes:
         """The whole query as numbers of its terms, repetitions included."""
         number = {term: i for i, term in enumerate(self.terms)}
-        asked = self.pool.pools.analyzer.query_terms(self.pool.query)
-        return np.array([number[term] for term in asked], dtype=np.int32)
+        terms = self.pool.pools.analyzer.query_terms(self.pool.query)
+        return np.array([number[term] for term in terms], dtype=np.int32)
 
     @cached_property
     def in_query(self) -> Ints:
@@ -161,15 +161,11 @@ class Views(_Memo):
         return Setting(self.statistics, stats=self.stats).background(self.pools.analyzer, None)
 
     def __iter__(self) -> Iterator[View]:
-        return iter(self._views)
-
-    @cached_property
-    def _views(self) -> list[View]:
-        return [View(pool, self) for pool in self.pools]
+        return iter(self.once("views", lambda: [View(pool, self) for pool in self.pools]))
 
 
 def spelled(term: str) -> str:
-    """A term as a word: word pieces inside a word have a mark in front."""
+    """A term as a word: tokens that continue a word have a mark in front."""
     return term.removeprefix("##") or term
 
 

@@ -28,10 +28,10 @@ bias_filters: Registry[Any] = Registry(
 
 if TYPE_CHECKING:
     from whyrank.studies.bias.correlation import Correlation, doc_term, spelled
-    from whyrank.studies.bias.grid import ValueContrasts, finite_columns, finite_rows
     from whyrank.studies.bias.reading import BiasResult, PairRow, ValueRow
     from whyrank.studies.bias.statistics import Clustered, Sums, centred, cluster_scores, mean_bounds, value_p
     from whyrank.studies.bias.studies import PRESETS, Substitution
+    from whyrank.studies.bias.templates import ValueContrasts, finite_columns, finite_rows
     from whyrank.studies.bias.values import LISTS, values_of
 
 front_door(__name__)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Floats, Ints, WhyrankError, generator
-from whyrank.studies.bias.grid import Grid
+from whyrank.core import Flags, Floats, Ints, WhyrankError, generator
+from whyrank.studies.bias.templates import Grid
 from whyrank.studies.findings import or_none
 from whyrank.tables import TermTable
 from whyrank.text import Analyzer, analyzers
@@ -49,22 +50,17 @@ def correlations_of(
     figures = {name: column for name, column in figures.items() if np.isfinite(column).any()}
     if "count" in figures:
         figures["log count"] = np.log1p(figures["count"])
-    asked = [("mean score", "weight", ""), ("mean score", "count", ""), ("mean score", "log count", "")]
-    asked += [("weight", "count", ""), ("weight", "log count", "")]
-    asked += [("mean score", "weight", "count"), ("mean score", "weight", "log count")]
-    return [
-        correlate(
-            figures[a],
-            figures[b],
-            figures[c] if c else None,
-            names=(a, b, c),
-            ordered=ordered,
-            permutations=permutations,
-            seed=seed,
-        )
-        for a, b, c in asked
-        if {a, b, *([c] if c else [])} <= figures.keys()
-    ]
+    reported = [("mean score", "weight", ""), ("mean score", "count", ""), ("mean score", "log count", "")]
+    reported += [("weight", "count", ""), ("weight", "log count", "")]
+    reported += [("mean score", "weight", "count"), ("mean score", "weight", "log count")]
+    found = []
+    for names in reported:
+        columns = [figures.get(name) for name in names if name]
+        if all(column is not None for column in columns):
+            first, second, *given = columns
+            options: dict[str, Any] = {"ordered": ordered, "permutations": permutations, "seed": seed}
+            found.append(correlate(first, second, *given, names=names, **options))  # type: ignore[arg-type]
+    return found
 
 
 def correlate(
@@ -78,31 +74,34 @@ def correlate(
     as large; with `given`, both are first freed of it by least squares, the residuals are permuted, and freed of it
     again. Freedman and Lane, A nonstochastic interpretation of reported significance levels, JBES 1 (1983).
     """
+    from scipy.stats import rankdata
+
     columns = [np.asarray(c, dtype=np.float64) for c in (first, second, given) if c is not None]
-    known = np.isfinite(columns).all(axis=0)
-    x, y, *rest = (column[known] for column in columns)
-    enough = len(x) >= FEWEST + len(rest)  # what is given takes a degree of freedom
-    figures = _figures(x, y, rest[0] if rest else None, ordered, permutations, seed) if enough else {}
-    return Correlation(names[0], names[1], names[2] if rest else "", len(x), **figures)
-
-
-def _figures(
-    first: Floats, second: Floats, given: Floats | None, ordered: bool, permutations: int, seed: int
-) -> dict[str, float | None]:
-    """What is known of two columns; nothing where one of them does not vary."""
-    x, y = (column if given is None else _residuals(column, given) for column in (first, second))
-    a, b, c, r = _unit(x), _unit(y), None if given is None else _unit(given), pearson(x, y)
-    if a is None or b is None:
-        return {}
-    low, high = _interval(first, second, given, seed)
-    return {
-        "pearson": r,
-        "low": low,
-        "high": high,
-        "p_value": _permutation_p(a, b, c, r, permutations, seed),
-        "p_shift": _shift_p(a, b, c, r) if ordered else None,
-        "spearman": or_none(pearson(_ranks(x), _ranks(y))),
-    }
+    columns = [column[np.isfinite(columns).all(axis=0)] for column in columns]
+    n, control = len(columns[0]), columns[2] if given is not None else None
+    found = Correlation(names[0], names[1], names[2] if given is not None else "", n)
+    if n < FEWEST + (given is not None):  # what is given takes a degree of freedom
+        return found
+    x, y = columns[:2] if control is None else [_residuals(column, control) for column in columns[:2]]
+    a, b = _unit(x), _unit(y)
+    if a is None or b is None:  # nothing is known where a figure does not vary
+        return found
+    unit, r = None if control is None else _unit(control), pearson(x, y)
+    low, high = _interval(columns[0], columns[1], control, seed)
+    hits, random, most = 0, generator(seed, "bias", "correlation"), max(1, _BLOCK // n)
+    for start in range(0, permutations, most):
+        rows = random.permuted(np.broadcast_to(b, (min(most, permutations - start), n)), axis=1)
+        hits += int(np.count_nonzero(_as_large(a, rows, unit, r)))
+    shifts = _as_large(a, np.stack([np.roll(b, step) for step in range(n)]), unit, r)
+    return replace(
+        found,
+        pearson=r,
+        low=low,
+        high=high,
+        p_value=(1 + hits) / (1 + permutations),
+        p_shift=float(np.mean(shifts)) if ordered else None,
+        spearman=or_none(pearson(rankdata(x), rankdata(y))),
+    )
 
 
 def pearson(x: Floats, y: Floats) -> float:
@@ -122,36 +121,20 @@ def _unit(x: Floats) -> Floats | None:
 
 
 def _residuals(x: Floats, given: Floats) -> Floats:
-    unit = _unit(given)
-    found: Floats = x - x.mean() if len(x) else x
-    if unit is not None:
+    found: Floats = x - x.mean()
+    if (unit := _unit(given)) is not None:
         found = found - (found @ unit) * unit
     found[np.abs(found) <= _TIE * np.abs(x).max(initial=0.0)] = 0.0
     return found
 
 
-def _correlations(a: Floats, rows: Floats, given: Floats | None) -> Floats:
-    """The correlation of a column with each of several rows, which are freed of what is given; all are units."""
+def _as_large(a: Floats, rows: Floats, given: Floats | None, r: float) -> Flags:
+    """Whether |r| of a column with each row, freed of what is given, is as large as `r`; all are of length 1."""
     found: Floats = rows @ a
-    if given is None:
-        return found
-    left = 1 - (rows @ given) ** 2
-    return np.divide(found, np.sqrt(np.abs(left)), out=np.zeros_like(found), where=left > _TIE)
-
-
-def _permutation_p(a: Floats, b: Floats, given: Floats | None, r: float, permutations: int, seed: int) -> float:
-    random = generator(seed, "bias", "correlation")
-    hits, most = 0, max(1, _BLOCK // len(a))
-    for start in range(0, permutations, most):
-        rows = random.permuted(np.broadcast_to(b, (min(most, permutations - start), len(b))), axis=1)
-        hits += int(np.count_nonzero(np.abs(_correlations(a, rows, given)) >= abs(r) - _TIE))
-    return (1 + hits) / (1 + permutations)
-
-
-def _shift_p(a: Floats, b: Floats, given: Floats | None, r: float) -> float:
-    """The share of circular shifts, none included, with |r| at least as large."""
-    rows = np.stack([np.roll(b, step) for step in range(len(b))])
-    return float(np.mean(np.abs(_correlations(a, rows, given)) >= abs(r) - _TIE))
+    if given is not None:
+        left = 1 - (rows @ given) ** 2
+        found = np.divide(found, np.sqrt(np.abs(left)), out=np.zeros_like(found), where=left > _TIE)
+    return np.abs(found) >= abs(r) - _TIE
 
 
 def _interval(x: Floats, y: Floats, given: Floats | None, seed: int) -> tuple[float | None, float | None]:
@@ -176,13 +159,6 @@ def _drawn(column: Floats, rows: Ints, given: Floats | None) -> Floats:
     return found
 
 
-def _ranks(x: Floats) -> Floats:
-    from scipy.stats import rankdata
-
-    ranks: Floats = rankdata(x)
-    return ranks
-
-
 # What a term table says of the values of a grid.
 
 
@@ -193,10 +169,8 @@ def table_weights(table: TermTable, grid: Grid) -> Floats:
     """
     if not grid.appended:
         return np.array([_weight(table, grid.term, value) for value in grid.values])
-    found = np.array(
-        [[_weight(table, t.term, t.term + value) for value in grid.values] for t in grid.templates]
-    ).reshape(len(grid), len(grid.values))
-    return appended_weights(found)
+    found = [_weight(table, t.term, t.term + value) for t in grid.templates for value in grid.values]
+    return appended_weights(np.array(found).reshape(len(grid), len(grid.values)))
 
 
 def appended_weights(found: Floats) -> Floats:
@@ -245,5 +219,5 @@ def _weight(table: TermTable, term: str | None, value: str) -> float:
     """NaN without an entry: a pair below the threshold of a table is not known to weigh nothing."""
     if not term:
         return np.nan
-    asked, found = spelled(str(table.facts.get("analyzer", "")), term, True), doc_term(table, value)
-    return table.weight(asked, found) if table.has(asked, found) else np.nan
+    query_term, found = spelled(str(table.facts.get("analyzer", "")), term, True), doc_term(table, value)
+    return table.weight(query_term, found) if table.has(query_term, found) else np.nan

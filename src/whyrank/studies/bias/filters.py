@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,22 +28,17 @@ class Filter(Protocol):
         ...
 
 
-class Filtered(NamedTuple):
-    """The templates that stay, and how many each filter took away."""
-
-    templates: list[Template]
-    dropped: dict[str, int]
-
-
-def filtered(templates: Sequence[Template], filters: str, scores: Scorer | None) -> Filtered:
-    """Apply filters one after the other: call strings with `|` between them."""
+def apply_filters(
+    templates: Sequence[Template], filters: str, scores: Scorer | None
+) -> tuple[list[Template], dict[str, int]]:
+    """The templates that stay after filters (call strings with `|` between them), and how many each took away."""
     left, dropped = list(templates), {}
     for text in (each.strip() for each in filters.split("|") if each.strip()):
         filter_: Filter = bias_filters.create(text)
         kept = np.asarray(filter_.kept(left, scores), dtype=bool) if left else np.ones(0, bool)
         dropped[f"by {text}"] = int(np.count_nonzero(~kept))
         left = [template for template, keep in zip(left, kept.tolist(), strict=True) if keep]
-    return Filtered(left, {reason: count for reason, count in dropped.items() if count})
+    return left, {reason: count for reason, count in dropped.items() if count}
 
 
 @dataclass(frozen=True)
@@ -114,7 +109,14 @@ class Judge:
 
     def kept(self, templates: Sequence[Template], scores: Scorer | None) -> Flags:
         """Those that the function says yes to."""
-        name, function = f"bias filter 'python:{self.resource}'", self._function()
+        name = f"bias filter 'python:{self.resource}'"
+        try:
+            module = module_of("python", self.resource)
+        except WhyrankError as error:
+            raise WhyrankError(str(error).replace("ranker", "bias filter", 1)) from None
+        function: Any = getattr(module, self.resource.rpartition(":")[2], None)
+        if not callable(function):
+            raise WhyrankError(f"{name}: there is no such function")
         try:
             said = list(function([t.query for t in templates], [t.original for t in templates]))
         except Exception as error:  # whatever a function of the user's raises
@@ -125,17 +127,6 @@ class Judge:
         if any(isinstance(answer, float) and np.isnan(answer) for answer in said):
             raise WhyrankError(f"{name} answered nan; return one yes or no per text")
         return np.array([bool(answer) for answer in said])
-
-    def _function(self) -> Callable[[list[str], list[str]], Iterable[object]]:
-        try:
-            module = module_of("python", self.resource)
-        except WhyrankError as error:
-            raise WhyrankError(str(error).replace("ranker", "bias filter", 1)) from None
-        found: Any = getattr(module, self.resource.rpartition(":")[2], None)
-        if not callable(found):
-            raise WhyrankError(f"bias filter 'python:{self.resource}': there is no such function")
-        function: Callable[[list[str], list[str]], Iterable[object]] = found
-        return function
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from whyrank.core import EXACT_CLUSTERS, Flags, Floats, Study, adjust
 from whyrank.studies.bias.correlation import Correlation, correlations_of, table_weights
-from whyrank.studies.bias.grid import Grid, ValueContrasts, finite_columns, finite_rows
 from whyrank.studies.bias.statistics import Clustered, cluster_scores, mean_bounds, omnibus, pair_differences, value_p
+from whyrank.studies.bias.templates import Grid, ValueContrasts, finite_columns, finite_rows
 from whyrank.studies.contrasts import Contrasts
 from whyrank.studies.findings import or_none
 from whyrank.studies.reading import Context, Preferences, Read, Reading
@@ -65,8 +65,8 @@ class BiasResult:
     """What one ranker answered to one bias study.
 
     `p_value` is that of the omnibus test (any value differs), `p_adjusted` corrected over all studies and rankers
-    asked at once. `nonfinite` templates have no finite score for some value and are left out; `unscored` says in how
-    many templates a value has none, and one that has none in any is not in `values`, of which `n_values` were asked.
+    of one audit. `nonfinite` templates have no finite score for some value and are left out; `unscored` says in how
+    many templates a value has none, and one that has none in any is not in `values`; the class has `n_values`.
     With `changes`, scores are changes from the text without a value.
     """
 
@@ -190,11 +190,6 @@ class ValueComparison(Preferences):
         return Read([finding], result)
 
 
-class _Units(NamedTuple):
-    delta: float | None
-    sd: float | None
-
-
 def compare_values(grid: Grid, scores: Floats, context: Context, call: str = "") -> BiasResult:
     """Means, tests, differences and correlations of the templates that have all scores.
 
@@ -202,17 +197,18 @@ def compare_values(grid: Grid, scores: Floats, context: Context, call: str = "")
     """
     lacking = np.count_nonzero(~np.isfinite(scores), axis=0).tolist()
     unscored = {value: count for value, count in zip(grid.values, lacking, strict=True) if count}
-    asked, columns, draws = len(grid.values), finite_columns(scores), context.draws or DRAWS
+    n_values, columns, draws = len(grid.values), finite_columns(scores), context.draws or DRAWS
     grid, scores = grid.of_values(columns), scores[:, columns]
     usable = finite_rows(scores)
     kept = scores[usable]
     sums = cluster_scores(kept, *(way[usable] for way in grid.clusters))
     deviation = float(kept.mean(axis=1).std(ddof=1)) if len(kept) > 1 else 0.0
-    units = _Units(context.unit, deviation or None)
     test = omnibus(sums, draws, context.seed)
-    rows = _value_rows(grid, sums, context, units, draws) if len(kept) else []
-    figures = {name: _column(rows, field) for name, field in (("mean score", "mean"), ("weight", "weight"))}
-    figures["count"] = _column(rows, "count")
+    rows = _value_rows(grid, sums, context, deviation, draws) if len(kept) else []
+    figures = {  # a missing one is NaN
+        name: np.array([getattr(row, field) for row in rows], dtype=np.float64)
+        for name, field in (("mean score", "mean"), ("weight", "weight"), ("count", "count"))
+    }
     return BiasResult(
         study=context.study or call,
         call=call,
@@ -222,17 +218,17 @@ def compare_values(grid: Grid, scores: Floats, context: Context, call: str = "")
         n_clusters=sums.size,
         nonfinite=int(np.count_nonzero(~usable)),
         dropped=dict(grid.dropped),
-        delta=units.delta,
-        sd=units.sd,
+        delta=context.unit,
+        sd=deviation or None,
         seed=context.seed,
         correction=context.correction,
         changes=grid.appended,
         values=rows,
-        pairs=_pair_rows(grid, sums, context, units) if len(kept) else [],
+        pairs=_pair_rows(grid, sums, context) if len(kept) else [],
         correlations=correlations_of(figures, grid.ordered, context.seed, 10 * draws) if rows else [],
         notes=_notes(grid, usable, sums.size, rows, unscored, context),
         unscored=unscored,
-        n_values=asked,
+        n_values=n_values,
         p_value=or_none(test.p_value),
         friedman=or_none(test.friedman),
         p_friedman=or_none(test.p_friedman),
@@ -240,7 +236,7 @@ def compare_values(grid: Grid, scores: Floats, context: Context, call: str = "")
     )
 
 
-def _value_rows(grid: Grid, sums: Clustered, context: Context, units: _Units, draws: int) -> list[ValueRow]:
+def _value_rows(grid: Grid, sums: Clustered, context: Context, deviation: float, draws: int) -> list[ValueRow]:
     n, p = sums.cells.sizes.sum(), value_p(sums, draws, context.seed)
     effects, unknown = sums.cells.effects.sum(axis=0) / n, np.full(len(grid.values), np.nan)
     counts = unknown if grid.counts is None else grid.counts
@@ -251,38 +247,31 @@ def _value_rows(grid: Grid, sums: Clustered, context: Context, units: _Units, dr
         **dict(zip(("low", "high"), mean_bounds(sums, lambda way: way.effects), strict=True)),
         "p_value": p,
         "p_adjusted": adjust(p, context.correction),
-        "deltas": effects / units.delta if units.delta else unknown,
-        "sds": effects / units.sd if units.sd else unknown,
+        "deltas": effects / context.unit if context.unit else unknown,
+        "sds": effects / deviation if deviation else unknown,
         "weight": unknown if context.table is None else table_weights(context.table, grid),
     }
     table = np.stack(list(columns.values()), axis=1).tolist()
-    named: list[dict[str, Any]] = [dict(zip(columns, map(or_none, row), strict=True)) for row in table]
-    whole = [None if math.isnan(count) else int(count) for count in counts.tolist()]
-    return [
-        ValueRow(value=value, count=count, **row) for value, row, count in zip(grid.values, named, whole, strict=True)
-    ]
+    rows = []
+    for value, row, count in zip(grid.values, table, counts.tolist(), strict=True):
+        figures: dict[str, Any] = dict(zip(columns, map(or_none, row), strict=True))
+        rows.append(ValueRow(value=value, count=None if math.isnan(count) else int(count), **figures))
+    return rows
 
 
-def _pair_rows(grid: Grid, sums: Clustered, context: Context, units: _Units) -> list[PairRow]:
+def _pair_rows(grid: Grid, sums: Clustered, context: Context) -> list[PairRow]:
     found = pair_differences(sums)
     adjusted = adjust(found.p_values, context.correction)
-    deltas = found.mean / units.delta if units.delta else np.full(len(found.mean), np.nan)
+    deltas = found.mean / context.unit if context.unit else np.full(len(found.mean), np.nan)
     figures = np.stack([found.mean, *found.bounds, found.p_values, adjusted, deltas], axis=1).tolist()
     names = zip(found.first.tolist(), found.second.tolist(), figures, strict=True)
     return [PairRow(grid.values[i], grid.values[j], row[0], *map(or_none, row[1:])) for i, j, row in names]
 
 
-def _column(rows: Sequence[ValueRow], name: str) -> Floats:
-    values = [getattr(row, name) for row in rows]
-    return np.array([np.nan if value is None else float(value) for value in values])
-
-
-# Notes: what keeps the tests from saying what a reader may expect of them.
-
-
 def _notes(
     grid: Grid, usable: Flags, clusters: int, rows: Sequence[ValueRow], unscored: Mapping[str, int], context: Context
 ) -> list[str]:
+    """What keeps the tests from saying what a reader may expect of them."""
     without = [value for value in unscored if value not in grid.values]
     notes = [f"left out, without a finite score in any template: {', '.join(without)}"] if without else []
     if clusters == 0 and not usable.all():
@@ -291,41 +280,26 @@ def _notes(
         notes.append("no templates: the collection has no such texts and queries, or filters left none")
     elif clusters == 1:
         notes.append("1 independent template: figures of these texts alone, without tests")
-    else:
-        notes += _too_few(clusters, len(rows), context)
-    return [*notes, *_unweighted(grid, rows, context), *_one_query(grid, usable)]
-
-
-def _too_few(clusters: int, values: int, context: Context) -> list[str]:
-    """A note where not even equal signs of all templates make a value significant at 5%."""
-    exact, draws = clusters <= EXACT_CLUSTERS, context.draws or DRAWS
-    least = 2.0 ** (1 - clusters) if exact else 1 / (1 + draws)
-    bound = float(adjust(np.full(max(values, 1), least), context.correction)[0])
-    if bound < _SIGNIFICANT:
-        return []
-    more = f", nor {bound:.2g} after correction over {values} values" if bound > least else ""
-    few = f"{clusters} independent templates" if exact else f"{draws:,} draws of signs"
-    return [f"{few}: the p-value of a value cannot be below {least:g}{more}"]
-
-
-def _unweighted(grid: Grid, rows: Sequence[ValueRow], context: Context) -> list[str]:
-    """A note that tells how many values have no weight in the table, or that nobody said for which query term."""
+    else:  # can equal signs of all templates make a value significant at all?
+        exact, draws = clusters <= EXACT_CLUSTERS, context.draws or DRAWS
+        least = 2.0 ** (1 - clusters) if exact else 1 / (1 + draws)
+        bound = float(adjust(np.full(max(len(rows), 1), least), context.correction)[0])
+        if bound >= _SIGNIFICANT:
+            few = f"{clusters} independent templates" if exact else f"{draws:,} draws of signs"
+            more = f", nor {bound:.2g} after correction over {len(rows)} values" if bound > least else ""
+            notes.append(f"{few}: the p-value of a value cannot be below {least:g}{more}")
     lacking = sum(row.weight is None for row in rows)
-    if context.table is None or not lacking:
-        return []
-    if not grid.term and not grid.appended:
-        return ["no weights of the table: give head=WORD, the query term that they are of"]
-    limit = context.table.facts.get("threshold")
-    below = f", whose entries begin at {limit:g}" if isinstance(limit, float | int) else ""
-    return [f"{lacking} of {len(rows)} values have no weight in the table{below}"]
-
-
-def _one_query(grid: Grid, usable: Flags) -> list[str]:
-    """A note where the tests speak of one query alone, or take many templates of one query for independent."""
-    asked = Counter(template.query for template, used in zip(grid.templates, usable, strict=True) if used)
-    [(query, most)] = asked.most_common(1) or [("", 0)]
-    if len(asked) == 1 < most and grid.cluster != "query":
-        return [f"all {most} templates are of the query {query!r}: the tests say nothing of other queries"]
-    if grid.cluster in ("both", "query") or most <= asked.total() / 2 or len(asked) < 2:
-        return []
-    return [f"{most} of {asked.total()} templates are of the query {query!r}; cluster=query takes them as one"]
+    if context.table is not None and lacking and not grid.term and not grid.appended:
+        notes.append("no weights of the table: give head=WORD, the query term that they are of")
+    elif context.table is not None and lacking:
+        limit = context.table.facts.get("threshold")
+        below = f", whose entries begin at {limit:g}" if isinstance(limit, float | int) else ""
+        notes.append(f"{lacking} of {len(rows)} values have no weight in the table{below}")
+    queries = Counter(template.query for template, used in zip(grid.templates, usable, strict=True) if used)
+    [(query, most)] = queries.most_common(1) or [("", 0)]
+    if len(queries) == 1 < most and grid.cluster != "query":
+        notes.append(f"all {most} templates are of the query {query!r}: the tests say nothing of other queries")
+    elif grid.cluster not in ("both", "query") and most > queries.total() / 2 and len(queries) > 1:
+        of = f"{most} of {queries.total()} templates are of the query {query!r}"
+        notes.append(f"{of}; cluster=query takes them as one")
+    return notes

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +71,7 @@ class Differences(NamedTuple):
 
 
 def cluster_scores(scores: Floats, *ways: Codes) -> Clustered:
-    """Sum the scores of each cluster; differences within a template that are rounding count as zero.
+    """Sum the scores of each cluster.
 
     Each of `ways` has the cluster of every template. A way that puts all templates into one cluster is left out where
     another does not: what is found then holds for that one query, or that one text.
@@ -110,23 +109,24 @@ def value_p(sums: Clustered, flips: int, seed: int) -> Floats:
     As `sign_flip_p`, with the same signs for all values: exact up to 13 clusters, else (1 + hits) / (1 + flips). Of
     two ways of clustering, the larger p-value; see `_scale`.
     """
+    largest: Floats = np.full(sums.cells.effects.shape[1], np.nan)
     if sums.size < 2:
-        return np.full(sums.cells.effects.shape[1], np.nan)
+        return largest
     scale = _scale(sums, _squares)
-    found: Floats = np.max([_flip_p(way, scale, flips, seed) for way in sums.ways], axis=0)
-    return found
-
-
-def _flip_p(way: Sums, scale: Floats, flips: int, seed: int) -> Floats:
-    clusters, values = way.effects.shape
-    effects = way.effects * scale
-    least = np.abs(way.effects.sum(axis=0)) - TIE * np.abs(effects).sum(axis=0)
-    random, exact = generator(seed, "bias", "flips"), clusters <= EXACT_CLUSTERS
-    hits: Floats = np.zeros(values)
-    for rows in [2**clusters] if exact else _blocks(flips, max(clusters, values)):
-        signs = _every_sign(clusters) if exact else random.choice([-1.0, 1.0], size=(rows, clusters))
-        hits += np.count_nonzero(np.abs(signs @ effects) >= least, axis=0)
-    return hits / 2**clusters if exact else (1 + hits) / (1 + flips)
+    for way in sums.ways:
+        clusters, values = way.effects.shape
+        effects = way.effects * scale
+        least = np.abs(way.effects.sum(axis=0)) - TIE * np.abs(effects).sum(axis=0)
+        random, exact = generator(seed, "bias", "flips"), clusters <= EXACT_CLUSTERS
+        hits: Floats = np.zeros(values)
+        for rows in [2**clusters] if exact else _blocks(flips, max(clusters, values)):
+            if exact:  # every assignment of signs once
+                signs = 2.0 * ((np.arange(rows)[:, None] >> np.arange(clusters)) & 1) - 1
+            else:
+                signs = random.choice([-1.0, 1.0], size=(rows, clusters))
+            hits += np.count_nonzero(np.abs(signs @ effects) >= least, axis=0)
+        largest = np.fmax(largest, hits / 2**clusters if exact else (1 + hits) / (1 + flips))
+    return largest
 
 
 def omnibus(sums: Clustered, permutations: int, seed: int) -> Omnibus:
@@ -142,10 +142,11 @@ def omnibus(sums: Clustered, permutations: int, seed: int) -> Omnibus:
     scale, found = _scale(sums, lambda way: _squares(way).sum(keepdims=True)), []
     for way in sums.ways:
         effects, random = way.effects * scale, generator(seed, "bias", "omnibus")
-        hits = sum(
-            int(np.count_nonzero(_shuffled(effects, rows, random) >= observed * (1 - ROUNDING)))
-            for rows in _blocks(permutations, effects.size)
-        )
+        hits = 0
+        for rows in _blocks(permutations, effects.size):
+            shuffled = random.permuted(np.broadcast_to(effects, (rows, *effects.shape)), axis=2)
+            totals = (shuffled.sum(axis=1) ** 2).sum(axis=1)
+            hits += int(np.count_nonzero(totals >= observed * (1 - ROUNDING)))
         found.append(Omnibus((1 + hits) / (1 + permutations), *_friedman(way.effects)))
     ranks = max(found, key=lambda test: test.p_friedman)
     return ranks._replace(p_value=max(test.p_value for test in found))
@@ -164,17 +165,13 @@ def pair_differences(sums: Clustered) -> Differences:
     mean = (total[first] - total[second]) / sums.cells.sizes.sum()
     error = np.empty(len(mean))
     for i in range(len(total) - 1):  # all pairs at once would be too many numbers
-        error[first == i] = _error(sums, partial(_apart, i=i))
+        error[first == i] = _error(sums, lambda way, i=i: way.effects[:, [i]] - way.effects[:, i + 1 :])  # type: ignore[misc]
     rounding = ROUNDING * np.abs(mean).max(initial=0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         p: Floats = 2 * stdtr(clusters - 1, -np.abs(mean) / error)
     p[error <= rounding] = 2.0 ** -min(clusters - 1, 1000)
     p[(np.abs(mean) <= rounding) & ~np.isnan(error)] = 1.0
     return Differences(first, second, mean, _bounds(mean, error, clusters), p)
-
-
-def _apart(way: Sums, i: int) -> Floats:
-    return way.effects[:, [i]] - way.effects[:, i + 1 :]
 
 
 def _bounds(mean: Floats, error: Floats, clusters: int) -> Bounds:
@@ -226,19 +223,8 @@ def _scale(sums: Clustered, of: Callable[[Sums], Floats]) -> Floats:
     return found
 
 
-def _every_sign(clusters: int) -> Floats:
-    heads = (np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1
-    return np.where(heads == 1, np.float64(1), np.float64(-1))
-
-
-def _shuffled(effects: Floats, rows: int, random: np.random.Generator) -> Floats:
-    """The statistic of the omnibus test under so many shuffles."""
-    shuffled = random.permuted(np.broadcast_to(effects, (rows, *effects.shape)), axis=2)
-    found: Floats = (shuffled.sum(axis=1) ** 2).sum(axis=1)
-    return found
-
-
 def _friedman(effects: Floats) -> tuple[float, float, float]:
+    """The statistic, its p-value, and Kendall's W."""
     from scipy.special import chdtrc
     from scipy.stats import rankdata
 

@@ -16,16 +16,17 @@ import numpy as np
 
 from whyrank.core import Floats, UnknownName, WhyrankError, call_of, check_text, check_whole, generator
 from whyrank.data import Collection
-from whyrank.studies.bias.filters import Scorer, filtered
-from whyrank.studies.bias.grid import Grid, ValueContrasts
+from whyrank.studies.bias.filters import Scorer, apply_filters
 from whyrank.studies.bias.reading import ValueComparison
 from whyrank.studies.bias.templates import (
     HEAD,
     JUDGED,
     JUDGED_HEAD,
     Found,
+    Grid,
     Scan,
     Template,
+    ValueContrasts,
     found_templates,
     given_templates,
     written_templates,
@@ -93,13 +94,13 @@ class ValueStudy(ABC):
         return self.grid(collection, scores).contrasts()
 
     def check(self) -> None:
-        """Raise an error for arguments that every study has."""
+        """Raise an error for a wrong value of an argument that every study has."""
         check_whole("most", self.most, 1)
         check_whole("seed", self.seed, 0)
         if self.cluster not in CLUSTERS:
             raise UnknownName("cluster of templates", self.cluster, CLUSTERS)
 
-    def drawn(self, templates: list[Template], dropped: dict[str, int], purpose: str) -> list[Template]:
+    def draw(self, templates: list[Template], dropped: dict[str, int], purpose: str) -> list[Template]:
         """At most `most` of the templates; how many are not drawn is added to what is dropped."""
         if len(templates) <= self.most:
             return templates
@@ -190,27 +191,23 @@ class Substitution(ValueStudy):
 
     def grid(self, collection: Collection, scores: Scorer | None = None) -> Grid:
         """The templates that stay, and the values; `scores` gives a ranker's scores of templates as they are."""
-        scan = self._scan(collection)
+        known = _scans.setdefault(collection, {})  # a collection is scanned for a class once
+        if self.value_class not in known:
+            known[self.value_class] = Scan.of(collection, self.value_class)
+        scan = known[self.value_class]
         candidates = self._candidates(collection, scan)
         unique = list(dict.fromkeys(template for found in candidates.values() for template in found.templates))
         filters = self.preset.filters if self.filters is None else self.filters
         if self.filters is None and self.compat and self.name == "car-brand":
             filters = PUBLISHED_FILTERS
-        templates, dropped = filtered(unique, filters, scores)
+        templates, dropped = apply_filters(unique, filters, scores)
         dropped = {why: found.besides for why, found in candidates.items() if found.besides} | dropped
-        kept = self.drawn(templates, dropped, "templates")
+        kept = self.draw(templates, dropped, "templates")
         values, doubtful = self.value_class.values, self.value_class.doubtful
         counts = [np.nan if value in doubtful else float(scan.counts[value]) for value in values]
         term = self.term or self.head or self.preset.head
         ordered = self.preset.ordered and list(values) == sorted(values, key=lambda value: (len(value), value))
         return Grid(kept, values, self.cluster, term, False, np.array(counts), dropped, ordered)
-
-    def _scan(self, collection: Collection) -> Scan:
-        """The scan of a collection for the class, done once."""
-        known = _scans.setdefault(collection, {})
-        if self.value_class not in known:
-            known[self.value_class] = Scan.of(collection, self.value_class)
-        return known[self.value_class]
 
     def _candidates(self, collection: Collection, scan: Scan) -> dict[str, Found]:
         """Templates, by the reason why others besides them are none."""
@@ -218,13 +215,13 @@ class Substitution(ValueStudy):
             return {"": Found([Template(self.query, Slotted.of(self.doc))])}
         by_default = PUBLISHED if self.compat and self.name == "when-year" else self.preset.templates
         wanted = self.templates or by_default
+        if wanted not in (FOUND, WRITTEN, BOTH, PUBLISHED):
+            if not Path(wanted).is_file():
+                ways = f"{FOUND}, {WRITTEN}, {BOTH}, {PUBLISHED} or a file: query, tab, text with {SLOT}"
+                raise WhyrankError(f"templates {wanted!r} is no file; give {ways}")
+            return {"": Found(given_templates(wanted))}
         if wanted == PUBLISHED and self.name != "when-year":
             raise WhyrankError(f"bias/{self.name} has no published templates; only bias/when-year has")
-        if wanted not in (FOUND, WRITTEN, BOTH, PUBLISHED) and not Path(wanted).is_file():
-            ways = f"{FOUND}, {WRITTEN}, {BOTH}, {PUBLISHED} or a file: query, tab, text with {SLOT}"
-            raise WhyrankError(f"templates {wanted!r} is no file; give {ways}")
-        if wanted not in (FOUND, WRITTEN, BOTH, PUBLISHED):
-            return {"": Found(given_templates(wanted))}
         if wanted == WRITTEN and self.name not in WORDINGS:
             raise WhyrankError(f"bias/{self.name} has no written templates; give templates={FOUND}, or a file")
         candidates: dict[str, Found] = {}
@@ -280,8 +277,8 @@ class PostfixLetter(ValueStudy):
     def grid(self, collection: Collection, scores: Scorer | None = None) -> Grid:
         """The texts with a letter appended to every occurrence of the word."""
         found = sorted(self._templates(collection), key=lambda t: (t.query_id, t.doc_id))
-        templates, dropped = filtered(found, self.filters, scores)
-        kept = self.drawn(templates, dropped, "pairs")
+        templates, dropped = apply_filters(found, self.filters, scores)
+        kept = self.draw(templates, dropped, "pairs")
         return Grid(kept, values_of(self.values), self.cluster, None, True, None, dropped)
 
     def _templates(self, collection: Collection) -> Iterator[Template]:

@@ -1,18 +1,21 @@
-"""Templates: a query, and a text with a slot that goes with it; found in a collection, or given."""
+"""Templates: a query, and a text with a slot that goes with it; and their grid, a text for each value of a class."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from whyrank.core import BadInput, WhyrankError, generator
+from whyrank.core import BadInput, Codes, Flags, Floats, WhyrankError, generator
 from whyrank.data import Collection, read_lines
+from whyrank.scoring import Scores
 from whyrank.studies.bias.values import SLOT, Slot, Slotted, ValueClass, mentions
+from whyrank.studies.contrasts import Categories, Contrasts, Labels, Scorer, index_texts
 
 JUDGED, HEAD, JUDGED_HEAD = "judged", "head", "judged-head"
 
@@ -79,16 +82,16 @@ def found_templates(
     """
     if queries in (JUDGED, JUDGED_HEAD):
         return Found(list(_judged(collection, scan, head if queries == JUDGED_HEAD else None)))
-    if queries == HEAD and head is None:
-        raise WhyrankError("queries=head needs the word that queries must have; give head=WORD")
-    if queries != HEAD and not Path(queries).is_file():
+    if queries == HEAD:
+        if head is None:
+            raise WhyrankError("queries=head needs the word that queries must have; give head=WORD")
+        listed = [(query_id, query) for query_id, query in collection.queries.items() if mentions(query, head)]
+    elif Path(queries).is_file():
+        listed = [(str(line.number), line.text.strip()) for line in read_lines(Path(queries))]
+    else:
         ways = f"{JUDGED}, {HEAD}, {JUDGED_HEAD} or a file with one query a line"
         raise WhyrankError(f"queries {queries!r} is no file; give {ways}")
-    if queries == HEAD:
-        asked = [(query_id, query) for query_id, query in collection.queries.items() if mentions(query, head or "")]
-    else:
-        asked = [(str(line.number), line.text.strip()) for line in read_lines(Path(queries))]
-    free, docs = [(query_id, query) for query_id, query in asked if not scan.values.named(query)], sorted(scan.slots)
+    free, docs = [(query_id, query) for query_id, query in listed if not scan.values.named(query)], sorted(scan.slots)
     size = len(free) * len(docs)
     drawn = np.arange(size)
     if size > most:
@@ -123,3 +126,123 @@ def written_templates(pairs: Iterable[tuple[str, str]], values: ValueClass) -> F
     made = [(query, Slotted.of(text)) for query, text in pairs]
     free = [Template(q, text, others=values.named(text.around)) for q, text in made if not values.named(q)]
     return Found(free, len(made) - len(free))
+
+
+# The grid of a study: a text for every template and value, and its contrasts of two values.
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Templates and values.
+
+    Attributes:
+        templates: a query and a text with a slot each.
+        values: what goes into the slots, one after the other.
+        cluster: which templates are not independent: those of one `doc`, those of one `query`, `both` kinds, or none
+            but the `pair` itself.
+        term: the query term whose weights in a table belong to the values; where values are appended to a word, each
+            template has its own.
+        appended: values are appended to the template's term, and scores are changes from the text without one.
+        counts: how often each value occurs in the collection, where that is known; NaN where it is not.
+        dropped: templates that were not kept, by reason.
+        ordered: whether neighbours among the values are alike, as years are.
+    """
+
+    templates: Sequence[Template]
+    values: tuple[str, ...]
+    cluster: str = "both"
+    term: str | None = None
+    appended: bool = False
+    counts: Floats | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    ordered: bool = False
+
+    def __len__(self) -> int:
+        return len(self.templates)
+
+    @property
+    def clusters(self) -> list[Codes]:
+        """The cluster of each template, in each way that templates are clustered."""
+        texts, queries = ["".join(t.slotted.parts) for t in self.templates], [t.query for t in self.templates]
+        pairs = [f"{query}\t{text}" for query, text in zip(queries, texts, strict=True)]
+        keys = {"doc": texts, "query": queries, "pair": pairs}
+        ways = ("doc", "query") if self.cluster == "both" else (self.cluster,)
+        return [index_texts(keys[way])[1] for way in ways]
+
+    def of_values(self, kept: Flags) -> Grid:
+        """The grid of some of the values."""
+        values = tuple(value for value, keep in zip(self.values, kept.tolist(), strict=True) if keep)
+        return replace(self, values=values, counts=None if self.counts is None else self.counts[kept])
+
+    def texts(self) -> list[list[str]]:
+        """The filled texts, a row per template and a column per value."""
+        return [[t.slotted.filled(value) for value in self.values] for t in self.templates]
+
+    def paired(self, figures: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Figures by template and value as those of the contrasts, two a row."""
+        first, second = np.triu_indices(len(self.values), 1)
+        return np.stack([figures[:, first], figures[:, second]], axis=-1).reshape(-1, 2)
+
+    def by_value(self, pairs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Figures of the contrasts by template and value: the first value meets all others in the first pairs."""
+        values = len(self.values)
+        shaped = pairs.reshape(len(self), values * (values - 1) // 2, 2)
+        return np.concatenate([shaped[:, :1, 0], shaped[:, : values - 1, 1]], axis=1)
+
+    def contrasts(self) -> ValueContrasts:
+        """Every template with every two values, in the order of the values."""
+        docs, codes = index_texts(text for row in self.texts() for text in row)
+        queries, query = index_texts(template.query for template in self.templates)
+        pairs = self.paired(codes.reshape(len(self), len(self.values)))
+        numbers = np.broadcast_to(np.arange(len(self.values), dtype=np.int32), (len(self), len(self.values)))
+        several = [way for way in self.clusters if way.max(initial=0) > 0] or self.clusters
+        coarsest = min(several, key=lambda way: int(way.max(initial=0)))
+        times = len(self.values) * (len(self.values) - 1) // 2
+
+        def named(names: Sequence[str]) -> Categories:
+            found, codes = index_texts(names)
+            return Categories(np.repeat(codes, times), found)
+
+        labels: dict[str, Labels] = {
+            "query_id": named([t.query_id or t.query for t in self.templates]),
+            "cluster": Categories(np.repeat(coarsest, times), [str(c) for c in range(len(self))]),
+            "template": named([t.slotted.text for t in self.templates]),
+            "values": Categories(self.paired(numbers), self.values),
+        }
+        return ValueContrasts(queries, docs, np.repeat(query, times), pairs, labels, self.dropped, self)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueContrasts(Contrasts):
+    """The contrasts of a grid; every text of the grid is scored once."""
+
+    grid: Grid = field(default_factory=lambda: Grid((), ()))
+
+    def scored(self, score: Scorer) -> Scores:
+        """The scores of all texts; of appended values, their differences from the text without one."""
+        doc, query = self.grid.by_value(self.doc), index_texts(t.query for t in self.grid.templates)[1]
+        docs = self.docs
+        if self.grid.appended:
+            bare, number = index_texts(template.slotted.filled("") for template in self.grid.templates)
+            docs, doc = [*docs, *bare], np.column_stack([doc, number + len(docs)])
+        found = score(self.queries, docs, np.repeat(query, doc.shape[1]), doc.ravel())
+        values = found.values.reshape(doc.shape)
+        if self.grid.appended:
+            values = values[:, :-1] - values[:, -1:]
+        return found._replace(values=self.grid.paired(values))
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> Contrasts:
+        """Some of the contrasts, which are no grid any more."""
+        labels = dict(self.labels)
+        return Contrasts(self.queries, self.docs, self.query, self.doc, labels, self.dropped).take(rows)
+
+
+def finite_columns(values: Floats) -> Flags:
+    """The values to compare: those with a finite score in any template; all of them where fewer than two have one."""
+    known = np.asarray(np.isfinite(values).any(axis=0))
+    return known if np.count_nonzero(known) > 1 else np.ones_like(known)
+
+
+def finite_rows(values: Floats) -> Flags:
+    """The templates that have a finite score for every value."""
+    return np.asarray(np.isfinite(values).all(axis=1))

@@ -147,8 +147,13 @@ class Slotted:
         """The text with a value in its slots, and the right `a` or `an` before it."""
         found = [self.parts[0]]
         for part, form in zip(self.parts[1:], self.forms, strict=True):
-            word = _written(value, form)
-            found[-1] = _with_article(found[-1], word)
+            word = value.lower() if form == SMALL else value
+            if form == CAPITAL and value.islower():
+                word = value[:1].upper() + value[1:]
+            article = _ARTICLE.search(found[-1])
+            if article is not None and word[:1].isalnum():
+                right = article[1] + ("n" if _SPOKEN.match(word) else "")
+                found[-1] = found[-1][: article.start()] + right + article[2]
             found += [word + part]
         return "".join(found)
 
@@ -178,7 +183,7 @@ class ValueClass:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """A group per value: which one a match is cannot be told by its small letters, as of an i without its dot."""
+        """A group per value: small letters do not say which value a match is, as of an i without its dot."""
         names = "|".join(r"\s+".join(map(re.escape, value.split())).join("()") for value in self._longest_first)
         return re.compile(rf"(?<![\w-])(?:{names})(?![\w-])(?!{_CONTRACTED})", re.IGNORECASE)
 
@@ -200,36 +205,21 @@ class ValueClass:
             return None
         value = Counter(each for each, _ in found).most_common(1)[0][0]
         spans = [m for each, m in found if each == value]
-        edges = [0, *(place for m in spans for place in m.span()), len(text)]
+        edges = [0, *(position for m in spans for position in m.span()), len(text)]
         parts = tuple(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
         slotted = Slotted(parts, tuple(SMALL if m[0].islower() else CAPITAL for m in spans))
         return Slot(slotted, value, self.named(slotted.around))
 
     def _found(self, text: str) -> list[tuple[str, re.Match[str]]]:
-        small = text == text.lower()
-        return [(value, m) for value, m in self._matches(text) if self._is_value(value, m[0], small)]
-
-    def _is_value(self, value: str, found: str, small: bool) -> bool:
-        """Whether a word stands for a value; `small`: it is of a text without capitals."""
-        if value != value.lower() and found != found.lower():
-            return True
-        return value not in self.doubtful and (small or value == value.lower())
+        """The matches that stand for a value."""
+        found, without_capitals = [], text == text.lower()
+        for value, m in self._matches(text):
+            named = value != value.lower() and m[0] != m[0].lower()
+            if named or (value not in self.doubtful and (without_capitals or value == value.lower())):
+                found.append((value, m))
+        return found
 
 
 def mentions(text: str, word: str) -> bool:
     """Whether a text has a word, in any case of letters."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
-
-
-def _written(value: str, form: str) -> str:
-    if form == SMALL:
-        return value.lower()
-    return value[:1].upper() + value[1:] if form == CAPITAL and value.islower() else value
-
-
-def _with_article(before: str, word: str) -> str:
-    found = _ARTICLE.search(before)
-    if found is None or not word[:1].isalnum():
-        return before
-    article = found[1] + ("n" if _SPOKEN.match(word) else "")
-    return before[: found.start()] + article + found[2]

@@ -33,9 +33,9 @@ _EVENTS = (
 
 def _dated() -> Wordings:
     found = list(WHEN_YEAR_PUBLISHED)
-    for asked, told in (event.split("|") for event in _EVENTS):
-        query, begun = f"when did {asked}", told[0].upper() + told[1:]
-        forms = (f"{begun} in {{value}}.", f"In {{value}}, {told}.", f"{{value}}: {told}.")
+    for question, statement in (event.split("|") for event in _EVENTS):
+        query, capitalised = f"when did {question}", statement[0].upper() + statement[1:]
+        forms = (f"{capitalised} in {{value}}.", f"In {{value}}, {statement}.", f"{{value}}: {statement}.")
         found += [(query, form) for form in forms]
     return tuple(found)
 

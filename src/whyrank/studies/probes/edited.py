@@ -5,11 +5,11 @@ MacAvaney et al., "ABNIRML: Analyzing the Behavior of Neural IR Models", TACL 20
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar
 
 from whyrank.core import Call, UnknownName, WhyrankError, check_flag, check_text, check_whole, seed_for
@@ -113,10 +113,7 @@ class Edited:
         edit, options, generators = self._edit, dict(self.options), self._generators()
         for pool in pools:
             for row, text in enumerate(pool.texts):
-
-                def others(pool: Pool = pool, text: str = text) -> Sequence[str]:
-                    return self._others(pool, text)
-
+                others = partial(self._others, pool, text)
                 parts = (pool.query, generators(text), pool.pools.analyzer, Annotator(self.pipeline), others)
                 edited = Passage(text, *parts, self.compat, self.respaces).ask(edit, options)
                 if edited is None and "others" in asks(edit) and not others():
@@ -128,7 +125,10 @@ class Edited:
                 elif edited == text:
                     dropped["unchanged"] += 1
                 else:
-                    yield Pair(pool.query, (edited, text), _labels(pool, row))
+                    doc_id, (grade, group) = pool.doc_ids[row], pool.judgement(row)
+                    ids = {"query_id": pool.query_id, "doc_ids": (doc_id, doc_id)}
+                    labels: dict[str, Any] = {**ids, "relevance": grade, "relevance_group": group}
+                    yield Pair(pool.query, (edited, text), labels)
 
     def _generators(self) -> Callable[[str], random.Random]:
         """A generator for each text alone; the released code has one stream for all texts of some edits."""
@@ -150,15 +150,6 @@ class Edited:
 
 
 _OWN = tuple(field.name for field in fields(Edited) if field.name not in ("name", "options"))
-
-
-def _labels(pool: Pool, row: int) -> dict[str, Any]:
-    grade, group = float(pool.relevance[row]), "unjudged"
-    if not math.isnan(grade):
-        grade = int(grade)
-        group = pool.pools.collection.grades.group(grade)
-    doc_ids = (pool.doc_ids[row], pool.doc_ids[row])
-    return {"query_id": pool.query_id, "doc_ids": doc_ids, "relevance": grade, "relevance_group": group}
 
 
 def missing(pipeline: str) -> str:

@@ -15,7 +15,7 @@ from numba import njit
 
 from whyrank.core import Codes, Floats, Ints, UnknownName, call_of, check_number, check_text, tolerance_of
 from whyrank.studies.contrasts import Contrasts
-from whyrank.studies.pools import Pool, Pools, Source, assembled
+from whyrank.studies.pools import Pools, Source, assemble
 from whyrank.studies.probes.characteristics import characteristics, in_words, measured
 
 _COMPAT = ("abnirml",)
@@ -68,15 +68,13 @@ class Matched:
     def contrasts(self, collection: Any) -> Contrasts:
         """All matched pairs of all queries."""
         pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
-        found = [(pool, self._pairs(pool)) for pool in pools]
+        enumerate_pairs = walk if self.compat == "abnirml" else match
+        tolerance = Tolerance(*tolerance_of("tolerance", self.tolerance), self.margin)
+        measures = ((pool, measured(self.control, pool), measured(self.variable, pool)) for pool in pools)
+        found = [(pool, enumerate_pairs(control, variable, tolerance)) for pool, control, variable in measures]
         graded = (pool.relevance[~np.isnan(pool.relevance)] for pool in pools) if self.variable == "relevance" else ()
         one_grade = sum(len(set(grades.tolist())) < 2 for grades in graded)
-        return assembled(pools, found, dropped={"queries with one grade only": one_grade})
-
-    def _pairs(self, pool: Pool) -> Codes:
-        control, variable = measured(self.control, pool), measured(self.variable, pool)
-        enumerate_pairs = walk if self.compat == "abnirml" else match
-        return enumerate_pairs(control, variable, Tolerance(*tolerance_of("tolerance", self.tolerance), self.margin))
+        return assemble(pools, found, dropped={"queries with one grade only": one_grade})
 
 
 class MatchedFamily:

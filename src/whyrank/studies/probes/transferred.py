@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
@@ -130,57 +130,57 @@ class Transferred:
     def contrasts(self, collection: Any = None) -> Contrasts:
         """Every pair that can be asked about; the others are counted by reason."""
         run = _Run(self, open_pairs(self.pairs, self.kind.pairs))
-        return Contrasts.from_pairs(run.asked(), dropped=run.dropped)
+        return Contrasts.from_pairs(run.pairs(), dropped=run.dropped)
 
 
-@dataclass(frozen=True, eq=False)
 class _Run:
-    """One study on one pair set."""
+    """One study on one pair set, and how many pairs could not be asked about, by reason."""
 
-    study: Transferred
-    given: PairSet
-    dropped: Counter[str] = field(default_factory=Counter)
+    def __init__(self, study: Transferred, given: PairSet) -> None:
+        self.study, self.given = study, given
+        self.dropped: Counter[str] = Counter()
+        self.roles = (study.kind.first, study.kind.second)
+        self.query = study.query or study.kind.query  # the name of the query strategy
+        self.seed = PUBLISHED_SEED + (0 if study.compat else study.seed)
+        self.factual = study.name == "factuality"
+        self.given.need(*(("question", "answer", "passage") if self.factual else self.roles))
 
-    def asked(self) -> list[Pair]:
+    def pairs(self) -> list[Pair]:
         """The pairs that can be asked about, each with the name of its cluster."""
-        self.given.need(*(("question", "answer", "passage") if self._factual else self._roles))
         self._annotate_all()
         kept = list(self._kept())
         if self.dropped and not kept:
             self._suggest_strategy()
-        names = cluster_names([self._shared_texts(pair) for pair, _ in kept])
-        return [
-            asked._replace(labels={**asked.labels, "cluster": name})
-            for (_, asked), name in zip(kept, names, strict=True)
-        ]
+        names = cluster_names([self._shared_texts(given) for given, _ in kept])
+        rows = zip(kept, names, strict=True)
+        return [pair._replace(labels={**pair.labels, "cluster": name}) for (_, pair), name in rows]
 
     def _kept(self) -> Iterator[tuple[TextPair, Pair]]:
-        for pair in self.given:
+        for given in self.given:
             try:
-                yield pair, self._pair(pair)
+                yield given, self._pair(given)
             except Discard as reason:
                 self.dropped[str(reason)] += 1
 
-    def _pair(self, pair: TextPair) -> Pair:
+    def _pair(self, given: TextPair) -> Pair:
         study, kind, labels = self.study, self.study.kind, dict[str, Any]()
-        if self._factual:
-            first, (second, labels["entity"]) = pair.texts["passage"], self._answers.altered(pair)
+        if self.factual:
+            first, (second, labels["entity"]) = given.texts["passage"], self._answers.alter(given)
         else:
-            first, second = (pair.texts[role] for role in self._roles)
+            first, second = (given.texts[role] for role in self.roles)
         if not first.strip() or not second.strip():
             raise Discard("empty text")
         if first == second and not (study.compat and kind.keeps_identical):
             raise Discard("identical")
-        query: str = query_strategies.factory(self._query)(
-            Draft(pair, first, second, self._annotation, seed=self._seed)
-        )
+        draft = Draft(given, first, second, self._annotation, seed=self.seed)
+        query: str = query_strategies.factory(self.query)(draft)
         if kind.shared_word:  # the released code does not fold the case of the texts
             lemmas = [self._annotation(text).lemmas for text in (first, second)]
             one, two = (set(each) if study.compat else {lemma.lower() for lemma in each} for each in lemmas)
             if not content_lemmas(self._annotation(query)) & one & two:
                 raise Discard("no word shared by query and both texts")
-        ids = (f"{pair.id}/{kind.first}", f"{pair.id}/{kind.second}")
-        return Pair(query, (first, second), {"query_id": pair.id, "doc_ids": ids, **labels})
+        ids = (f"{given.id}/{kind.first}", f"{given.id}/{kind.second}")
+        return Pair(query, (first, second), {"query_id": given.id, "doc_ids": ids, **labels})
 
     def _suggest_strategy(self) -> None:
         """Add to the most frequent reason the query strategy that keeps most of the first pairs, where one does."""
@@ -193,18 +193,17 @@ class _Run:
             del self.dropped[reason]
             self.dropped[f"{reason} (query={best} keeps {count} of the first {len(first)})"] = discarded
 
-    def _shared_texts(self, pair: TextPair) -> list[str]:
+    def _shared_texts(self, given: TextPair) -> list[str]:
         """What several pairs may share: a sentence that has several versions, on either side, and the question."""
-        texts = [] if self._factual else [pair.texts[role] for role in self._roles]
-        return [*texts, pair.texts["question"]] if not texts or self._query == "question" else texts
+        texts = [] if self.factual else [given.texts[role] for role in self.roles]
+        return [*texts, given.texts["question"]] if not texts or self.query == "question" else texts
 
     def _annotate_all(self) -> None:
-        """Annotate whatever will be asked for in one go, many texts at a time."""
-        roles = ("answer",) if self._factual else self._roles
-        if self._factual or self.study.kind.shared_word or self._query in ("noun-chunk", "overlapping-terms"):
-            given = self._query in ("title", "question")  # without this text a pair will be discarded
-            usable = [pair for pair in self.given if not given or pair.texts.get(self._query, "").strip()]
-            texts = [pair.texts[role] for pair in usable for role in roles if pair.texts.get(role)]
+        """Annotate in one go whatever will be needed, many texts at a time."""
+        if self.factual or self.study.kind.shared_word or self.query in ("noun-chunk", "overlapping-terms"):
+            roles, required = ("answer",) if self.factual else self.roles, self.query in ("title", "question")
+            usable = [given for given in self.given if not required or given.texts.get(self.query, "").strip()]
+            texts = [given.texts[role] for given in usable for role in roles if given.texts.get(role)]
             annotator(self.study.pipeline).annotate(texts)
 
     def _annotation(self, text: str) -> Annotation:
@@ -212,24 +211,7 @@ class _Run:
 
     @cached_property
     def _answers(self) -> Answers:
-        return Answers(self.given, self.study, self._annotation, self._seed)
-
-    @property
-    def _factual(self) -> bool:
-        return self.study.name == "factuality"
-
-    @property
-    def _roles(self) -> tuple[str, str]:
-        return self.study.kind.first, self.study.kind.second
-
-    @property
-    def _seed(self) -> int:
-        return PUBLISHED_SEED + (0 if self.study.compat else self.study.seed)
-
-    @property
-    def _query(self) -> str:
-        """The name of the query strategy."""
-        return self.study.query or self.study.kind.query
+        return Answers(self.given, self.study, self._annotation, self.seed)
 
 
 class TransferredFamily:
@@ -292,13 +274,15 @@ class Answers:
         types = [label for label in found if label in self.wanted]
         return Bucket(len(self.analyzer.terms(answer)), types[0]) if types else None
 
-    def altered(self, pair: TextPair) -> Altered:
+    def alter(self, pair: TextPair) -> Altered:
         """The passage with every occurrence of the answer replaced by another answer of its bucket.
 
         With `compat`, an answer is replaced inside words too, as by the released code.
         """
         answer, passage, bucket = pair.texts["answer"], pair.texts["passage"], self.bucket(pair)
-        pattern = _occurrences(answer, whole_words=not self.compat)
+        words = [re.escape(word) for word in answer.split()]  # whatever their case, as whole words or anywhere
+        whole = r"\s*".join(words) if self.compat else rf"(?<!\w){_BETWEEN.join(words)}(?!\w)"
+        pattern = re.compile(whole if words else r"(?!)", re.IGNORECASE)
         if bucket is None:
             raise Discard("no entity of the type in the answer")
         if not pattern.search(passage):
@@ -310,15 +294,6 @@ class Answers:
             raise Discard("no other answer of the kind")
         chosen = random.Random(repr((pair.id, answer, self.seed))).choice(others)
         return Altered(pattern.sub(lambda _: chosen, passage), bucket.entity)
-
-
-def _occurrences(answer: str, whole_words: bool) -> re.Pattern[str]:
-    """The answer whatever its case: as whole words, or anywhere, with or without blanks between its words."""
-    words = [re.escape(word) for word in answer.split()]
-    if not words:
-        return re.compile(r"(?!)")
-    pattern = rf"(?<!\w){_BETWEEN.join(words)}(?!\w)" if whole_words else r"\s*".join(words)
-    return re.compile(pattern, re.IGNORECASE)
 
 
 # Clusters of text pairs: those that share a text belong together, as contrasts of one query do elsewhere.

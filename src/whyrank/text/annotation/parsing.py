@@ -1,16 +1,16 @@
-"""Parsing texts with a loaded spaCy pipeline, long ones in parts."""
+"""What a linguistic pipeline says about a text: parsing with a loaded spaCy pipeline, long texts in parts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from itertools import accumulate, chain, islice
-from typing import Any
+from itertools import accumulate, islice
+from typing import Any, NamedTuple
 
 from whyrank.core import WhyrankError
-from whyrank.text.annotation.annotations import Annotation, Missing, Span
 from whyrank.text.annotation.pipelines import find_pipeline, loading
 
 TEXTS_AT_ONCE = 64
@@ -19,6 +19,66 @@ LONGEST_WORD = 1_000
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD}}}(?=\S)")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _PROBE = "The old city wall was built by John Smith in London."
+
+
+class Span(NamedTuple):
+    """The tokens from `start` up to, not including, `end`; an entity has its type as `label`."""
+
+    start: int
+    end: int
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A text, where its tokens are, and what is known of them.
+
+    Token `i` is `text[starts[i]:ends[i]]`; what lies between two tokens is white space. `pos` has universal
+    tags such as ADP, `stops` marks the stop words of the pipeline. What the pipeline cannot find is an
+    error once it is looked at; lemmas that it cannot find are the tokens themselves.
+    """
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+    lemmas: Sequence[str]
+    pos: Sequence[str]
+    stops: Sequence[bool]
+    sentences: Sequence[Span]
+    chunks: Sequence[Span]
+    entities: Sequence[Span]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def tokens(self) -> list[str]:
+        """The texts of the tokens."""
+        return [self.text[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
+
+    def words_of(self, span: Span) -> str:
+        """The text of a span as it was written, from its first token to its last."""
+        if span.end <= span.start:
+            return ""
+        return self.text[self.starts[span.start] : self.ends[span.end - 1]]
+
+
+@dataclass(frozen=True)
+class Missing(Sequence[Any]):
+    """Stands for what a pipeline cannot find: looking at it is an error, for "none" would be an answer."""
+
+    what: str
+    pipeline: str
+
+    def __len__(self) -> int:
+        raise self._error()
+
+    def __getitem__(self, index: Any) -> Any:
+        raise self._error()
+
+    def _error(self) -> WhyrankError:
+        remedy = "use one with all components, such as en_core_web_sm"
+        return WhyrankError(f"the pipeline {self.pipeline} gives no {self.what}; {remedy}")
 
 
 class Parser:
@@ -32,19 +92,24 @@ class Parser:
         probe = nlp(_PROBE)
         if not probe.has_annotation("SENT_START"):
             nlp.add_pipe("sentencizer", name="whyrank_sentences")
-        self._has_tags, self._has_entities = probe.has_annotation("POS"), probe.has_annotation("ENT_IOB")
-        self._has_chunks = probe.has_annotation("DEP") and nlp.vocab.get_noun_chunks is not None
+        chunks = probe.has_annotation("DEP") and nlp.vocab.get_noun_chunks is not None
+        found = {"parts of speech": probe.has_annotation("POS"), "noun chunks": chunks}
+        found["entities"] = probe.has_annotation("ENT_IOB")
+        self._missing = {what: Missing(what, identity) for what, known in found.items() if not known}
 
     def parse(self, texts: Sequence[str]) -> Iterator[list[Annotation]]:
         """Annotate the texts in order, and give them in batches that fit in memory."""
         for batch in _batches(texts):
-            cut = [list(split_text(text, cut_words=self._cut_words)) for text in batch]
-            given = [part for some in cut for part in some]
+            split = [list(split_text(text, cut_words=self._cut_words)) for text in batch]
+            given = [part for parts in split for part in parts]
             at_once = min(TEXTS_AT_ONCE, PART_SIZE // max(map(len, given), default=PART_SIZE))
             with self._nlp.memory_zone():  # the words of this batch are forgotten after it
                 docs = self._nlp.pipe(map(_valid, given), batch_size=at_once)
-                parts = map(self._annotation, given, docs)
-                whole = [joined(text, list(islice(parts, len(some)))) for text, some in zip(batch, cut, strict=True)]
+                found = map(self._annotation, given, docs)
+                whole = [
+                    concatenate(text, list(islice(found, len(parts))))
+                    for text, parts in zip(batch, split, strict=True)
+                ]
             yield whole
 
     def _annotation(self, text: str, doc: Any) -> Annotation:
@@ -54,22 +119,25 @@ class Parser:
         starts = tuple(token.idx for token in doc)
         ends = tuple(token.idx + len(token) for token in doc)
         # a lemma that is the token as the pipeline was given it stands for the token as it was written
-        lemmas = [text[a:b] if token.lemma_ in ("", token.text) else str(token.lemma_)
-                  for token, a, b in zip(doc, starts, ends, strict=True)]  # fmt: skip
+        lemmas = tuple(
+            text[start:end] if token.lemma_ in ("", token.text) else str(token.lemma_)
+            for token, start, end in zip(doc, starts, ends, strict=True)
+        )
+
+        def known(what: str, find: Callable[[], Iterator[Any]]) -> Sequence[Any]:
+            return self._missing[what] if what in self._missing else tuple(find())
+
         return Annotation(
             text,
             starts,
             ends,
-            tuple(lemmas),
-            self._given(self._has_tags, "parts of speech", lambda: [token.pos_ for token in doc]),
+            lemmas,
+            known("parts of speech", lambda: (token.pos_ for token in doc)),
             tuple(token.is_stop for token in doc),
             tuple(Span(found.start, found.end) for found in doc.sents),
-            self._given(self._has_chunks, "noun chunks", lambda: [Span(c.start, c.end) for c in doc.noun_chunks]),
-            self._given(self._has_entities, "entities", lambda: [Span(e.start, e.end, e.label_) for e in doc.ents]),
+            known("noun chunks", lambda: (Span(found.start, found.end) for found in doc.noun_chunks)),
+            known("entities", lambda: (Span(found.start, found.end, found.label_) for found in doc.ents)),
         )
-
-    def _given(self, known: bool, what: str, find: Callable[[], list[Any]]) -> Sequence[Any]:
-        return tuple(find()) if known else Missing(what, self._identity)
 
 
 @cache
@@ -97,37 +165,28 @@ def split_text(text: str, *, cut_words: bool = True) -> Iterator[str]:
         start = end
 
 
-def joined(text: str, parts: Sequence[Annotation]) -> Annotation:
+def concatenate(text: str, parts: Sequence[Annotation]) -> Annotation:
     """The annotation of a text from those of its parts, which follow one another without a gap."""
     if len(parts) == 1:
         return parts[0]
-    offsets = list(accumulate((len(part.text) for part in parts), initial=0))
-    counts = list(accumulate(map(len, parts), initial=0))
+    characters = list(accumulate((len(part.text) for part in parts), initial=0))
+    tokens = list(accumulate(map(len, parts), initial=0))
 
-    def chained(fields: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    def chained(name: str, shift: Callable[[Any, int], Any] = lambda value, part: value) -> Sequence[Any]:
+        fields = [getattr(part, name) for part in parts]
         missing = [field for field in fields if isinstance(field, Missing)]
-        return missing[0] if missing else tuple(chain.from_iterable(fields))
+        return missing[0] if missing else tuple(shift(value, i) for i, field in enumerate(fields) for value in field)
 
-    def shifted(fields: Sequence[Sequence[Span]]) -> Sequence[Span]:
-        spans = [
-            field
-            if isinstance(field, Missing)
-            else [Span(at + start, at + end, label) for start, end, label in field]
-            for at, field in zip(counts, fields, strict=False)
-        ]
-        return chained(spans)
+    def offset(value: int, part: int) -> int:
+        return characters[part] + value
 
-    return Annotation(
-        text,
-        tuple(at + start for at, part in zip(offsets, parts, strict=False) for start in part.starts),
-        tuple(at + end for at, part in zip(offsets, parts, strict=False) for end in part.ends),
-        chained([part.lemmas for part in parts]),
-        chained([part.pos for part in parts]),
-        chained([part.stops for part in parts]),
-        shifted([part.sentences for part in parts]),
-        shifted([part.chunks for part in parts]),
-        shifted([part.entities for part in parts]),
-    )
+    def span(value: Span, part: int) -> Span:
+        return Span(tokens[part] + value.start, tokens[part] + value.end, value.label)
+
+    shifts: dict[str, Callable[[Any, int], Any]] = dict.fromkeys(("starts", "ends"), offset)
+    shifts |= dict.fromkeys(("sentences", "chunks", "entities"), span)
+    fields = {name: chained(name, shift) for name, shift in shifts.items()}
+    return Annotation(text, **fields, **{name: chained(name) for name in ("lemmas", "pos", "stops")})
 
 
 def _valid(text: str) -> str:

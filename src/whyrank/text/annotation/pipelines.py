@@ -84,10 +84,7 @@ def _folder(name: str) -> Pipeline | None:
     folder = Path(name).expanduser()
     if not name or not folder.is_dir():
         return None
-    homes = [
-        folder,
-        *sorted(folder.glob("*-[0-9]*")),
-    ]  # an unpacked package keeps its pipeline in a folder of its own
+    homes = [folder, *sorted(folder.glob("*-[0-9]*"))]  # an unpacked package keeps its pipeline in a folder inside
     home = next((home for home in homes if (home / "config.cfg").is_file()), None)
     if home is None or not (home / "meta.json").is_file():
         raise BadInput(folder, "no spaCy pipeline is here", _NOT_A_PIPELINE)

@@ -20,9 +20,9 @@ import random
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from whyrank.core import Registry
@@ -32,39 +32,22 @@ from whyrank.text.annotation.annotator import Annotation, Annotator
 Edit = Callable[..., str | None]
 F = TypeVar("F", bound=Edit)
 
+_BUILTIN = {
+    "words": (
+        "re-space", "case-fold", "remove-stops", "remove-punct", "remove-stops-punct", "lemmatize", "shuffle-words",
+        "reverse-words", "shuffle-prepositions", "swap-noun-chunks", "shuffle-words-keep-noun-chunks",
+        "shuffle-words-in-sentences", "shuffle-sentences", "reverse-sentences", "delete-sentence",
+        "add-nonrelevant-sentence",
+    ),
+    "content": ("replace-with-query", "prepend-query", "repeat-document", "doc2query", "typos"),
+}  # fmt: skip
 edits: Registry[Edit] = Registry(
     "edits",
     "edit",
     {
-        name: f"whyrank.text.edits.{module}:{function}"
-        for module, names in {
-            "words": {
-                "re-space": "re_space",
-                "case-fold": "case_fold",
-                "remove-stops": "remove_stops",
-                "remove-punct": "remove_punct",
-                "remove-stops-punct": "remove_stops_punct",
-                "lemmatize": "lemmatize",
-                "shuffle-words": "shuffle_words",
-                "reverse-words": "reverse_words",
-                "shuffle-prepositions": "shuffle_prepositions",
-                "swap-noun-chunks": "swap_noun_chunks",
-                "shuffle-words-keep-noun-chunks": "shuffle_words_keep_noun_chunks",
-                "shuffle-words-in-sentences": "shuffle_words_in_sentences",
-                "shuffle-sentences": "shuffle_sentences",
-                "reverse-sentences": "reverse_sentences",
-                "delete-sentence": "delete_sentence",
-                "add-nonrelevant-sentence": "add_nonrelevant_sentence",
-            },
-            "content": {
-                "replace-with-query": "replace_with_query",
-                "prepend-query": "prepend_query",
-                "repeat-document": "repeat_document",
-                "doc2query": "doc2query",
-            },
-            "typos": {"typos": "typos"},
-        }.items()
-        for name, function in names.items()
+        name: f"whyrank.text.edits.{module}:{name.replace('-', '_')}"
+        for module, names in _BUILTIN.items()
+        for name in names
     },
 )
 
@@ -105,21 +88,17 @@ class Passage:
     def annotation(self) -> Annotation:
         """The text annotated; as published, on tokens joined by blanks."""
         found = self.annotator.annotate([self.text])[0]
-        return respaced(found) if self.respace else found
+        return join_tokens(found) if self.respace else found
 
     def ask(self, edit: Edit, options: Mapping[str, Any]) -> str | None:
         """Call the edit with what it asks for."""
-        given: dict[str, Callable[[], Any]] = {
-            "text": lambda: self.annotation.text if self.respace else self.text,
-            "query": lambda: self.query,
-            "rng": lambda: self.rng,
-            "annotation": lambda: self.annotation,
-            "analyzer": lambda: self.analyzer,
-            "annotator": lambda: self.annotator,
-            "others": self.others,
-            "compat": lambda: self.compat,
-        }
-        return edit(**{name: given[name]() for name in asks(edit)}, **options)
+
+        def value(name: str) -> Any:
+            if name == "text" and self.respace:
+                return self.annotation.text
+            return self.others() if name == "others" else getattr(self, name)
+
+        return edit(**{name: value(name) for name in asks(edit)}, **options)
 
 
 @cache
@@ -142,20 +121,17 @@ def in_words(edit: Edit) -> str:
     return line[:1].lower() + line[1:]
 
 
-def respaced(annotation: Annotation) -> Annotation:
+def join_tokens(annotation: Annotation) -> Annotation:
     """The same tokens joined by single blanks, and their annotation: the form that published manipulations have."""
     tokens = annotation.tokens
-    starts, position = [], 0
-    for token in tokens:
-        starts.append(position)
-        position += len(token) + 1
-    ends = [start + len(token) for start, token in zip(starts, tokens, strict=True)]
-    return annotation.moved(" ".join(tokens), starts, ends)
+    ends = list(accumulate(tokens, lambda end, token: end + 1 + len(token), initial=-1))[1:]
+    starts = [end - len(token) for end, token in zip(ends, tokens, strict=True)]
+    return replace(annotation, text=" ".join(tokens), starts=tuple(starts), ends=tuple(ends))
 
 
-# Texts in pieces that fit together again: words and the white space between them, spans and what lies around.
+# Texts that are taken apart and put together again: words and white space, slots and what lies around them.
 
-_PIECES = re.compile(r"\s+|\S+")
+_WORDS_AND_BLANKS = re.compile(r"\s+|\S+")
 _WORDS = re.compile(r"\S+")
 _LETTER = re.compile(r"\w")
 
@@ -177,24 +153,19 @@ class Word(NamedTuple):
     after: str
 
 
-def word_of(piece: str) -> Word:
+def word_of(text: str) -> Word:
     """Take a word apart; the core of pure punctuation is empty."""
-    first, last = _LETTER.search(piece), _LETTER.search(piece[::-1])
+    first, last = _LETTER.search(text), _LETTER.search(text[::-1])
     if first is None or last is None:
-        return Word(piece, "", "")
-    start, end = first.start(), len(piece) - last.start()
-    return Word(piece[:start], piece[start:end], piece[end:])
-
-
-def pieces(text: str) -> list[str]:
-    """Words and runs of white space in turn; joined they give the text."""
-    return _PIECES.findall(text)
+        return Word(text, "", "")
+    start, end = first.start(), len(text) - last.start()
+    return Word(text[:start], text[start:end], text[end:])
 
 
 def reorder_words(text: str, reorder: Reorder) -> str:
     """Put the words of a text in another order; the white space stays where it is."""
-    found = pieces(text)
-    positions = [i for i, piece in enumerate(found) if not piece.isspace()]
+    found = _WORDS_AND_BLANKS.findall(text)
+    positions = [i for i, part in enumerate(found) if not part.isspace()]
     for position, word in zip(positions, reorder([found[i] for i in positions]), strict=True):
         found[position] = word
     return "".join(found)
@@ -204,13 +175,13 @@ def map_words(text: str, change: Callable[[str], str]) -> str:
     """Change every word; one that becomes empty goes with the white space after it (or before it at the end)."""
     kept: list[str] = []
     dropped = False
-    for piece in pieces(text):
-        if piece.isspace():
-            kept += [] if dropped else [piece]
-            continue
-        word = change(piece)
-        dropped = not word
-        kept += [word] if word else []
+    for part in _WORDS_AND_BLANKS.findall(text):
+        if part.isspace():
+            kept += [] if dropped else [part]
+        else:
+            word = change(part)
+            dropped = not word
+            kept.append(word)
     return "".join(kept).rstrip() if dropped else "".join(kept)
 
 

@@ -1,15 +1,18 @@
-"""Edits of content: the query put in or in place of the text, the text repeated, expansions added."""
+"""Edits of content: the query put in or in place of the text, the text repeated, queries added, typos."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from whyrank.core import BadInput, WhyrankError, check_number, check_text, check_whole
+from whyrank.text.analyzer import Analyzer
+from whyrank.text.edits.base import Slot, fill, published
 
 
 def replace_with_query(query: str) -> str:
@@ -29,6 +32,11 @@ def repeat_document(text: str, *, times: int = 2) -> str:
     return " ".join([text] * times)
 
 
+# Queries that the text may answer, from a file or from a model.
+
+_EXPANSIONS = "give JSON lines with text and queries"
+
+
 def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str = "", n: int = 4) -> str | None:
     """With queries added that the text may answer (Nogueira and Lin, docTTTTTquery, 2019)"""
     if bool(expansions) == bool(model):
@@ -39,7 +47,7 @@ def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str
     check_text("doc2query: expansions", expansions)
     check_text("doc2query: model", model)
     if expansions:
-        queries = _from_file(expansions).get(text)
+        queries = _read_expansions(expansions).get(text)
     else:
         from whyrank.text.generation import generate
 
@@ -55,25 +63,99 @@ doc2query.lacking = _lacking  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=4)
-def _from_file(path: str) -> Mapping[str, list[str]]:
-    """Expansions by text: one JSON object a line, with `text` and `queries`."""
-    if not Path(path).is_file():
-        raise BadInput(path, "no such file of expansions", "give JSON lines with text and queries")
+def _read_expansions(path: str) -> Mapping[str, list[str]]:
+    """Queries by text: one JSON object a line, with `text` and `queries`."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = list(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(path, f"cannot be read as a file of expansions ({error})", _EXPANSIONS) from None
     found: dict[str, list[str]] = {}
-    with open(path, encoding="utf-8") as file:
+    for number, line in enumerate(lines, 1):
         try:
-            for number, line in enumerate(file, 1):
-                try:
-                    row = json.loads(line)
-                    text, queries = row["text"], row["queries"]
-                except (ValueError, KeyError, TypeError):
-                    text, queries = None, None
-                if not isinstance(text, str) or not isinstance(queries, list):
-                    what = "not a JSON object with text and a list of queries"
-                    raise BadInput(path, what, "mend or drop the line", number)
-                found[text] = [str(query) for query in queries]
-        except UnicodeDecodeError as error:
-            raise BadInput(path, f"not UTF-8 ({error.reason})", "give JSON lines with text and queries") from None
+            row = json.loads(line)
+            text, queries = row["text"], row["queries"]
+        except (ValueError, KeyError, TypeError):
+            text, queries = None, None
+        if not isinstance(text, str) or not isinstance(queries, list):
+            raise BadInput(path, "not a JSON object with text and a list of queries", "mend or drop the line", number)
+        found[text] = [str(query) for query in queries]
     if not found:
-        raise BadInput(path, "the file is empty", "give JSON lines with text and queries")
+        raise BadInput(path, "the file is empty", _EXPANSIONS)
     return found
+
+
+# Typos: listed misspellings of listed words, or slips of the fingers on a keyboard.
+
+_KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_LONG_WORDS = re.compile(r"[^\W\d_]{4,}")
+
+
+@published(stream=True)
+def typos(text: str, rng: random.Random, analyzer: Analyzer, *, list: str = "", rate: float = 0.15) -> str | None:
+    """With spelling mistakes
+
+    With `list=FILE` (tab-separated: misspelling, corrections) every word that is a listed correction is replaced by
+    one of its misspellings, the analyzer's stop words excepted. Without, words of four letters or more slip with
+    probability `rate`, at least one: two letters swapped, one dropped, doubled, or hit on a neighbouring key.
+    """
+    check_text("typos: list", list)
+    if list:
+        known = _read_misspellings(list, analyzer.stopwords)
+        return known.pattern.sub(lambda found: rng.choice(known.forms[found[0]]), text)
+    check_number("typos: rate", rate, 0, 1)
+    if rate == 0:
+        raise WhyrankError("typos: a rate of 0 changes nothing; give one above 0")
+    slots = [Slot(*found.span()) for found in _LONG_WORDS.finditer(text)]
+    if not slots:
+        return None
+    chosen = [slot for slot in slots if rng.random() < rate] or [rng.choice(slots)]
+    return fill(text, chosen, [_slip(text[start:end], rng) for start, end in chosen])
+
+
+class _Misspellings(NamedTuple):
+    """The misspellings of each correct form, and a pattern that finds the forms as whole words."""
+
+    forms: Mapping[str, list[str]]
+    pattern: re.Pattern[str]
+
+
+@lru_cache(maxsize=4)
+def _read_misspellings(path: str, stopwords: frozenset[str]) -> _Misspellings:
+    """Read a list of misspellings; several corrections stand in one field, separated by commas."""
+    forms: dict[str, list[str]] = {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(path, f"cannot be read as a list of misspellings ({error})", "give a UTF-8 file") from None
+    for number, line in enumerate(lines, 1):
+        wrong, tab, right = line.partition("\t")
+        if not tab:
+            what = "expected a misspelling and its corrections, separated by a tab"
+            raise BadInput(path, what, "mend the line", number)
+        for form in map(str.strip, right.split(",")) if number > 1 or right != "corrections" else ():
+            if form and form not in stopwords and wrong != form:
+                forms.setdefault(form, []).append(wrong)
+    if not forms:
+        raise BadInput(path, "has no misspelling that can be used", "give misspelling TAB corrections, one a line")
+    longest_first = sorted(map(re.escape, forms), key=len, reverse=True)
+    return _Misspellings(forms, re.compile(rf"\b(?:{'|'.join(longest_first)})\b"))
+
+
+def _slip(word: str, rng: random.Random) -> str:
+    """One slip inside a word that changes it; its first letter stays."""
+    i = rng.randrange(1, len(word) - 1)
+
+    def slip(kind: str) -> str:
+        if kind == "swap":
+            return word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+        if kind == "double":
+            return word[: i + 1] + word[i:]
+        row = next((row for row in _KEYS if word[i].lower() in row), "")
+        if kind == "drop" or not row:
+            return word[:i] + word[i + 1 :]
+        key = row.index(word[i].lower())
+        return word[:i] + rng.choice(row[max(key - 1, 0) : key] + row[key + 1 : key + 2]) + word[i + 1 :]
+
+    kinds = rng.sample(("swap", "drop", "double", "neighbouring key"), 4)
+    return next(found for kind in kinds if (found := slip(kind)) != word)

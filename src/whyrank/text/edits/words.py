@@ -16,15 +16,17 @@ from whyrank.core import UnknownName
 from whyrank.text.analyzer import Analyzer
 from whyrank.text.annotation.annotator import Annotation, Annotator
 from whyrank.text.edits.base import (
+    Reorder,
+    Slot,
     chunk_slots,
     fill,
+    join_tokens,
     map_words,
     moves_words,
     preposition_slots,
     published,
     reorder_slots,
     reorder_words,
-    respaced,
     sentence_slots,
     token_slots,
     word_of,
@@ -34,16 +36,21 @@ from whyrank.text.edits.base import (
 _BLANKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
 
 
-def shuffled(items: Sequence[str], rng: random.Random) -> list[str]:
+def shuffle(items: Sequence[str], rng: random.Random) -> list[str]:
     """The items in random order."""
     mixed = list(items)
     rng.shuffle(mixed)
     return mixed
 
 
+def exchange(annotation: Annotation, slots: Sequence[Slot], reorder: Reorder) -> str | None:
+    """The text with what stands in the slots in another order; None where there are fewer than two."""
+    return reorder_slots(annotation.text, slots, reorder) if len(slots) > 1 else None
+
+
 def re_space(annotation: Annotation) -> str:
     """With the parser's tokens joined by blanks, and nothing else changed"""
-    return respaced(annotation).text
+    return join_tokens(annotation).text
 
 
 def case_fold(text: str) -> str:
@@ -56,20 +63,20 @@ def remove_stops(text: str, analyzer: Analyzer, compat: str | None) -> str:
     """Without the analyzer's stop words"""
     stops = analyzer.stopwords
 
-    def without(piece: str) -> str:
+    def remove(text: str) -> str:
         if compat == "abnirml":  # whole tokens are looked up, so that 's stays where s is a stop word
-            return "" if piece.lower() in stops else piece
-        word = word_of(piece)
-        return word.before + word.after if word.core.lower() in stops else piece
+            return "" if text.lower() in stops else text
+        word = word_of(text)
+        return word.before + word.after if word.core.lower() in stops else text
 
-    return map_words(text, without)
+    return map_words(text, remove)
 
 
 def remove_punct(text: str, compat: str | None) -> str:
     """Without punctuation: at the edges of words it goes, inside them it becomes a blank"""
     if compat == "abnirml":
         return text.translate(_BLANKS)
-    return map_words(text, lambda piece: " ".join(piece.translate(_BLANKS).split()))
+    return map_words(text, lambda word: " ".join(word.translate(_BLANKS).split()))
 
 
 @published(tokens=True)
@@ -90,7 +97,7 @@ def lemmatize(annotation: Annotation) -> str:
 @published(tokens=True, stream=True)
 def shuffle_words(text: str, rng: random.Random) -> str:
     """With its words in random order"""
-    return reorder_words(text, lambda words: shuffled(words, rng))
+    return reorder_words(text, lambda words: shuffle(words, rng))
 
 
 @moves_words
@@ -104,28 +111,20 @@ def reverse_words(text: str) -> str:
 def shuffle_prepositions(annotation: Annotation, rng: random.Random, compat: str | None) -> str | None:
     """With its prepositions exchanged at random"""
     if compat == "abnirml":
-        return _published_prepositions(annotation, rng)
-    slots = preposition_slots(annotation)
-    return reorder_slots(annotation.text, slots, lambda words: shuffled(words, rng)) if len(slots) > 1 else None
-
-
-def _published_prepositions(annotation: Annotation, rng: random.Random) -> str:
-    """The released code looks slots up by character offset and compares them with token indices.
-
-    Most prepositions therefore stay, and tokens whose index happens to be some preposition's offset are overwritten.
-    """
-    tokens, positions = annotation.tokens, [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
-    mixed = shuffled([tokens[position] for position in positions], rng)
-    moved = {annotation.starts[position]: word for position, word in zip(positions, mixed, strict=True)}
-    return " ".join(moved.get(i, token) for i, token in enumerate(tokens))
+        # The released code looks slots up by character offset and compares them with token indices: most prepositions
+        # stay, and tokens whose index happens to be some preposition's offset are overwritten.
+        tokens, positions = annotation.tokens, [i for i, tag in enumerate(annotation.pos) if tag == "ADP"]
+        mixed = shuffle([tokens[position] for position in positions], rng)
+        moved = {annotation.starts[position]: word for position, word in zip(positions, mixed, strict=True)}
+        return " ".join(moved.get(i, token) for i, token in enumerate(tokens))
+    return exchange(annotation, preposition_slots(annotation), lambda words: shuffle(words, rng))
 
 
 @moves_words
 @published(tokens=True)
 def swap_noun_chunks(annotation: Annotation, rng: random.Random) -> str | None:
     """With its noun phrases exchanged at random"""
-    slots = chunk_slots(annotation)
-    return reorder_slots(annotation.text, slots, lambda chunks: shuffled(chunks, rng)) if len(slots) > 1 else None
+    return exchange(annotation, chunk_slots(annotation), lambda chunks: shuffle(chunks, rng))
 
 
 @moves_words
@@ -139,7 +138,7 @@ def shuffle_words_keep_noun_chunks(annotation: Annotation, rng: random.Random) -
         for word in word_slots(annotation.text)
         if (i := bisect_right(ends, word.start)) == len(chunks) or word.start < chunks[i].start
     ]
-    return reorder_slots(annotation.text, sorted([*chunks, *between]), lambda words: shuffled(words, rng))
+    return reorder_slots(annotation.text, sorted([*chunks, *between]), lambda words: shuffle(words, rng))
 
 
 # Sentences.
@@ -152,7 +151,7 @@ def shuffle_words_in_sentences(annotation: Annotation, rng: random.Random) -> st
     slots = sentence_slots(annotation)
 
     def all_but_last(words: list[str]) -> list[str]:
-        return [*shuffled(words[:-1], rng), *words[-1:]]
+        return [*shuffle(words[:-1], rng), *words[-1:]]
 
     return fill(annotation.text, slots, [reorder_words(annotation.text[a:b], all_but_last) for a, b in slots])
 
@@ -162,17 +161,15 @@ def shuffle_words_in_sentences(annotation: Annotation, rng: random.Random) -> st
 def shuffle_sentences(annotation: Annotation, rng: random.Random, compat: str | None) -> str | None:
     """With its sentences in random order"""
     if compat == "abnirml":  # the parser's sentences wherever they are cut, joined by blanks
-        parts = [annotation.words_of(sentence) for sentence in annotation.sentences]
-        return " ".join(shuffled(parts, rng)) if len(parts) > 1 else None
-    slots = sentence_slots(annotation)
-    return reorder_slots(annotation.text, slots, lambda parts: shuffled(parts, rng)) if len(slots) > 1 else None
+        sentences = [annotation.words_of(sentence) for sentence in annotation.sentences]
+        return " ".join(shuffle(sentences, rng)) if len(sentences) > 1 else None
+    return exchange(annotation, sentence_slots(annotation), lambda sentences: shuffle(sentences, rng))
 
 
 @moves_words
 def reverse_sentences(annotation: Annotation) -> str | None:
     """With its sentences in reverse order"""
-    slots = sentence_slots(annotation)
-    return reorder_slots(annotation.text, slots, lambda parts: parts[::-1]) if len(slots) > 1 else None
+    return exchange(annotation, sentence_slots(annotation), lambda sentences: sentences[::-1])
 
 
 def delete_sentence(annotation: Annotation, rng: random.Random, *, which: str = "first") -> str | None:

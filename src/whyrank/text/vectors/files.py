@@ -1,14 +1,27 @@
-"""Files of word vectors: text (GloVe, word2vec, fastText), JSON, and a `.npy` matrix with its words beside it."""
+"""Word vectors: words, one row of numbers for each, and the files that hold them.
+
+    vectors = open_vectors("glove.6B.50d.txt")
+    vectors.rows(["cat", "no-such-word"])  # [5450, -1]
+
+What can be opened: text files of GloVe, word2vec or fastText (`.txt`, `.vec`, also gzip); a matrix `NAME.npy` with
+its words beside it in `NAME.words.txt` (one a line), `NAME.parquet` or the only Parquet file of the folder; JSON with
+`vectors: {word: [numbers]}`; a folder that holds one of these; the import name of an installed package that does.
+Nothing is unpickled.
+"""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import json
+import logging
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -16,17 +29,76 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import EMPTY, BadInput, Progress, check_seal, damaged, lines_of, replacing, sealed_file
+from whyrank.core import (
+    EMPTY,
+    BadInput,
+    Codes,
+    Floats,
+    Progress,
+    cache_folder,
+    check_seal,
+    damaged,
+    lines_of,
+    replacing,
+    sealed_file,
+)
 
 Matrix = npt.NDArray[np.float32]
+log = logging.getLogger(__name__)
 
 _GET_AGAIN, _GET_BOTH = "get the file again, or mend or drop this word", "get both files again"
 _NO_VECTORS = "give a file of word vectors"
-_LARGEST = float(np.finfo(np.float32).max)
+_REMEDY = (
+    "give a GloVe or word2vec text file, a .npy matrix with its words in NAME.words.txt, a JSON file with vectors, "
+    "or a folder or installed package with one of these"
+)
+_INNER = ("", "data", "package")  # where packages put them
+_TEXTS = ("*.vec", "*.vec.gz", "glove*.txt", "glove*.txt.gz")
 _BATCH = 16_384  # words
 _SAMPLE = 100  # lines that say how many numbers there are
 _BLANKS = b" \t\r\n"
 _GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Vectors:
+    """Words and their vectors: `words[i]` has row `i` of the matrix, and a word that occurs twice its first row."""
+
+    name: str
+    words: Sequence[str]
+    matrix: Matrix
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __repr__(self) -> str:
+        return f"Vectors({self.name!r}, {len(self):,} words, {self.dims} dimensions)"
+
+    @property
+    def dims(self) -> int:
+        """How many numbers each word has."""
+        return int(self.matrix.shape[1])
+
+    def rows(self, words: Iterable[str]) -> Codes:
+        """The row of each word; -1 for a word that has none."""
+        return np.array([self._rows.get(word, -1) for word in words], dtype=np.int32)
+
+    def units(self, rows: Codes) -> Floats:
+        """The vectors of these rows, each of length 1; all zero where the vector itself is."""
+        found = self.matrix[rows].astype(np.float64)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(np.divide(found, lengths, out=np.zeros_like(found), where=lengths > 0))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (16 hex digits) over the words and their numbers, whatever file they came from."""
+        found = hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogatepass"))
+        found.update(np.ascontiguousarray(self.matrix, dtype="<f4").data)
+        return found.hexdigest()[:16]
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {word: row for row, word in reversed(list(enumerate(self.words)))}
 
 
 class Parsed(NamedTuple):
@@ -34,6 +106,69 @@ class Parsed(NamedTuple):
 
     words: Sequence[str]
     matrix: Matrix
+
+
+def open_vectors(spec: str) -> Vectors:
+    """Read word vectors from a file, a folder or an installed package; text is parsed once and kept in the cache."""
+    path = find_vectors(spec)
+    stat = path.stat()
+    return _open(spec, path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _open(spec: str, path: Path, size: int, changed: int) -> Vectors:
+    if path.suffix == ".npy":
+        return Vectors(spec, *read_matrix(path))
+    read = read_json if path.name.removesuffix(".gz").endswith(".json") else read_text
+    key = hashlib.sha256(f"1\x1f{path}\x1f{size}\x1f{changed}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return cached_vectors(spec, key, lambda: read(path))
+
+
+def cached_vectors(name: str, key: str, make: Callable[[], Parsed]) -> Vectors:
+    """The vectors that the cache has under a key, else those that `make` gives, which are kept there.
+
+    Where the cache cannot be written, or what it has is damaged, they are made again.
+    """
+    path = cache_folder() / "vectors" / f"{key}.npy"
+    try:
+        return Vectors(name, *read_matrix(path))
+    except (OSError, BadInput):
+        made = make()
+    try:
+        write_matrix(path, made.words, made.matrix)
+    except (OSError, BadInput) as error:
+        log.info("word vectors are not kept: %s", error)
+    return Vectors(name, *made)
+
+
+def find_vectors(spec: str) -> Path:
+    """The file that holds the vectors, with an absolute path."""
+    path = Path(spec).expanduser()
+    if not path.exists():
+        package = find_spec(spec) if spec.isidentifier() else None  # its folder is looked at, it is not imported
+        folders = list(package.submodule_search_locations or []) if package is not None else []
+        if not folders:
+            raise BadInput(spec, "no such file, folder or installed package of word vectors", _REMEDY)
+        path = Path(folders[0])
+    if not path.is_dir():
+        return path.resolve()
+    for inside in (path / inner for inner in _INNER):
+        found = sorted(inside.glob("*.npy")) or _main_file(inside)
+        if len(found) > 1:
+            names = ", ".join(file.name for file in found)
+            raise BadInput(inside, f"several files of word vectors ({names})", "name one of them")
+        if found:
+            return found[0].resolve()
+    raise BadInput(path, "no word vectors in this folder", _REMEDY)
+
+
+def _main_file(folder: Path) -> list[Path]:
+    """What the package.json of an npm package calls its main file, else the text files of vectors."""
+    try:
+        main = folder / json.loads((folder / "package.json").read_bytes())["main"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return sorted(path for pattern in _TEXTS for path in folder.glob(pattern))
+    return [main] if main.is_file() else []
 
 
 @contextmanager
@@ -52,14 +187,6 @@ def _reading(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 # Text: a word and its numbers a line.
 
 
-class _Entry(NamedTuple):
-    """A word with its numbers as they are written, and the line it stands in."""
-
-    word: str
-    numbers: bytes
-    line: int
-
-
 def read_text(path: Path) -> Parsed:
     """Read a text file, a batch of lines at a time; a first line with the two counts is passed over."""
     words: list[str] = []
@@ -76,10 +203,11 @@ def read_text(path: Path) -> Parsed:
             dims = _usual_size(first)
         if dims < 1:
             raise BadInput(path, "a word and its numbers were expected here", _NO_VECTORS, 1)
-        entries = (_entry(path, number, text, dims) for number, text in chain(first, lines))
-        while batch := list(islice(entries, _BATCH)):
-            words += [entry.word for entry in batch]
-            parts.append(_numbers(path, batch, dims))
+        remaining = chain(first, lines)
+        while batch := list(islice(remaining, _BATCH)):
+            entries = [_entry(path, number, text, dims) for number, text in batch]
+            words += [word for word, _ in entries]
+            parts.append(_numbers(path, batch[0][0], entries, dims))
             progress.step(raw.tell() - progress.done)
     if len(words) < promised:
         what = f"{len(words):,} words where its first line promises {promised:,}"
@@ -99,7 +227,7 @@ def _usual_size(lines: Iterable[tuple[int, bytes]]) -> int:
     return min(sizes, key=lambda size: (-sizes[size], size), default=0)
 
 
-def _entry(path: Path, number: int, text: bytes, dims: int) -> _Entry:
+def _entry(path: Path, number: int, text: bytes, dims: int) -> tuple[str, bytes]:
     """A line taken apart: its last `dims` fields are the numbers, what stands before them is the word."""
     word, _, numbers = text.partition(b" ")
     if numbers.count(b" ") != dims - 1 or b"\t" in text:
@@ -108,17 +236,17 @@ def _entry(path: Path, number: int, text: bytes, dims: int) -> _Entry:
             raise BadInput(path, f"{len(fields) - 1} numbers where {dims} are expected", _GET_AGAIN, number)
         word, numbers = fields[0], b" ".join(fields[1:])
     try:
-        return _Entry(word.decode("utf-8-sig" if number == 1 else "utf-8"), numbers, number)
+        return word.decode("utf-8-sig" if number == 1 else "utf-8"), numbers
     except UnicodeDecodeError:
         raise BadInput(path, "the word in this line is not UTF-8", "save the file as UTF-8 text", number) from None
 
 
-def _numbers(path: Path, batch: list[_Entry], dims: int) -> Matrix:
+def _numbers(path: Path, line: int, entries: list[tuple[str, bytes]], dims: int) -> Matrix:
     """The numbers of many lines; Arrow reads them several times faster than numpy does."""
     import pyarrow as pa
     from pyarrow import csv
 
-    lines = b"\n".join(entry.numbers for entry in batch)
+    lines = b"\n".join(numbers for _, numbers in entries)
     names = [str(i) for i in range(dims)]
     try:
         table = csv.read_csv(
@@ -127,25 +255,18 @@ def _numbers(path: Path, batch: list[_Entry], dims: int) -> Matrix:
             csv.ParseOptions(delimiter=" ", quote_char=False),
             csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float32()), null_values=[], check_utf8=False),
         )
-        numbers = np.column_stack([table[name].to_numpy() for name in names])
-        if len(numbers) == len(batch) and np.isfinite(numbers).all():
-            return numbers
-    except pa.ArrowInvalid:
-        pass
-    for entry in batch:
-        for field in entry.numbers.split(b" "):
-            if not _is_number(field):
-                shown = field.decode("utf-8", "replace")
-                what = f"the vector of {entry.word!r} has {shown!r} where a number is expected"
-                raise BadInput(path, what, _GET_AGAIN, entry.line)
-    raise BadInput(path, f"the vectors from {batch[0].word!r} on cannot be read", _GET_AGAIN, batch[0].line)
+    except pa.ArrowInvalid as error:
+        what = f"one of the vectors from {entries[0][0]!r} to {entries[-1][0]!r} cannot be read ({error})"
+        raise BadInput(path, what, "get the file again, or mend or drop that word", line) from None
+    numbers = np.column_stack([table[name].to_numpy() for name in names])
+    _check_finite(path, [word for word, _ in entries], numbers)
+    return numbers
 
 
-def _is_number(field: bytes) -> bool:
-    try:
-        return abs(float(field)) <= _LARGEST and b"_" not in field
-    except ValueError:
-        return False
+def _check_finite(path: Path, words: Sequence[str], matrix: Matrix) -> None:
+    wrong = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(wrong):
+        raise BadInput(path, f"the vector of {words[wrong[0]]!r} has a value that is not a finite number", _GET_AGAIN)
 
 
 # JSON: an object with `vectors: {word: [numbers]}`.
@@ -156,39 +277,22 @@ def read_json(path: Path) -> Parsed:
     with _reading(path) as (file, _):
         try:
             content = json.load(file)
-        except UnicodeDecodeError as error:
-            raise BadInput(path, f"not UTF-8 ({error.reason})", "save the file as UTF-8 text") from None
         except ValueError as error:
             raise BadInput(path, f"malformed JSON ({error})", "get the file again") from None
     vectors = content.get("vectors") if isinstance(content, dict) else None
     if not isinstance(vectors, dict) or not vectors:
         raise BadInput(path, "no JSON object with 'vectors' by word", _NO_VECTORS)
-    width = None
-    for word, numbers in vectors.items():
-        if not isinstance(numbers, list):
-            raise BadInput(path, f"the vector of {word!r} is no list of numbers", _GET_AGAIN)
-        width = len(numbers) if width is None else width
-        if len(numbers) != width:
-            what = f"the vector of {word!r} has {len(numbers)} numbers where {width} are expected"
-            raise BadInput(path, what, _GET_AGAIN)
-    dims = content.get("dimensions", width)
-    if not isinstance(dims, int) or not 1 <= dims <= (width or 0):
-        raise BadInput(path, f"{width} numbers where {dims} are expected", _GET_AGAIN)
     try:
         with np.errstate(over="ignore"):
-            matrix = np.array([numbers[:dims] for numbers in vectors.values()], np.float64).astype(np.float32)
-    except (ValueError, TypeError, OverflowError):
-        matrix = np.full((1, 1), np.nan, np.float32)
-    if not np.isfinite(matrix).all():
-        wrong = ((word, number) for word, row in vectors.items() for number in row if not _is_finite(number))
-        word, number = next(wrong)
-        what = f"the vector of {word!r} has {json.dumps(number)!r} where a number is expected"
-        raise BadInput(path, what, _GET_AGAIN)
+            matrix = np.array(list(vectors.values()), np.float64).astype(np.float32)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadInput(path, f"the vectors are not lists of equally many numbers ({error})", _GET_AGAIN) from None
+    width = matrix.shape[1] if matrix.ndim == 2 else 0
+    dims = content.get("dimensions", width)
+    if not isinstance(dims, int) or not 1 <= dims <= width:
+        raise BadInput(path, f"{width} numbers in each vector where {dims} are expected", _GET_AGAIN)
+    _check_finite(path, list(vectors), matrix := np.ascontiguousarray(matrix[:, :dims]))
     return Parsed(list(vectors), matrix)
-
-
-def _is_finite(number: object) -> bool:
-    return isinstance(number, int | float) and abs(number) <= _LARGEST
 
 
 # A matrix of numpy, with its words in `NAME.words.txt`, in `NAME.parquet` or in the only Parquet file of the folder.
@@ -213,13 +317,10 @@ def read_matrix(path: Path) -> Parsed:
         raise BadInput(path, what, "write a row for each word with numpy.save")
     if matrix.dtype != np.float32:
         matrix = matrix.astype(np.float32)
-    for start in range(0, len(matrix), _BATCH):
-        bad = np.flatnonzero(~np.isfinite(matrix[start : start + _BATCH]).all(axis=1))
-        if len(bad):
-            what = f"row {start + bad[0]} has a value that is not a finite number"
-            raise BadInput(path, what, "drop the word and its row")
     if len(words) != len(matrix):
         raise BadInput(names, f"{len(words):,} words for {len(matrix):,} vectors in {path.name}", _GET_BOTH)
+    for start in range(0, len(matrix), _BATCH):
+        _check_finite(path, words[start : start + _BATCH], matrix[start : start + _BATCH])
     return Parsed(words, matrix)
 
 

@@ -17,7 +17,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,80 +25,7 @@ from numba import njit
 
 from whyrank.core import Codes, Floats, Ints, check_number, check_whole, generator, track
 from whyrank.text.analyzer import Analyzer, Tokens
-from whyrank.text.vectors.files import Matrix
-from whyrank.text.vectors.vectors import Vectors, keep, load_kept
-
-# How often words stand near one another: counts within a window, the nearer the more.
-
-
-class Cells(NamedTuple):
-    """The cells of a square table that are not zero, sorted by row and column."""
-
-    row: Codes
-    column: Codes
-    counts: Floats
-
-
-def cooccurrences(tokens: Tokens, n_words: int, window: int) -> Cells:
-    """Count, for each word, the words at most `window` positions away in the same text; one d away counts 1/d.
-
-    Ids are word numbers below `n_words`. The parts 1/d are added up as whole multiples of 1/lcm(1..window), so the
-    counts are exact and do not depend on the order of the texts.
-    """
-    unit = math.lcm(*range(1, window + 1))
-    parts = np.array([0, *(unit // d for d in range(1, window + 1))], np.int64)
-    order = np.argsort(tokens.ids, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(tokens.ids, minlength=n_words))]).astype(np.int64)
-    text = np.repeat(np.arange(len(tokens.offsets) - 1, dtype=np.int32), np.diff(tokens.offsets))
-    sizes = np.zeros(n_words, np.int64)
-    _count(tokens.ids, tokens.offsets, text, order, starts, window, sizes)
-    column, total = np.empty(sizes.sum(), np.int32), np.empty(sizes.sum(), np.int64)
-    _fill(tokens.ids, tokens.offsets, text, order, starts, parts, sizes, column, total)
-    return Cells(np.repeat(np.arange(n_words, dtype=np.int32), sizes), column, total / unit)
-
-
-@njit(cache=True, nogil=True)
-def _count(ids: Codes, offsets: Ints, text: Codes, order: Ints, starts: Ints, window: int, sizes: Ints) -> None:
-    """How many different words stand near each word."""
-    seen = np.full(len(sizes), -1, np.int64)
-    for word in range(len(sizes)):
-        for position in order[starts[word] : starts[word + 1]]:
-            first = max(offsets[text[position]], position - window)
-            for other in range(first, min(offsets[text[position] + 1], position + window + 1)):
-                if other != position and seen[ids[other]] != word:
-                    seen[ids[other]] = word
-                    sizes[word] += 1
-
-
-@njit(cache=True, nogil=True)
-def _fill(
-    ids: Codes,
-    offsets: Ints,
-    text: Codes,
-    order: Ints,
-    starts: Ints,
-    parts: Ints,
-    sizes: Ints,
-    column: Codes,
-    total: Ints,
-) -> None:
-    sums, at, window = np.zeros(len(sizes), np.int64), 0, len(parts) - 1
-    for word in range(len(sizes)):
-        end = at
-        for position in order[starts[word] : starts[word + 1]]:
-            first = max(offsets[text[position]], position - window)
-            for other in range(first, min(offsets[text[position] + 1], position + window + 1)):
-                if other != position:
-                    if sums[ids[other]] == 0:
-                        column[end] = ids[other]
-                        end += 1
-                    sums[ids[other]] += parts[abs(other - position)]
-        column[at:end] = np.sort(column[at:end])
-        for cell in range(at, end):
-            total[cell] = sums[column[cell]]
-            sums[column[cell]] = 0
-        at = end
-
+from whyrank.text.vectors.files import Matrix, Parsed, Vectors, cached_vectors
 
 SMALL = 10_000
 """Texts with fewer tokens than this in all keep the words that occur once."""
@@ -158,8 +85,16 @@ class GloVe:
         """Train on analysed texts; `terms` spells their ids. A word that stands near no other gets no vector."""
         words, kept = self._vocabulary(tokens, terms)
         cells = cooccurrences(kept, len(words), self.window)
-        table, losses = self._fitted(cells, len(words))
-        near = np.unique(cells.row)
+        rng = generator(self.seed, "glove")
+        parameters = first_parameters(len(words), self.dims, rng)
+        order = visiting_order(cells, rng)
+        counts = cells.counts[order]
+        weight = np.minimum(1.0, (counts / self.x_max) ** self.alpha).astype(np.float32)
+        visits = [cells.row[order], cells.column[order], np.log(counts).astype(np.float32), weight]
+        given: list[Any] = [*visits, *parameters, np.float32(self.rate)]
+        epochs = track(range(self.epochs), "training word vectors: epochs", self.epochs)
+        losses = [visit(*given) / max(len(order), 1) for _ in epochs]
+        near, table = np.unique(cells.row), parameters[0] + parameters[1]
         return Trained(Vectors("GloVe", [words[i] for i in near], table[near]), losses)
 
     def _vocabulary(self, tokens: Tokens, terms: Sequence[str]) -> tuple[list[str], Tokens]:
@@ -174,53 +109,44 @@ class GloVe:
         before = np.concatenate([[0], np.cumsum(ids >= 0)])  # what stood on either side of a gap is then adjacent
         return [terms[i] for i in chosen], Tokens(ids[ids >= 0], before[tokens.offsets])
 
-    def _fitted(self, cells: Cells, n_words: int) -> tuple[Matrix, list[float]]:
-        rng = generator(self.seed, "glove")
-        state = Parameters.of(n_words, self.dims, rng)
-        shuffled = Visits.of(cells, self.x_max, self.alpha, rng)
-        epochs = track(range(self.epochs), "training word vectors: epochs", self.epochs)
-        losses = [visit(*shuffled, *state, np.float32(self.rate)) / max(len(cells.row), 1) for _ in epochs]
-        return state.words + state.contexts, losses
 
-
-class Visits(NamedTuple):
-    """The cells in the order in which they are visited, with the logarithm and the weight of each."""
+class Cells(NamedTuple):
+    """The cells of a square table that are not zero, sorted by row and column."""
 
     row: Codes
     column: Codes
-    log: Column
-    weight: Column
-
-    @classmethod
-    def of(cls, cells: Cells, x_max: float, alpha: float, rng: np.random.Generator) -> Self:
-        """Shuffle the cells."""
-        order = _shuffled(cells, rng)
-        count = cells.counts[order]
-        weight = np.minimum(1.0, (count / x_max) ** alpha)
-        return cls(cells.row[order], cells.column[order], np.log(count).astype("f4"), weight.astype("f4"))
+    counts: Floats
 
 
-class Parameters(NamedTuple):
-    """The vectors of words and of contexts, their biases, and the squared gradients so far of all of them."""
+def cooccurrences(tokens: Tokens, n_words: int, window: int) -> Cells:
+    """Count, for each word, the words at most `window` positions away in the same text; one d away counts 1/d.
 
-    words: Matrix
-    contexts: Matrix
-    word_bias: Column
-    context_bias: Column
-    words_seen: Matrix
-    contexts_seen: Matrix
-    word_bias_seen: Column
-    context_bias_seen: Column
+    Ids are word numbers below `n_words`. The parts 1/d are added up as whole multiples of 1/lcm(1..window), so the
+    counts are exact and do not depend on the order of the texts.
+    """
+    from scipy.sparse import coo_array
 
-    @classmethod
-    def of(cls, n_words: int, dims: int, rng: np.random.Generator) -> Self:
-        """Small random numbers, and squared gradients that start at 1."""
-        shapes = ((n_words, dims), (n_words, dims), (n_words,), (n_words,))
-        drawn = [((rng.random(shape) - 0.5) / dims).astype(np.float32) for shape in shapes]
-        return cls(*drawn, *(np.ones_like(values) for values in drawn))
+    unit, shape = math.lcm(*range(1, window + 1)), (n_words, n_words)
+    text = np.repeat(np.arange(len(tokens.offsets) - 1, dtype=np.int32), np.diff(tokens.offsets))
+    total = coo_array(shape, dtype=np.int64).tocsr()
+    for distance in range(1, window + 1):
+        same = text[:-distance] == text[distance:]
+        pairs = tokens.ids[:-distance][same], tokens.ids[distance:][same]
+        total = total + coo_array((np.full(len(pairs[0]), unit // distance), pairs), shape).tocsr()
+    both = (total + total.T).tocsr()
+    both.sort_indices()
+    row = np.repeat(np.arange(n_words, dtype=np.int32), np.diff(both.indptr))
+    return Cells(row, both.indices.astype(np.int32), both.data / unit)
 
 
-def _shuffled(cells: Cells, rng: np.random.Generator) -> Ints:
+def first_parameters(n_words: int, dims: int, rng: np.random.Generator) -> list[Any]:
+    """Vectors of words and of contexts and their biases, small and random; and their squared gradients, all 1."""
+    shapes = ((n_words, dims), (n_words, dims), (n_words,), (n_words,))
+    drawn = [((rng.random(shape) - 0.5) / dims).astype(np.float32) for shape in shapes]
+    return [*drawn, *map(np.ones_like, drawn)]
+
+
+def visiting_order(cells: Cells, rng: np.random.Generator) -> Ints:
     """A random order: square tiles of the table in random order, and the cells of each in random order.
 
     The vectors of one tile stay in the processor's cache, which halves the time.
@@ -298,14 +224,12 @@ def collection_vectors(docs: Mapping[str, str], analyzer: Analyzer, model: GloVe
     facts = hashlib.sha256(f"glove 1\x1f{analyzer.identity}\x1f{model!r}\x1f".encode("utf-8", "surrogatepass"))
     facts.update(np.ascontiguousarray(keys[order], dtype="<u8").data)
     name, key = f"{model!r} of {len(docs)} documents", facts.hexdigest()[:32]
-    kept = load_kept(name, key) if len(docs) >= KEPT_FROM else None
-    if kept is not None:
-        return kept
-    found = model.train(_drawn(docs, order, analyzer, model.most_tokens), analyzer.vocabulary.terms).vectors
-    made = Vectors(name, found.words, found.matrix)
-    if len(docs) >= KEPT_FROM:
-        keep(made, key)
-    return made
+
+    def train() -> Parsed:
+        found = model.train(_draw(docs, order, analyzer, model.most_tokens), analyzer.vocabulary.terms).vectors
+        return Parsed(found.words, found.matrix)
+
+    return cached_vectors(name, key, train) if len(docs) >= KEPT_FROM else Vectors(name, *train())
 
 
 def _keys(docs: Mapping[str, str], seed: int) -> npt.NDArray[np.uint64]:
@@ -317,7 +241,7 @@ def _keys(docs: Mapping[str, str], seed: int) -> npt.NDArray[np.uint64]:
     return np.frombuffer(found, dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
 
-def _drawn(docs: Mapping[str, str], order: Ints, analyzer: Analyzer, most: int) -> Tokens:
+def _draw(docs: Mapping[str, str], order: Ints, analyzer: Analyzer, most: int) -> Tokens:
     """The first documents in this order that have at most so many tokens in all."""
     ids, parts, lengths = list(docs), [np.empty(0, np.int32)], [0]
     for start in range(0, len(order), _CHUNK):

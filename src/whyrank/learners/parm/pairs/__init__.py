@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.learners.parm.pairs.blocks import Blocks, Entries, PairTask, Say, score_blocks, scored
+    from whyrank.learners.parm.pairs.blocks import Blocks, Entries, PairTask, Say, score_block, score_blocks
     from whyrank.learners.parm.pairs.scorer import PairScorer
     from whyrank.learners.parm.pairs.terms import distinct, group_terms
 

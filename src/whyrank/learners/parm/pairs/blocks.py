@@ -37,21 +37,13 @@ _REMEDY = "remove it, and it is scored again"
 
 @dataclass(frozen=True, eq=False)
 class PairTask:
-    """What is scored, and what of it is kept.
+    """What is scored, and what of it is kept."""
 
-    Attributes:
-        queries: distinct token sequences of the query terms.
-        docs: those of the document terms.
-        threshold: pairs with a smaller weight are left out.
-        top: so many document terms of each query term are kept at most, the best ones.
-        audited: numbers of query terms that are kept with all document terms.
-    """
-
-    queries: Distinct
-    docs: Distinct
-    threshold: float = 0.1
-    top: int | None = None
-    audited: tuple[int, ...] = ()
+    queries: Distinct  # distinct token sequences of the query terms
+    docs: Distinct  # those of the document terms
+    threshold: float = 0.1  # pairs with a smaller weight are left out
+    top: int | None = None  # so many document terms of each query term are kept at most, the best ones
+    audited: tuple[int, ...] = ()  # numbers of query terms that are kept with all document terms
 
     def identity(self, network: str, precision: str) -> str:
         """A digest of terms, settings, network and precision: blocks that share it belong together."""
@@ -73,25 +65,15 @@ class PairTask:
 
 
 class Block(NamedTuple):
-    """Entries of some query sequences.
+    """Entries of some query sequences."""
 
-    Attributes:
-        queries: their numbers, ascending.
-        sizes: how many entries each has.
-        docs: numbers of document sequences, ascending within a query.
-        weights: of the entries.
-        audited: numbers of queries that are kept with all documents.
-        slices: their weights, [audited, documents].
-        seconds: how long the block took.
-    """
-
-    queries: Codes
-    sizes: Ints
-    docs: Codes
-    weights: npt.NDArray[Any]
-    audited: Codes
-    slices: npt.NDArray[Any]
-    seconds: float = 0.0
+    queries: Codes  # their numbers, ascending
+    sizes: Ints  # how many entries each has
+    docs: Codes  # numbers of document sequences, ascending within a query
+    weights: npt.NDArray[Any]  # of the entries
+    audited: Codes  # numbers of queries that are kept with all documents
+    slices: npt.NDArray[Any]  # their weights, [audited, documents]
+    seconds: float = 0.0  # how long the block took
 
     def best(self, most: int | None) -> Block:
         """With so many entries of each query at most: those of the largest weights, of equal ones the first."""
@@ -168,15 +150,15 @@ def score_blocks(task: PairTask, scorer: PairScorer, blocks: Blocks, say: Say, s
     sides = f"{len(task.queries.sequences):,} x {docs:,}"
     say(f"{task.pairs:,} pairs of {sides} distinct token sequences, by {scorer.implementation}")
     with Progress("scoring pairs", len(left) * docs, unit="pairs") as progress:
-        for queries in paced(left, docs, scorer.device, lambda: progress.done / _since(start), size):
+        for queries in block_queries(left, docs, scorer.device, lambda: progress.done / _since(start), size):
             began = time.monotonic()
-            block = scored(task, scorer, queries, progress.step)
+            block = score_block(task, scorer, queries, progress.step)
             blocks.add(block._replace(seconds=time.monotonic() - began))
     if len(left):
         say(f"{progress.done:,} pairs in {_since(start):.1f} s ({progress.done / _since(start):,.0f} pairs/s)")
 
 
-def paced(
+def block_queries(
     numbers: Codes, docs: int, device: str, rate: Callable[[], float], size: int | None = None
 ) -> Iterator[Codes]:
     """Some numbers at a time, to be scored with all documents: few at first, then what half a minute allows."""
@@ -189,7 +171,7 @@ def paced(
         pairs = size or min(most, int(rate() * _PACE))
 
 
-def scored(
+def score_block(
     task: PairTask, scorer: PairScorer, queries: Codes, count: Callable[[int], None] = lambda pairs: None
 ) -> Block:
     """The entries of some queries with all documents; `count` hears of pairs as they are scored."""
@@ -205,8 +187,8 @@ def scored(
         row, column = (weights.float() >= least).nonzero(as_tuple=True)
         entries = weights[row, column].cpu().numpy()
         found.append((grid.queries[row.cpu().numpy()], grid.docs[column.cpu().numpy()], entries))
-        for place in np.flatnonzero(np.isin(grid.queries, audited)):
-            slices[np.searchsorted(audited, grid.queries[place])][grid.docs] = weights[int(place)].cpu().numpy()
+        for i in np.flatnonzero(np.isin(grid.queries, audited)).tolist():
+            slices[np.searchsorted(audited, grid.queries[i])][grid.docs] = weights[i].cpu().numpy()
     query, doc, weight = (np.concatenate(column) for column in zip(*found, strict=True))
     order, own = np.lexsort((doc, query)), np.sort(queries)
     sizes = np.diff(np.searchsorted(query[order], own, side="right"), prepend=0).astype(np.int64)

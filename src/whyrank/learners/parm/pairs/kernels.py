@@ -19,14 +19,14 @@ def attend(
     TILE: tl.constexpr, GATHERED: tl.constexpr,
 ):  # fmt: skip
     """Attention of all heads within each of the texts of a tile."""
-    place = tl.arange(0, TILE)
+    position = tl.arange(0, TILE)
     used = TILE // length * length
-    token = tl.program_id(0) * used + place
-    real = (place < used) & (token < tokens)
+    token = tl.program_id(0) * used + position
+    real = (position < used) & (token < tokens)
     row = token
     if GATHERED:
         row = tl.load(rows + token, mask=real, other=0)
-    text = place // length
+    text = position // length
     same = text[:, None] == text[None, :]
     column = tl.arange(0, SIZE)
     source = qkv + row.to(tl.int64)[:, None] * (3 * WIDTH) + column[None, :]
@@ -49,13 +49,13 @@ def attend_first(
 ):  # fmt: skip
     """The same for the first position of each text; `FIRSTS` is a power of two, no less than the texts of a tile."""
     several = TILE // length
-    place, first = tl.arange(0, TILE), tl.arange(0, FIRSTS)
+    position, first = tl.arange(0, TILE), tl.arange(0, FIRSTS)
     start = tl.program_id(0) * several
-    real = (place < several * length) & (start + place // length < texts)
+    real = (position < several * length) & (start + position // length < texts)
     asks = (first < several) & (start + first < texts)
-    same = (place // length)[None, :] == first[:, None]
+    same = (position // length)[None, :] == first[:, None]
     column = tl.arange(0, SIZE)
-    source = keys + (start * length + place).to(tl.int64)[:, None] * (2 * WIDTH) + column[None, :]
+    source = keys + (start * length + position).to(tl.int64)[:, None] * (2 * WIDTH) + column[None, :]
     at = (start + first).to(tl.int64)[:, None] * WIDTH + column[None, :]
     for head in range(HEADS):
         asking = tl.load(query + at + head * SIZE, mask=asks[:, None], other=0.0)

@@ -48,21 +48,14 @@ class Layer(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """All weights that scoring needs.
+    """All weights that scoring needs."""
 
-    Attributes:
-        layers: of the encoder.
-        heads: of its attention.
-        activation: between the two products of a layer.
-        embed: embeddings of (tokens, positions, types), normalised.
-        head: from the last states of [CLS] to logits, as a list of layers and what comes after each; the last one is
-            in single precision, so that pairs are not tied.
-    """
-
-    layers: list[Layer]
-    heads: int
-    activation: Map
-    embed: Callable[[Tensor, Tensor, Tensor], Tensor]
+    layers: list[Layer]  # of the encoder
+    heads: int  # of its attention
+    activation: Map  # between the two products of a layer
+    embed: Callable[[Tensor, Tensor, Tensor], Tensor]  # embeddings of (tokens, positions, types), normalised
+    # from the last states of [CLS] to logits, as a list of layers and what comes after each; the last one is in
+    # single precision, so that pairs are not tied
     head: list[tuple[Linear, Map]]
 
     @property

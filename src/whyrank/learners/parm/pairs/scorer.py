@@ -32,17 +32,11 @@ Batch = Callable[[Tensor, Tensor], Tensor]  # weights of pairs, given by their p
 
 
 class Grid(NamedTuple):
-    """All pairs of some queries and documents that have the same lengths.
+    """All pairs of some queries and documents that have the same lengths."""
 
-    Attributes:
-        queries: their numbers.
-        docs: theirs.
-        weights: [queries, docs], on the device.
-    """
-
-    queries: Numbers
-    docs: Numbers
-    weights: Tensor
+    queries: Numbers  # their numbers
+    docs: Numbers  # theirs
+    weights: Tensor  # [queries, docs], on the device
 
 
 class PairScorer:
@@ -58,7 +52,7 @@ class PairScorer:
         self.network, self.queries, self.docs = network.to(device).eval(), queries, docs
         self.device, self.precision = device, precision
         self.tokens = tokens or TOKENS["cuda" if device.startswith("cuda") else "cpu"]
-        self.implementation = _chosen(network, device, precision, implementation)
+        self.implementation = _choose(network, device, precision, implementation)
         self._fast = self._layers() if self.implementation == "triton" else None
 
     def grids(self, queries: Numbers, scored: Callable[[int], None] = lambda pairs: None) -> Iterator[Grid]:
@@ -90,13 +84,13 @@ class PairScorer:
 
     def _by_network(self, query: Group, doc: Group) -> Batch:
         special, kind = self.network.tokenizer.special, PRECISIONS[self.precision]
-        asked, told = (_put(group.tokens[group.rows], self.device) for group in (query, doc))
+        query_tokens, doc_tokens = (_put(group.tokens[group.rows], self.device) for group in (query, doc))
         marks = [torch.tensor([[special[name]]], device=self.device) for name in ("cls", "sep")]
 
         def batch(first: Tensor, second: Tensor) -> Tensor:
             cls, sep = (mark.expand(len(first), 1) for mark in marks)
-            ids = torch.cat([cls, asked[first], sep, told[second], sep], 1)
-            types = (torch.arange(ids.shape[1], device=self.device) > asked.shape[1] + 1).long().expand_as(ids)
+            ids = torch.cat([cls, query_tokens[first], sep, doc_tokens[second], sep], 1)
+            types = (torch.arange(ids.shape[1], device=self.device) > query_tokens.shape[1] + 1).long().expand_as(ids)
             with torch.autocast(torch.device(self.device).type, kind, enabled=kind != torch.float32):
                 logits = self.network({"ids": ids, "types": types, "mask": torch.ones_like(ids)})
             return torch.sigmoid(logits.float())
@@ -128,13 +122,13 @@ class FastScorer:
     def batch(self, query: Group, doc: Group, size: int) -> Batch:
         """What scores pairs of two groups; whole batches are replayed."""
         length = _length(query, doc)
-        asked, told = self._fill(query, doc, length)
+        query_rows, doc_rows = self._fill(query, doc, length)
 
         def logits(rows: Tensor) -> Tensor:
             return self.layers.logits(self._qkv, self._states, rows)
 
         def batch(first: Tensor, second: Tensor) -> Tensor:
-            rows = torch.cat([asked[first], told[second]], 1)
+            rows = torch.cat([query_rows[first], doc_rows[second]], 1)
             if len(rows) < size // 2:
                 return torch.sigmoid(logits(rows))
             if len(rows) < size:  # the same static shape, filled up with its own first row
@@ -159,10 +153,10 @@ class FastScorer:
         self._states[: len(states)] = states
         qkv = weights.layers[0].qkv
         torch.addmm(qkv.bias, states, qkv.weight.T, out=self._qkv[: len(states)])
-        asked, told = rows[0] + 3, rows[1] + 3 + len(tokens[0])
+        queries, docs = rows[0] + 3, rows[1] + 3 + len(tokens[0])
         cls, sep, end = (torch.full((n, 1), row, device=self.device)
-                         for n, row in ((len(asked), 0), (len(asked), 1), (len(told), 2)))  # fmt: skip
-        return torch.cat([cls, asked, sep], 1).int(), torch.cat([told, end], 1).int()
+                         for n, row in ((len(queries), 0), (len(queries), 1), (len(docs), 2)))  # fmt: skip
+        return torch.cat([cls, queries, sep], 1).int(), torch.cat([docs, end], 1).int()
 
     def _held(self, group: Group) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens, positions and rows of a group, which go to the device once."""
@@ -172,7 +166,7 @@ class FastScorer:
         return self._on_device[id(group)]
 
 
-def _chosen(network: Network, device: str, precision: str, given: str) -> str:
+def _choose(network: Network, device: str, precision: str, given: str) -> str:
     if given not in IMPLEMENTATIONS:
         raise UnknownName("implementation of the pair scorer", given, IMPLEMENTATIONS)
     fits = device.startswith("cuda") and precision == "bf16" and is_supported(network) and find_spec("triton")

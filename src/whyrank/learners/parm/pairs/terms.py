@@ -51,33 +51,20 @@ def distinct(rows: Sequence[Ids]) -> Distinct:
 
 
 class Group(NamedTuple):
-    """The sequences of one length: which these are, the distinct (token, place) in them, and where each has which.
+    """The sequences of one length, and the distinct (token, position) in them."""
 
-    Attributes:
-        members: numbers of the sequences.
-        tokens: the token of each distinct (token, place).
-        positions: its place, counted from 0.
-        rows: for each member and place the number of its (token, place).
-    """
-
-    members: Codes
-    tokens: Codes
-    positions: Codes
-    rows: Codes
+    members: Codes  # numbers of the sequences
+    tokens: Codes  # the token of each distinct (token, position)
+    positions: Codes  # its position, counted from 0
+    rows: Codes  # for each member and position the number of its (token, position)
 
 
 class TermGroups(NamedTuple):
-    """All sequences of one side of the pairs, by length.
+    """All sequences of one side of the pairs, by length."""
 
-    Attributes:
-        lengths: of each sequence.
-        inside: the place of each sequence among the members of its group.
-        groups: by length.
-    """
-
-    lengths: Codes
-    inside: Codes
-    groups: dict[int, Group]
+    lengths: Codes  # of each sequence
+    inside: Codes  # the position of each sequence among the members of its group
+    groups: dict[int, Group]  # by length
 
 
 def group_terms(sequences: Sequences) -> TermGroups:
@@ -87,14 +74,9 @@ def group_terms(sequences: Sequences) -> TermGroups:
     for length in np.unique(lengths).tolist():
         members = np.flatnonzero(lengths == length).astype(np.int32)
         inside[members] = np.arange(len(members), dtype=np.int32)
-        groups[length] = _group(sequences, members, length)
+        at = sequences.ends[members][:, None] + np.arange(length)
+        keys = sequences.tokens[at].astype(np.int64) * max(length, 1) + np.arange(length)
+        found, rows = np.unique(keys, return_inverse=True)
+        tokens, positions = (part.astype(np.int32) for part in np.divmod(found, max(length, 1)))
+        groups[length] = Group(members, tokens, positions, rows.reshape(len(members), length).astype(np.int32))
     return TermGroups(lengths, inside, groups)
-
-
-def _group(sequences: Sequences, members: Codes, length: int) -> Group:
-    at = sequences.ends[members][:, None] + np.arange(length)
-    keys = sequences.tokens[at].astype(np.int64) * max(length, 1) + np.arange(length)
-    found, rows = np.unique(keys, return_inverse=True)
-    tokens, positions = np.divmod(found, max(length, 1))
-    shaped = rows.reshape(len(members), length)
-    return Group(members, tokens.astype(np.int32), positions.astype(np.int32), shaped.astype(np.int32))

@@ -1,0 +1,176 @@
+"""Both phases of PaRM for one seed: from what was prepared to a network in a folder, resumable at any step."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from whyrank.core import BadInput, WhyrankError, generator, read_sealed_json, sealed_json, write_text
+from whyrank.learners.parm.alignment import TokenTexts, occlusion_blocks, reader_blocks, token_texts
+from whyrank.learners.parm.data import CandidateSampler, ParmPrepared, Rows, Say, split_queries
+from whyrank.learners.parm.first import FirstTrainer
+from whyrank.learners.parm.second import SecondTrainer, find_partners, slots_of, start_logits_at
+from whyrank.networks import BARE, ParmNetwork, save
+from whyrank.training import (
+    LOG,
+    Recipe,
+    Trainer,
+    begun,
+    check_same,
+    device_name,
+    first_phase,
+    read_tensors,
+    second_phase,
+    summary,
+    threads,
+    write_tensors,
+)
+
+_HELD = 1000  # held-out queries that phase 2 is validated on, drawn at random
+
+
+def train_parm(prepared: ParmPrepared, out: Path, seed: int = 0, device: str = "cpu", say: Say = print) -> None:
+    """Train a network and write it to a folder; started again after a stop, it goes on where it was."""
+    recipe, mark = prepared.recipe, prepared.identity(seed)
+    if (log := _read_log(out)) is not None:
+        check_same(out, str(log["identity"]), mark)
+        say(f"{out}: trained already")
+        return
+    second = second_phase(recipe.phases)
+    with begun(out, mark) as work, threads(first_phase(recipe.phases).schedule_for(seed).threads):
+        run = _Run(prepared, prepared.network(seed), work, seed, device, say)
+        histories = [run.phase("phase 1", "first", run.first)]
+        for number in range(second.rounds):
+            histories.append(run.phase(f"phase 2, round {number + 1}", f"second-{number}", run.second, number))
+    frame = {} if second.rounds or second.frame == BARE else {"frame": second.frame}  # of a network of phase 1 alone
+    save(run.network.cpu(), out, seed=seed, **{**prepared.facts, **frame})
+    log = {"identity": mark, "seed": seed, "recipe": recipe.as_dict(), "phases": histories,
+           "facts": dict(prepared.facts), "device": device_name(device), "torch": torch.__version__}  # fmt: skip
+    write_text(out / LOG, sealed_json(log, default=str))
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def is_trained(out: Path, recipe: Recipe, seed: int) -> bool:
+    """Whether a folder holds the network of a recipe and seed; an error where it holds another run's.
+
+    Unlike `train_parm` it reads neither collections nor target, so that a table goes on at once after a stop.
+    """
+    log = _read_log(out)
+    if log is None:
+        return False
+
+    def text(given: Mapping[str, Any], number: int) -> str:
+        plain = {name: value for name, value in given.items() if name != "seeds"}
+        return json.dumps([plain, number], sort_keys=True, default=str)
+
+    check_same(out, text(log["recipe"], log["seed"]), text(recipe.as_dict(), seed))
+    return True
+
+
+def _read_log(out: Path) -> dict[str, Any] | None:
+    """The log of a finished run."""
+    if not (out / LOG).exists():
+        return None
+    try:
+        found = read_sealed_json(out / LOG, "name another folder, or remove it")
+        return {name: found[name] for name in ("identity", "recipe", "seed")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(out / LOG, f"is no log of a training run ({error})", "name another folder") from None
+
+
+class _Run(NamedTuple):
+    """One training run."""
+
+    prepared: ParmPrepared
+    network: ParmNetwork
+    work: Path
+    seed: int
+    device: str
+    say: Say
+
+    def phase(self, name: str, folder: str, trainer_of: Callable[..., Trainer], *arguments: Any) -> dict[str, Any]:
+        """Train, or take up the weights of a phase that is done; its history."""
+        done = self.work / folder / "done.safetensors"
+        if done.exists():
+            weights, facts = read_tensors(done)
+            self.network.load_state_dict(weights)
+            found: dict[str, Any] = json.loads(facts["history"])
+            return found
+        history = trainer_of(self.work / folder, *arguments).run()
+        tenth = max(1, len(history.losses) // 10)
+        losses = f"{np.mean(history.losses[:tenth]):.4f} to {np.mean(history.losses[-tenth:]):.4f}"
+        self.say(f"{name}: {summary(history)}, loss {losses}")
+        found = {"phase": name, **asdict(history), "best": history.best}
+        write_tensors(done, self.network.state_dict(), {"history": json.dumps(found)})
+        return found
+
+    def first(self, folder: Path) -> Trainer:
+        """Phase 1: align, hold some queries out."""
+        prepared, first, start = self.prepared, first_phase(self.prepared.recipe.phases), time.perf_counter()
+        texts = token_texts(self.network, prepared.queries, prepared.docs)
+        blocks = alignment_blocks(prepared, self.network, texts, self.device)
+        how = f"aligned by {prepared.facts['alignment']} in {time.perf_counter() - start:.0f} s"
+        width = prepared.candidates.doc.shape[1]
+        self.say(f"{len(prepared.queries):,} queries with {width} of {len(prepared.docs):,} texts each, {how}")
+        candidates = prepared.candidates.scaled() if first.scale == "unit" else prepared.candidates
+        learned, held = split_queries(len(prepared.queries), first.held_out)
+        sampler, held_out = (
+            CandidateSampler(candidates, rows, first.texts, first.positives, name)
+            for rows, name in ((learned, "first"), (held, "held out"))
+        )
+        return FirstTrainer(
+            self.network, sampler, first, texts, blocks, seed=self.seed, held_out=held_out, folder=folder,
+            device=self.device, say=self.say,
+        )  # fmt: skip
+
+    def second(self, folder: Path, number: int) -> Trainer:
+        """One round of phase 2: find the best partners of terms that texts lack."""
+        prepared, second, start = self.prepared, second_phase(self.prepared.recipe.phases), time.perf_counter()
+        terms, candidates = prepared.terms, prepared.candidates
+        chosen, held = phase_two_queries(prepared, second.limit, self.seed)
+        slots = slots_of(terms, candidates.doc, np.sort(np.concatenate([chosen, held])), second.missing, self.seed)
+        slots = slots if second.own else slots.take(slots.pair % candidates.doc.shape[1] > 0)
+        slots = find_partners(slots, terms, self.network, self.device, BARE if number else second.frame)
+        self.say(f"best partners of {len(slots.pair):,} missing terms in {time.perf_counter() - start:.0f} s")
+        if second.start is not None and not number:
+            start_logits_at(self.network, terms, slots, second.start, self.seed, self.device)
+        phase = f"second {number}"
+        sampler = CandidateSampler(candidates, chosen, second.texts, second.positives, phase, second.own)
+        trainer = SecondTrainer(
+            self.network, sampler, second, terms, slots, seed=self.seed, held_out=held, folder=folder,
+            device=self.device, say=self.say,
+        )  # fmt: skip
+        if len(held):
+            alone = trainer.correlation_of_bm25()
+            self.say(f"correlation of BM25 alone with the target: {alone:.4f} (held-out queries)")
+        return trainer
+
+
+def alignment_blocks(
+    prepared: ParmPrepared, network: ParmNetwork, texts: tuple[TokenTexts, TokenTexts], device: str
+) -> Tensor:
+    """How the tokens of each query and candidate belong together."""
+    if prepared.occlusion is not None:
+        return occlusion_blocks(prepared.occlusion, *texts, prepared.candidates.doc, device)
+    assert prepared.reader is not None
+    method = prepared.facts["alignment"]
+    return reader_blocks(prepared.reader, method, network, texts, prepared.candidates.doc, device)
+
+
+def phase_two_queries(prepared: ParmPrepared, limit: int | None, seed: int) -> tuple[Rows, Rows]:
+    """The queries of phase 2 and those that it is validated on: those that have terms, some of them drawn."""
+    parts = split_queries(len(prepared.queries), first_phase(prepared.recipe.phases).held_out)
+    kept, held = (part[np.diff(prepared.terms.query_ends)[part] > 0] for part in parts)
+    if not len(kept):
+        raise WhyrankError("phase 2: no query has a term under this analyzer; choose another one")
+    some = generator(0, "parm", "validated").permutation(held)[:_HELD]  # the first ones are of few collections
+    return np.sort(generator(seed, "parm", "queries").permutation(kept)[:limit]), np.sort(some)

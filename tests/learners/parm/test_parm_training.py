@@ -1,0 +1,196 @@
+"""Both phases of PaRM in a run: presets, stops in between, refusals, and losses by hand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parm_models import SCHEDULE, SHAPE, parm_network, parm_recipe, toy_prepared
+from training_models import quiet
+from whyrank.core import BadInput, WhyrankError
+from whyrank.learners.parm import is_trained, train_parm
+from whyrank.learners.parm import training as parm_training
+from whyrank.learners.parm.data import split_queries
+from whyrank.networks import FRAMES, digest, load, read_config
+from whyrank.training import Pearson, Trainer, analyzer_of, first_phase, phases, prepare, recipe_of, second_phase
+from whyrank.training.phases import PRESETS
+
+torch.set_num_threads(1)
+
+
+@given(st.integers(0, 1000), st.floats(-12, 12), st.floats(-100, 100))
+def test_pearson_is_the_same_in_every_unit_of_the_targets(seed, unit, zero):
+    scores, targets = torch.from_numpy(np.random.default_rng(seed).standard_normal((2, 5, 4)))
+    expected = Pearson()(scores, targets).item()
+    assert Pearson()(scores, (targets + zero) * 10**unit).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_pearson_of_equal_scores_is_no_correlation_and_has_a_gradient():
+    scores = torch.zeros(2, 3, requires_grad=True)
+    loss = Pearson()(scores, torch.tensor([[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]))
+    assert loss.item() == 1
+    assert Pearson()(torch.tensor([[1.0, 2.0, 4.0]]), torch.full((1, 3), 0.1)).item() == 1
+    loss.backward()
+    assert torch.isfinite(scores.grad).all()
+
+
+def test_both_phases_run_and_are_told(tmp_path):
+    said, folders = [], [tmp_path / "seed-3", tmp_path / "seed-4"]
+    for seed, folder in zip((3, 4), folders, strict=True):
+        train_parm(toy_prepared(), folder, seed, "cpu", said.append)
+    assert digest(folders[0]) != digest(folders[1])
+    log = json.loads((folders[0] / "log.json").read_text())
+    assert [phase["phase"] for phase in log["phases"]] == ["phase 1", "phase 2, round 1"]
+    assert all(np.isfinite(phase["losses"]).all() for phase in log["phases"])
+    assert log["phases"][0]["validations"]
+    config = json.loads((folders[0] / "config.json").read_text())
+    assert config["analyzer"] == "krovetz"
+    assert config["seed"] == 3
+    assert "frame" not in config
+    assert not (folders[0] / "unfinished").exists()
+    assert torch.isfinite(load(folders[0]).score_texts(["balan"], ["cemer"]).detach()).all()
+    train_parm(toy_prepared(), folders[0], 3, "cpu", said.append)
+    assert said[-1].endswith("trained already")
+    assert is_trained(folders[0], parm_recipe(), 3)
+    assert not is_trained(tmp_path / "none", parm_recipe(), 3)
+    other = parm_recipe(settings={"max_query": 5, "max_doc": 16})
+    with pytest.raises(BadInput, match="another recipe, seed, collection or target"):
+        train_parm(toy_prepared()._replace(recipe=other), folders[0], 3, "cpu", quiet)
+    for recipe, seed in ((other, 3), (parm_recipe(), 4)):
+        with pytest.raises(BadInput, match="another recipe, seed, collection or target"):
+            is_trained(folders[0], recipe, seed)
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch):
+    schedule = {**SCHEDULE, "checkpoint_every": 2, "validate_every": 3}
+    phases = {"preset": "target", "first": {"schedule": schedule, "held_out": 0.2},
+              "second": {"schedule": schedule, "texts": 3, "rounds": 2}}  # fmt: skip
+    dropping = {**SHAPE, "hidden_dropout_prob": 0.2}
+    made = toy_prepared(encoder=dropping, phases=phases, settings={"max_query": 6, "max_doc": 16, "dropout": 0.1})
+    real, logs = Trainer._step, {}
+    for stop in (0, 3, 9, 14):  # in phase 1 and in both rounds of phase 2
+        steps, folder = [], tmp_path / str(stop)
+
+        def stopping(self, step, total, batch, steps=steps, stop=stop):
+            steps.append(step)
+            if len(steps) == stop:
+                raise KeyboardInterrupt
+            real(self, step, total, batch)
+
+        if stop:
+            monkeypatch.setattr(Trainer, "_step", stopping)
+            with pytest.raises(KeyboardInterrupt):
+                train_parm(made, folder, 0, "cpu", quiet)
+            monkeypatch.setattr(Trainer, "_step", real)
+        train_parm(made, folder, 0, "cpu", quiet)
+        logs[stop] = [phase["losses"] for phase in json.loads((folder / "log.json").read_text())["phases"]]
+    assert len({digest(tmp_path / str(stop)) for stop in logs}) == 1
+    assert len(logs[0]) == 3
+    assert all(losses == logs[0] for losses in logs.values())
+
+
+def test_phase_one_alone_says_how_its_terms_are_read(tmp_path):
+    phases = {"preset": "code", "first": {"schedule": SCHEDULE | {"max_steps": 3}, "masks": "runs"},
+              "second": {"rounds": 0, "frame": "runs"}}  # fmt: skip
+    train_parm(toy_prepared(phases=phases), tmp_path / "net", 0, "cpu", quiet)
+    log = json.loads((tmp_path / "net" / "log.json").read_text())
+    assert [phase["phase"] for phase in log["phases"]] == ["phase 1"]
+    assert read_config(tmp_path / "net")["frame"] == "runs"
+
+
+def test_phase_two_is_validated_on_queries_of_all_collections(monkeypatch):
+    """Queries come one collection after the other: the first of those held out are of the first ones alone."""
+    monkeypatch.setattr(parm_training, "_HELD", 8)
+    made = toy_prepared(phases={"first": {"held_out": 0.5}})
+    held = split_queries(40, 0.5)[1]
+    kept, some = parm_training.phase_two_queries(made, None, 0)
+    assert set(some) < set(held)
+    assert (len(some), len(kept)) == (8, 20)
+    assert some.max() > np.sort(held)[8:].min()
+    assert np.array_equal(some, parm_training.phase_two_queries(made, 5, 1)[1])
+    monkeypatch.setattr(parm_training, "_HELD", 100)
+    assert np.array_equal(parm_training.phase_two_queries(made, None, 0)[1], held)
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_presets(preset):
+    first, second = first_phase({"preset": preset}), second_phase({"preset": preset})
+    assert (first.loss, first.unit, first.deletion) == {
+        "paper": ("margin-mse", "word", "paper"), "code": ("margin", "token", "code"),
+        "target": ("margin-mse", "word", "paper")}[preset]  # fmt: skip
+    assert (second.missing, second.regulariser) == {
+        "paper": ("all", 0.0), "code": ("one", 0.1), "target": ("all", 0.02)}[preset]  # fmt: skip
+    assert (first.texts, second.texts) == ((2, 6) if preset == "target" else (2, 2))
+    own = first_phase({"preset": preset, "first": {"unit": "token", "schedule": {"batch": 5}}})
+    assert own.unit == "token"
+    assert own.schedule_for(1).batch == 5
+    if preset != "target":
+        assert own.schedule_for(1).max_steps == 20_000
+    assert analyzer_of({"preset": preset}, {"analyzer": "lucene"}) == "lucene"
+    for phase in (first, second):
+        made = phase.schedule_for(0)
+        assert (made.decay_all, made.epsilon, made.weight_decay) == (
+            (False, 1e-8, 0.01) if preset == "target" else (True, 1e-7, 0.01))  # fmt: skip
+    assert (first.masks, second.frame) == ("each", "bare")
+    assert tuple(FRAMES) == phases.FRAMES
+
+
+def test_all_of_it_in_a_run(tmp_path):
+    second = {"schedule": SCHEDULE, "texts": 3, "own": False, "others": 0.5, "start": [-4, 2], "rounds": 2}
+    phases = {"first": {"schedule": SCHEDULE, "held_out": 0.2}, "second": second}
+    said = []
+    train_parm(toy_prepared(phases=phases), tmp_path / "net", 0, "cpu", said.append)
+    assert sum(line.startswith("phase 2") for line in said) == 2
+    assert load(tmp_path / "net").architecture == "parm"
+
+
+def test_a_recipe_of_phases_is_for_tables():
+    with pytest.raises(WhyrankError, match="it is for `whyrank tables learn parm`"):
+        prepare(parm_recipe())
+    assert recipe_of(parm_recipe().as_dict()) == parm_recipe()
+
+
+SAMPLE = {"collection": "sample"}
+OWN = {"second": {"own": False}}
+REFUSED = [
+    ({"phases": {"preset": "papers"}}, "unknown preset 'papers'; did you mean 'paper'"),
+    ({"phases": {"preset": "paper", "third": {}}}, "unknown key of phases 'third'"),
+    ({"phases": {"first": {"units": "word"}}}, "unknown key of first 'units'; did you mean 'unit'"),
+    ({"phases": {"first": {"unit": "words"}}}, "unknown unit of first"),
+    ({"phases": {"first": {"masks": "run"}}}, "unknown masks of first"),
+    ({"phases": {"first": {"texts": 1}}}, "first: texts must be"),
+    ({"phases": {"first": {"schedule": {"rates": 1}}}}, "unknown key of first: schedule 'rates'"),
+    ({"phases": {"first": {"held_out": 0.9}}}, "first: held_out must be"),
+    ({"phases": {"second": {"missing": "some"}}}, "unknown missing of second"),
+    ({"phases": {"second": {"frame": "mask"}}}, "unknown frame of second"),
+    ({"phases": {"second": {"rounds": -1}}}, "second: rounds must be"),
+    ({"phases": {"second": {"others": -1}}}, "second: others must be"),
+    ({"phases": {"second": {"own": 1}}}, "second: own must be True or False"),
+    ({"phases": {"second": {"start": -4}}}, "second: start must be two numbers"),
+    ({"phases": {"second": {"start": [-4, 0]}}}, "second: spread of start must be"),
+    ({"phases": {"second": {"start": ["a", 1]}}}, "second: mean of start must be"),
+    ({"phases": {"second": {"own": False, "positives": "gold"}}}, "positives are gold texts"),
+    ({"data": SAMPLE | {"candidates": [1, 2]}}, "candidates must be three whole numbers"),
+    ({"data": SAMPLE | {"negatives": "bm25"}}, "unknown key of data"),
+    ({"data": SAMPLE | {"depth": 0.5}}, "data: depth must be a whole number"),
+    ({"data": SAMPLE | {"candidates": [0, 0, 0]}}, r"candidates \[0, 0, 0\]: each query needs 1 or more texts"),
+    ({"data": SAMPLE | {"candidates": [0, 1, 0]}, "phases": OWN}, "each query needs 2 or more texts"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=lambda each: each if isinstance(each, str) else "")
+def test_a_recipe_that_cannot_be_meant_is_refused(changes, message):
+    with pytest.raises(WhyrankError, match=message):
+        parm_recipe(**changes)
+
+
+def test_a_recipe_at_the_edge_is_taken():
+    assert parm_recipe(data=SAMPLE | {"candidates": [0, 1, 1]}, phases=OWN)
+    assert parm_recipe(data=SAMPLE | {"candidates": [0, 1, 0]})
+    with pytest.raises(WhyrankError, match="settings: pooler is for a pre-trained encoder"):
+        parm_network(settings={"max_query": 6, "max_doc": 16, "pooler": True})
