@@ -7,7 +7,7 @@ import numpy as np
 from training_models import ENCODER, WORDS
 from whyrank.learners.parm import ParmPrepared
 from whyrank.learners.parm.alignment import Occlusion, token_texts
-from whyrank.learners.parm.data import Candidates, Terms
+from whyrank.learners.parm.data import TargetScores, Terms
 from whyrank.training import Recipe, Sources, new_network, recipe_of
 from whyrank.training.sources import word_pieces
 
@@ -77,7 +77,7 @@ def toy_prepared(**changes):
     other = Occlusion(values, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
     facts = {"ranker": "toy", "target": "toy", "alignment": "occlusion", "collection": ["toy"], "analyzer": "krovetz"}
     return ParmPrepared(
-        parm_recipe(**changes), queries, docs, Candidates(doc, scores), toy_terms(queries, docs, doc), toy_sources(),
+        parm_recipe(**changes), queries, docs, TargetScores(doc, scores), toy_terms(queries, docs, doc), toy_sources(),
         facts, occlusion=other,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from whyrank.networks import Network
-from whyrank.training import Prepared, Recipe, Sources, TrainingSet, new_network, recipe_of
+from whyrank.training import Recipe, Sources, TrainingInputs, TrainingSet, new_network, recipe_of
 from whyrank.training.data import Judged
 from whyrank.training.running import train
 from whyrank.training.sources import word_pieces
@@ -49,9 +49,11 @@ def toy_recipe(**changes: object) -> Recipe:
     return recipe_of(given | {"schedule": schedule} | changes)
 
 
-def toy_run(validated: bool = True, negatives: int = 1, corpus: tuple[str, ...] = (), **changes: object) -> Prepared:
+def toy_run(
+    validated: bool = True, negatives: int = 1, corpus: tuple[str, ...] = (), **changes: object
+) -> TrainingInputs:
     validation = toy_validation() if validated else None
-    return Prepared(toy_recipe(**changes), toy_data(negatives=negatives), validation, corpus, toy_sources())
+    return TrainingInputs(toy_recipe(**changes), toy_data(negatives=negatives), validation, corpus, toy_sources())
 
 
 def toy_sources() -> Sources:
@@ -69,5 +71,5 @@ def quiet(text: str) -> None:
     """Say nothing."""
 
 
-def train_quietly(prepared: Prepared, out: Path, seed: int = 0):
+def train_quietly(prepared: TrainingInputs, out: Path, seed: int = 0):
     return train(prepared, out, seed=seed, say=quiet)

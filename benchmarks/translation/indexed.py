@@ -9,7 +9,7 @@ import numpy as np
 
 from whyrank.core import parse_call
 from whyrank.data import Collection, ranking
-from whyrank.evaluation.fusion.objectives import Pool
+from whyrank.evaluation.fusion.objectives import CandidateMatrix
 from whyrank.rankers import Setting, open_ranker, query_scale
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
 from whyrank.rankers.lexical import translation as kernels
@@ -79,12 +79,12 @@ class Texts:
         return ask
 
 
-def pool_of(runs: Sequence[Run], depth: int, ascending: bool) -> Pool:
+def pool_of(runs: Sequence[Run], depth: int, ascending: bool) -> CandidateMatrix:
     """The best candidates of the first run with the scores of all; of equal scores the first one is the better one."""
     best = {q: ranking(scores)[:depth] for q, scores in runs[0].items() if scores}
     ids = {q: sorted(docs, reverse=not ascending) for q, docs in best.items()}
     matrix = [[run[q][d] for run in runs] for q in ids for d in ids[q]]
-    return Pool(list(ids), list(ids.values()), np.array(matrix))
+    return CandidateMatrix(list(ids), list(ids.values()), np.array(matrix))
 
 
 def added(runs: Sequence[Run], weights: Sequence[float]) -> Run:

@@ -16,7 +16,14 @@ from whyrank.evaluation.effectiveness import measure_of
 from whyrank.evaluation.fusion import fit_best
 from whyrank.evaluation.fusion.ascent import fit
 from whyrank.evaluation.fusion.fitting import EQUAL, FITTED, fit_fusion
-from whyrank.evaluation.fusion.objectives import ByMeasure, Pool, is_exact, objective_of, pool_of, ties_ascend
+from whyrank.evaluation.fusion.objectives import (
+    ByMeasure,
+    CandidateMatrix,
+    is_exact,
+    objective_of,
+    pool_of,
+    ties_ascend,
+)
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 
@@ -42,7 +49,7 @@ def toy(seed, ties=False):
     collection = Collection.of({d: d for d in ids}, {q: q for q in qrels}, qrels, name="toy")
     rows = [sorted(rng.permutation(ids)[: rng.integers(1, 10)].tolist(), reverse=True) for _ in range(4)]
     matrix = rng.normal(size=(sum(map(len, rows)), 3))
-    return collection, Pool(list(qrels)[:4], rows, np.round(matrix) if ties else matrix)
+    return collection, CandidateMatrix(list(qrels)[:4], rows, np.round(matrix) if ties else matrix)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(EXACT), st.booleans())
@@ -52,7 +59,7 @@ def test_exact_measures_are_those_of_ir_measures(seed, name, ties):
     measure = measure_of(name)
     if ties_ascend(measure):
         ids = [list(reversed(each)) for each in pool.doc_ids]
-        pool = Pool(pool.query_ids, ids, pool.matrix)
+        pool = CandidateMatrix(pool.query_ids, ids, pool.matrix)
     assert is_exact(measure)
     weights = (0.25, 0.5, 0.25)
     scores = pool.matrix @ np.array(weights)

@@ -118,7 +118,7 @@ def make_inputs(place: Path) -> None:
 
     import whyrank.data
     from pair_models import saved
-    from whyrank.networks import ModelTokenizer, NeuralModel1, save
+    from whyrank.networks import ModelTokenizer, NeuralModel1Network, save
 
     torch.set_num_threads(1)
     sample, toy = Path(str(whyrank.data.__file__)).parent / "sample", place / "toy"
@@ -138,7 +138,8 @@ def make_inputs(place: Path) -> None:
     (place / "cross.yaml").write_text(RECIPE.replace("ARCHITECTURE", "cross") + CROSS)
     (place / "parm.yaml").write_text(RECIPE.replace("ARCHITECTURE", "parm") + PARM)
     save(
-        NeuralModel1.over_tokenizer(ModelTokenizer(saved(place)), dims=8, widths=(8, 8, 4), max_doc=30), place / "nm1"
+        NeuralModel1Network.over_tokenizer(ModelTokenizer(saved(place)), dims=8, widths=(8, 8, 4), max_doc=30),
+        place / "nm1",
     )
 
 

@@ -188,7 +188,7 @@ def checkpoint(folder: Path):
 
 def blocks(folder: Path):
     from pair_models import saved
-    from whyrank.learners.parm import Parm, build_table
+    from whyrank.learners.parm import PaRM, build_table
     from whyrank.learners.parm.pairs import Blocks
 
     os.chdir(folder.parent)
@@ -200,7 +200,7 @@ def blocks(folder: Path):
     )
     (one / "queries.tsv").write_text("q1\tjig of cab\n")
     saved(folder.parent)
-    parm = Parm(str(folder.parent / "parm"), analyzer="whitespace", threshold=0.2)
+    parm = PaRM(str(folder.parent / "parm"), analyzer="whitespace", threshold=0.2)
     real, folder_of = Blocks.entries, folder.parent / "t.arrow.blocks"
 
     def stopped(self):

@@ -13,7 +13,7 @@ from refusals import one_line
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data import Collection
 from whyrank.learners import export_table, open_network
-from whyrank.networks import ModelTokenizer, NeuralModel1, save
+from whyrank.networks import ModelTokenizer, NeuralModel1Network, save
 from whyrank.rankers import open_ranker
 from whyrank.tables import open_table
 
@@ -34,7 +34,7 @@ def made(path, **settings):
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
     tokenizer.save(str(path / "tokenizer.json"))
     torch.manual_seed(0)
-    network = NeuralModel1.over_tokenizer(
+    network = NeuralModel1Network.over_tokenizer(
         ModelTokenizer(path), dims=8, **{"widths": (8, 8, 4), "max_doc": 30} | settings
     )
     if network.layer.variant == "network":

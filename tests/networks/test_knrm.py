@@ -13,7 +13,7 @@ from small_networks import DOCS, QUERIES, WORDS, scores, small, states
 
 from whyrank.core import WhyrankError
 from whyrank.networks import load, save, start
-from whyrank.networks.knrm import KernelPooling, Knrm, cosine_matrix
+from whyrank.networks.knrm import KernelPooling, KnrmNetwork, cosine_matrix
 
 KERNELS = [(-0.9 + 0.2 * k, 0.1) for k in range(10)] + [(1.0, 0.001)]
 
@@ -95,7 +95,7 @@ def test_a_network_starts_from_a_file_of_vectors(tmp_path):
     lines = [f"{word} {i}.5 {i % 7} 1" for i, word in enumerate(WORDS)]
     (tmp_path / "vectors.txt").write_text("\n".join(lines) + "\n")
     network = start("knrm", tmp_path / "vectors.txt", most=100, buckets=10, max_doc=20)
-    assert isinstance(network, Knrm)
+    assert isinstance(network, KnrmNetwork)
     assert len(network.tokenizer) == len(network.encoder.vectors.weight) == 1 + 100 + 10
     assert network.encoder.vectors.weight[3].tolist() == [2.5, 2.0, 1.0]
     assert not network.encoder.vectors.weight[0].any()
@@ -104,7 +104,9 @@ def test_a_network_starts_from_a_file_of_vectors(tmp_path):
 
 def test_vectors_of_unknown_words_depend_on_the_seed_alone():
     vectors = np.eye(3)
-    one, two, other = (Knrm.over(["a", "b", "c"], vectors, 5, seed=s).encoder.vectors.weight[-5:] for s in (1, 1, 2))
+    one, two, other = (
+        KnrmNetwork.over(["a", "b", "c"], vectors, 5, seed=s).encoder.vectors.weight[-5:] for s in (1, 1, 2)
+    )
     assert torch.equal(one, two)
     assert not torch.equal(one, other)
 
@@ -118,7 +120,7 @@ def test_the_encoder_s_rate_is_that_of_the_vectors(tmp_path):
 
 def test_what_cannot_be_is_one_clear_line(tmp_path):
     with pytest.raises(WhyrankError, match="2 words need as many vectors"):
-        Knrm.over(["a", "b"], np.ones((3, 2)))
+        KnrmNetwork.over(["a", "b"], np.ones((3, 2)))
     with pytest.raises(WhyrankError, match="word vectors, which have none"):
         start("conv-knrm", tmp_path, layers=[0])
 

@@ -29,7 +29,7 @@ from whyrank.core import (
     executors,
 )
 from whyrank.scoring import Engine, Failure
-from whyrank.scoring.asking import Answer
+from whyrank.scoring.asking import BatchScores
 
 
 @pytest.fixture(autouse=True)
@@ -255,7 +255,7 @@ def test_a_batch_that_was_given_up_too_early_is_tried_again():
             first, second = next(tasks), next(tasks)
             yield from Serial().run(function, ranker, iter([second]))
             given_up = dict.fromkeys(range(20), "ValueError")
-            yield Answer(first.number, np.full(len(first.docs), np.nan), given_up, succeeded=False, gave_up=True)
+            yield BatchScores(first.number, np.full(len(first.docs), np.nan), given_up, succeeded=False, gave_up=True)
             yield from Serial().run(function, ranker, tasks)
 
     scores = Engine(executor=Late(), batch_size=30).score(Plain(), *grid(1, 0, 60))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.data import open_collection, open_run
-from whyrank.training import Examples
+from whyrank.training import EpochExamples
 from whyrank.training.data import Fixed, Judged, corpus_texts, training_set, validation_set
 
 
@@ -33,7 +33,7 @@ def judged(draw):
     return Judged(numbers(good), numbers(bad), draw(st.integers(1, 5)))
 
 
-def same(a: Examples, b: Examples) -> bool:
+def same(a: EpochExamples, b: EpochExamples) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -70,7 +70,7 @@ def test_over_many_epochs_every_text_is_drawn():
 
 def test_fixed_examples_come_in_a_new_order_each_epoch():
     table = np.arange(30, dtype=np.int32).reshape(10, 3)
-    sampler = Fixed(Examples(table[:, 0], table[:, 1:], np.ones((10, 2), np.float32)))
+    sampler = Fixed(EpochExamples(table[:, 0], table[:, 1:], np.ones((10, 2), np.float32)))
     orders = [sampler.epoch(0, epoch) for epoch in range(3)]
     for found in orders:
         assert sorted(found.query.tolist()) == table[:, 0].tolist()

@@ -35,7 +35,7 @@ class Share(NamedTuple):
     doc_ids: tuple[str, ...]
 
 
-class Group(NamedTuple):
+class OverlapGroup(NamedTuple):
     """One group of queries, numbered from the smallest overlap on: the whole group, and those that are counted."""
 
     queries: str
@@ -135,11 +135,11 @@ def overlap_split(
         raise WhyrankError(f"the baseline {baseline!r} is not among the runs: {', '.join(runs)}")
     measured = evaluate(collection, runs, measures)
     parts = split(shares(collection, analyzer, relevant, seed), groups, seed)
-    cells = [Group(ALL, number, part, part) for number, part in enumerate(parts, 1)]
+    cells = [OverlapGroup(ALL, number, part, part) for number, part in enumerate(parts, 1)]
     if candidates is not None:
         for number, part in enumerate(parts, 1):
             retrieved = [s for s in part if any(d in candidates.get(s.query_id, ()) for d in s.doc_ids)]
-            cells.append(Group(RETRIEVED, number, part, retrieved))
+            cells.append(OverlapGroup(RETRIEVED, number, part, retrieved))
     base = {row.measure: row for row in measured if row.run == baseline}
     return [
         _row(row, group, base[row.measure] if baseline not in (None, row.run) else None)
@@ -162,7 +162,7 @@ def overlap_of_plan(plan: Plan, candidates: str | None = None, analyzer: str = "
     return overlap_split(plan.collection, runs, first, analyzer=analyzer, seed=plan.seed)
 
 
-def _row(row: Effectiveness, group: Group, base: Effectiveness | None) -> OverlapRow:
+def _row(row: Effectiveness, group: OverlapGroup, base: Effectiveness | None) -> OverlapRow:
     values = _values(row, group)
     low, high = group.whole[0].share, group.whole[-1].share
     found = OverlapRow(
@@ -174,7 +174,7 @@ def _row(row: Effectiveness, group: Group, base: Effectiveness | None) -> Overla
     return replace(found, baseline=base.run, difference=mean, difference_low=low_end, difference_high=high_end)
 
 
-def _values(row: Effectiveness, group: Group) -> Floats:
+def _values(row: Effectiveness, group: OverlapGroup) -> Floats:
     return np.array([row.per_query.get(share.query_id, 0.0) for share in group.counted])
 
 

@@ -22,12 +22,12 @@ from torch import Tensor
 from whyrank.core import BadInput, Call, Codes, Ints, Progress, call_of, check_number, check_text, check_whole
 from whyrank.data import Collection
 from whyrank.learners.em import Growing
-from whyrank.networks import Ids, NeuralModel1, load, read_config
+from whyrank.networks import Ids, NeuralModel1Network, load, read_config
 from whyrank.tables import TermTable
 from whyrank.text import analyzers
 from whyrank.training import checked_device
 
-ARCHITECTURE = NeuralModel1.architecture
+ARCHITECTURE = NeuralModel1Network.architecture
 THRESHOLD = 1e-4
 _BLOCKS = {"cpu": 256, "cuda": 2048}  # tokens of a side of a block
 _TEXTS = 4096  # texts that are tokenized at a time
@@ -71,18 +71,18 @@ class Neural:
         return export_table(network, self.threshold, self.block, device, top=self.top, collection=collection)
 
 
-def open_network(folder: str | Path) -> NeuralModel1:
+def open_network(folder: str | Path) -> NeuralModel1Network:
     """Load a network that can be a table; an error for one of another architecture."""
     own = read_config(Path(folder)).get("architecture")
     if own != ARCHITECTURE:
         raise BadInput(folder, f"is a network of architecture {own}, not {ARCHITECTURE}", "only that one is a table")
     network = load(folder)
-    assert isinstance(network, NeuralModel1)
+    assert isinstance(network, NeuralModel1Network)
     return network
 
 
 def export_table(
-    network: NeuralModel1, threshold: float = THRESHOLD, block: int | None = None, device: str = "cpu",
+    network: NeuralModel1Network, threshold: float = THRESHOLD, block: int | None = None, device: str = "cpu",
     analyzer: str | None = None, top: int | None = None, collection: Collection | None = None,
 ) -> TermTable:  # fmt: skip
     """The table of all pairs of tokens of a network that `open_network` gives, or that was just trained.
@@ -135,7 +135,7 @@ class _Rows(NamedTuple):
 
 
 def _scored(
-    network: NeuralModel1, query_tokens: Ints, doc_tokens: Ints, threshold: float, top: int | None, size: int,
+    network: NeuralModel1Network, query_tokens: Ints, doc_tokens: Ints, threshold: float, top: int | None, size: int,
     device: str, progress: Progress,
 ) -> Iterator[_Rows]:  # fmt: skip
     """The entries of all query tokens, a block of these at a time; those that no query has get p_self alone."""

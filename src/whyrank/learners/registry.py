@@ -38,7 +38,7 @@ table_learners: Registry[TableLearner] = Registry(
         "em": "whyrank.learners.em.learner:EM",
         "local-to-global": "whyrank.learners.local.learner:LocalToGlobal",
         "neural": "whyrank.learners.neural:Neural",
-        "parm": "whyrank.learners.parm.table:Parm",
+        "parm": "whyrank.learners.parm.table:PaRM",
     },
 )
 """Makes learners by call string, `em(iterations=3)`: each has `learn(collection)`, which gives a `TermTable`."""

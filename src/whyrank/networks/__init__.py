@@ -11,16 +11,16 @@ networks: Registry[Any] = Registry(
     {
         "cross": "whyrank.networks.cross:CrossNetwork",
         "vanilla": "whyrank.networks.cross:VanillaNetwork",
-        "cedr-knrm": "whyrank.networks.cedr:CedrKnrm",
-        "cedr-drmm": "whyrank.networks.cedr:CedrDrmm",
-        "cedr-pacrr": "whyrank.networks.cedr:CedrPacrr",
-        "knrm": "whyrank.networks.knrm:Knrm",
-        "conv-knrm": "whyrank.networks.knrm:ConvKnrm",
+        "cedr-knrm": "whyrank.networks.cedr:CedrKnrmNetwork",
+        "cedr-drmm": "whyrank.networks.cedr:CedrDrmmNetwork",
+        "cedr-pacrr": "whyrank.networks.cedr:CedrPacrrNetwork",
+        "knrm": "whyrank.networks.knrm:KnrmNetwork",
+        "conv-knrm": "whyrank.networks.knrm:ConvKnrmNetwork",
         "epic": "whyrank.networks.epic:EpicNetwork",
         "late": "whyrank.networks.late:LateNetwork",
         "sparse": "whyrank.networks.sparse:SparseNetwork",
-        "neural-model1": "whyrank.networks.model1:NeuralModel1",
-        "bert-model1": "whyrank.networks.model1:BertModel1",
+        "neural-model1": "whyrank.networks.model1:NeuralModel1Network",
+        "bert-model1": "whyrank.networks.model1:BertModel1Network",
         "parm": "whyrank.networks.parm:ParmNetwork",
     },
 )
@@ -28,7 +28,7 @@ networks: Registry[Any] = Registry(
 if TYPE_CHECKING:
     from whyrank.networks.encoder import Encoder, load_encoder, new_encoder
     from whyrank.networks.first import first_only, is_plain
-    from whyrank.networks.model1 import NeuralModel1, matrix
+    from whyrank.networks.model1 import NeuralModel1Network, matrix
     from whyrank.networks.network import (
         CONFIG,
         WEIGHTS,

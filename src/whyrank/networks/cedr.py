@@ -62,7 +62,7 @@ class CedrNetwork(ChunkedNetwork):
         raise NotImplementedError
 
 
-class CedrKnrm(CedrNetwork):
+class CedrKnrmNetwork(CedrNetwork):
     """score = w . [kernels of every channel, h] + b with 11 trained Gaussian kernels and h the state of [CLS].
 
     The kernels (one set for all channels) lie at -0.9, -0.7 ... 0.9 with width 0.1, and at 1 with width 0.001.
@@ -82,7 +82,7 @@ class CedrKnrm(CedrNetwork):
         return found.squeeze(1)
 
 
-class CedrDrmm(CedrNetwork):
+class CedrDrmmNetwork(CedrNetwork):
     """score = sum over the query's tokens of MLP([log counts of every channel, h]), h the state of [CLS].
 
     The log counts of a token are log(c + 1e-5) for the number c of cosines in each of 11 bins (`log_counts`); the MLP
@@ -108,7 +108,7 @@ class CedrDrmm(CedrNetwork):
         return (found * query_mask).sum(dim=1)
 
 
-class CedrPacrr(CedrNetwork):
+class CedrPacrrNetwork(CedrNetwork):
     """score = MLP([best 2 matches of every n-gram and query token, h]), h the state of [CLS].
 
     For n = 1, 2, 3: 32 filters of n x n over all channels with ReLU, the best filter at each position, the best 2

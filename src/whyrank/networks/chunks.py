@@ -22,7 +22,7 @@ from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, padded, pair_ar
 _NONE = -1
 
 
-class Reading(NamedTuple):
+class LayerStates(NamedTuple):
     """States of one layer for n pairs, with the chunks of a text joined.
 
     Attributes:
@@ -74,11 +74,11 @@ def chunk_arrays(
     return found | {"parts": padded(rows, _NONE), "query": padded(query, _NONE), "doc": padded(doc, _NONE)}
 
 
-def reading(states: Tensor, batch: Mapping[str, Tensor]) -> Reading:
+def reading(states: Tensor, batch: Mapping[str, Tensor]) -> LayerStates:
     """The states of a layer, [rows, tokens, width], by pair."""
     flat = states.flatten(0, 1)
     query, doc = (flat[batch[name].clamp(min=0)] for name in ("query", "doc"))
-    return Reading(query, doc, batch["query"] >= 0, batch["doc"] >= 0)
+    return LayerStates(query, doc, batch["query"] >= 0, batch["doc"] >= 0)
 
 
 def first_states(first: Tensor, batch: Mapping[str, Tensor]) -> Tensor:

@@ -112,7 +112,7 @@ class WordNetwork(SeparateNetwork):
         return self.encode_queries(batch)
 
 
-class Knrm(WordNetwork):
+class KnrmNetwork(WordNetwork):
     """score = w . K + b, where K are soft counts of the cosines of word vectors by 11 Gaussian kernels.
 
     K_k = sum over the query's words i of log(sum over the text's words j of exp(-(cos_ij - mu_k)^2 / 2 sigma_k^2) +
@@ -144,8 +144,8 @@ class Knrm(WordNetwork):
         return _linear(self.outer, self.kernels(cosines, *masks))
 
 
-class ConvKnrm(WordNetwork):
-    """score = w . K + b, where K are the soft counts of `Knrm` for every pair of n-gram lengths of query and text.
+class ConvKnrmNetwork(WordNetwork):
+    """score = w . K + b, where K are the soft counts of K-NRM for every pair of n-gram lengths of query and text.
 
     The n-gram at position i is g_i = relu(F_n [v_i ... v_i+n-1] + c_n) with `filters` numbers, n from 1 to `ngrams`;
     past the end of a text, vectors are 0. Kernels are one set for all pairs of lengths.

@@ -34,7 +34,7 @@ VARIANTS = ("network", "cosine")
 WIDTHS = (128, 128, 64)  # of Pq and Pd, of F1, of F2
 
 
-class Compared(NamedTuple):
+class TokenPairs(NamedTuple):
     """The tokens of n queries and n texts, each query beside its text.
 
     Attributes:
@@ -158,7 +158,7 @@ class Translating(nn.Module):
         """T with p_self where a token meets itself."""
         return found if self.p_self is None else torch.where(same, self.p_self, found * (1 - self.p_self))
 
-    def forward(self, compared: Compared) -> Tensor:
+    def forward(self, compared: TokenPairs) -> Tensor:
         """One log score per query and text; the sums are in double precision."""
         real = (compared.counts > 0).unsqueeze(2) & (compared.shares > 0).unsqueeze(1)
         found = compared.translations.masked_fill(~real, 0.0).double()
@@ -166,10 +166,10 @@ class Translating(nn.Module):
         return (likely.clamp(min=self.eps).log() * compared.counts).sum(dim=1)
 
 
-def matrix(network: NeuralModel1 | BertModel1, query: str, text: str, device: Any = "cpu") -> Matrix:
+def matrix(network: NeuralModel1Network | BertModel1Network, query: str, text: str, device: Any = "cpu") -> Matrix:
     """The tokens that a network reads of a query and a text, and T for each two of them."""
     batch = tensors(network.arrays(network.query_ids([query]), network.doc_ids([text])), device)
-    found = Compared(*(part[0].detach().cpu() for part in network.compare(batch)))
+    found = TokenPairs(*(part[0].detach().cpu() for part in network.compare(batch)))
     counts, shares, cells = (part.double().numpy() for part in (found.counts, found.shares, found.translations))
     rows, columns = np.flatnonzero(counts), np.flatnonzero(shares)
     query_tokens, doc_tokens = found.query_ids[rows].tolist(), found.doc_ids[columns].tolist()
@@ -180,7 +180,7 @@ def matrix(network: NeuralModel1 | BertModel1, query: str, text: str, device: An
 _AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 20}  # pairs of tokens that are compared at a time
 
 
-class NeuralModel1(SeparateNetwork):
+class NeuralModel1Network(SeparateNetwork):
     """Translation without context: a query token and a token of a text have one T(q|d), wherever they stand.
 
     The layer `Translating` is over two vectors for each token: one as part of queries, one as part of texts. Each
@@ -247,7 +247,7 @@ class NeuralModel1(SeparateNetwork):
         found: Tensor = self.layer(self._compare(queries, docs))
         return found
 
-    def compare(self, batch: Mapping[str, Tensor]) -> Compared:
+    def compare(self, batch: Mapping[str, Tensor]) -> TokenPairs:
         """The distinct tokens of each pair, and T of each two."""
         return self._compare(*self.encode_pairs(batch))
 
@@ -257,7 +257,7 @@ class NeuralModel1(SeparateNetwork):
         of_docs = self.encoder.last({"ids": 1 + len(self.tokenizer) + docs})
         return self.layer.query(of_queries), self.layer.doc(of_docs)
 
-    def _compare(self, queries: Encoded, docs: Encoded) -> Compared:
+    def _compare(self, queries: Encoded, docs: Encoded) -> TokenPairs:
         """T of each two tokens of a pair; each distinct pair of tokens is computed once, some at a time."""
         query, doc = queries["ids"].unsqueeze(2), docs["ids"].unsqueeze(1)
         real = (queries["weights"] > 0).unsqueeze(2) & (docs["weights"] > 0).unsqueeze(1)
@@ -271,7 +271,7 @@ class NeuralModel1(SeparateNetwork):
             blocks = [slice(start, start + step) for start in range(0, max(len(pairs), 1), step)]
             translations = torch.cat([self.layer.aligned(*vectors, left[at], right[at]) for at in blocks])
             found = self.layer.with_self(found.masked_scatter(real, translations[which]), query == doc)
-        return Compared(found, queries["ids"], docs["ids"], queries["weights"], docs["weights"])
+        return TokenPairs(found, queries["ids"], docs["ids"], queries["weights"], docs["weights"])
 
 
 def _bags(rows: Sequence[Ids]) -> Arrays:
@@ -285,7 +285,7 @@ def _bags(rows: Sequence[Ids]) -> Arrays:
     return {"ids": padded(ids, 0), "weights": padded(counts, 0).astype(np.float32)}
 
 
-class BertModel1(ChunkedNetwork):
+class BertModel1Network(ChunkedNetwork):
     """The layer `Translating` over the last hidden states of the tokens of query and text; [CLS] is not used.
 
     One chunk is the short form. With more, the columns of all chunks stand side by side, and the query's states are
@@ -313,7 +313,7 @@ class BertModel1(ChunkedNetwork):
         found: Tensor = self.layer(self.compare(batch))
         return found
 
-    def compare(self, batch: Mapping[str, Tensor]) -> Compared:
+    def compare(self, batch: Mapping[str, Tensor]) -> TokenPairs:
         """The tokens of each pair in their order, and T of each two."""
         read, ids = reading(self.encoder.last(batch).float(), batch), batch["ids"].flatten()
         query, doc = (ids[batch[name].clamp(min=0)] for name in ("query", "doc"))
@@ -321,4 +321,4 @@ class BertModel1(ChunkedNetwork):
             found = self.layer.every(self.layer.query(read.query), self.layer.doc(read.doc))
             found = self.layer.with_self(found, query.unsqueeze(2) == doc.unsqueeze(1))
         shares = read.doc_mask / read.doc_mask.sum(dim=1, keepdim=True).clamp(min=1)
-        return Compared(found, query, doc, read.query_mask.float(), shares)
+        return TokenPairs(found, query, doc, read.query_mask.float(), shares)

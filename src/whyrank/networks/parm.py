@@ -94,7 +94,7 @@ class ParmNetwork(JointNetwork):
 # runs    [CLS] [MASK] q [MASK] [SEP] [MASK] d [MASK] [SEP]
 
 
-class Frame(NamedTuple):
+class TermFrame(NamedTuple):
     """How many [MASK]s stand before and behind a query term and a document term."""
 
     query: tuple[int, int]
@@ -102,10 +102,10 @@ class Frame(NamedTuple):
 
 
 BARE = "bare"
-FRAMES: Mapping[str, Frame] = {
-    BARE: Frame((0, 0), (0, 0)),
-    "masks": Frame((1, 1), (4, 24)),
-    "runs": Frame((1, 1), (1, 1)),
+FRAMES: Mapping[str, TermFrame] = {
+    BARE: TermFrame((0, 0), (0, 0)),
+    "masks": TermFrame((1, 1), (4, 24)),
+    "runs": TermFrame((1, 1), (1, 1)),
 }
 
 

@@ -66,7 +66,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Family:
+class StudyFamily:
     """The studies of one family, and charts of their scores."""
 
     name: str
@@ -201,7 +201,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _families(sections: Sequence[Section], alpha: float, several: bool) -> list[Family]:
+def _families(sections: Sequence[Section], alpha: float, several: bool) -> list[StudyFamily]:
     """The families in the order of the studies, each with a chart of its scores and one of its axioms."""
     from whyrank.report.charts import forest, picture
 
@@ -218,7 +218,7 @@ def _families(sections: Sequence[Section], alpha: float, several: bool) -> list[
             }
             if rows:
                 drawn.append(picture(forest(rows, alpha), f"{title}: {what} of each ranker, with 95% intervals"))
-        found.append(Family(name, title, summary, own, drawn))
+        found.append(StudyFamily(name, title, summary, own, drawn))
     return found
 
 

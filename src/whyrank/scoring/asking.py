@@ -39,7 +39,7 @@ class Task(NamedTuple):
     patience: int | None = None
 
 
-class Answer(NamedTuple):
+class BatchScores(NamedTuple):
     """The scores of one batch; NaN where the ranker raised, with the reason by position in the batch.
 
     A batch that took longer than is allowed is `late` and has no score at all.
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
     late: bool = False
 
 
-def answer(ranker: Ranker, task: Task) -> Answer:
+def answer(ranker: Ranker, task: Task) -> BatchScores:
     """Score a batch; where it raises, halve it until the single pairs that fail are found.
 
     A `WhyrankError` is the user's to mend and no property of a text: it is passed on. A `PartlyScored` says itself
@@ -73,15 +73,15 @@ def answer(ranker: Ranker, task: Task) -> Answer:
         reasons |= {start + i: reason for i, reason in part.reasons.items()}
         succeeded |= part.in_order or len(part.reasons) < end - start
         if not succeeded and task.patience is not None and len(reasons) >= task.patience:
-            return Answer(task.number, values, reasons, succeeded, gave_up=True)
-    return Answer(task.number, values, reasons, succeeded)
+            return BatchScores(task.number, values, reasons, succeeded, gave_up=True)
+    return BatchScores(task.number, values, reasons, succeeded)
 
 
-def too_late(task: Task, seconds: float) -> Answer:
+def too_late(task: Task, seconds: float) -> BatchScores:
     """What stands for the answer to a batch that took longer than so many seconds."""
     size = len(task.docs)
     reasons = dict.fromkeys(range(size), f"TimeoutError: no answer within {seconds:g} s")
-    return Answer(task.number, np.full(size, np.nan), reasons, succeeded=False, late=True)
+    return BatchScores(task.number, np.full(size, np.nan), reasons, succeeded=False, late=True)
 
 
 def _try(ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Answered | str:

@@ -20,7 +20,7 @@ import numpy as np
 from whyrank import __version__
 from whyrank.core import BadInput, Codes, Executor, Floats, Ints, Progress, Ranker, Serial, WhyrankError, name_of
 from whyrank.rankers import files_digest
-from whyrank.scoring.asking import Answer, Failure, Task, answer, one_line, too_late
+from whyrank.scoring.asking import BatchScores, Failure, Task, answer, one_line, too_late
 from whyrank.scoring.pairs import Pairs, unique_pairs
 from whyrank.scoring.store import ScoreStore
 
@@ -162,7 +162,7 @@ class Job:
         self.scored -= int(known.sum())
         return int(known.sum())
 
-    def _take(self, answer: Answer) -> int:
+    def _take(self, answer: BatchScores) -> int:
         """Keep an answer and say how many pairs it settled; those of a batch that took too long are tried alone."""
         rows = self.batches[answer.number]
         if answer.late and len(rows) > 1:
@@ -187,7 +187,7 @@ class Job:
             note(self.pairs.query_texts(finite), self.pairs.doc_texts(finite))
         return len(rows)
 
-    def _lose_patience(self, answer: Answer) -> None:
+    def _lose_patience(self, answer: BatchScores) -> None:
         if answer.succeeded:
             self.patience = None
         elif self.patience is not None and answer.number not in self.again:

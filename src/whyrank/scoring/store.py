@@ -62,14 +62,14 @@ class Blobs(NamedTuple):
         return len(self.docs) % DIGEST_BYTES == 0 and len(self.scores) * DIGEST_BYTES == len(self.docs) * _SCORE_BYTES
 
 
-class Found(NamedTuple):
+class StoredScores(NamedTuple):
     """What is known about distinct pairs: their scores (NaN where unknown), and which are known at all."""
 
     values: Floats
     known: Flags
 
 
-def fill(found: Found, pairs: Pairs, stored: Mapping[int, Blobs]) -> None:
+def fill(found: StoredScores, pairs: Pairs, stored: Mapping[int, Blobs]) -> None:
     """Write the scores of up to `MAX_QUERIES` neighbouring queries, ascending, where their pairs are."""
     if not stored:
         return
@@ -180,9 +180,9 @@ class ScoreStore:
         """Close the file; the store cannot be used afterwards."""
         self._finalizer()
 
-    def find(self, identity: str, pairs: Pairs) -> Found:
+    def find(self, identity: str, pairs: Pairs) -> StoredScores:
         """Look up the scores of distinct pairs."""
-        found = Found(np.full(len(pairs.keys), np.nan), np.zeros(len(pairs.keys), np.bool_))
+        found = StoredScores(np.full(len(pairs.keys), np.nan), np.zeros(len(pairs.keys), np.bool_))
         queries = digest_bytes(pairs.queries.digests)
         with self._lock, SCORES.reporting(self.path):
             if self._ranker(identity) is None:

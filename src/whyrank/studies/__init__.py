@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         LAST,
         MEDIAN,
         Calibration,
-        Candidates,
+        CalibrationTexts,
         SweepPoint,
         Threshold,
         calibrate,

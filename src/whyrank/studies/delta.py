@@ -97,14 +97,14 @@ class Threshold:
         return replace(self, delta=self.exact) if reading_of(study).exact else self
 
 
-class Candidates(NamedTuple):
+class CalibrationTexts(NamedTuple):
     """Texts to calibrate on: query text -> document id -> text; and where they come from, in words."""
 
     texts: Mapping[str, Mapping[str, str]]
     source: str
 
 
-def candidates_for_delta(collection: Collection, run: str | None = None) -> Candidates:
+def candidates_for_delta(collection: Collection, run: str | None = None) -> CalibrationTexts:
     """The given run, else the collection's BM25 or only run, else its judged documents."""
     name = run or first_stage(collection)
     found: Mapping[str, Iterable[str]] = candidates_of(collection) if name is None else open_run(collection, name).run
@@ -113,7 +113,7 @@ def candidates_for_delta(collection: Collection, run: str | None = None) -> Cand
     for query_id, ids in found.items():
         if query_id in queries:  # two queries of the same text are one to a ranker: it has the candidates of both
             texts.setdefault(queries[query_id], {}).update({d: docs[d] for d in ids if d in docs})
-    return Candidates(texts, f"{source} of {collection.name}")
+    return CalibrationTexts(texts, f"{source} of {collection.name}")
 
 
 def calibrate(
@@ -165,7 +165,7 @@ def needs_calibration(spec: str | None, studies: Iterable[Study]) -> bool:
 
 
 def thresholds(
-    spec: str | None, rankers: Sequence[Ranker], candidates: Candidates, engine: Engine
+    spec: str | None, rankers: Sequence[Ranker], candidates: CalibrationTexts, engine: Engine
 ) -> dict[str, Threshold]:
     """The delta that `spec` (a number, or a percentile such as p50) means for each ranker.
 
@@ -185,7 +185,7 @@ def uncalibrated(spec: str | None, rankers: Sequence[Ranker]) -> dict[str, Thres
     return {ranker.name: used.for_ranker(ranker) for ranker in rankers}
 
 
-def _threshold(spec: str, ranker: Ranker, candidates: Candidates, engine: Engine) -> Threshold:
+def _threshold(spec: str, ranker: Ranker, candidates: CalibrationTexts, engine: Engine) -> Threshold:
     if not any(len(texts) > 1 for texts in candidates.texts.values()):
         ways = "--candidates RUN (make one with 'whyrank rank --out RUN'), --delta-from COLLECTION or --delta VALUE"
         return _number(spec, f"{candidates.source}: no query has two texts to calibrate delta on; give {ways}")

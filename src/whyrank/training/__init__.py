@@ -6,14 +6,14 @@ from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
     from whyrank.training.checkpoints import read_tensors, write_tensors
-    from whyrank.training.data import Examples, Texts, TrainingSet
+    from whyrank.training.data import EpochExamples, NumberedTexts, TrainingSet
     from whyrank.training.distilling import BEST, Distillation, distillation_set
     from whyrank.training.losses import Pearson
     from whyrank.training.phases import First, Second, analyzer_of, first_phase, second_phase
     from whyrank.training.recipe import TREES, Recipe, read_recipe, recipe_of
     from whyrank.training.running import (
         LOG,
-        Prepared,
+        TrainingInputs,
         begun,
         check_same,
         checked_device,

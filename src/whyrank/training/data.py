@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from whyrank.data import Collection
 
 
-class Examples(NamedTuple):
+class EpochExamples(NamedTuple):
     """The examples of an epoch: `query[i]` with the texts `doc[i]`, of which the first is the positive one.
 
     Each text has a target: a label or a teacher's score.
@@ -31,15 +31,15 @@ class Examples(NamedTuple):
     doc: npt.NDArray[np.int32]
     target: npt.NDArray[np.float32]
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Examples:
+    def take(self, rows: npt.NDArray[np.int64]) -> EpochExamples:
         """Some of the examples."""
-        return Examples(self.query[rows], self.doc[rows], self.target[rows])
+        return EpochExamples(self.query[rows], self.doc[rows], self.target[rows])
 
 
-class Sampler(Protocol):
+class ExampleSampler(Protocol):
     """Draws the examples of an epoch; the same ones for the same seed."""
 
-    def epoch(self, seed: int, epoch: int) -> Examples:
+    def epoch(self, seed: int, epoch: int) -> EpochExamples:
         """The examples of one epoch, in order."""
         ...
 
@@ -50,10 +50,10 @@ class TrainingSet:
 
     queries: Sequence[str]
     docs: Sequence[str]
-    sampler: Sampler
+    sampler: ExampleSampler
 
 
-class Texts:
+class NumberedTexts:
     """Distinct texts, numbered in the order of first sight."""
 
     def __init__(self) -> None:
@@ -73,9 +73,9 @@ class Texts:
 class Fixed:
     """The same examples every epoch, in a new order."""
 
-    examples: Examples
+    examples: EpochExamples
 
-    def epoch(self, seed: int, epoch: int) -> Examples:
+    def epoch(self, seed: int, epoch: int) -> EpochExamples:
         """All examples in the order of this epoch."""
         random = generator(seed, "order", str(epoch))
         return self.examples.take(random.permutation(len(self.examples.query)))
@@ -92,7 +92,7 @@ class Judged:
     negatives: Sequence[npt.NDArray[np.int32]]
     n: int = 1
 
-    def epoch(self, seed: int, epoch: int) -> Examples:
+    def epoch(self, seed: int, epoch: int) -> EpochExamples:
         """One example per query, in the order of this epoch."""
         random = generator(seed, "judged", str(epoch))
         usable = [q for q, p in enumerate(self.positives) if len(p) and len(self.negatives[q])]
@@ -104,7 +104,7 @@ class Judged:
         doc = np.array(rows, dtype=np.int32).reshape(-1, 1 + self.n)
         target = np.zeros(doc.shape, np.float32)
         target[:, :1] = 1
-        return Examples(order, doc, target)
+        return EpochExamples(order, doc, target)
 
 
 _REMEDY = "write query, positive and negative text with tabs between them, and perhaps two scores"
@@ -116,7 +116,7 @@ def triples(path: str, limit: int | None = None) -> TrainingSet:
     Each line has a query, a positive and a negative text, and perhaps a teacher's score of either text; without
     scores the targets are 1 and 0.
     """
-    queries, texts, rows, targets = Texts(), Texts(), [], []
+    queries, texts, rows, targets = NumberedTexts(), NumberedTexts(), [], []
     file = Path(path).expanduser()
     for line in islice(every_line(file), limit):
         columns = line.text.split("\t")
@@ -133,7 +133,7 @@ def triples(path: str, limit: int | None = None) -> TrainingSet:
     if not rows:
         raise BadInput(path, "holds no triples", _REMEDY)
     table = np.array(rows, dtype=np.int32)
-    examples = Examples(table[:, 0], table[:, 1:], np.array(targets, dtype=np.float32))
+    examples = EpochExamples(table[:, 0], table[:, 1:], np.array(targets, dtype=np.float32))
     return TrainingSet(list(queries.found), list(texts.found), Fixed(examples))
 
 
@@ -152,7 +152,7 @@ def training_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
         return triples(given.triples, given.limit)
     from whyrank.data import open_collection
 
-    queries, texts, positives, negatives = [], Texts(), [], []
+    queries, texts, positives, negatives = [], NumberedTexts(), [], []
     for collection in map(open_collection, given.collection):
         least = collection.grades.relevant if given.relevant is None else given.relevant
         pool = _pools(collection, given.negatives, seed)
@@ -201,7 +201,7 @@ def validation_set(data: Mapping[str, Any]) -> Validation | None:
         raise WhyrankError(f"validation: name a run of {collection.name}: {known}")
     run = open_run(collection, name).run
     chosen = [q for q in sorted(collection.qrels) if q in run and q in collection.queries][: given.limit]
-    texts, rows = Texts(), []
+    texts, rows = NumberedTexts(), []
     for number, q in enumerate(chosen):
         for d in ranking(run[q])[: given.depth]:
             if d in collection.docs:

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from whyrank.core import Progress, WhyrankError, generator
 from whyrank.networks import Ids, ModelTokenizer, load_encoder, single_arrays, tensors
-from whyrank.training.data import Examples, Texts, TrainingSet
+from whyrank.training.data import EpochExamples, NumberedTexts, TrainingSet
 from whyrank.training.keywords import cut_queries
 from whyrank.training.recipe import TaughtData
 
@@ -51,10 +51,10 @@ class Distillation:
     depth: int = 100
     lexical: int = 0
 
-    def epoch(self, seed: int, epoch: int) -> Examples:
+    def epoch(self, seed: int, epoch: int) -> EpochExamples:
         """The queries with their own texts; candidates and targets are not known here."""
         n = len(self.source)
-        return Examples(np.arange(n, dtype=np.int32), self.source[:, None], np.ones((n, 1), np.float32))
+        return EpochExamples(np.arange(n, dtype=np.int32), self.source[:, None], np.ones((n, 1), np.float32))
 
     def mine(self, data: TrainingSet, teachers: Sequence[Path], device: str, say: Callable[[str], None]) -> Mined:
         """The candidates, found by the teachers and by BM25."""
@@ -95,7 +95,7 @@ def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
     """
     from whyrank.data import open_collection
 
-    given, texts, found = TaughtData(**data), Texts(), dict[str, int]()
+    given, texts, found = TaughtData(**data), NumberedTexts(), dict[str, int]()
     held_back = [open_collection(name) for name in given.without]
     no_queries = {_bare(query) for collection in held_back for query in collection.queries.values()}
     no_texts = {_bare(text) for collection in held_back for text in collection.docs.values()}
@@ -153,7 +153,7 @@ class Mined:
     top: tuple[int, int, int] = (3, 3, 3)
     lexical: tuple[Numbers, int] | None = None
 
-    def epoch(self, seed: int, epoch: int) -> Examples:
+    def epoch(self, seed: int, epoch: int) -> EpochExamples:
         """One example per query: the source text first."""
         random = generator(seed, "mined", str(epoch))
         n, depth = self.ranked.shape
@@ -169,7 +169,7 @@ class Mined:
             some, texts = (torch.from_numpy(numbers[rows].astype(np.int64)).to(device) for numbers in (query, doc))
             products = torch.einsum("nd,nkd->nk", self.queries[some], self.docs[texts])
             target[rows] = products.float().cpu().numpy()
-        return Examples(query, doc, target)
+        return EpochExamples(query, doc, target)
 
 
 def embed(source: str, texts: Sequence[str], most: int = 256, batch: int = 512, device: str = "cpu") -> Tensor:

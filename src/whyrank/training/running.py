@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 LOG, WORK, MARK = "log.json", "unfinished", "identity.txt"
 
 
-class Prepared(NamedTuple):
+class TrainingInputs(NamedTuple):
     """All that training needs.
 
     Attributes:
@@ -58,7 +58,7 @@ class Prepared(NamedTuple):
         return digest.hexdigest()[:16]
 
 
-def prepare(recipe: Recipe) -> Prepared:
+def prepare(recipe: Recipe) -> TrainingInputs:
     """All that a recipe names, ready to train from."""
     if recipe.phases:
         raise WhyrankError("this recipe has phases; it is for `whyrank tables learn parm`")
@@ -68,11 +68,11 @@ def prepare(recipe: Recipe) -> Prepared:
     data, validation = read(recipe.data), validation_set(recipe.validation)
     own = recipe.pretraining
     corpus = corpus_texts([own["collection"]], own.get("limit")) if own else []
-    return Prepared(recipe, data, validation, corpus, sources_of(recipe))
+    return TrainingInputs(recipe, data, validation, corpus, sources_of(recipe))
 
 
 def train_seeds(
-    prepared: Prepared, out: Path, seeds: Sequence[int], device: str = "", say: Say = print
+    prepared: TrainingInputs, out: Path, seeds: Sequence[int], device: str = "", say: Say = print
 ) -> list[Path]:
     """Train one network for each seed: in the folder itself, or for several seeds in folders below it."""
     chosen = checked_device(device)
@@ -87,7 +87,7 @@ def train_seeds(
 
 
 def train(
-    prepared: Prepared, out: Path, *, seed: int = 0, device: str = "cpu", say: Say = print,
+    prepared: TrainingInputs, out: Path, *, seed: int = 0, device: str = "cpu", say: Say = print,
     data: TrainingSet | None = None,
 ) -> History:  # fmt: skip
     """Train one network and write it to a folder; started again after a stop, it goes on where it was.

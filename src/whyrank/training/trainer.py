@@ -18,7 +18,7 @@ from torch import Tensor
 from whyrank.core import Progress, WhyrankError, seed_for
 from whyrank.networks import Ids, Network, tensors
 from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
-from whyrank.training.data import Examples, TrainingSet
+from whyrank.training.data import EpochExamples, TrainingSet
 from whyrank.training.schedule import Schedule, optimiser
 
 Numbers = npt.NDArray[np.integer[Any]]
@@ -105,13 +105,13 @@ class Trainer:
             self.network.load_state_dict(self._best)
         return self.history
 
-    def _batches(self, first: Examples) -> Iterator[Examples]:
+    def _batches(self, first: EpochExamples) -> Iterator[EpochExamples]:
         for epoch in range(self.schedule.epochs):
             drawn = self.data.sampler.epoch(self.schedule.seed, epoch) if epoch else first
             for start in range(0, len(drawn.query), self.schedule.batch):
                 yield drawn.take(np.arange(start, min(start + self.schedule.batch, len(drawn.query))))
 
-    def _step(self, step: int, steps: int, batch: Examples) -> None:
+    def _step(self, step: int, steps: int, batch: EpochExamples) -> None:
         self.network.train()
         share = self.schedule.share(step, steps, self._epoch)
         for group in self._optimiser.param_groups:
@@ -132,7 +132,7 @@ class Trainer:
         if self.folder is not None and late:
             self._checkpoint(done)
 
-    def _learn(self, batch: Examples) -> Tensor:
+    def _learn(self, batch: EpochExamples) -> Tensor:
         """The loss of a batch, still on its device; its gradient is left in the parameters."""
         parts = np.array_split(np.arange(len(batch.query)), min(self.schedule.accumulate, len(batch.query)))
         total = torch.zeros((), device=self.device)
@@ -142,7 +142,7 @@ class Trainer:
             total += loss.detach()
         return total
 
-    def _loss(self, part: Examples) -> Tensor:
+    def _loss(self, part: EpochExamples) -> Tensor:
         size = part.doc.shape[1]
         with self._precision():
             scores, penalty = self._scored(np.repeat(part.query, size), part.doc.ravel()), self.network.penalty()

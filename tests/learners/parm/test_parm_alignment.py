@@ -8,7 +8,7 @@ import torch
 
 from parm_models import WORDS, parm_network, toy_world
 from whyrank.learners.parm.alignment import (
-    Reader,
+    Aligner,
     TokenTexts,
     attention_blocks,
     continues_word,
@@ -22,7 +22,7 @@ from whyrank.training.sources import word_pieces
 
 def reader(network=None):
     network = network or parm_network(seed=3)
-    return Reader(network.encoder, network.tokenizer, network.max_query, network.max_doc)
+    return Aligner(network.encoder, network.tokenizer, network.max_query, network.max_doc)
 
 
 def pairs_of(network, n=5):
@@ -112,7 +112,7 @@ def test_words_carry_values_between_tokenizers():
     network, other = parm_network(), letters_network()
     queries, docs = ["balan mernis"], ["cemer balan difo"]
     texts = token_texts(network, queries, docs)
-    who = Reader(other.encoder, other.tokenizer, 20, 30)
+    who = Aligner(other.encoder, other.tokenizer, 20, 30)
     sides = (
         side_of(texts[0], network.tokenizer, who.tokenizer, 20),
         side_of(texts[1], network.tokenizer, who.tokenizer, 30),

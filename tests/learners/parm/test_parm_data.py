@@ -15,8 +15,8 @@ from whyrank.data import open_collection
 from whyrank.learners.parm import prepare_parm, train_parm
 from whyrank.learners.parm.alignment import token_texts
 from whyrank.learners.parm.data import (
-    Candidates,
     CandidateSampler,
+    TargetScores,
     choose_alignment,
     draw_candidates,
     open_target,
@@ -253,7 +253,7 @@ def test_a_planted_synonym_is_found(prepared, tmp_path):
 def test_examples_are_candidates_of_their_query(positives):
     _, _, doc, scores = toy_candidates()
     rows = np.arange(0, len(doc), 2)
-    sampler = CandidateSampler(Candidates(doc, scores), rows, 3, positives, "first")
+    sampler = CandidateSampler(TargetScores(doc, scores), rows, 3, positives, "first")
     one, two, again = sampler.epoch(0, 0), sampler.epoch(0, 1), sampler.epoch(0, 0)
     assert sorted(one.query.tolist()) == rows.tolist()
     assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True))
@@ -265,13 +265,13 @@ def test_examples_are_candidates_of_their_query(positives):
         np.testing.assert_array_equal(target[:3], scores.ravel()[pair])
         assert pair[0] % doc.shape[1] == 0 if positives == "gold" else target[0] == target[:3].max()
         assert 0 <= target[3:5].min() <= target[3:5].max() <= 1
-    own = CandidateSampler(Candidates(doc, scores), rows, 9, "target", "second", own=False).epoch(0, 0)
+    own = CandidateSampler(TargetScores(doc, scores), rows, 9, "target", "second", own=False).epoch(0, 0)
     assert (np.sort(own.doc % doc.shape[1], axis=1) == [1, 2, 3]).all()
 
 
 def test_scaled_scores_have_differences_of_spread_one():
     _, _, doc, scores = toy_candidates(200, 60, 6)
-    found = Candidates(doc, 7 * scores + 100).scaled().scores.astype(np.float64)
+    found = TargetScores(doc, 7 * scores + 100).scaled().scores.astype(np.float64)
     differences = found[:, :, None] - found[:, None]
     inside = differences[:, ~np.eye(6, dtype=bool)]
     assert abs((inside**2).mean() * 5 / 6 - 1) < 0.01

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from parm_models import parm_network, toy_prepared, toy_world
 from training_models import quiet
 from whyrank.learners.parm.alignment import TokenTexts, token_texts
-from whyrank.learners.parm.data import Candidates, CandidateSampler
+from whyrank.learners.parm.data import CandidateSampler, TargetScores
 from whyrank.learners.parm.first import (
     FirstTrainer,
     Segmenter,
@@ -190,7 +190,7 @@ def test_the_loss_of_phase_one_by_hand(preset, masks):
     sides = token_texts(network, queries, docs)
     rows = [[row[:size].tolist() for row, size in zip(side.ids, side.sizes, strict=True)] for side in sides]
     doc = np.stack([random.permutation(len(docs))[:3] for _ in queries]).astype(np.int32)
-    given_ = Candidates(doc, random.standard_normal(doc.shape).astype(np.float32))
+    given_ = TargetScores(doc, random.standard_normal(doc.shape).astype(np.float32))
     blocks = random.random((doc.size, *(side.ids.shape[1] for side in sides))).astype(np.float32)
     first = first_phase({"preset": preset, "first": {"masks": masks}})
     sampler = CandidateSampler(given_, np.arange(len(queries)), 2, first.positives, "first")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parm_models import SHAPE, parm_network, parm_recipe, toy_candidates, toy_terms
 from whyrank.core import UnknownName, WhyrankError
-from whyrank.learners.parm.data import Candidates, CandidateSampler
+from whyrank.learners.parm.data import CandidateSampler, TargetScores
 from whyrank.learners.parm.second import (
     SecondTrainer,
     find_partners,
@@ -92,7 +92,7 @@ def test_a_text_without_terms_has_no_partner():
     slots = find_partners(slots_of(bare, doc, np.arange(len(queries)), "all", 0), bare, parm_network(), "cpu")
     assert (slots.partner == -1).all()
     second = second_phase(parm_recipe().phases)
-    alike = Candidates(doc, np.zeros(doc.shape, np.float32))
+    alike = TargetScores(doc, np.zeros(doc.shape, np.float32))
     sampler = CandidateSampler(alike, np.arange(len(queries)), 2, "target", "x")
     with pytest.raises(WhyrankError, match="no text lacks a query term"):
         SecondTrainer(parm_network(), sampler, second, bare, slots, seed=0)
@@ -153,7 +153,7 @@ def test_the_loss_of_phase_two_by_hand(seed, positives):
     queries, docs, doc, scores = toy_candidates(6, 12, 4, seed)
     terms, network = toy_terms(queries, docs, doc, seed), parm_network()
     slots = find_partners(slots_of(terms, doc, np.arange(len(queries)), "all", 0), terms, network, "cpu")
-    sampler = CandidateSampler(Candidates(doc, scores), np.arange(len(queries)), 2, positives, "second")
+    sampler = CandidateSampler(TargetScores(doc, scores), np.arange(len(queries)), 2, positives, "second")
     second = second_phase({"second": {"loss": "margin", "regulariser": 0.25, "positives": positives}})
     trainer = SecondTrainer(network, sampler, second, terms, slots, seed=0)
     network.eval()
@@ -179,7 +179,7 @@ def test_the_validation_of_phase_two_is_the_correlation_with_the_target():
     queries, docs, doc, scores = toy_candidates(8, 12, 5)
     terms, network, held = toy_terms(queries, docs, doc), parm_network().eval(), np.array([1, 4, 5])
     slots = find_partners(slots_of(terms, doc, np.arange(len(queries)), "all", 0), terms, network, "cpu")
-    sampler = CandidateSampler(Candidates(doc, scores), np.arange(len(queries)), 2, "target", "second")
+    sampler = CandidateSampler(TargetScores(doc, scores), np.arange(len(queries)), 2, "target", "second")
     trainer = SecondTrainer(network, sampler, second_phase({}), terms, slots, seed=0, held_out=held)
     ours = terms.value[held].astype(np.float64)
     expected = [np.corrcoef(row, scores[q])[0, 1] for row, q in zip(ours, held, strict=True)]
@@ -241,7 +241,7 @@ def test_where_nothing_can_be_drawn_nothing_is_moved():
 
 def test_terms_that_are_no_partners_count_in_the_loss():
     terms, network, slots, doc, scores = toy_slots()
-    sampler = CandidateSampler(Candidates(doc, scores), np.arange(len(doc)), 3, "target", "second 0")
+    sampler = CandidateSampler(TargetScores(doc, scores), np.arange(len(doc)), 3, "target", "second 0")
     part = sampler.epoch(0, 0)
     found = []
     for others in (0.0, 0.5):
@@ -259,7 +259,7 @@ def test_terms_that_are_no_partners_count_in_the_loss():
 def test_a_query_without_its_own_text():
     terms, network, slots, doc, scores = toy_slots()
     held, rows = np.array([1, 4, 5]), np.arange(len(doc))
-    sampler = CandidateSampler(Candidates(doc, scores), rows, 9, "target", "second", own=False)
+    sampler = CandidateSampler(TargetScores(doc, scores), rows, 9, "target", "second", own=False)
     trainer = SecondTrainer(network, sampler, second_phase({"second": {"own": False}}), terms, slots, seed=0,
                             held_out=held)  # fmt: skip
     expected = [np.corrcoef(terms.value[q, 1:], scores[q, 1:])[0, 1] for q in held]

@@ -15,7 +15,7 @@ from pair_models import saved
 from whyrank.core import BadInput, WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners import table_learners
-from whyrank.learners.parm import Parm, beside, build_table
+from whyrank.learners.parm import PaRM, beside, build_table
 from whyrank.learners.parm.pairs import Blocks, Entries, PairTask, distinct
 from whyrank.learners.parm.table import make_vocabulary, term_entries
 from whyrank.networks import load, make, save
@@ -45,8 +45,8 @@ def by_hand(terms_q, terms_d, network="parm"):
         return {(q, d): float(torch.sigmoid(made.score_texts([q], [d]))) for q in terms_q for d in terms_d}
 
 
-def settings_of(**settings) -> Parm:
-    return Parm("parm", **{"threshold": 0.2, "analyzer": "whitespace"} | settings)
+def settings_of(**settings) -> PaRM:
+    return PaRM("parm", **{"threshold": 0.2, "analyzer": "whitespace"} | settings)
 
 
 def build(parm, out, *audit):

@@ -27,7 +27,7 @@ MOST_POINTS = 64  # of a line where a measure is evaluated that is not exact alo
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class CandidateMatrix:
     """Candidates by query; a row of `matrix` is a candidate, a column what one part says of it."""
 
     query_ids: Sequence[str]
@@ -62,7 +62,7 @@ def pool_of(
     engine: Engine,
     depth: int,
     ascending: bool = False,
-) -> Pool:
+) -> CandidateMatrix:
     """Ask every part about the `depth` best candidates of each query.
 
     A candidate that some part has no finite score for is left out, as in the run of the sum. The candidates of a
@@ -87,10 +87,10 @@ def pool_of(
             matrix.append(scores[finite])
     if not ids:
         raise WhyrankError(f"{fused.name}: no candidate of {collection.name} has a score of every part")
-    return Pool(ids, rows, np.concatenate(matrix))
+    return CandidateMatrix(ids, rows, np.concatenate(matrix))
 
 
-def objective_of(measure: Any, collection: Collection, pool: Pool) -> Objective:
+def objective_of(measure: Any, collection: Collection, pool: CandidateMatrix) -> Objective:
     """How good a ranking of the pool is, as the mean over all judged queries."""
     if not is_exact(measure):
         return ByMeasure(measure, collection, pool)
@@ -163,7 +163,7 @@ class ByMeasure:
 
     measure: Any
     collection: Collection
-    pool: Pool
+    pool: CandidateMatrix
 
     def value(self, scores: Floats) -> float:
         """The mean measure."""

@@ -107,7 +107,7 @@ def visit(
 
 
 @dataclass
-class State:
+class EMState:
     """How far EM is: iterations done and the perplexities found, of training and held-out pairs."""
 
     iteration: int = 0
@@ -127,7 +127,7 @@ class Estimator:
         self._use = training_pairs(bitext, held_out, seed)
         self._plan = plan_shards(bitext, self._use)
         self._tokens = int(np.diff(bitext.target_offsets)[self._use].sum())
-        self.state, self._unseen, self.shards = State(), 0.0, list[Shard]()
+        self.state, self._unseen, self.shards = EMState(), 0.0, list[Shard]()
 
         def make(number: int) -> Shard:
             return make_shard(bitext, self._use, self._plan, number, precision)
@@ -267,14 +267,14 @@ class Estimator:
         return {"iterations": state.iteration, "perplexities": state.perplexities, **held, **sizes}
 
 
-def _state(path: Path, line: bytes, key: str) -> State:
+def _state(path: Path, line: bytes, key: str) -> EMState:
     """What the first line of a checkpoint says."""
     try:
         found = json.loads(line)
         found.pop(KEY, None)
-        magic, owner, state = found.pop("magic"), found.pop("key"), State(**found)
+        magic, owner, state = found.pop("magic"), found.pop("key"), EMState(**found)
     except (ValueError, TypeError, KeyError, AttributeError):
-        magic, owner, state = "", "", State()
+        magic, owner, state = "", "", EMState()
     if magic != _MAGIC:
         raise BadInput(path, "this is no checkpoint of EM", _REMEDY)
     if owner != key:

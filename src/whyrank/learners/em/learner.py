@@ -38,7 +38,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-class Learned(NamedTuple):
+class LearnedTable(NamedTuple):
     """A table and the training perplexities: of the uniform start, then after each iteration."""
 
     table: TermTable
@@ -123,7 +123,7 @@ class EM:
         how = Making(self.ratio, self.fertility, self.symmetrise, self.sample, self.seed)
         return judged_bitext(collection, self.analyzer, how, self.relevant, self.most)
 
-    def fit(self, bitext: Bitext) -> Learned:
+    def fit(self, bitext: Bitext) -> LearnedTable:
         """Learn from a bitext; what it was made with is in its facts."""
         limit = memory_limit(self.memory)
         estimator = Estimator(bitext, self.null, self.threads, limit, self.held_out, self.seed)
@@ -136,7 +136,7 @@ class EM:
             double = Estimator(bitext, self.null, 1, limit, self.held_out, self.seed, np.float64)
             double.run(estimator.state.iteration)
             facts["float64_difference"] = _difference(estimator, double)
-        return Learned(export(estimator, self.threshold, self.top, facts), estimator.state.perplexities)
+        return LearnedTable(export(estimator, self.threshold, self.top, facts), estimator.state.perplexities)
 
 
 def make_bitext(collection: Collection, analyzer: str = "lucene", **settings: Any) -> Bitext:
@@ -144,7 +144,7 @@ def make_bitext(collection: Collection, analyzer: str = "lucene", **settings: An
     return EM(analyzer, **settings).bitext(collection)
 
 
-def learn_em(bitext: Bitext, **settings: Any) -> Learned:
+def learn_em(bitext: Bitext, **settings: Any) -> LearnedTable:
     """Learn T(query term | document term) from a bitext; the settings are those of `EM`, from `iterations` on."""
     return EM(**settings).fit(bitext)
 

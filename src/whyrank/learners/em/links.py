@@ -68,14 +68,14 @@ class Shard(NamedTuple):
         return Shard(self.first, *rows, training, held_out)
 
 
-class Plan(NamedTuple):
+class Shards(NamedTuple):
     """Where shards begin (one number more than there are shards), and how many links each has."""
 
     starts: Ints
     links: Ints
 
 
-def plan_shards(bitext: Bitext, use: Flags) -> Plan:
+def plan_shards(bitext: Bitext, use: Flags) -> Shards:
     """Runs of target words with about the same number of links, from the pairs that are marked."""
     counts = np.zeros(len(bitext.target_terms), np.int64)
     _count_links(bitext.target, bitext.target_offsets, bitext.source_offsets, use, counts)
@@ -83,10 +83,10 @@ def plan_shards(bitext: Bitext, use: Flags) -> Plan:
     size = min(max(int(before[-1]) // SHARDS, SMALLEST), LARGEST)
     shard = before[:-1] // size
     starts = np.concatenate([[0], np.flatnonzero(np.diff(shard)) + 1, [len(counts)]])
-    return Plan(starts, np.diff(before[starts]))
+    return Shards(starts, np.diff(before[starts]))
 
 
-def make_shard(bitext: Bitext, use: Flags, plan: Plan, number: int, precision: type[np.floating[Any]]) -> Shard:
+def make_shard(bitext: Bitext, use: Flags, plan: Shards, number: int, precision: type[np.floating[Any]]) -> Shard:
     """Number the links of one shard; pairs that are not marked are held out."""
     source, offsets = bitext.source, bitext.source_offsets
     first, last = int(plan.starts[number]), int(plan.starts[number + 1])

@@ -59,7 +59,7 @@ class Explained(NamedTuple):
     aligned: Mapping[str, Sequence[str]]
 
 
-class Learned(NamedTuple):
+class ExplainedTable(NamedTuple):
     """A table, the explanations behind it, and the pairs that the target has no finite score for."""
 
     table: TermTable
@@ -149,7 +149,7 @@ class LocalToGlobal:
 
     def explain(
         self, collection: Collection, target: Ranker, engine: Engine, candidates: Run | None = None
-    ) -> Learned:
+    ) -> ExplainedTable:
         """Explain the lists of an opened target, and add the explanations up.
 
         What the store of the engine knows is not scored again, so that a broken run goes on where it stopped.
@@ -172,7 +172,7 @@ class LocalToGlobal:
             "collection": collection.name, "ranker": repr(target), "queries": len(chosen),
             "first_stage": repr(bm25), "candidates": source,
         }  # fmt: skip
-        return Learned(self._table(explained, facts, failures), explained, failures)
+        return ExplainedTable(self._table(explained, facts, failures), explained, failures)
 
     def _words(
         self, collection: Collection, queries: Mapping[str, str], target: Ranker, engine: Engine,

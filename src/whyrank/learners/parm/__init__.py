@@ -10,7 +10,7 @@ from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
     from whyrank.learners.parm.data import ParmPrepared, check_parm, prepare_parm
-    from whyrank.learners.parm.table import Parm, beside, build_table, check_out
+    from whyrank.learners.parm.table import PaRM, beside, build_table, check_out
     from whyrank.learners.parm.training import is_trained, train_parm
 
 front_door(__name__)

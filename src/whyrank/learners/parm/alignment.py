@@ -35,7 +35,7 @@ from whyrank.networks import (
     single_arrays,
     tensors,
 )
-from whyrank.training import Texts
+from whyrank.training import NumberedTexts
 
 if TYPE_CHECKING:
     from whyrank.core import Ranker
@@ -111,7 +111,7 @@ def token_texts(network: ParmNetwork, queries: Sequence[str], docs: Sequence[str
     return TokenTexts.of(network.query_ids(queries), continues), TokenTexts.of(network.doc_ids(docs), continues)
 
 
-class Reader(NamedTuple):
+class Aligner(NamedTuple):
     """An encoder that aligns, its tokenizer, and how many tokens of a query and of a text it reads."""
 
     encoder: Encoder
@@ -120,13 +120,13 @@ class Reader(NamedTuple):
     max_doc: int
 
 
-def reader_of(folder: Path, max_query: int, max_doc: int) -> Reader:
+def reader_of(folder: Path, max_query: int, max_doc: int) -> Aligner:
     """The encoder of a network or of any model folder as one that aligns."""
     if is_network(folder):
         network = load(folder)
-        return Reader(network.encoder, network.tokenizer, network.max_query, network.max_doc)
+        return Aligner(network.encoder, network.tokenizer, network.max_query, network.max_doc)
     encoder = load_encoder(folder)
-    return Reader(encoder, ModelTokenizer(folder), max_query, min(max_doc, encoder.max_positions - max_query - 3))
+    return Aligner(encoder, ModelTokenizer(folder), max_query, min(max_doc, encoder.max_positions - max_query - 3))
 
 
 def attends(folder: Path) -> bool:
@@ -137,7 +137,7 @@ def attends(folder: Path) -> bool:
     return config.get("model_type") in _READ_TOGETHER
 
 
-class Side(NamedTuple):
+class Aligned(NamedTuple):
     """Texts as the reader reads them; `words` is None where its tokens are those of the network."""
 
     ids: list[Ids]
@@ -145,11 +145,11 @@ class Side(NamedTuple):
     own: TokenTexts
 
 
-def side_of(texts: TokenTexts, own: ModelTokenizer, reader: ModelTokenizer, longest: int) -> Side:
+def side_of(texts: TokenTexts, own: ModelTokenizer, reader: ModelTokenizer, longest: int) -> Aligned:
     """Texts of the network's tokens as at most `longest` tokens of the reader, and the word of each of these."""
     if own.content == reader.content:
         sizes = np.minimum(texts.sizes, longest).tolist()
-        return Side([row[:size].astype(np.int32) for row, size in zip(texts.ids, sizes, strict=True)], None, texts)
+        return Aligned([row[:size].astype(np.int32) for row, size in zip(texts.ids, sizes, strict=True)], None, texts)
     spelled = texts.spell(own)
     distinct = list(dict.fromkeys(word for words in spelled for word in words))
     spaced = any(name.startswith(OPENING) for name in reader.spell(range(len(reader))))
@@ -160,7 +160,7 @@ def side_of(texts: TokenTexts, own: ModelTokenizer, reader: ModelTokenizer, long
         tokens = [known[word] for word in words]
         ids.append(np.concatenate([np.empty(0, np.int32), *tokens])[:longest].astype(np.int32))
         numbers.append(np.repeat(np.arange(len(tokens), dtype=np.int64), [len(each) for each in tokens])[:longest])
-    return Side(ids, numbers, texts)
+    return Aligned(ids, numbers, texts)
 
 
 def reader_blocks(
@@ -178,7 +178,9 @@ def reader_blocks(
     return align(reader, queries, docs, query, doc, device)
 
 
-def attention_blocks(reader: Reader, queries: Side, docs: Side, query: Numbers, doc: Numbers, device: str) -> Tensor:
+def attention_blocks(
+    reader: Aligner, queries: Aligned, docs: Aligned, query: Numbers, doc: Numbers, device: str
+) -> Tensor:
     """Blocks of the pairs (query[i], doc[i]) from attention."""
     model = reader.encoder.to(device).eval().model
     model.set_attn_implementation("eager")  # the others keep no attention weights
@@ -195,7 +197,9 @@ def attention_blocks(reader: Reader, queries: Side, docs: Side, query: Numbers, 
     return _blocks(read, queries, docs, query, doc, np.argsort(sizes, kind="stable"), device, "attention")
 
 
-def embedding_blocks(reader: Reader, queries: Side, docs: Side, query: Numbers, doc: Numbers, device: str) -> Tensor:
+def embedding_blocks(
+    reader: Aligner, queries: Aligned, docs: Aligned, query: Numbers, doc: Numbers, device: str
+) -> Tensor:
     """Blocks of the pairs (query[i], doc[i]) from the products of hidden states."""
     query_states, doc_states = (_states(reader, texts, device) for texts in (queries.ids, docs.ids))
 
@@ -223,7 +227,7 @@ def _between(weights: Tensor, queries: Sequence[Ids], docs: Sequence[Ids]) -> Te
 
 
 def _blocks(
-    read: Callable[[Numbers], Tensor], queries: Side, docs: Side, query: Numbers, doc: Numbers, order: Numbers,
+    read: Callable[[Numbers], Tensor], queries: Aligned, docs: Aligned, query: Numbers, doc: Numbers, order: Numbers,
     device: str, method: str,
 ) -> Tensor:  # fmt: skip
     """All blocks at the network's tokens: [pairs, query tokens, text tokens], in half precision on a GPU."""
@@ -274,7 +278,7 @@ def _by_words(
     return found.gather(2, _on(at_doc, device)[:, None].expand(n, most_query, most_doc))
 
 
-def _states(reader: Reader, texts: Sequence[Ids], device: str) -> Tensor:
+def _states(reader: Aligner, texts: Sequence[Ids], device: str) -> Tensor:
     """The last hidden states of the tokens of each text: [texts, tokens, width], zero where a text is over."""
     kind = device.split(":", maxsplit=1)[0]
     encoder, most, size = reader.encoder.to(device).eval(), max(1, *map(len, texts)), _TEXTS.get(kind, 64)
@@ -315,7 +319,7 @@ def occlusion(
     from whyrank.scoring import one_line
 
     query_words, doc_words = queries.spell(tokenizer), docs.spell(tokenizer)
-    words, texts, rows = Texts(), Texts(), []
+    words, texts, rows = NumberedTexts(), NumberedTexts(), []
     for q, several in enumerate(candidates):
         for d in several.tolist():
             own = doc_words[d]

@@ -21,7 +21,7 @@ from whyrank.networks import ParmNetwork
 from whyrank.training import (
     BEST,
     Distillation,
-    Examples,
+    EpochExamples,
     Recipe,
     Sources,
     analyzer_of,
@@ -158,7 +158,7 @@ def ranges(starts: Rows, sizes: Rows) -> Rows:
     return found
 
 
-class Candidates(NamedTuple):
+class TargetScores(NamedTuple):
     """Texts of each query, the first of which is the one that it belongs to, and the target's scores for them.
 
     Both are [queries, candidates]; `doc` holds numbers of texts.
@@ -167,10 +167,10 @@ class Candidates(NamedTuple):
     doc: Numbers
     scores: Scores
 
-    def scaled(self) -> Candidates:
+    def scaled(self) -> TargetScores:
         """Scores in units of the spread of the differences between candidates of one query."""
         spread = float(np.sqrt(2 * self.scores.astype(np.float64).var(axis=1).mean()))
-        return Candidates(self.doc, (self.scores / (spread or 1.0)).astype(np.float32))
+        return TargetScores(self.doc, (self.scores / (spread or 1.0)).astype(np.float32))
 
 
 PARTS = 2  # of a query, in phase 1
@@ -186,7 +186,7 @@ class CandidateSampler:
     """
 
     def __init__(
-        self, candidates: Candidates, queries: Rows, texts: int, positives: str, phase: str, own: bool = True
+        self, candidates: TargetScores, queries: Rows, texts: int, positives: str, phase: str, own: bool = True
     ) -> None:
         """Draw for some of the queries; `phase` is part of the seed.
 
@@ -195,7 +195,7 @@ class CandidateSampler:
         self.candidates, self.queries, self.phase, self.first = candidates, queries, phase, int(not own)
         self.gold, self.texts = positives == "gold", min(texts, candidates.doc.shape[1] - self.first)
 
-    def epoch(self, seed: int, epoch: int) -> Examples:
+    def epoch(self, seed: int, epoch: int) -> EpochExamples:
         """One example per query, in the order of this epoch."""
         random = generator(seed, "parm", self.phase, str(epoch))
         n, width = len(self.queries), self.candidates.doc.shape[1]
@@ -212,7 +212,7 @@ class CandidateSampler:
             column, scores = np.take_along_axis(column, best, axis=1), np.take_along_axis(scores, best, axis=1)
         position = self.queries[:, None] * width + column
         target = np.concatenate([scores, draws], axis=1).astype(np.float32)
-        return Examples(self.queries[order].astype(np.int32), position[order].astype(np.int32), target[order])
+        return EpochExamples(self.queries[order].astype(np.int32), position[order].astype(np.int32), target[order])
 
 
 def split_queries(n: int, share: float, seed: int = 0) -> tuple[Rows, Rows]:
@@ -228,7 +228,7 @@ class ParmPrepared(NamedTuple):
     recipe: Recipe  # what is trained, and how
     queries: Sequence[str]  # texts of the queries
     docs: Sequence[str]  # texts of the candidates
-    candidates: Candidates  # the candidates of each query, and the target's scores
+    candidates: TargetScores  # the candidates of each query, and the target's scores
     terms: Terms  # the terms of queries and texts
     sources: Sources  # what the network starts from
     facts: Mapping[str, Any]  # of the network: target, alignment, analyzer, collections
@@ -281,7 +281,7 @@ def prepare_parm(recipe: Recipe, ranker: str | Ranker, engine: Engine, say: Say 
         "target": target.ranker.name, "alignment": alignment, "analyzer": setting.analyzer, "collection": names,
     }  # fmt: skip
     terms, reader = terms_of(index, given.queries, doc), target.folder or sources.encoder
-    made = ParmPrepared(recipe, given.queries, given.docs, Candidates(doc, scores), terms, sources, facts, reader)
+    made = ParmPrepared(recipe, given.queries, given.docs, TargetScores(doc, scores), terms, sources, facts, reader)
     if alignment != "occlusion":
         return made
     network = made.network(0)

@@ -18,7 +18,7 @@ from torch import Tensor
 from whyrank.learners.parm.alignment import Numbers, TokenTexts
 from whyrank.learners.parm.data import CUTS, PARTS, CandidateSampler, Say
 from whyrank.networks import Network, ParmNetwork, tensors
-from whyrank.training import Examples, First, Trainer, TrainingSet
+from whyrank.training import EpochExamples, First, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
 Draws = npt.NDArray[np.floating[Any]]
@@ -276,12 +276,12 @@ class FirstTrainer(Trainer):
         self._segment = Segmenter(*texts, first, network.tokenizer.special, device)
         self._packs = network.packs and schedule.precision == "bf16" and device.startswith("cuda")
 
-    def _loss(self, part: Examples) -> Tensor:
+    def _loss(self, part: EpochExamples) -> Tensor:
         with self._precision():
             scores = self._sum_parts(part)
         return self.loss(scores, tensors({"target": part.target[:, : part.doc.shape[1]]}, self.device)["target"])
 
-    def _sum_parts(self, part: Examples) -> Tensor:
+    def _sum_parts(self, part: EpochExamples) -> Tensor:
         """The score of each text for its whole query: the sum over both parts."""
         size, position = part.doc.shape[1], part.doc.astype(np.int64)
         blocks = self.blocks[tensors({"position": position}, self.device)["position"]]

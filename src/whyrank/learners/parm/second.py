@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from whyrank.core import Progress, WhyrankError, generator
 from whyrank.learners.parm.data import CandidateSampler, Rows, Say, Terms, ranges
 from whyrank.networks import BARE, Ids, Network, ParmNetwork, framed, tensors
-from whyrank.training import Examples, Packer, Pearson, Second, Trainer, TrainingSet
+from whyrank.training import EpochExamples, Packer, Pearson, Second, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
 _TOKENS = {"cpu": 1 << 12, "cuda": 1 << 19}  # tokens that are scored at a time
@@ -214,7 +214,7 @@ class SecondTrainer(Trainer):
         theirs = torch.from_numpy(self._scores_of_target[self._held_out, self._from :])
         return 1 - float(Pearson()(ours.double(), theirs.double()))
 
-    def _loss(self, part: Examples) -> Tensor:
+    def _loss(self, part: EpochExamples) -> Tensor:
         size, pair = part.doc.shape[1], part.doc.reshape(-1).astype(np.int64)
         scores, p = self._scores(pair)
         target = tensors({"target": part.target[:, :size]}, self.device)["target"]

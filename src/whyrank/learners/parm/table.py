@@ -53,7 +53,7 @@ QUERY_TERMS, DOC_TERMS = 10_000, 100_000
 
 
 @dataclass(frozen=True)
-class Parm:
+class PaRM:
     """The relevance thesaurus of a trained PaRM over the vocabulary of a collection: `parm:FOLDER`.
 
     `whyrank tables learn parm` trains the network as well.
@@ -177,7 +177,7 @@ class Built(NamedTuple):
 
 
 def build_table(
-    parm: Parm, collections: Sequence[str | Collection], out: str | Path, device: str = "cpu", precision: str = "",
+    parm: PaRM, collections: Sequence[str | Collection], out: str | Path, device: str = "cpu", precision: str = "",
     audit: Sequence[str] = (), say: Say = print, block: int | None = None,
 ) -> Built:  # fmt: skip
     """Score all pairs of the terms of collections, and write their table.

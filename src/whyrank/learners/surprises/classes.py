@@ -43,7 +43,7 @@ _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class SurfaceForms:
     """For terms of a table, the word that stands for it in texts; the term itself where no text has one."""
 
     forms: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Words:
         return self.forms.get(term, term)
 
 
-def words_of(collection: Collection, table: TermTable, pipeline: str | None = None, seed: int = 0) -> Words:
+def words_of(collection: Collection, table: TermTable, pipeline: str | None = None, seed: int = 0) -> SurfaceForms:
     """Read all texts and queries; with a pipeline, annotate some texts for the entity types of words."""
     counts: Counter[str] = Counter()
     for text in (*collection.queries.values(), *collection.docs.values()):
@@ -65,7 +65,7 @@ def words_of(collection: Collection, table: TermTable, pipeline: str | None = No
         term = spelled(analyzer, word, False)
         if term in wanted:
             forms.setdefault(term, word)
-    return Words(forms, _entity_types(collection, analyzer, pipeline, seed) if pipeline else {})
+    return SurfaceForms(forms, _entity_types(collection, analyzer, pipeline, seed) if pipeline else {})
 
 
 def _entity_types(collection: Collection, analyzer: str, pipeline: str, seed: int) -> dict[str, str]:
@@ -101,14 +101,14 @@ class TermClass:
 
 
 def classes_of(
-    table: TermTable, vectors: Vectors | None = None, words: Words | None = None, values: str | None = None
+    table: TermTable, vectors: Vectors | None = None, words: SurfaceForms | None = None, values: str | None = None
 ) -> list[TermClass]:
     """All classes with at least four document terms that have entries; of a large one, the terms with most entries.
 
     `words` says how a collection writes terms, and their entity types; `values` adds a class of one's own, as for
     `bias/substitution`.
     """
-    words = words or Words()
+    words = words or SurfaceForms()
     used = np.bincount(table.indices, minlength=len(table.doc_terms))
     found = list(_named(table, words, values))
     found += _neighbourhoods(table, used, vectors, words) if vectors is not None else []
@@ -122,7 +122,7 @@ def classes_of(
     return kept
 
 
-def _named(table: TermTable, words: Words, own: str | None) -> Iterator[TermClass]:
+def _named(table: TermTable, words: SurfaceForms, own: str | None) -> Iterator[TermClass]:
     """The built-in lists and one's own, in the spelling of the table; patterns; terms of one entity type."""
     lists = {name: LISTS[name] for name in PRESET_OF if name in LISTS} | ({own: values_of(own)} if own else {})
     for name, values in lists.items():
@@ -136,7 +136,7 @@ def _named(table: TermTable, words: Words, own: str | None) -> Iterator[TermClas
         yield TermClass.of(f"entity {label}", [(table.doc_numbers[term], words.of(term)) for term in terms])
 
 
-def _neighbourhoods(table: TermTable, used: Ints, vectors: Vectors, words: Words) -> Iterator[TermClass]:
+def _neighbourhoods(table: TermTable, used: Ints, vectors: Vectors, words: SurfaceForms) -> Iterator[TermClass]:
     """Around the words with most entries, the nearest others; none that is mostly another one again."""
     order = np.argsort(-used, kind="stable")
     frequent = [int(i) for i in order if used[i] and _TERM.fullmatch(table.doc_terms[int(i)])][:MOST_TERMS]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from whyrank.core import Floats, Ranker, WhyrankError, adjust
 from whyrank.data import Collection
-from whyrank.learners.surprises.classes import FEWEST, Words, classes_of, words_of
+from whyrank.learners.surprises.classes import FEWEST, SurfaceForms, classes_of, words_of
 from whyrank.learners.surprises.kinds import (
     against_rest,
     appended_surprises,
@@ -18,7 +18,7 @@ from whyrank.learners.surprises.kinds import (
     spread_surprises,
     value_surprises,
 )
-from whyrank.learners.surprises.surprise import EVIDENCE, NULLS, Surprise, Tested, Unjudged, rank_surprises
+from whyrank.learners.surprises.surprise import EVIDENCE, NULLS, Surprise, TestedSurprises, Unjudged, rank_surprises
 from whyrank.scoring import Engine
 from whyrank.studies import Answer, Plan, answers
 from whyrank.studies.bias import (
@@ -82,7 +82,7 @@ def surprises(table: TermTable, looking: Looking | None = None) -> Discovery:
     """Test every class, appended characters and, with a collection, the entries against it."""
     how = looking or Looking()
     texts = how.collection
-    words = words_of(texts, table, how.pipeline, how.seed) if texts is not None else Words()
+    words = words_of(texts, table, how.pipeline, how.seed) if texts is not None else SurfaceForms()
     tested = [*_classes(table, how, words), appended_surprises(table, how.permutations, how.seed)]
     postings = postings_of(texts, table) if texts is not None else None
     if postings is not None:
@@ -98,15 +98,15 @@ def surprises(table: TermTable, looking: Looking | None = None) -> Discovery:
     return Discovery(ranked, [f"cannot be judged: {line}" for line in unjudged], notes)
 
 
-def _classes(table: TermTable, how: Looking, words: Words) -> Iterator[Tested]:
+def _classes(table: TermTable, how: Looking, words: SurfaceForms) -> Iterator[TestedSurprises]:
     groups = classes_of(table, how.vectors, words, how.values)
     if how.values and all(group.name != how.values for group in groups):
         why = f"fewer than {FEWEST} of its values are document terms with entries"
-        yield Tested([], [Unjudged(how.values, why)])
+        yield TestedSurprises([], [Unjudged(how.values, why)])
     for group in groups:
         tested = value_surprises(table, group, how.permutations, how.seed)
         spreads = spread_surprises(table, group, how.permutations, how.seed, words)
-        yield Tested(tested.found + spreads, tested.unjudged, tested.partly)
+        yield TestedSurprises(tested.found + spreads, tested.unjudged, tested.partly)
 
 
 def _by_reason(unjudged: Sequence[Unjudged]) -> list[str]:

@@ -15,7 +15,7 @@ from scipy.stats import hypergeom
 
 from whyrank.core import Call, Flags, Floats, Ints, WhyrankError, generator
 from whyrank.data import Collection
-from whyrank.learners.surprises.classes import FEWEST, PRESET_OF, TermClass, Words
+from whyrank.learners.surprises.classes import FEWEST, PRESET_OF, SurfaceForms, TermClass
 from whyrank.learners.surprises.surprise import (
     APPENDED,
     EVIDENCE,
@@ -23,7 +23,7 @@ from whyrank.learners.surprises.surprise import (
     STANDS_OUT,
     VALUE,
     Surprise,
-    Tested,
+    TestedSurprises,
     Unjudged,
     absent_note,
     most_unseen,
@@ -40,13 +40,13 @@ FIRST_DRAWS, MORE_DRAWS, ENOUGH = 200, 2_000, 10
 FEWEST_ROWS = 6  # fewer cannot be significant at 5%
 
 
-def value_surprises(table: TermTable, group: TermClass, permutations: int, seed: int) -> Tested:
+def value_surprises(table: TermTable, group: TermClass, permutations: int, seed: int) -> TestedSurprises:
     """Each value of a class against the others, over the query terms that have an entry for half of them or more."""
     cells = _cells(table, group)
     full = cells.present.mean(axis=1) >= 0.5
     if np.count_nonzero(full) < FEWEST_ROWS:
         why = f"fewer than {FEWEST_ROWS} query terms have entries for half of the class{absent_note(table)}"
-        return Tested([], [Unjudged(group.name, why)])
+        return TestedSurprises([], [Unjudged(group.name, why)])
     weights, known = cells.weights[full], (cells.present | cells.own)[full]
     study, found = _study(group, None), []
     sums = cluster_scores(weights, np.arange(len(weights), dtype=np.int32))
@@ -54,11 +54,11 @@ def value_surprises(table: TermTable, group: TermClass, permutations: int, seed:
         mean, others = float(weights[:, one.value].mean()), float(weights[:, one.others].mean())
         figures = mean, others, len(weights), 1 if mean >= others else -1, one.p_value
         found.append(Surprise(VALUE, group.name, "", group.values[one.value], *figures, study))
-    return Tested(found, [], note_missing(table, group.name, known))
+    return TestedSurprises(found, [], note_missing(table, group.name, known))
 
 
 def spread_surprises(
-    table: TermTable, group: TermClass, permutations: int, seed: int, words: Words | None = None
+    table: TermTable, group: TermClass, permutations: int, seed: int, words: SurfaceForms | None = None
 ) -> list[Surprise]:
     """For each query term, whether the variance within a class is larger than that of random sets of its terms."""
     cells, own, found = _cells(table, group, MOST_SPREADS), table.own_numbers(), []
@@ -71,12 +71,12 @@ def spread_surprises(
             term, median = table.query_terms[row], float(np.median(weights[here]))
             odd = here[int(np.argmax(np.abs(weights[here] - median)))]
             figures = float(weights[odd]), median, len(here), 1 if weights[odd] >= median else -1, p
-            study = _study(group, (words or Words()).of(term))
+            study = _study(group, (words or SurfaceForms()).of(term))
             found.append(Surprise(SPREAD, group.name, term, group.values[odd], *figures, study))
     return found
 
 
-class Cells(NamedTuple):
+class ClassWeights(NamedTuple):
     """The weights of some query terms (rows) and the terms of a class; `most_unseen` where the table has no entry.
 
     `own`: where a term meets itself, which says nothing of its class; there stands the mean of the rest of the row.
@@ -88,7 +88,7 @@ class Cells(NamedTuple):
     own: Flags
 
 
-def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
+def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> ClassWeights:
     """The query terms with most entries of a class, at least four each."""
     shape = len(table.query_terms), len(table.doc_terms)
     numbered = csr_array((np.arange(1, len(table) + 1), table.indices, table.indptr), shape=shape)
@@ -101,10 +101,10 @@ def _cells(table: TermTable, group: TermClass, most: int = MOST_ROWS) -> Cells:
     weights = np.where(present, table.weights[entry - 1].astype(np.float64), most_unseen(table)[chosen][:, None])
     own = table.own_numbers()[chosen][:, None] == np.array(group.numbers)
     others = np.where(own, 0.0, weights).sum(axis=1, keepdims=True) / (len(group) - own.sum(axis=1, keepdims=True))
-    return Cells(chosen, np.where(own, others, weights), present & ~own, own)
+    return ClassWeights(chosen, np.where(own, others, weights), present & ~own, own)
 
 
-class Compared(NamedTuple):
+class ValueTest(NamedTuple):
     """The number of a value of a class, those that it is compared with, and the p-value."""
 
     value: int
@@ -112,7 +112,7 @@ class Compared(NamedTuple):
     p_value: float
 
 
-def against_rest(sums: Clustered, permutations: int, seed: int) -> list[Compared]:
+def against_rest(sums: Clustered, permutations: int, seed: int) -> list[ValueTest]:
     """Every value against the others; one that stands out is taken away before the rest are compared.
 
     Else one extreme value moves the mean of the class, and all others differ from it. The most extreme value goes as
@@ -120,15 +120,15 @@ def against_rest(sums: Clustered, permutations: int, seed: int) -> list[Compared
     """
     values = sums.cells.effects.shape[1]
     left = list(range(values))
-    found: list[Compared] = []
+    found: list[ValueTest] = []
     while True:
         here = sums.map_effects(lambda effects: centred(effects[:, left]))
         p = value_p(here, permutations, seed)
         odd = int(np.argmax(np.abs(here.cells.effects.sum(axis=0))))
         if p[odd] * len(left) >= STANDS_OUT or len(left) <= max(FEWEST, values / 2):
-            return found + [Compared(i, [j for j in left if j != i], float(p[k])) for k, i in enumerate(left)]
+            return found + [ValueTest(i, [j for j in left if j != i], float(p[k])) for k, i in enumerate(left)]
         number = left.pop(odd)
-        found.append(Compared(number, list(left), float(p[odd])))
+        found.append(ValueTest(number, list(left), float(p[odd])))
 
 
 def _spread_p(weights: Floats, whole: Floats, permutations: int, random: np.random.Generator) -> float:
@@ -176,7 +176,7 @@ class Forms(NamedTuple):
     present: Flags
 
 
-def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested:
+def appended_surprises(table: TermTable, permutations: int, seed: int) -> TestedSurprises:
     """For each character, whether words that have it appended weigh more, or less, than their other longer forms.
 
     As among the values of a class, a character that stands out is taken away before the others are compared.
@@ -184,7 +184,9 @@ def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested
     forms, random, found = _forms(table), generator(seed, "surprises", "appended"), list[Surprise]()
     left = _letters(forms, min(permutations, DRAWS), random)
     if len(left) < 2:
-        return Tested([], [Unjudged("appended", "fewer than two characters end three longer forms of query terms")])
+        return TestedSurprises(
+            [], [Unjudged("appended", "fewer than two characters end three longer forms of query terms")]
+        )
     partly, least = note_missing(table, "appended", forms.present), max(2, len(left) / 2)
     while len(left) > least:
         odd = min(left, key=lambda s: (s.p_value, -abs(s.weight - s.others)))
@@ -195,7 +197,7 @@ def appended_surprises(table: TermTable, permutations: int, seed: int) -> Tested
         kept &= np.bincount(forms.words[kept], minlength=len(table.query_terms))[forms.words] > 1
         forms = Forms(*(column[kept] for column in forms))  # of words that still have two or more
         left = _letters(forms, min(permutations, DRAWS), random)
-    return Tested(found + left, [], partly)
+    return TestedSurprises(found + left, [], partly)
 
 
 def _letters(forms: Forms, permutations: int, random: np.random.Generator) -> list[Surprise]:
@@ -278,7 +280,7 @@ def postings_of(collection: Collection, table: TermTable) -> Postings:
     return Postings({term: own for term, own in found if term in wanted}, len(collection.docs))
 
 
-def evidence_surprises(table: TermTable, postings: Postings) -> Tested:
+def evidence_surprises(table: TermTable, postings: Postings) -> TestedSurprises:
     """Strong entries that are together in too few documents, and weak ones of whole rows that are in too many."""
     order = np.argsort(-table.weights, kind="stable")
     order = order[~self_entries(table)[order]]
@@ -293,7 +295,7 @@ def evidence_surprises(table: TermTable, postings: Postings) -> Tested:
     if not len(weak):
         why = "no query term has an entry for every document term, so nothing shows which weights are too small"
         unjudged.append(Unjudged("evidence", why))
-    return Tested([*above, *below], unjudged)
+    return TestedSurprises([*above, *below], unjudged)
 
 
 def _contradictions(table: TermTable, postings: Postings, entries: Ints, direction: int) -> list[Surprise]:
@@ -318,7 +320,7 @@ def _contradictions(table: TermTable, postings: Postings, entries: Ints, directi
     return found
 
 
-def evidence_study(table: TermTable, postings: Postings, words: Words, surprise: Surprise) -> str:
+def evidence_study(table: TermTable, postings: Postings, words: SurfaceForms, surprise: Surprise) -> str:
     """The value among terms that are about as frequent and that the table weighs the other way."""
     query_term = surprise.query_term
     weights = {entry.term: entry.weight for entry in table.doc_terms_for(query_term, None)}

@@ -66,7 +66,7 @@ class Unjudged(NamedTuple):
     why: str
 
 
-class Tested(NamedTuple):
+class TestedSurprises(NamedTuple):
     """Surprises, what could not be judged, and what was judged with some weights missing."""
 
     found: list[Surprise]

@@ -43,8 +43,8 @@ class Features:
     def matrix(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """The features of aligned pairs of texts, [pairs, features]; whatever depends on one text is done once."""
         query, doc = distinct(queries), distinct(docs)
-        query_texts = Texts(query.texts, self.analyzer.queries(query.texts), self)
-        doc_texts = Texts(doc.texts, self.analyzer.docs(doc.texts), self)
+        query_texts = AnalysedTexts(query.texts, self.analyzer.queries(query.texts), self)
+        doc_texts = AnalysedTexts(doc.texts, self.analyzer.docs(doc.texts), self)
         found = np.empty((len(query.codes), len(self.names)))
         for number, rows in enumerate(rows_by_code(query.codes, len(query.texts))):
             matches = Matches(query_texts, number, doc_texts, doc.codes[rows])
@@ -85,7 +85,7 @@ def open_features(
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
+class AnalysedTexts:
     """Analysed texts; what depends on a text alone is computed once, and only when it is needed."""
 
     texts: Sequence[str]
@@ -120,7 +120,7 @@ class Texts:
         return np.full(len(self.features.analyzer.vocabulary), -1, np.int32)
 
 
-class Hits(NamedTuple):
+class TermHits(NamedTuple):
     """Where texts have query terms: text `i` has `offsets[i]:offsets[i + 1]`, by position in the text."""
 
     offsets: Ints
@@ -140,7 +140,7 @@ class Matches:
         lengths: tokens of each text.
     """
 
-    def __init__(self, queries: Texts, number: int, texts: Texts, rows: Codes) -> None:
+    def __init__(self, queries: AnalysedTexts, number: int, texts: AnalysedTexts, rows: Codes) -> None:
         self.queries, self.number, self.texts, self.rows = queries, number, texts, rows
         start, end = queries.tokens.offsets[number : number + 2]
         query: list[int] = queries.tokens.ids[start:end].tolist()
@@ -148,7 +148,7 @@ class Matches:
         vocabulary = texts.features.analyzer.vocabulary.terms
         self.ids, self.terms = np.array(list(numbers), np.int32), [vocabulary[i] for i in numbers]
         self.order = np.array([numbers[term] for term in query], np.int32)
-        self.hits = Hits(*_locate(*texts.tokens, rows, self.ids, texts.slots))
+        self.hits = TermHits(*_locate(*texts.tokens, rows, self.ids, texts.slots))
         self.text_of_hit = np.repeat(np.arange(len(rows)), np.diff(self.hits.offsets))
         cells = self.text_of_hit * len(numbers) + self.hits.term
         counts = np.bincount(cells, minlength=len(rows) * len(numbers))

@@ -66,7 +66,7 @@ class TrainedLTR(NamedTuple):
     gains: dict[str, float]
 
 
-class Examples(NamedTuple):
+class JudgedPairs(NamedTuple):
     """Pairs with features and grades, query by query; `groups` has the number of pairs of each query."""
 
     matrix: Floats
@@ -159,7 +159,7 @@ def train_recipe(
 
 
 def _fit(
-    lightgbm: Any, examples: Sequence[Examples], names: Sequence[str], boosting: Boosting
+    lightgbm: Any, examples: Sequence[JudgedPairs], names: Sequence[str], boosting: Boosting
 ) -> tuple[Any, Mapping[str, Any]]:
     """A booster, and nDCG after each tree; with dev examples it is cut where it ranks them best."""
     training, *others = examples
@@ -176,7 +176,7 @@ def _fit(
         raise WhyrankError(f"LightGBM cannot train: {error}") from None
 
 
-def _examples(collection: Collection, run: str | Run, features: Features) -> Examples:
+def _examples(collection: Collection, run: str | Run, features: Features) -> JudgedPairs:
     """The candidates of all queries that have candidates of more than one grade, with features and grades."""
     candidates = open_run(collection, run).run if isinstance(run, str) else run
     pools: dict[str, dict[str, int]] = {}
@@ -192,4 +192,4 @@ def _examples(collection: Collection, run: str | Run, features: Features) -> Exa
     ids = [doc_id for pool in pools.values() for doc_id in pool]
     queries = [collection.queries[query_id] for query_id, pool in pools.items() for _ in pool]
     grades = np.array([grade for pool in pools.values() for grade in pool.values()], dtype=np.int64)
-    return Examples(features.matrix(queries, texts_of(collection.docs, ids)), grades, [*map(len, pools.values())])
+    return JudgedPairs(features.matrix(queries, texts_of(collection.docs, ids)), grades, [*map(len, pools.values())])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from whyrank.core import BadInput, check_text, check_whole
 from whyrank.rankers.neural.base import NeuralRanker
-from whyrank.rankers.neural.readers import DenseReader, Kind, load_model
+from whyrank.rankers.neural.readers import DenseReader, ModelKind, load_model
 from whyrank.rankers.neural.scorer import Scorer
 from whyrank.rankers.neural.tokens import check_length
 from whyrank.rankers.neural.weights import architecture_of, config_of
@@ -17,7 +17,7 @@ from whyrank.rankers.neural.weights import architecture_of, config_of
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _SCALES = {"euclidean": "minus distance", "manhattan": "minus distance"}
-_KIND = Kind("SentenceTransformer", ("SentenceTransformer",))
+_KIND = ModelKind("SentenceTransformer", ("SentenceTransformer",))
 _CROSS = "ForSequenceClassification"
 
 

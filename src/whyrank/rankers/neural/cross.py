@@ -13,9 +13,9 @@ from whyrank.core import BadInput, WhyrankError, check_whole
 from whyrank.networks import Arrays, Ids, tensors
 from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.passages import TextPairs
-from whyrank.rankers.neural.readers import Kind, ModelReader, NetworkPairs, PairReader, load_model
+from whyrank.rankers.neural.readers import ModelKind, ModelReader, NetworkPairs, PairReader, load_model
 from whyrank.rankers.neural.scorer import Reader, Scorer, Side
-from whyrank.rankers.neural.tokens import Tokens, check_length
+from whyrank.rankers.neural.tokens import TokenisedTexts, check_length
 from whyrank.rankers.neural.weights import architecture_of
 from whyrank.text import positions_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ACTIVATIONS = ("none", "sigmoid")
-_KIND = Kind("CrossEncoder", ("CrossEncoder",))
+_KIND = ModelKind("CrossEncoder", ("CrossEncoder",))
 _EXAMPLES = [("what is ice", "Ice is water that froze."), ("snow " * 99, "White and cold.")]
 
 
@@ -97,7 +97,7 @@ class CrossEncoder(NeuralRanker):
             if last:
                 raise WhyrankError(f"{self.name}: truncate=last is not for models with a chat template; leave it out")
             return whole
-        apart = TokenisedPairs(model, relevant, Tokens(tokenizer, last), most)
+        apart = TokenisedPairs(model, relevant, TokenisedTexts(tokenizer, last), most)
         found = apart.prepare(TextPairs.of(*zip(*_EXAMPLES, strict=True)), "pair")(np.arange(2)).batch(range(2))
         if not all(np.array_equal(found[name], expected[name]) for name in found):
             return whole
@@ -133,7 +133,7 @@ class WholePairs(ModelReader):
 class TokenisedPairs(PairReader):
     """A cross-encoder whose tokenizer puts special tokens around two texts and nothing else."""
 
-    def __init__(self, model: Any, relevant: int | None, tokens: Tokens, most: int) -> None:
+    def __init__(self, model: Any, relevant: int | None, tokens: TokenisedTexts, most: int) -> None:
         """Pairs of up to `most` tokens."""
         self.module, self.tokens, self.most = model, tokens, most
         self._whole = WholePairs(model, relevant)

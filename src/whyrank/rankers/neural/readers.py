@@ -14,7 +14,7 @@ from whyrank.core import BadInput, Codes, Ints, WhyrankError
 from whyrank.networks import Arrays, Ids
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.passages import TextPairs
-from whyrank.rankers.neural.scorer import Prepared, Reader, Side
+from whyrank.rankers.neural.scorer import Reader, Side, TokenisedInputs
 from whyrank.rankers.neural.weights import config_of
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ class PairReader(Reader):
         """A batch of pairs as padded arrays."""
         raise NotImplementedError
 
-    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
+    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some pairs; each distinct text is tokenised when it is first met."""
         queries, docs = _Tokenised(self.query_ids, pairs.queries), _Tokenised(self.doc_ids, pairs.docs)
 
-        def prepared(rows: Ints) -> Prepared:
+        def prepared(rows: Ints) -> TokenisedInputs:
             given = zip(queries.take(pairs.query[rows]), docs.take(pairs.doc[rows]), strict=True)
             cut = [self.cut(query, doc) for query, doc in given]
             lengths = np.array([len(query) + len(doc) for query, doc in cut], np.int64)
@@ -56,7 +56,7 @@ class PairReader(Reader):
             def batch(some: Sequence[int]) -> Arrays:
                 return self.arrays([cut[i][0] for i in some], [cut[i][1] for i in some])
 
-            return Prepared([_key(*each) for each in cut], lengths, batch)
+            return TokenisedInputs([_key(*each) for each in cut], lengths, batch)
 
         return prepared
 
@@ -107,18 +107,18 @@ class NetworkTexts(Reader):
     def __init__(self, network: Any) -> None:
         self.module = self.network = network
 
-    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
+    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the texts."""
         network = self.network
         tokenise, arrays = network.doc_ids, network.doc_arrays
         if side == "query":
             tokenise, arrays = network.query_ids, network.query_arrays
 
-        def prepared(rows: Ints) -> Prepared:
+        def prepared(rows: Ints) -> TokenisedInputs:
             ids = tokenise([pairs.docs[i] for i in pairs.doc[rows]])
             keys = [_key(side.encode(), each) for each in ids]
             lengths = np.array([len(each) for each in ids], np.int64)
-            return Prepared(keys, lengths, lambda some: arrays([ids[i] for i in some]))
+            return TokenisedInputs(keys, lengths, lambda some: arrays([ids[i] for i in some]))
 
         return prepared
 
@@ -144,7 +144,7 @@ class NetworkTexts(Reader):
 # Models of sentence-transformers.
 
 
-class Kind(NamedTuple):
+class ModelKind(NamedTuple):
     """A class of sentence-transformers by name, and how its trained models are recognised.
 
     A folder says for which class it was saved; where it does not, its architecture must end in one of these.
@@ -155,7 +155,7 @@ class Kind(NamedTuple):
     architectures: tuple[str, ...] = ("",)
 
 
-def load_model(folder: Path, kind: Kind, computing: Computing) -> Any:
+def load_model(folder: Path, kind: ModelKind, computing: Computing) -> Any:
     """A model of sentence-transformers on its device, from safetensors only and without code of its own.
 
     Raises an error for a model of another kind, to which the package would add layers with random weights.
@@ -190,10 +190,10 @@ class ModelReader(Reader):
         self.prompts = prompts
         self._others: dict[str, dict[str, Any]] = {}  # what the processor gives besides arrays, alike for all batches
 
-    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
+    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the pairs or texts."""
 
-        def prepared(rows: Ints) -> Prepared:
+        def prepared(rows: Ints) -> TokenisedInputs:
             texts: list[Any] = [pairs.docs[i] for i in pairs.doc[rows]]
             if side == "pair":
                 texts = list(zip([pairs.queries[i] for i in pairs.query[rows]], texts, strict=True))
@@ -202,10 +202,10 @@ class ModelReader(Reader):
             self._others[side] = {name: value for name, value in features.items() if name not in arrays}
             if not {"input_ids", "attention_mask"} <= arrays.keys():
                 keys = [_key(side.encode(), repr(text).encode("utf-8", "replace")) for text in texts]
-                return Prepared(keys, np.array([len(str(text)) for text in texts]), partial(_rows, arrays))
+                return TokenisedInputs(keys, np.array([len(str(text)) for text in texts]), partial(_rows, arrays))
             read = [ids[mask > 0] for ids, mask in zip(arrays["input_ids"], arrays["attention_mask"], strict=True)]
             lengths = np.array([len(ids) for ids in read], np.int64)
-            return Prepared([_key(side.encode(), ids) for ids in read], lengths, partial(_rows, arrays))
+            return TokenisedInputs([_key(side.encode(), ids) for ids in read], lengths, partial(_rows, arrays))
 
         return prepared
 

@@ -33,7 +33,7 @@ _KEPT_BYTES = 512 * 2**20  # of encodings that do
 log = logging.getLogger(__name__)
 
 
-class Prepared(NamedTuple):
+class TokenisedInputs(NamedTuple):
     """Tokenised inputs.
 
     Attributes:
@@ -57,7 +57,7 @@ class Reader:
     apart = False
     module: Any
 
-    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], Prepared]:
+    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the pairs, or of the texts of `pairs.docs`, which are queries or documents."""
         raise NotImplementedError
 

@@ -15,7 +15,7 @@ from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.readers import PairReader
 from whyrank.rankers.neural.scorer import Scorer, Side
-from whyrank.rankers.neural.tokens import Tokens, check_length
+from whyrank.rankers.neural.tokens import TokenisedTexts, check_length
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,7 +62,7 @@ class QuestionReader(PairReader):
 
         own = {"local_files_only": True, "trust_remote_code": False}
         tokenizer = AutoTokenizer.from_pretrained(str(folder), **own)
-        self.tokens, self.most = Tokens(tokenizer, options.truncate == "last"), options.max_length
+        self.tokens, self.most = TokenisedTexts(tokenizer, options.truncate == "last"), options.max_length
         self.answers = [self.tokens.number(token) for token in (options.true, options.false)]
         for token, number in zip((options.true, options.false), self.answers, strict=True):
             if number is None:

@@ -15,7 +15,7 @@ from whyrank.networks import CHARACTERS_PER_TOKEN, Arrays, Ids, lengths_mask, pa
 from whyrank.text import positions_of
 
 
-class Frame(NamedTuple):
+class PairFrame(NamedTuple):
     """Special tokens before a query, between query and text and after the text, and the types of all five parts."""
 
     before: Ids
@@ -24,7 +24,7 @@ class Frame(NamedTuple):
     types: tuple[int, ...]
 
 
-class Tokens:
+class TokenisedTexts:
     """Texts as token numbers without special tokens, so that each text is tokenised once for all its pairs."""
 
     def __init__(self, tokenizer: Any, last: bool = False) -> None:
@@ -51,7 +51,7 @@ class Tokens:
         return found
 
     @cached_property
-    def frame(self) -> Frame:
+    def frame(self) -> PairFrame:
         """What the tokenizer puts around a pair, seen on a pair of two letters."""
         pair = self._backend.encode("a", "b")
         parts = np.array([-1 if part is None else part for part in pair.sequence_ids])
@@ -59,7 +59,7 @@ class Tokens:
         first, second = np.flatnonzero(parts == 0), np.flatnonzero(parts == 1)
         kinds = (0, first[0], first[-1] + 1, second[0], len(ids) - 1)
         between = ids[first[-1] + 1 : second[0]]
-        return Frame(ids[: first[0]], between, ids[second[-1] + 1 :], tuple(int(types[i]) for i in kinds))
+        return PairFrame(ids[: first[0]], between, ids[second[-1] + 1 :], tuple(int(types[i]) for i in kinds))
 
     def cut(self, query: Ids, doc: Ids, most: int) -> tuple[Ids, Ids]:
         """What of a pair is read in `most` tokens, special ones included."""

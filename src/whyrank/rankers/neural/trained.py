@@ -11,8 +11,8 @@ from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.bi import declared_prompts
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.readers import (
-    Kind,
     LateReader,
+    ModelKind,
     ModelReader,
     NetworkPairs,
     NetworkTexts,
@@ -108,7 +108,7 @@ class Epic(TrainedRanker):
 class EncodedRanker(TrainedRanker):
     """A network trained here, or a model of sentence-transformers of the same kind."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[ModelKind]
     reader: ClassVar[type[ModelReader]]
     own_scale: ClassVar[str]
 
@@ -132,7 +132,7 @@ class Late(EncodedRanker):
     """
 
     registered: ClassVar[str] = "late"
-    kind: ClassVar[Kind] = Kind("MultiVectorEncoder", ("MultiVectorEncoder", "ColBERT"), ("ColBERT",))
+    kind: ClassVar[ModelKind] = ModelKind("MultiVectorEncoder", ("MultiVectorEncoder", "ColBERT"), ("ColBERT",))
     reader: ClassVar[type[ModelReader]] = LateReader
     own_scale: ClassVar[str] = "sum of similarities"
 
@@ -146,7 +146,7 @@ class Sparse(EncodedRanker):
 
     registered: ClassVar[str] = "sparse"
     tokens: ClassVar[int | None] = 4096  # each token has a score for every word of the vocabulary
-    kind: ClassVar[Kind] = Kind("SparseEncoder", ("SparseEncoder",), ("ForMaskedLM",))
+    kind: ClassVar[ModelKind] = ModelKind("SparseEncoder", ("SparseEncoder",), ("ForMaskedLM",))
     reader: ClassVar[type[ModelReader]] = SparseReader
     own_scale: ClassVar[str] = "dot"
 

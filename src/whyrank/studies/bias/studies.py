@@ -22,7 +22,7 @@ from whyrank.studies.bias.templates import (
     HEAD,
     JUDGED,
     JUDGED_HEAD,
-    Found,
+    FoundTemplates,
     Grid,
     Scan,
     Template,
@@ -209,22 +209,22 @@ class Substitution(ValueStudy):
         ordered = self.preset.ordered and list(values) == sorted(values, key=lambda value: (len(value), value))
         return Grid(kept, values, self.cluster, term, False, np.array(counts), dropped, ordered)
 
-    def _candidates(self, collection: Collection, scan: Scan) -> dict[str, Found]:
+    def _candidates(self, collection: Collection, scan: Scan) -> dict[str, FoundTemplates]:
         """Templates, by the reason why others besides them are none."""
         if self.query is not None and self.doc is not None:
-            return {"": Found([Template(self.query, Slotted.of(self.doc))])}
+            return {"": FoundTemplates([Template(self.query, Slotted.of(self.doc))])}
         by_default = PUBLISHED if self.compat and self.name == "when-year" else self.preset.templates
         wanted = self.templates or by_default
         if wanted not in (FOUND, WRITTEN, BOTH, PUBLISHED):
             if not Path(wanted).is_file():
                 ways = f"{FOUND}, {WRITTEN}, {BOTH}, {PUBLISHED} or a file: query, tab, text with {SLOT}"
                 raise WhyrankError(f"templates {wanted!r} is no file; give {ways}")
-            return {"": Found(given_templates(wanted))}
+            return {"": FoundTemplates(given_templates(wanted))}
         if wanted == PUBLISHED and self.name != "when-year":
             raise WhyrankError(f"bias/{self.name} has no published templates; only bias/when-year has")
         if wanted == WRITTEN and self.name not in WORDINGS:
             raise WhyrankError(f"bias/{self.name} has no written templates; give templates={FOUND}, or a file")
-        candidates: dict[str, Found] = {}
+        candidates: dict[str, FoundTemplates] = {}
         if wanted != FOUND:
             wordings = WHEN_YEAR_PUBLISHED if wanted == PUBLISHED else WORDINGS.get(self.name, ())
             candidates["by a value in the query"] = written_templates(wordings, self.value_class)

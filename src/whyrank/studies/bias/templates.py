@@ -14,7 +14,7 @@ import numpy.typing as npt
 from whyrank.core import BadInput, Codes, Flags, Floats, WhyrankError, generator
 from whyrank.data import Collection, read_lines
 from whyrank.scoring import Scores
-from whyrank.studies.bias.values import SLOT, Slot, Slotted, ValueClass, mentions
+from whyrank.studies.bias.values import SLOT, Slotted, ValueClass, ValueSlot, mentions
 from whyrank.studies.contrasts import Categories, Contrasts, Labels, Scorer, index_texts
 
 JUDGED, HEAD, JUDGED_HEAD = "judged", "head", "judged-head"
@@ -46,13 +46,13 @@ class Scan:
     """The texts of a collection that have a value of a class, as templates, and how often each value occurs."""
 
     values: ValueClass
-    slots: dict[str, Slot]
+    slots: dict[str, ValueSlot]
     counts: Counter[str]
 
     @classmethod
     def of(cls, collection: Collection, values: ValueClass) -> Scan:
         """Read every text once."""
-        slots: dict[str, Slot] = {}
+        slots: dict[str, ValueSlot] = {}
         counts: Counter[str] = Counter()
         for doc_id, text in collection.docs.items():
             if slot := values.slot(text):
@@ -66,7 +66,7 @@ class Scan:
         return Template(query, slot.slotted, query_id, doc_id, slot.value, slot.others)
 
 
-class Found(NamedTuple):
+class FoundTemplates(NamedTuple):
     """Templates, and how many there are besides."""
 
     templates: list[Template]
@@ -75,13 +75,13 @@ class Found(NamedTuple):
 
 def found_templates(
     collection: Collection, scan: Scan, queries: str, head: str | None, most: int, seed: int
-) -> Found:
+) -> FoundTemplates:
     """Templates of queries that name no value: judged for the text, with the head word, or from a file.
 
     Of all queries with the head word and all texts with a value, at most `most` pairs are drawn.
     """
     if queries in (JUDGED, JUDGED_HEAD):
-        return Found(list(_judged(collection, scan, head if queries == JUDGED_HEAD else None)))
+        return FoundTemplates(list(_judged(collection, scan, head if queries == JUDGED_HEAD else None)))
     if queries == HEAD:
         if head is None:
             raise WhyrankError("queries=head needs the word that queries must have; give head=WORD")
@@ -97,7 +97,7 @@ def found_templates(
     if size > most:
         drawn = np.sort(generator(seed, "bias", "pairs").choice(size, most, replace=False))
     pairs = [(*free[number // len(docs)], docs[number % len(docs)]) for number in drawn.tolist()]
-    return Found([scan.template(*pair) for pair in pairs], max(0, size - most))
+    return FoundTemplates([scan.template(*pair) for pair in pairs], max(0, size - most))
 
 
 def _judged(collection: Collection, scan: Scan, head: str | None) -> Iterator[Template]:
@@ -121,11 +121,11 @@ def given_templates(path: str | Path) -> list[Template]:
     return found
 
 
-def written_templates(pairs: Iterable[tuple[str, str]], values: ValueClass) -> Found:
+def written_templates(pairs: Iterable[tuple[str, str]], values: ValueClass) -> FoundTemplates:
     """The templates of pairs of a query and a text with `{value}`; without queries that name a value."""
     made = [(query, Slotted.of(text)) for query, text in pairs]
     free = [Template(q, text, others=values.named(text.around)) for q, text in made if not values.named(q)]
-    return Found(free, len(made) - len(free))
+    return FoundTemplates(free, len(made) - len(free))
 
 
 # The grid of a study: a text for every template and value, and its contrasts of two values.

@@ -158,7 +158,7 @@ class Slotted:
         return "".join(found)
 
 
-class Slot(NamedTuple):
+class ValueSlot(NamedTuple):
     """A text made a template: the value that stood there, and the values that stay, in any case of letters."""
 
     slotted: Slotted
@@ -198,7 +198,7 @@ class ValueClass:
         """How often a text has each value."""
         return Counter(value for value, _ in self._found(text))
 
-    def slot(self, text: str) -> Slot | None:
+    def slot(self, text: str) -> ValueSlot | None:
         """The text with a slot for the value that it has most often, of equals the first; None without any."""
         found = self._found(text)
         if not found:
@@ -208,7 +208,7 @@ class ValueClass:
         edges = [0, *(position for m in spans for position in m.span()), len(text)]
         parts = tuple(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
         slotted = Slotted(parts, tuple(SMALL if m[0].islower() else CAPITAL for m in spans))
-        return Slot(slotted, value, self.named(slotted.around))
+        return ValueSlot(slotted, value, self.named(slotted.around))
 
     def _found(self, text: str) -> list[tuple[str, re.Match[str]]]:
         """The matches that stand for a value."""

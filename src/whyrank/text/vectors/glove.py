@@ -110,7 +110,7 @@ class GloVe:
         return [terms[i] for i in chosen], Tokens(ids[ids >= 0], before[tokens.offsets])
 
 
-class Cells(NamedTuple):
+class Cooccurrences(NamedTuple):
     """The cells of a square table that are not zero, sorted by row and column."""
 
     row: Codes
@@ -118,7 +118,7 @@ class Cells(NamedTuple):
     counts: Floats
 
 
-def cooccurrences(tokens: Tokens, n_words: int, window: int) -> Cells:
+def cooccurrences(tokens: Tokens, n_words: int, window: int) -> Cooccurrences:
     """Count, for each word, the words at most `window` positions away in the same text; one d away counts 1/d.
 
     Ids are word numbers below `n_words`. The parts 1/d are added up as whole multiples of 1/lcm(1..window), so the
@@ -136,7 +136,7 @@ def cooccurrences(tokens: Tokens, n_words: int, window: int) -> Cells:
     both = (total + total.T).tocsr()
     both.sort_indices()
     row = np.repeat(np.arange(n_words, dtype=np.int32), np.diff(both.indptr))
-    return Cells(row, both.indices.astype(np.int32), both.data / unit)
+    return Cooccurrences(row, both.indices.astype(np.int32), both.data / unit)
 
 
 def first_parameters(n_words: int, dims: int, rng: np.random.Generator) -> list[Any]:
@@ -146,7 +146,7 @@ def first_parameters(n_words: int, dims: int, rng: np.random.Generator) -> list[
     return [*drawn, *map(np.ones_like, drawn)]
 
 
-def visiting_order(cells: Cells, rng: np.random.Generator) -> Ints:
+def visiting_order(cells: Cooccurrences, rng: np.random.Generator) -> Ints:
     """A random order: square tiles of the table in random order, and the cells of each in random order.
 
     The vectors of one tile stay in the processor's cache, which halves the time.

@@ -22,7 +22,7 @@ import torch
 
 from whyrank.core import BadInput, Codes, Ints, Progress, check_seal, sealed_file
 from whyrank.learners.parm.pairs.scorer import PairScorer
-from whyrank.learners.parm.pairs.terms import Distinct
+from whyrank.learners.parm.pairs.terms import DistinctSequences
 
 Say = Callable[[str], None]
 BLOCK = {"cpu": 1 << 14, "cuda": 1 << 26}  # pairs of a block at most
@@ -39,8 +39,8 @@ _REMEDY = "remove it, and it is scored again"
 class PairTask:
     """What is scored, and what of it is kept."""
 
-    queries: Distinct  # distinct token sequences of the query terms
-    docs: Distinct  # those of the document terms
+    queries: DistinctSequences  # distinct token sequences of the query terms
+    docs: DistinctSequences  # those of the document terms
     threshold: float = 0.1  # pairs with a smaller weight are left out
     top: int | None = None  # so many document terms of each query term are kept at most, the best ones
     audited: tuple[int, ...] = ()  # numbers of query terms that are kept with all document terms

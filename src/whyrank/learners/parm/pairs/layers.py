@@ -47,7 +47,7 @@ class Layer(NamedTuple):
     norm_down: Norm
 
 
-class Weights(NamedTuple):
+class NetworkWeights(NamedTuple):
     """All weights that scoring needs."""
 
     layers: list[Layer]  # of the encoder
@@ -75,7 +75,7 @@ def is_supported(network: Network) -> bool:
     return absolute and not getattr(config, "is_decoder", False) and size >= 16 and size & (size - 1) == 0
 
 
-def weights_of(network: Any, device: str, kind: torch.dtype) -> Weights:
+def weights_of(network: Any, device: str, kind: torch.dtype) -> NetworkWeights:
     """The weights of a network on a device, in a number format."""
     model = network.encoder.model
 
@@ -101,7 +101,9 @@ def weights_of(network: Any, device: str, kind: torch.dtype) -> Weights:
     outer = Linear(*(part.detach().to(device, torch.float32) for part in (network.outer.weight, network.outer.bias)))
     first = model.encoder.layer[0]
     heads, activation = first.attention.self.num_attention_heads, first.intermediate.intermediate_act_fn
-    return Weights(layers, heads, activation, _embedder(model, device, kind), [*head, (outer, lambda states: states)])
+    return NetworkWeights(
+        layers, heads, activation, _embedder(model, device, kind), [*head, (outer, lambda states: states)]
+    )
 
 
 def _embedder(model: Any, device: str, kind: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -122,7 +124,7 @@ def _embedder(model: Any, device: str, kind: torch.dtype) -> Callable[[Tensor, T
 class Layers:
     """The layers over pairs of one length; the three steps that are kernels are methods of their own."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: NetworkWeights) -> None:
         """Take the weights of a network."""
         self.weights, self.size = weights, weights.width // weights.heads
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from whyrank.core import UnknownName, WhyrankError
 from whyrank.learners.parm.pairs.layers import Layers, Replayed, is_supported, weights_of
-from whyrank.learners.parm.pairs.terms import Group, TermGroups
+from whyrank.learners.parm.pairs.terms import LengthGroup, TermGroups
 from whyrank.networks import Network
 
 IMPLEMENTATIONS = ("auto", "torch", "triton")
@@ -31,7 +31,7 @@ Numbers = npt.NDArray[np.integer[Any]]
 Batch = Callable[[Tensor, Tensor], Tensor]  # weights of pairs, given by their positions in two groups
 
 
-class Grid(NamedTuple):
+class PairGrid(NamedTuple):
     """All pairs of some queries and documents that have the same lengths."""
 
     queries: Numbers  # their numbers
@@ -55,7 +55,7 @@ class PairScorer:
         self.implementation = _choose(network, device, precision, implementation)
         self._fast = self._layers() if self.implementation == "triton" else None
 
-    def grids(self, queries: Numbers, scored: Callable[[int], None] = lambda pairs: None) -> Iterator[Grid]:
+    def grids(self, queries: Numbers, scored: Callable[[int], None] = lambda pairs: None) -> Iterator[PairGrid]:
         """The weights of some queries with all documents, by length; `scored` hears of every batch."""
         lengths = self.queries.lengths[queries]
         for length in np.unique(lengths).tolist():
@@ -70,19 +70,19 @@ class PairScorer:
                         pair = torch.arange(start, min(start + size, len(found)), device=self.device)
                         found[start : start + size] = batch(rows[pair // columns], pair % columns)
                         scored(len(pair))
-                yield Grid(members, group.members, found.view(len(members), columns))
+                yield PairGrid(members, group.members, found.view(len(members), columns))
 
-    def batch(self, query: Group, doc: Group) -> Batch:
+    def batch(self, query: LengthGroup, doc: LengthGroup) -> Batch:
         """What scores pairs of two groups, `batch_size` of them at most at a time."""
         if self._fast is not None and _length(query, doc) <= _LONGEST:
             return self._fast.batch(query, doc, self.batch_size(query, doc))
         return self._by_network(query, doc)
 
-    def batch_size(self, query: Group, doc: Group) -> int:
+    def batch_size(self, query: LengthGroup, doc: LengthGroup) -> int:
         """Pairs of a batch."""
         return max(1, self.tokens // _length(query, doc))
 
-    def _by_network(self, query: Group, doc: Group) -> Batch:
+    def _by_network(self, query: LengthGroup, doc: LengthGroup) -> Batch:
         special, kind = self.network.tokenizer.special, PRECISIONS[self.precision]
         query_tokens, doc_tokens = (_put(group.tokens[group.rows], self.device) for group in (query, doc))
         marks = [torch.tensor([[special[name]]], device=self.device) for name in ("cls", "sep")]
@@ -119,7 +119,7 @@ class FastScorer:
         self._on_device: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
         self._recorded: dict[int, Callable[[Tensor], Tensor]] = {}
 
-    def batch(self, query: Group, doc: Group, size: int) -> Batch:
+    def batch(self, query: LengthGroup, doc: LengthGroup, size: int) -> Batch:
         """What scores pairs of two groups; whole batches are replayed."""
         length = _length(query, doc)
         query_rows, doc_rows = self._fill(query, doc, length)
@@ -139,7 +139,7 @@ class FastScorer:
 
         return batch
 
-    def _fill(self, query: Group, doc: Group, length: int) -> tuple[Tensor, Tensor]:
+    def _fill(self, query: LengthGroup, doc: LengthGroup, length: int) -> tuple[Tensor, Tensor]:
         """Fill the tables of the first layer, and give the rows of each query's tokens and of each document's.
 
         The first three rows are [CLS], the [SEP] in the middle and the one at the end.
@@ -158,7 +158,7 @@ class FastScorer:
                          for n, row in ((len(queries), 0), (len(queries), 1), (len(docs), 2)))  # fmt: skip
         return torch.cat([cls, queries, sep], 1).int(), torch.cat([docs, end], 1).int()
 
-    def _held(self, group: Group) -> tuple[Tensor, Tensor, Tensor]:
+    def _held(self, group: LengthGroup) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens, positions and rows of a group, which go to the device once."""
         if id(group) not in self._on_device:
             tokens, positions, rows = (_put(part, self.device) for part in group[1:])
@@ -175,7 +175,7 @@ def _choose(network: Network, device: str, precision: str, given: str) -> str:
     return given if given != "auto" else "triton" if fits else "torch"
 
 
-def _length(query: Group, doc: Group) -> int:
+def _length(query: LengthGroup, doc: LengthGroup) -> int:
     return int(query.rows.shape[1] + doc.rows.shape[1] + 3)
 
 

@@ -30,7 +30,7 @@ class Sequences:
         return len(self.ends) - 1
 
 
-class Distinct(NamedTuple):
+class DistinctSequences(NamedTuple):
     """Distinct sequences in the order of their first appearance, and which of them each term has."""
 
     sequences: Sequences
@@ -42,15 +42,15 @@ class Distinct(NamedTuple):
         return np.bincount(self.of_term, minlength=len(self.sequences))
 
 
-def distinct(rows: Sequence[Ids]) -> Distinct:
+def distinct(rows: Sequence[Ids]) -> DistinctSequences:
     """Terms that the network cannot tell apart are scored once."""
     numbers: dict[bytes, int] = {}
     of_term = [numbers.setdefault(np.ascontiguousarray(row, np.int32).tobytes(), len(numbers)) for row in rows]
     found = [np.frombuffer(key, np.int32) for key in numbers]
-    return Distinct(Sequences.of(found), np.array(of_term, np.int32))
+    return DistinctSequences(Sequences.of(found), np.array(of_term, np.int32))
 
 
-class Group(NamedTuple):
+class LengthGroup(NamedTuple):
     """The sequences of one length, and the distinct (token, position) in them."""
 
     members: Codes  # numbers of the sequences
@@ -64,7 +64,7 @@ class TermGroups(NamedTuple):
 
     lengths: Codes  # of each sequence
     inside: Codes  # the position of each sequence among the members of its group
-    groups: dict[int, Group]  # by length
+    groups: dict[int, LengthGroup]  # by length
 
 
 def group_terms(sequences: Sequences) -> TermGroups:
@@ -78,5 +78,5 @@ def group_terms(sequences: Sequences) -> TermGroups:
         keys = sequences.tokens[at].astype(np.int64) * max(length, 1) + np.arange(length)
         found, rows = np.unique(keys, return_inverse=True)
         tokens, positions = (part.astype(np.int32) for part in np.divmod(found, max(length, 1)))
-        groups[length] = Group(members, tokens, positions, rows.reshape(len(members), length).astype(np.int32))
+        groups[length] = LengthGroup(members, tokens, positions, rows.reshape(len(members), length).astype(np.int32))
     return TermGroups(lengths, inside, groups)
