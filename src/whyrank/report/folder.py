@@ -82,7 +82,7 @@ _FILES = frozenset(
     ["settings.json", "findings.parquet", "findings.csv", "texts.parquet", "report.html", "scores", "tables",
      "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg", BIAS, TABLE_PAGE]
 )  # fmt: skip
-_PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "bm25s", "ir-measures")  # whose versions can change a figure
+_PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "ir-measures")  # whose versions can change a figure
 _REMEDY = "give a folder that `whyrank audit --out` wrote"
 _AGAIN = "run the audit again"
 
