@@ -167,7 +167,7 @@ def parts(models, tmp_path_factory):
     """The call strings of the three models."""
     from whyrank.learners import export_table, open_network
 
-    folder, network = tmp_path_factory.mktemp("parts"), models.folder("tokenizer", "neural-model1")
+    folder, network = tmp_path_factory.mktemp("parts"), models.folder("tokens", "neural-model1")
     export_table(open_network(network), 1e-4).save(folder / "neural.arrow")
     return {
         "expanded": f"doc2query:{generator('seq2seq', folder / 'generator')}(n=2)",
