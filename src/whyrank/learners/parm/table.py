@@ -1,6 +1,6 @@
 """A term table from a trained PaRM: the weights of all pairs of two vocabularies, as `parm:FOLDER(query_terms=1000)`.
 
-    made = build_table(Parm("network", query_terms=100), ["sample"], "thesaurus.parquet")
+    made = build_table(PaRM("network", query_terms=100), ["sample"], "thesaurus.parquet")
 
 Pairs are scored in blocks that lie in a folder beside the table until it is written; the same call goes on from
 there.
