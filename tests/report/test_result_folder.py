@@ -214,7 +214,7 @@ def test_settings_are_recorded(tmp_path):
     assert record["notes"] == ["note " + NASTY]
     study = {"name": "matched/length|tf", "call": "matched/length|tf"}
     assert record["studies"] == [study | {"positive": ToyStudy().positive, "symmetric": False}]
-    names = {"whyrank", "python", "numpy", "scipy", "numba", "pyarrow", "bm25s", "ir-measures", "platform"}
+    names = {"whyrank", "python", "numpy", "scipy", "numba", "pyarrow", "ir-measures", "platform"}
     assert set(record["versions"]) == names
     assert record["created"][:2] == "20"
 
