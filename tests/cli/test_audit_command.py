@@ -143,6 +143,7 @@ class TestProbes:
 
 
 class TestWholeAudit:
+    @pytest.mark.slow
     def test_the_result_folder(self, whyrank, tmp_path):
         """Without names: every study of the demo has something to show, but for two that exclude each other."""
         out_folder = tmp_path / "result"

@@ -129,6 +129,7 @@ def test_where_python_would_drop_it(command, tmp_path):
     interrupted(process)
 
 
+@pytest.mark.slow
 def test_interrupted_run_goes_on(tmp_path):
     """Ctrl-C ends with one line; the same command then scores only what is left."""
     module, log = tmp_path / "slow.py", tmp_path / "log.txt"

@@ -303,6 +303,7 @@ def test_what_a_tracer_reads_is_not_warned_of(models, openvino, caplog):
     assert not [record for record in caplog.records if record.name.startswith("sentence_transformers")]
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_heard_after_rankers_were_let_go(models, openvino):
     """The first before the second: each runtime of the package would bring a stack for signals of its own."""
     code = (

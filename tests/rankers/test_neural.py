@@ -481,6 +481,7 @@ def test_scores_are_stored_until_the_weights_change(copy, tmp_path):
     assert np.allclose(changed.values, again.values + 1, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_several_processes(models):
     ranker = open_ranker(f"cross:{models.folder('cross')}")
     found = Engine(executor=Processes(2), batch_size=24).score(ranker, *REQUEST)

@@ -295,6 +295,7 @@ def killed_in_the_swap(path: Path, after: int) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_hidden_is_put_back(tmp_path):
     """By whoever opens the result, and by the next run."""
     name = "a name of a result that is much longer than forty characters"

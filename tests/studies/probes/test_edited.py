@@ -179,6 +179,7 @@ def published(data_folder, spec):
     return probes.create(spec, compat="abnirml", analyzer=f"terrier(stopwords={stop})")
 
 
+@pytest.mark.slow
 def test_published_counts_without_annotation(dl19, data_folder):
     listed = data_folder / "misspellings" / "wikipedia_common_misspellings.tsv"
     for spec, count in (("replace-with-query", 9_260), (f"typos(list={listed})", 8_982)):
