@@ -133,7 +133,17 @@ class Processes:
 
     def close(self) -> None:
         """End the worker processes; the next call starts others."""
-        self._executor().shutdown(kill_workers=True)
+        usual = threading.excepthook
+
+        def quiet(args: threading.ExceptHookArgs) -> None:
+            if args.exc_type is not KeyError:  # loky's thread looks for waiting tasks that it has just dropped
+                usual(args)
+
+        threading.excepthook = quiet
+        try:
+            self._executor().shutdown(kill_workers=True)
+        finally:
+            threading.excepthook = usual
 
     def _size(self) -> int:
         return self.workers or len(os.sched_getaffinity(0))
