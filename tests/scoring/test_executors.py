@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from whyrank.core import (
     WhyrankError,
     executor,
     executors,
+    parallel,
 )
 from whyrank.scoring import Engine, Failure
 from whyrank.scoring.asking import BatchScores
@@ -192,13 +194,21 @@ def test_no_process_starts_when_nothing_is_missing(store, monkeypatch):
             Engine(store, Processes(2)).score(Plain(), *grid(2, 0, 6))
 
 
+def test_a_file_that_was_changed_on_its_way_is_not_opened(tmp_path):
+    (tmp_path / "shared").write_bytes(pickle.dumps(print))
+    result, error = parallel._work(len, "mine", b"another digest", str(tmp_path / "shared"), [])
+    assert result is None
+    assert isinstance(error, WhyrankError)
+    assert "changed" in str(error)
+
+
 def test_a_worker_that_is_killed_costs_its_unfinished_batches_alone(tmp_path):
     ranker, rows = DiesOnce(str(tmp_path / "log")), grid(2, 0, 60)
     found = Engine(executor=Processes(2), batch_size=4).score(ranker, *rows)
     assert (tmp_path / "log.died").exists()
     assert found.values.tolist() == serial_scores(rows)
     asked = read_log(ranker.log)
-    assert len(asked) - len(set(asked)) <= 2 * 2 * 4  # two batches of four pairs for each of two workers
+    assert len(asked) - len(set(asked)) <= 2 * 4  # a batch of four pairs for each of two workers
 
 
 def test_a_batch_that_kills_every_worker_is_reported_and_what_was_committed_stays(store):

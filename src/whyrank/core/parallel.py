@@ -41,7 +41,6 @@ Shared = TypeVar("Shared")
 
 ATTEMPTS = 3
 """A task is submitted so many times at most: first, and again where its worker was lost."""
-_AHEAD = 2  # tasks submitted for each worker: what it works on, and what comes next
 _IDLE_SECONDS = 300  # without work, after which a worker process ends
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -127,7 +126,7 @@ class Processes:
                 mark = Path(folder, str(number))
                 return mark.exists() and mark.stat().st_size > 0
 
-            pool = _Pool(_AHEAD * self._size(), submit, BrokenExecutor, lambda running: self.close(), overdue)
+            pool = _Pool(self._size(), submit, BrokenExecutor, lambda running: self.close(), overdue)
             seconds = self.timeout or 0.0
             yield from _results(sent.name, pool, tasks, late and (lambda task: late(task, seconds)))
 
@@ -199,7 +198,7 @@ class Ray:
             for future in running:
                 ray.cancel(submitted[future], force=True)
 
-        size = self.workers or _AHEAD * int(ray.cluster_resources().get("CPU", 1))
+        size = self.workers or int(ray.cluster_resources().get("CPU", 1))
         yield from _results(sent.name, _Pool(size, submit, ray.exceptions.RayError, stop), tasks)
 
     def close(self) -> None:
@@ -332,7 +331,7 @@ def _work(
     try:
         if _loaded.get(name, (b"", None))[0] != key:
             _loaded.pop(name, None)  # an older state, which would take memory beside the new one
-            _loaded[name] = key, _load(name, payload)
+            _loaded[name] = key, _load(name, key, payload)
         if limit is None:
             return function(_loaded[name][1], task), None
         with open(limit[1], "w", encoding="utf-8") as file:
@@ -361,9 +360,13 @@ def _depend_on(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _load(name: str, payload: Any) -> Any:
+def _load(name: str, key: bytes, payload: Any) -> Any:
+    """What the parent sent; bytes that do not have the digest that came with the task are not opened."""
+    content = Path(payload).read_bytes() if isinstance(payload, str) else bytes(payload)
+    if sha256(content).digest() != key:
+        raise WhyrankError(f"{name!r} was changed on its way to another process; start the command again")
     try:
-        return pickle.loads(Path(payload).read_bytes() if isinstance(payload, str) else payload)
+        return pickle.loads(content)
     except WhyrankError:
         raise
     except Exception as error:
