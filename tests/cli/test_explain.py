@@ -16,21 +16,8 @@ from whyrank.tables import TermTable
 
 @pytest.fixture
 def table(tmp_path):
-    words = [
-        "mercury",
-        "melting",
-        "melts",
-        "temperature",
-        "scale",
-        "of",
-        "the",
-        "at",
-        "point",
-        "a",
-        "in",
-        "and",
-        "is",
-    ]
+    words = ["mercury", "melting", "melts", "temperature", "scale", "of", "the", "at", "point", "a", "in", "and",
+             "is"]  # fmt: skip
     pairs = [(q, d, (i + 1) / 200) for i, (q, d) in enumerate((q, d) for q in words for d in words)]
     TermTable.from_triples(*zip(*pairs, strict=True), analyzer="whitespace").save(tmp_path / "t.arrow")
     return str(tmp_path / "t.arrow")

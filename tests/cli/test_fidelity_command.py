@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import scipy.stats
-from small_collections import write_collection
 
 from whyrank.data import open_collection, write_run
 from whyrank.evaluation import evaluate
@@ -28,21 +27,8 @@ def runs(sample):
     return {name: rerank(Engine(), open_ranker(name, Setting(sample)), sample, given)[0] for name in names}
 
 
-ARGUMENTS = [
-    "fidelity",
-    "-t",
-    "ql",
-    "-s",
-    "bm25",
-    "-s",
-    "bm25(k1=2)",
-    "--candidates",
-    "bm25",
-    "--k",
-    "5",
-    "--store",
-    "none",
-]
+SURROGATES = ("-s", "bm25", "-s", "bm25(k1=2)")
+ARGUMENTS = ("fidelity", "-t", "ql", *SURROGATES, "--candidates", "bm25", "--k", "5", "--store", "none")
 
 
 def test_json_has_the_figures_of_scipy(whyrank, sample, runs):
@@ -124,24 +110,6 @@ def test_a_surrogate_that_lacks_documents_differs_from_the_baseline_over_those_o
             pair = (scipy.stats.pearsonr(target, each).statistic for each in (score, base))
             expected.append(next(pair) - next(pair))
     assert (other["n_queries"], other["difference"]) == (len(expected), pytest.approx(np.mean(expected)))
-
-
-def test_several_collections_are_averaged(whyrank, tmp_path, sample):
-    texts = ["cat mat", "cat cat dog", "dog house mat", "the cat house mat"]
-    docs = {f"d{i}": text for i, text in enumerate(texts)}
-    folder = write_collection(tmp_path / "small", docs, {"q1": "cat mat", "q2": "house", "q3": "dog mat"})
-    given = ["fidelity", "-t", "ql", "-s", "bm25", "-c", "sample", "-c", folder, "--depth", "20", "--store", "none"]
-    code, out, err = whyrank(*given, "--json", "-m", "pearson")
-    assert code == 0, err
-    found = json.loads(out)
-    rows = {row["collection"]: row for row in found["fidelity"]}
-    assert list(rows) == ["sample", "small", "average"]
-    assert rows["average"]["mean"] == pytest.approx((rows["sample"]["mean"] + rows["small"]["mean"]) / 2)
-    assert {row["collection"] for row in found["effectiveness"]} == {"sample"}
-    code, out, _ = whyrank(*given, "--k", "2", "--k", "10")
-    assert "average over 2 collections" in out
-    assert "average over 1 of 2 collections alone: top10 of ql with bm25" in " ".join(out.split())
-    assert "alone: top2" not in out
 
 
 def test_published_runs_of_dl19(whyrank, data_folder):

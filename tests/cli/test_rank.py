@@ -110,13 +110,10 @@ class TestTables:
 
 class TestScoringOptions:
     SOURCE = """
-import time
 from pathlib import Path
 
 def score(queries, docs):
     state = Path("state.txt").read_text()
-    if any(doc == state for doc in docs):
-        time.sleep(1e6)
     return [float(len(doc) if state == "up" else -len(doc)) for doc in docs]
 """
 
@@ -137,10 +134,10 @@ def score(queries, docs):
             assert code == 0, err
             return err, read_run("out.txt")[queries[0]]
 
-        return call, {d: len(sample.docs[d]) for d in docs}, sample.docs[docs[1]]
+        return call, {d: len(sample.docs[d]) for d in docs}
 
     def test_stale_scores_are_named_and_scored_anew(self, ranked):
-        call, lengths, _ = ranked
+        call, lengths = ranked
         assert call("up") == (call("up")[0], lengths)
         err, stale = call("down")
         assert stale == lengths
@@ -148,9 +145,3 @@ def score(queries, docs):
         err, anew = call("down", "--fresh")
         assert anew == {d: -length for d, length in lengths.items()}
         assert "no longer gives" not in err + call("down")[0]
-
-    def test_a_pair_that_never_ends_has_no_score(self, ranked):
-        call, lengths, text = ranked
-        err, scores = call(text, "--timeout", "3")
-        assert {d: -score for d, score in scores.items()} == {d: n for d, n in lengths.items() if n != len(text)}
-        assert "2 pairs have no finite score; the first: TimeoutError: no answer within 3 s" in err

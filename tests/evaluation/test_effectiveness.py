@@ -106,17 +106,6 @@ def test_a_group_is_the_mean_per_query():
     assert (rows["A"].runs, rows["plain"].runs, rows["plain"].deviation) == (3, 1, None)
 
 
-@pytest.mark.parametrize(
-    ("groups", "says"),
-    [({"A": ["a1", "gone"]}, "'gone'"), ({"A": []}, "needs runs"), ({"A": ["a1", "a1"]}, "each one once"), ({"a2": ["a1"]}, "the name of a run")],
-)  # fmt: skip
-def test_wrong_groups(groups, says):
-    with pytest.raises(WhyrankError, match=says):
-        evaluate(TOYS, RUNS, ["nDCG@10"], groups=groups)
-    with pytest.raises(WhyrankError, match="the baseline 'a2' is in the group 'A', which stands for its runs"):
-        evaluate(TOYS, RUNS, ["nDCG@10"], baseline="a2", groups=GROUPS)
-
-
 def test_hypotheses_are_corrected_together():
     rows = evaluate(TOYS, RUNS, ["nDCG@10", "RR@10"], groups=GROUPS)
     claims = [Hypothesis("H1", "A", "B"), Hypothesis("H2", "B", "plain"), Hypothesis("H3", "plain", "A")]

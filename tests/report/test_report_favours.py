@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_samples import NASTY, axiom, finding, report_of
+from report_samples import NASTY, finding, report_of
 from test_report_html import Page, spaced
 
 from whyrank.core import BadInput
@@ -137,16 +137,6 @@ class TestVerdict:
         assert self.said(TEAS, FLAT) == [
             "bm25 favours rose over sage in bias/tea (3.5 δ).", "ql shows no significant preference (α = 0.05).",
         ]  # fmt: skip
-
-    def test_beside_probes_and_axioms(self):
-        more = [finding(), axiom()]
-        assert self.said(TEAS, more=more) == [
-            "bm25 prefers the text with more words, at equal tf (+0.30). It obeys TFC1 in 90% of 100 pairs (chance 47%)."
-            " It favours rose over sage in bias/tea (3.5 δ)."
-        ]
-        silent = [finding(p_adjusted=0.9)]
-        assert self.said(TEAS, more=silent) == ["bm25 favours rose over sage in bias/tea (3.5 δ)."]
-        assert self.said(NONE) == ["bm25 could not be tested."]
 
 
 def test_tables_say_what_the_mark_means():

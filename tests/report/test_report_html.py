@@ -272,20 +272,3 @@ class TestOverlap:
 @given(findings, st.text(max_size=20))
 def test_any_finding_makes_a_page_that_nests(rows, note):
     Page(report_of(rows, {"notes": [note]}))
-
-
-@pytest.mark.parametrize(
-    ("rankers", "title"),
-    [
-        (["bm25"], "What bm25 rewards"),
-        (["bm25(k1=2)"], "What bm25 rewards"),
-        (["bm25", "ql", "cross:bundled(precision=fast)"], "What bm25, ql and cross:bundled reward"),
-        (["bm25", "bm25(k1=2)"], "What bm25 and bm25(k1=2) reward"),
-        (["bm25(k1=1)", "bm25(k1=2)"], "What bm25(k1=1) and bm25(k1=2) reward"),
-        (["a", "b", "c", "d(x=1)"], "What 4 rankers reward"),
-    ],
-)
-def test_the_title_names_rankers_by_as_little_as_tells_them_apart(rankers, title):
-    page = Page(report_of([finding(ranker=ranker) for ranker in rankers], {}, {}))
-    assert [text for tag, text in page.texts if tag == "h1"] == [title]
-    assert all(ranker in page.text() for ranker in rankers)

@@ -128,22 +128,6 @@ def test_sweeps_are_drawn(opened, audited, name, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axioms_are_drawn(opened, audited, scheme):
-    """Chance levels, shares and their colours are visible; what is broken is named."""
-    page = opened(audited("axioms") / "report.html", color_scheme=scheme)
-    chances = looks(page, "Retrieval axioms", "mark-rect", "fill")
-    assert len(chances) == 3 * 4
-    assert all(height > 3 and fill not in ("none", "") for fill, _, _, height in chances)
-    verdict = page.locator("#verdict").inner_text()
-    assert "TFC1 in 100% of 489 pairs" in verdict
-    assert "breaks DIV" in verdict
-    fills = page.locator("#overview-table td.cell.pos, #overview-table td.cell.neg").evaluate_all(
-        "found => found.map(e => getComputedStyle(e).backgroundColor)"
-    )
-    assert len(set(fills)) > 2
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["report.html", "*.svg"])
 def test_values_of_bias_studies_are_drawn(opened, audited, name, scheme):
     """Every value has a dot with a colour, those that differ another one; the most favoured stands furthest right."""

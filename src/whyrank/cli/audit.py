@@ -137,11 +137,9 @@ class AuditCommand(StudyOptions):
 
     def _show(self, plan: Plan, audit: Audit) -> None:
         from whyrank.cli import show
-        from whyrank.report import verdicts
 
         level = self.alpha, self.correction
-        symmetric = [name for name, study in plan.studies.items() if study.symmetric]
-        for verdict in verdicts(audit.findings, self.alpha, symmetric):
+        for verdict in audit.verdicts:
             print(printable(str(verdict)))
         biased = {result.study for result in audit.details}
         others = [finding for finding in audit.findings if finding.study not in biased]

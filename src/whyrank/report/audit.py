@@ -49,6 +49,7 @@ from whyrank.report.folder import (
     swap_folder,
 )
 from whyrank.report.html import render
+from whyrank.report.sentences import Verdict, verdicts
 from whyrank.scoring import Engine, Failure
 from whyrank.studies import (
     DEMO_TOLERANCE,
@@ -155,6 +156,16 @@ class Audit:
     def correction(self) -> str:
         """How p-values were corrected."""
         return str(self.settings.get("correction", ""))
+
+    @property
+    def symmetric(self) -> set[str]:
+        """The studies whose texts have no order, and whose scores no direction."""
+        return {study["name"] for study in self.record.get("studies", ()) if study.get("symmetric")}
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What the findings of each ranker say, in sentences."""
+        return verdicts(self.findings, self.alpha, self.symmetric)
 
     def __getitem__(self, study: str) -> StudyView:
         if study not in self.studies:

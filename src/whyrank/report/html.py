@@ -22,7 +22,6 @@ from markupsafe import Markup
 from whyrank.report import views, words
 from whyrank.report.arrow import encodable
 from whyrank.report.examples import Examples, marker, shorten
-from whyrank.report.sentences import verdicts
 from whyrank.report.tables import to_json
 from whyrank.report.views import Row, StudySweep
 from whyrank.report.words import slug
@@ -96,9 +95,8 @@ def render(
 
     findings, record = audit.findings, _EMPTY | audit.record
     alpha, rankers, sweeps = audit.alpha, views.rankers_of(findings), views.sweeps_of(audit.sweep)
-    symmetric = {study["name"] for study in record.get("studies", ()) if study.get("symmetric")}
     several = views.shared_names(findings)
-    sections = _sections(audit, examples or {}, symmetric, sweeps, several)
+    sections = _sections(audit, examples or {}, sweeps, several)
     families = _families(sections, alpha, several)
     page: dict[str, Any] = {
         "title": _title(rankers),
@@ -113,7 +111,7 @@ def render(
         "axioms": any(section.row.conclusion for section in sections),
         "favours": any(section.bias for section in sections),
         "directed": any(not section.row.conclusion and not section.bias for section in sections) or not sections,
-        "verdicts": verdicts(findings, alpha, symmetric),
+        "verdicts": audit.verdicts,
         "deltas": views.delta_words([f for f in findings if not f.conclusion]),
         "axiom_deltas": views.delta_words([f for f in findings if f.conclusion]),
         "scales": {ranker: scale for ranker, scale in views.scales_of(findings).items() if scale},
@@ -216,11 +214,10 @@ def _families(sections: Sequence[Section], alpha: float, several: bool) -> list[
 def _sections(
     audit: Audit,
     examples: Mapping[tuple[str, str], Examples],
-    symmetric: set[str],
     sweeps: Mapping[str, StudySweep],
     several: bool,
 ) -> list[Section]:
-    rows, bias = views.rows_of(audit.findings), views.by_study(audit.details)
+    rows, bias, symmetric = views.rows_of(audit.findings), views.by_study(audit.details), audit.symmetric
     bare = _bare([row.study for row in rows])
     found = []
     for (study, collection), parts in groupby(rows, key=lambda row: (row.study, row.collection)):
