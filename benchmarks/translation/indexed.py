@@ -12,7 +12,7 @@ from whyrank.data import Collection, ranking
 from whyrank.evaluation.fusion.objectives import CandidateMatrix
 from whyrank.rankers import Setting, open_ranker, query_scale
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
-from whyrank.rankers.lexical import translation as kernels
+from whyrank.rankers.lexical import model1 as kernels
 from whyrank.rankers.lexical.model1 import LEAST_PROBABILITY, Model1Ranker
 
 Run = Mapping[str, Mapping[str, float]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -56,12 +55,6 @@ def test_each_stage_orders_the_best_of_the_one_before(stages):
     assert order(cascade([length, shorter, length], [4, 2]))[0] == "cb" + "de" + "a"
     inner = rankers.create(f"cascade(of={[length, shorter]!r},depth=4)").name
     assert order(cascade([inner, length], 2))[0] == "cb" + "de" + "a"
-
-
-def test_scores_of_the_best_are_those_of_the_last_stage(stages):
-    ranker = cascade([stages["length"], stages["shorter"]], 2)
-    run, _ = rerank(Engine(), ranker, Collection.of(DOCS, {"1": "query"}), {"1": dict.fromkeys(DOCS, 1.0)})
-    assert run["1"] == {"d": -4.0, "e": -5.0, "c": -6.0, "b": -7.0, "a": -8.0}
 
 
 def test_what_a_stage_cannot_score_is_left_out_and_reported(stages):
@@ -138,13 +131,6 @@ def test_the_order_of_the_rest_is_seen_in_single_precision(lowest, size):
     """As trec_eval reads scores."""
     values = np.array(list(stacked({-1: lowest}, range(size)).values()), np.float32)
     assert (np.diff(values) < 0).all()
-
-
-def test_identity_and_travel():
-    ranker, other = (open_ranker(f"cascade(of=['bm25','ql'],depth={n})", Setting(sample())) for n in (7, 8))
-    assert repr(pickle.loads(pickle.dumps(ranker))) == repr(ranker) != repr(other)
-    assert rankers.create(ranker.name).depths == (7,)
-    assert (ranker.cacheable, ranker.batch_size) == (True, 250_000)
 
 
 @pytest.mark.parametrize(
@@ -237,24 +223,3 @@ class TestTranslation:
         assert name("cascade(of=['ql','bm25'])") is name("fuse(of=['ql','bm25'])") is name("ql") is None
         assert name(self.fused(parts, [1, 1])).startswith("doc2query:")
         assert name(parts["expanded"].replace("n=2", "n=2,ranker=ql")) is None
-
-    def test_where_the_first_ranker_cannot_retrieve_bm25_does(self):
-        ranker, bm25 = (open_ranker(spec, self.SETTING) for spec in ("cascade(of=['ql','bm25'],depth=1)", "bm25"))
-        run, _ = retrieve(Engine(), bm25, self.COLLECTION, 10)
-        found, _ = retrieve(Engine(), ranker, self.COLLECTION, 10)
-        assert found == rerank(Engine(), ranker, self.COLLECTION, run)[0]
-
-    def test_only_texts_longer_than_one_chunk_need_several(self, models):
-        short, full = (
-            open_ranker(f"bert-model1:{models.folder('network', 'bert-model1', max_doc=8, chunks=n)}(device=cpu)")
-            for n in (1, 3)
-        )
-        inside, query = (
-            "the berlin wall fell and robert gray stood",
-            ["who was the explorer"],
-        )  # a chunk of eight tokens
-        longer = f"{inside} explorer since"
-        assert short.score(query, [inside]) == pytest.approx(full.score(query, [inside]), abs=1e-6)
-        assert short.score(query, [longer]) == pytest.approx(short.score(query, [inside]), abs=1e-6)
-        assert abs(full.score(query, [longer]) - full.score(query, [inside]))[0] > 1e-3
-        assert np.isfinite(full.score(query, [" ".join([inside] * 9)])).all()

@@ -12,13 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core import Processes
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.neural import deviation as module
 from whyrank.rankers.neural import lines_of
 from whyrank.rankers.neural.deviation import PAIRS as ENOUGH
 from whyrank.rankers.neural.deviation import Deviation, Watch, mean_tau, recall, remember
-from whyrank.scoring import Engine
 from whyrank.testing.examples import PAIRS
 
 QUERIES, DOCS = (list(texts) for texts in zip(*PAIRS, strict=True))
@@ -90,14 +87,6 @@ def test_an_order_that_changes_is_a_warning(caplog):
     assert "Kendall tau -1.000 to fp32, largest difference 6.000 (on 3 pairs): less than 0.99" in caplog.text
 
 
-def test_without_two_texts_of_a_query_there_is_no_order():
-    watch = Watch("r: torch bf16", "r", lambda p: lengths(p) + 1e-5, lengths)
-    assert watch.line == "r: torch bf16, not compared with fp32, as nothing was scored"
-    watch.add(["a", "b"], ["x", "yy"])
-    assert watch.deviation.tau is None
-    assert watch.line == "r: torch bf16, largest difference 1e-05 (on 2 pairs)"
-
-
 def test_it_is_kept_for_runs_without_new_scores(monkeypatch):
     known = Deviation(200, 0.995, 0.01, 2.5)
     remember("r", known)
@@ -155,23 +144,6 @@ def test_it_is_that_of_the_scores(models, kind):
     assert ranker.how_computed.startswith(f"{ranker.name}: torch bf16, ")
 
 
-def test_the_engine_and_the_ranker_count_a_pair_once(models, monkeypatch):
-    ranker, rows = half_ranker(models, backend="torch"), np.arange(len(PAIRS), dtype=np.int32)
-    measured, calls = module.measure, []
-    monkeypatch.setattr(module, "measure", lambda *given: calls.append(given) or measured(*given))
-    engine = Engine(batch_size=7)
-    engine.score(ranker, QUERIES, DOCS, rows, rows)
-    assert ranker.deviation.pairs == len(set(PAIRS))
-    assert ranker.deviation.pairs == len(set(PAIRS))
-    assert len(calls) == 1
-
-
-def test_with_several_processes_the_parent_measures(models):
-    ranker, rows = half_ranker(models, backend="torch"), np.arange(len(PAIRS), dtype=np.int32)
-    Engine(executor=Processes(2), batch_size=24).score(ranker, QUERIES, DOCS, rows, rows)
-    assert ranker.deviation.pairs == len(set(PAIRS))
-
-
 def test_rankers_within_rankers(models):
     half_ranker(models)
     folder = models.folder("cross")
@@ -201,15 +173,3 @@ def test_precision_is_for_all_rankers_that_have_one(models, whyrank, tmp_path):
         assert "Kendall tau" in note
         assert note in (out / "report.html").read_text()
         assert (code, errors.count(note)) == (0, 1)
-
-
-def test_what_a_ranker_says_itself_goes_before_the_option(models, whyrank, tmp_path):
-    spec, out = f"cross:{models.folder('cross')}(precision=exact)", tmp_path / "run.txt"
-    code, _, errors = whyrank("rank", "-r", spec, "--precision", "fast", "--candidates", "bm25", "--out", out)
-    assert (code, "fp32" in errors) == (0, False)
-
-
-def test_an_unknown_precision(whyrank):
-    code, _, errors = whyrank("rank", "--precision", "half")
-    assert code == 2
-    assert "unknown value of --precision 'half'; known: exact, fast" in errors

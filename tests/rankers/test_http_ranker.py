@@ -11,8 +11,6 @@ import socket
 import sys
 import threading
 import time
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 from signal import SIGINT, pthread_kill
 from urllib.parse import quote, unquote
@@ -28,7 +26,7 @@ from whyrank.core import Call, MissingExtra, WhyrankError, executor
 from whyrank.core.protocols import PartlyScored
 from whyrank.rankers import open_ranker, rankers
 from whyrank.rankers.http import service
-from whyrank.rankers.http.service import BREAKER_LIMIT, retry_after
+from whyrank.rankers.http.service import BREAKER_LIMIT
 from whyrank.scoring import Engine, ScoreStore
 from whyrank.testing import RankerContract
 
@@ -132,20 +130,6 @@ def test_several_requests_are_in_flight_and_no_more_than_allowed():
     assert most[0] == 3
 
 
-def test_connections_are_kept_open():
-    ports = set()
-
-    def behave(handler):
-        ports.add(handler.client_address[1])
-        jina(handler)
-
-    with serving(behave) as server:
-        ranker = opened(server, parallel=1)
-        for _ in range(5):
-            ranker.score(["q"], ["a"])
-    assert len(ports) == 1
-
-
 def unused_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -201,15 +185,6 @@ def test_retry_after_is_honoured_up_to_the_longest_wait():
         with pytest.raises(PartlyScored, match=r"status 429 Too Many Requests: \{\} \(attempts: 2\)"):
             opened(server, longest_wait=0.05).score(["q"], ["a"])
         assert time.monotonic() - start < 10
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"), [("3", 3), ("0.5", 0.5), ("-1", 0), (None, None), ("soon", None), ("nan", 0)]
-)
-def test_reading_retry_after(value, seconds):
-    assert retry_after(value) == seconds
-    date = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
-    assert 90 < retry_after(date) <= 100
 
 
 def test_a_connection_that_breaks_off_is_tried_again():
@@ -371,12 +346,6 @@ def test_an_interrupted_call_does_not_wait_for_the_service():
 
 
 # Failures that end the run
-
-
-def test_a_refused_connection_at_the_start_is_one_line():
-    ranker = open_ranker(f"http://127.0.0.1:{unused_port()}(retries=1)")
-    with pytest.raises(WhyrankError, match=r"^http://127\S*/rerank does not answer: ConnectError: .*see that the"):
-        scored(ranker)
 
 
 def test_a_service_that_goes_away_is_given_up_after_some_requests():
@@ -594,17 +563,6 @@ def test_call_strings_parse_back(spec, url):
     assert made.url == url
     assert rankers.create(made.name) == made
     assert hash(made) == hash(rankers.create(made.name))
-
-
-def test_identity_and_caching():
-    plain = open_ranker("http://h(version=2)")
-    assert plain.cacheable
-    assert not open_ranker("http://h").cacheable
-    same = open_ranker("http:http://h/rerank(version=2,parallel=9,timeout=3,retries=0,key_env=K)")
-    assert repr(plain) == repr(same)
-    assert "http://h/rerank" in repr(plain)
-    others = ["version=3", "version=2,model=m", "version=2,api=tei", "version=2,batch=1", "version=2,options={'a':1}"]
-    assert len({repr(open_ranker(f"http://h({other})")) for other in others} | {repr(plain)}) == 6
 
 
 @pytest.mark.parametrize(

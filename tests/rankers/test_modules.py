@@ -54,11 +54,6 @@ class TestFunctions:
         module.rename(module.parent / "some_rankers.py")
         assert open_ranker("python:some_rankers:shorter").score(["a b"], ["abc"]).tolist() == [-3]
 
-    def test_a_class_is_made_once(self, module):
-        ranker = open_ranker(f"python:{module}:Counting")
-        ranker.score(["q"], ["a"])
-        assert ranker.score(["q"], ["a"]).tolist() == [2.0]
-
     def test_only_what_is_stateless_or_versioned_is_reused(self, module):
         cacheable = {"shorter": True, "Counting": False, "shorter(stateful=True)": False, "Counting(version=2)": True}
         assert {each: open_ranker(f"python:{module}:{each}").cacheable for each in cacheable} == cacheable
@@ -86,12 +81,6 @@ def test_what_is_not_there_is_one_clear_line(module, kind, resource):
     ranker = open_ranker(f"{kind}:" + resource.replace("FILE", str(module)))
     with pytest.raises(WhyrankError, match=f"{kind}:"):
         ranker.score(["q"], ["d"])
-
-
-@pytest.mark.parametrize("argument", ["stateful=x", "stateful=1", "batch_size=0"])
-def test_refusals(module, argument):
-    with pytest.raises(WhyrankError, match=f"python: {argument.partition('=')[0]} must be"):
-        open_ranker(f"python:{module}:shorter({argument})")
 
 
 class TestIdentity:
@@ -274,11 +263,6 @@ class TestTransformers:
         found = self.scores(pipelines, name, "fine", "bad", "good")
         assert np.array_equal(found.values, [2.0, np.nan, 2.0], equal_nan=True)
         assert [(failure.doc, failure.reason) for failure in found.failures] == [("bad", reason)]
-
-    @pytest.mark.parametrize(("name", "reason"), [("Passages", "gave no row for this pair"), ("Words", "high")])
-    def test_other_documents_and_words_are_no_scores(self, pipelines, name, reason):
-        [failure] = self.scores(pipelines, name, "fine").failures
-        assert reason in failure.reason
 
     @pytest.mark.parametrize(
         ("name", "what"),

@@ -12,7 +12,7 @@ from whyrank.core import Answered, WhyrankError, ask
 from whyrank.core.protocols import PartlyScored, checked
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
-from whyrank.scoring import Engine, ScoreStore, rerank
+from whyrank.scoring import Engine, rerank
 from whyrank.scoring.asking import Task, answer
 
 SOURCE = """
@@ -132,16 +132,6 @@ def test_a_batch_that_fails_as_a_whole_counts_against_patience():
         Engine().score(Partial(), ["q"], texts, np.zeros_like(CODES), CODES)
     by_definition = Engine(batch_size=4).score(Partial(in_order=True), ["q"], texts, np.zeros_like(CODES), CODES)
     assert np.isnan(by_definition.values).all(), "where pairs without a score are in order, the run goes on"
-
-
-def test_pairs_without_a_score_are_not_stored(tmp_path):
-    given = (["q"], ["bad", "good"], np.zeros(2, np.int32), CODES[:2])
-    with ScoreStore(tmp_path / "s.sqlite") as store:
-        first = Engine(store).score(Partial({0: "down"}), *given)
-        assert np.array_equal(first.values, [np.nan, 1], equal_nan=True)
-        assert [failure.reason for failure in store.failures("partial 1")] == ["down"]
-        second = Engine(store).score(Partial({}), *given)
-        assert (second.values.tolist(), second.scored, second.reused) == ([1, 1], 1, 1)
 
 
 def test_a_partial_answer_is_checked_and_travels():

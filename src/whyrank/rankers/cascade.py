@@ -9,7 +9,8 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from whyrank.core import Floats, Ranker, WhyrankError, ask, check_whole
-from whyrank.rankers.opening import Composite, Described, Setting, open_rankers, specs
+from whyrank.rankers.base import Described
+from whyrank.rankers.opening import Composite, Setting, open_rankers, specs
 
 K = TypeVar("K", bound=Hashable)
 

@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import Answered, BadInput, Floats, MissingExtra, WhyrankError, check_flag, check_whole, file_digest
-from whyrank.rankers.grouping import distinct
-from whyrank.rankers.opening import Described
+from whyrank.rankers.base import Described, distinct
 
 
 class ModuleRanker(Described):

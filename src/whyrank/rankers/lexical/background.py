@@ -13,7 +13,7 @@ import numpy as np
 
 from whyrank.core import BadInput, Ints, Progress, replacing
 from whyrank.data import read_parquet, write_parquet
-from whyrank.rankers.grouping import chunks
+from whyrank.rankers.base import chunks
 from whyrank.text import Analyzer, Tokens
 
 

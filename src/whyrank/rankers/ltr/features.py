@@ -20,7 +20,7 @@ from numba import njit
 
 from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError
 from whyrank.data import open_collection
-from whyrank.rankers.grouping import distinct, rows_by_code
+from whyrank.rankers.base import distinct, rows_by_code
 from whyrank.rankers.lexical import BM25, QL, Background, Formula, weighed
 from whyrank.rankers.ltr.kneser_ney import KneserNey, language_model
 from whyrank.rankers.opening import Setting, is_statistics_file

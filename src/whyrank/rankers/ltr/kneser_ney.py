@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from whyrank.core import Codes, Floats, Ints, Progress
 from whyrank.data import Collection
-from whyrank.rankers.grouping import chunks
+from whyrank.rankers.base import chunks
 from whyrank.text import Analyzer, Tokens
 
 _DEFAULT_DISCOUNT = 0.75  # where the counts are too few to estimate one

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,11 +19,11 @@ from whyrank.core import (
     MissingExtra,
     UnknownName,
     WhyrankError,
-    call_of,
     check_text,
     check_whole,
     in_worker,
 )
+from whyrank.rankers.base import Described
 from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, installed, quiet, use_threads
 from whyrank.rankers.neural.deviation import Deviation, Watch, recall, remember
 from whyrank.rankers.neural.passages import HOWS, Passages, TextPairs
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
-class NeuralRanker:
+class NeuralRanker(Described):
     """A model in a folder or on the hub.
 
     Args:
@@ -65,7 +65,6 @@ class NeuralRanker:
     window: int = 150
     stride: int = 75
 
-    registered: ClassVar[str]
     truncations: ClassVar[tuple[str, ...]] = ("first", "last")
     converts: ClassVar[bool] = False  # whether other back ends than torch are known to compute it well
 
@@ -83,21 +82,12 @@ class NeuralRanker:
             raise WhyrankError(f"{self.registered}: a stride of {self.stride} words skips words between windows")
 
     @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, self.registered)
-
-    @property
     def batch_size(self) -> int:
         """Pairs per call: many for a GPU, fewer for a CPU, where they would take minutes."""
         return 8192 if self._computing.on_gpu else 1024
 
     def __repr__(self) -> str:
         return self._identity
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The arguments alone: a worker loads the model for itself."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Score aligned pairs of texts."""

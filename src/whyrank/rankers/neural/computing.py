@@ -105,7 +105,7 @@ class Computing:
                 stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=False))
             yield
 
-    def placed(self, model: nn.Module) -> Any:
+    def place(self, model: nn.Module) -> Any:
         """The model on the device, ready to score; layers that give the scores compute in fp32 in any case."""
         import torch
         from torch import nn

@@ -15,11 +15,12 @@ from whyrank.networks import Arrays, Ids
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.scorer import Reader, Side, TokenisedInputs
-from whyrank.rankers.neural.weights import config_of
+from whyrank.rankers.neural.weights import architecture_of, config_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _CUT = {"input_ids", "attention_mask", "token_type_ids"}  # arrays that may be cut to the longest row of a batch
 
 # Models that read query and text together, each of them tokenised once for all its pairs.
@@ -84,6 +85,18 @@ def _key(*parts: Ids | bytes) -> bytes:
 
 
 # Networks that were trained here.
+
+
+def load_network(folder: Path, architecture: str, computing: Computing) -> Any:
+    """A network that must be of some architecture, on its device."""
+    from whyrank import networks
+
+    own = architecture_of(folder)
+    if own is None:
+        raise BadInput(folder, "holds no network that was trained here", "give a folder that `whyrank train` wrote")
+    if own != architecture:
+        raise BadInput(folder, f"is a network of architecture {own}, not {architecture}", f"write {own}:PATH")
+    return computing.place(networks.load(folder))
 
 
 class NetworkPairs(PairReader):
@@ -171,7 +184,15 @@ def load_model(folder: Path, kind: ModelKind, computing: Computing) -> Any:
     if made is None or not hasattr(made, "preprocess"):
         raise WhyrankError(f"{folder} needs a newer sentence-transformers, one with {kind.name}; pip install -U it")
     own = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
-    return computing.placed(made(str(folder), device=computing.device, **own))
+    return computing.place(made(str(folder), device=computing.device, **own))
+
+
+def declared_prompts(model: Any) -> dict[str, str]:
+    """What a model wants before queries and before texts: the first prompt for them that its configuration has."""
+    prompts = getattr(model, "prompts", {})
+    return {
+        side: next((str(prompts[name]) for name in names if prompts.get(name)), "") for side, names in PROMPTS.items()
+    }
 
 
 class ModelReader(Reader):

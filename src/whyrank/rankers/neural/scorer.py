@@ -114,7 +114,7 @@ class Scorer:
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             log.warning("%s: %s cannot take this model (%s); torch computes", name, backend, reason)
             computing = self.computing.by_torch
-            computing.placed(self.reader.module)
+            computing.place(self.reader.module)
             return replace(self, computing=computing)
         return replace(self, computing=replace(self.computing, half=compiled.half), compiled=compiled)
 

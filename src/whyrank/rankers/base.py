@@ -1,16 +1,31 @@
-"""Pairs by their distinct texts, and texts in chunks: what a ranker does once per text is done once."""
+"""What all rankers share: a call string as name, pairs by their distinct texts, and texts in chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from whyrank.core import Codes, Ints
+from whyrank.core import Codes, Ints, call_of
 
 CHUNK = 10_000
+
+
+class Described:
+    """A dataclass that a call string describes; another process gets its fields, and opens all else for itself."""
+
+    registered: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """Call string."""
+        return call_of(self, self.registered)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
 class Distinct(NamedTuple):
@@ -21,7 +36,7 @@ class Distinct(NamedTuple):
 
 
 def distinct(texts: Sequence[str]) -> Distinct:
-    """Number texts by content."""
+    """Number texts by content; what a ranker does once per text is done once."""
     found: dict[str, int] = {}
     codes = np.array([found.setdefault(text, len(found)) for text in texts], dtype=np.int32)
     return Distinct(list(found), codes)
