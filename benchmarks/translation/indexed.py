@@ -65,7 +65,7 @@ class Texts:
         index = self.index(analyzer)
         key = (analyzer, ranker.table.digest)
         if key not in self.numbered:
-            self.numbered[key] = ranker.translation.numbered(index.ranker.analyzer, index.tokens)
+            self.numbered[key] = ranker.translation.to_numbers(index.ranker.analyzer, index.tokens)
         texts, dense = self.numbered[key], ranker.translation.dense()
         lengths = np.diff(texts.offsets)
 

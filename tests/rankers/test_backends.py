@@ -18,7 +18,7 @@ from whyrank.rankers import open_ranker
 from whyrank.rankers.neural import Computing
 from whyrank.rankers.neural import computing as computing_module
 from whyrank.rankers.neural.backends import COMPILERS, Compiled
-from whyrank.rankers.neural.computing import has_bfloat16, installed
+from whyrank.rankers.neural.computing import has_bfloat16, is_installed
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
@@ -30,7 +30,7 @@ LONG = ["the berlin wall fell " * 40, "", "x", "robert gray"]
 def need(name):
     """Skip a test where the packages of a back end are missing, without importing them."""
     pytest.importorskip("torch")
-    if not installed(name):
+    if not is_installed(name):
         pytest.skip(f"needs the packages of {name}")
 
 
@@ -168,7 +168,7 @@ def test_the_layer_that_gives_scores_is_exact(models, half, kind):
 )
 def test_what_auto_takes(monkeypatch, precision, there, bf16, expected):
     pytest.importorskip("torch")
-    monkeypatch.setattr(computing_module, "installed", lambda name: name in there)
+    monkeypatch.setattr(computing_module, "is_installed", lambda name: name in there)
     monkeypatch.setattr(computing_module, "has_bfloat16", lambda device: bf16)
     assert Computing.of("cpu", precision, "auto") == expected
 
@@ -181,7 +181,7 @@ def test_a_back_end_computes_on_the_cpu_only():
 
 
 def test_a_back_end_that_is_not_installed(models, monkeypatch):
-    monkeypatch.setattr("whyrank.rankers.neural.base.installed", lambda name: name == "torch")
+    monkeypatch.setattr("whyrank.rankers.neural.base.is_installed", lambda name: name == "torch")
     with pytest.raises(
         MissingExtra, match=r"needs an optional dependency; install it with: pip install 'whyrank\[fast"
     ):

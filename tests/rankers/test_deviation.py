@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from itertools import combinations
 
 import numpy as np
@@ -59,24 +58,6 @@ def test_it_is_measured_on_the_first_pairs_and_said_once(caplog):
     assert caplog.records[0].getMessage() == watch.line
     assert watch.line.startswith("r: torch bf16, ")
     assert watch.line.endswith(" times as fast as torch fp32; Kendall tau 1.000 to fp32, largest difference .250 (on 256 pairs)")  # fmt: skip
-
-
-def test_what_is_done_once_is_not_timed():
-    """The exact model has not run before: its first call takes a second, and each pair a millisecond."""
-    calls = []
-
-    def slow(pairs):
-        time.sleep(0.001 * len(pairs.query) + (0 if calls else 1.0))
-        calls.append(pairs)
-        return lengths(pairs)
-
-    def warm(pairs):
-        time.sleep(0.001 * len(pairs.query))
-        return lengths(pairs)
-
-    watch = Watch("r: torch bf16", "r", warm, slow)
-    watch.add(["q"] * ENOUGH, ["x" * (i + 1) for i in range(ENOUGH)])
-    assert 0.5 < watch.deviation.times < 2
 
 
 def test_an_order_that_changes_is_a_warning(caplog):

@@ -154,14 +154,6 @@ class TestMatrix:
             assert sum(found["parts"]) == pytest.approx(found["score"], abs=1e-6)
             assert "rest" not in found
 
-    def test_wrong_shapes_are_refused(self):
-        with pytest.raises(ValueError, match="shape"):
-            Explanation.additive(["p"], ["a", "b"], np.zeros((2, 1)), 0.0)
-        with pytest.raises(ValueError, match="each of 1"):
-            Explanation.log(["p"], ["a"], np.zeros((1, 1)), 0.0, np.zeros(2), np.zeros(1))
-        with pytest.raises(ValueError, match="kind"):
-            Explanation("other", [], [], np.zeros((0, 0)), 0.0, *[np.zeros(0)] * 3)
-
 
 @pytest.mark.parametrize("spec", ["bm25", "ql", "model1:TABLE", "bm25t:TABLE", "qlt:TABLE"])
 def test_rankers_that_say_that_they_explain_do(folder, spec):

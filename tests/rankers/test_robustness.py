@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 
 import numpy as np
 import pytest
 
 from whyrank.core import Answered, WhyrankError, ask
-from whyrank.core.protocols import PartlyScored, checked
+from whyrank.core.protocols import PartlyScored
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, rerank
@@ -141,29 +140,3 @@ def test_a_partial_answer_is_checked_and_travels():
     assert str(one) == "1 of 2 pairs have no score: down"
     assert np.array_equal(one.scores, [np.nan, 2], equal_nan=True)
     assert one.reasons == {0: "down"}
-
-
-async def later():
-    return [1.0]
-
-
-class Lazy:
-    def __array__(self, *args, **kwargs):
-        raise RuntimeError("lost\nthe weights")
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("make", "what"),
-    [
-        (lambda: (1.0 for _ in "ab"), "returned one thing of type generator; "),
-        (lambda: {"a": 1.0}, "returned one thing of type dict; "),
-        (later, "returned one thing of type coroutine; "),
-        (Lazy, r"no array \(RuntimeError: lost the weights\)"),
-    ],
-)
-def test_what_is_no_array_is_named(make, what):
-    with pytest.raises(WhyrankError, match=what):
-        checked(Partial(), make(), 1)
-    if make is later:
-        gc.collect()  # Python would complain now about a coroutine that nobody waited for

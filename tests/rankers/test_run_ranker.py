@@ -182,13 +182,6 @@ class TestStudies:
             assert (one.ranker, two.ranker) == ("bm25", "run:made")
             assert (one.score, one.n, one.p_value, one.mean_diff) == (two.score, two.n, two.p_value, two.mean_diff)
 
-    def test_edited_texts_have_no_score(self):
-        """Edited probes label both texts with the id of the original."""
-        contrasts = probes.create("edited/typos").contrasts(sample())
-        scores = scores_by_ids(open_ranker("run:bm25", Setting(sample())), contrasts).values.reshape(-1, 2)
-        assert np.isnan(scores[:, 0]).all()
-        assert np.isfinite(scores[:, 1]).sum() > 100
-
     def test_re_ranking_with_a_run_gives_the_run(self):
         ranker, run = open_ranker("run:bm25", Setting(sample())), sample().runs["bm25"]
         for engine in (Engine(), Engine(executor=executor("processes(workers=2)"))):

@@ -1,15 +1,18 @@
-"""What all rankers share: a call string as name, pairs by their distinct texts, and texts in chunks."""
+"""What all rankers share: a call string as name, pairs by their distinct texts, and analysed texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from whyrank.core import Codes, Ints, call_of
+from whyrank.core import Codes, Ints, Progress, call_of
+
+if TYPE_CHECKING:
+    from whyrank.text import Analyzer, Tokens
 
 CHUNK = 10_000
 
@@ -50,8 +53,10 @@ def rows_by_code(codes: Codes, n: int) -> Iterator[Ints]:
         yield order[edges[i] : edges[i + 1]]
 
 
-def chunks(docs: Mapping[str, str]) -> Iterator[list[str]]:
-    """The texts of documents, some thousands at a time."""
+def analyse(docs: Mapping[str, str], analyzer: Analyzer, what: str) -> Iterator[Tokens]:
+    """The tokens of documents, some thousands at a time; `what` names the work on a progress bar."""
     texts = iter(docs.values())
-    while chunk := list(islice(texts, CHUNK)):
-        yield chunk
+    with Progress(what, len(docs)) as progress:
+        while chunk := list(islice(texts, CHUNK)):
+            yield analyzer.docs(chunk)
+            progress.step(len(chunk))

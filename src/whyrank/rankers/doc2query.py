@@ -158,7 +158,6 @@ class ExpansionStore(TextStore[list[str]]):
     """All queries that were ever generated, by the identity of their maker and the digest of the text."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, and make it where there is none."""
         super().__init__(path, _LAYOUT, _NAMES)
 
     def encoded(self, value: list[str]) -> str:

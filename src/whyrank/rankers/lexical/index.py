@@ -17,7 +17,7 @@ import numpy as np
 
 from whyrank.core import Codes, Floats, Ints, Progress, WhyrankError
 from whyrank.data import ranking
-from whyrank.rankers.base import chunks
+from whyrank.rankers.base import analyse
 from whyrank.rankers.lexical import kernels
 from whyrank.rankers.lexical.ranker import LexicalRanker, TextScorer, Weights
 from whyrank.text import Tokens
@@ -41,12 +41,9 @@ class LexicalIndex:
     def of(cls, ranker: LexicalRanker, docs: Mapping[str, str]) -> LexicalIndex:
         """Analyse all documents, a chunk at a time."""
         ids, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-        with Progress("indexing", len(docs)) as progress:
-            for texts in chunks(docs):
-                tokens = ranker.analyzer.docs(texts)
-                ids.append(tokens.ids)
-                lengths.append(np.diff(tokens.offsets))
-                progress.step(len(texts))
+        for tokens in analyse(docs, ranker.analyzer, "indexing"):
+            ids.append(tokens.ids)
+            lengths.append(np.diff(tokens.offsets))
         return cls(ranker, list(docs), Tokens(np.concatenate(ids), np.cumsum(np.concatenate(lengths))))
 
     def using(self, ranker: LexicalRanker) -> LexicalIndex:
@@ -196,7 +193,7 @@ class Search:
     def find(self, k: int) -> Codes:
         """All documents that may be among the k best of those with a query term or a partner of one."""
         for position, term in enumerate(self._terms):
-            if (rows := self._settled(self._terms[:position], self._terms[position:], k)) is not None:
+            if (rows := self._final(self._terms[:position], self._terms[position:], k)) is not None:
                 return rows
             self._add(term)
         return self._possible([], self._least([], k))
@@ -246,7 +243,7 @@ class Search:
             how.kind, lengths, *numbers, touched, self._f, self._scores, self._hit, self._matched, self._n
         )
 
-    def _settled(self, done: Sequence[QueryTerm], left: Sequence[QueryTerm], k: int) -> Codes | None:
+    def _final(self, done: Sequence[QueryTerm], left: Sequence[QueryTerm], k: int) -> Codes | None:
         """The documents that may be among the best, once no others can and they are read sooner than what is left."""
         highest = float((self._start + self._rest(left)).max())
         if self._n < k or float((self._start + self._rest(done)).max()) <= highest:

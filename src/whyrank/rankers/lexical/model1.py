@@ -151,7 +151,7 @@ class Model1Ranker(TableRanker):
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Score aligned pairs of texts."""
         query, doc = distinct(queries), distinct(docs)
-        texts = self.translation.numbered(self.analyzer, self.analyzer.docs(doc.texts))
+        texts = self.translation.to_numbers(self.analyzer, self.analyzer.docs(doc.texts))
         lengths, dense = np.diff(texts.offsets), self.translation.dense()
         found = np.empty(len(query.codes))
         for text, rows in zip(query.texts, rows_by_code(query.codes, len(query.texts)), strict=True):
@@ -182,7 +182,7 @@ class Model1Ranker(TableRanker):
     def explain(self, query: str, text: str) -> Explanation:
         """The matrix behind the score of one text: parts of the probability of each query term."""
         terms, weights = self.query(query)
-        ids, counts = count_terms(self.translation.numbered(self.analyzer, self.analyzer.docs([text])).ids)
+        ids, counts = count_terms(self.translation.to_numbers(self.analyzer, self.analyzer.docs([text])).ids)
         share = (1 - self.lam) * counts / max(int(counts.sum()), 1)
         cells, background = self.translation.cells(terms, ids) * share, self.lam * self.priors(terms)
         sides = {"query": terms, "text": list(dict.fromkeys(self.analyzer.terms(text)))}
@@ -289,7 +289,7 @@ class Translation:
         whole = len(self.table.doc_terms)
         return [self.table.doc_terms[i] if i < whole else self._extra[i - whole] for i in numbers.tolist()]
 
-    def numbered(self, analyzer: Analyzer, tokens: Tokens) -> Tokens:
+    def to_numbers(self, analyzer: Analyzer, tokens: Tokens) -> Tokens:
         """Analysed texts in the numbers of the table, without the tokens that it does not know."""
         numbers = self._numbers(analyzer)[tokens.ids]
         known = numbers >= 0

@@ -52,7 +52,6 @@ class Watch:
     """The first pairs that a ranker scored, and how far its scores of them are from those of torch in fp32."""
 
     def __init__(self, how: str, identity: str, fast: Score, exact: Score) -> None:
-        """Nothing is scored yet; `how` names the ranker and what computes it."""
         self._how, self._identity, self._fast, self._exact = how, identity, fast, exact
         self._pairs: dict[tuple[str, str], None] = {}
         self._found: Deviation | None = None

@@ -68,7 +68,6 @@ class CrossEncoder(NeuralRanker):
     converts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
         super().__post_init__()
         self._check_choice("activation", self.activation, ACTIVATIONS)
         check_whole("cross: output", 0 if self.output is None else self.output, 0)
@@ -135,7 +134,6 @@ class WholePairs(ModelReader):
     apart = False
 
     def __init__(self, model: Any, relevant: int | None) -> None:
-        """Prompts are those that the model declares."""
         super().__init__(model, {"pair": (model.prompts or {}).get(model.default_prompt_name)})
         self.relevant = relevant
 
@@ -225,7 +223,6 @@ class BiEncoder(NeuralRanker):
     converts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
         super().__post_init__()
         if self.similarity is not None:
             self._check_choice("similarity", self.similarity, SIMILARITIES)
@@ -287,7 +284,6 @@ class MonoT5(NeuralRanker):
     scale: ClassVar[str] = "log probability"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
         super().__post_init__()
         for what, value in (("true", self.true), ("false", self.false)):
             check_text(f"t5: {what}", value)
@@ -301,7 +297,6 @@ class QuestionReader(PairReader):
     """A sequence-to-sequence model as a reader of pairs."""
 
     def __init__(self, folder: Path, computing: Computing, options: MonoT5) -> None:
-        """Load the model and its tokenizer."""
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
         own = {"local_files_only": True, "trust_remote_code": False}

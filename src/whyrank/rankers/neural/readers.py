@@ -49,7 +49,7 @@ class PairReader(Reader):
         """What tokenises some pairs; each distinct text is tokenised when it is first met."""
         queries, docs = _Tokenised(self.query_ids, pairs.queries), _Tokenised(self.doc_ids, pairs.docs)
 
-        def prepared(rows: Ints) -> TokenisedInputs:
+        def tokenise(rows: Ints) -> TokenisedInputs:
             given = zip(queries.take(pairs.query[rows]), docs.take(pairs.doc[rows]), strict=True)
             cut = [self.cut(query, doc) for query, doc in given]
             lengths = np.array([len(query) + len(doc) for query, doc in cut], np.int64)
@@ -59,7 +59,7 @@ class PairReader(Reader):
 
             return TokenisedInputs([_key(*each) for each in cut], lengths, batch)
 
-        return prepared
+        return tokenise
 
 
 class _Tokenised:
@@ -123,17 +123,17 @@ class NetworkTexts(Reader):
     def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the texts."""
         network = self.network
-        tokenise, arrays = network.doc_ids, network.doc_arrays
+        ids_of, arrays = network.doc_ids, network.doc_arrays
         if side == "query":
-            tokenise, arrays = network.query_ids, network.query_arrays
+            ids_of, arrays = network.query_ids, network.query_arrays
 
-        def prepared(rows: Ints) -> TokenisedInputs:
-            ids = tokenise([pairs.docs[i] for i in pairs.doc[rows]])
+        def tokenise(rows: Ints) -> TokenisedInputs:
+            ids = ids_of([pairs.docs[i] for i in pairs.doc[rows]])
             keys = [_key(side.encode(), each) for each in ids]
             lengths = np.array([len(each) for each in ids], np.int64)
             return TokenisedInputs(keys, lengths, lambda some: arrays([ids[i] for i in some]))
 
-        return prepared
+        return tokenise
 
     def __call__(self, batch: dict[str, Any], side: Side) -> dict[str, Tensor]:
         """The encodings of a batch."""
@@ -206,7 +206,6 @@ class ModelReader(Reader):
     apart = True
 
     def __init__(self, model: Any, prompts: Mapping[str, str | None]) -> None:
-        """Nothing is read yet."""
         self.module = self.model = model
         self.prompts = prompts
         self._others: dict[str, dict[str, Any]] = {}  # what the processor gives besides arrays, alike for all batches
@@ -214,7 +213,7 @@ class ModelReader(Reader):
     def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the pairs or texts."""
 
-        def prepared(rows: Ints) -> TokenisedInputs:
+        def tokenise(rows: Ints) -> TokenisedInputs:
             texts: list[Any] = [pairs.docs[i] for i in pairs.doc[rows]]
             if side == "pair":
                 texts = list(zip([pairs.queries[i] for i in pairs.query[rows]], texts, strict=True))
@@ -228,7 +227,7 @@ class ModelReader(Reader):
             lengths = np.array([len(ids) for ids in read], np.int64)
             return TokenisedInputs([_key(side.encode(), ids) for ids in read], lengths, partial(_rows, arrays))
 
-        return prepared
+        return tokenise
 
     def features(self, texts: Sequence[Any], side: Side) -> Mapping[str, Any]:
         """What the model's processor makes of texts or pairs."""
@@ -250,7 +249,6 @@ class DenseReader(ModelReader):
     """One vector per text, compared by a similarity of sentence-transformers in double precision."""
 
     def __init__(self, model: Any, prompts: Mapping[str, str | None], similarity: str) -> None:
-        """Nothing is read yet."""
         from sentence_transformers.util import SimilarityFunction
 
         super().__init__(model, prompts)
