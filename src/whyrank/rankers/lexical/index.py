@@ -77,7 +77,7 @@ class LexicalIndex:
         """The same for an analysed query, by whichever way of counting reads least postings and tokens."""
         if weights.kind == kernels.SATURATED and not self.ranker.expands:
             return self._add_up(terms, weights, rows)
-        return self._scorer.score(terms, weights, rows)
+        return self._scorer.score_terms(terms, weights, rows)
 
     def _add_up(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
         """Add up term by term in query order: rare terms by their inverted lists, frequent ones spread out."""
@@ -146,7 +146,7 @@ class LexicalIndex:
 
     @cached_property
     def _scorer(self) -> TextScorer:
-        return TextScorer(self.ranker, self.tokens)
+        return self.ranker.scorer(self.tokens)
 
     @cached_property
     def _norms_of(self) -> dict[str, Any]:

@@ -258,11 +258,15 @@ class LexicalRanker:
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Score aligned pairs of texts."""
         query, doc = distinct(queries), distinct(docs)
-        scorer = TextScorer(self, self.analyzer.docs(doc.texts))
+        scorer = self.scorer(self.analyzer.docs(doc.texts))
         found = np.empty(len(query.codes))
         for text, rows in zip(query.texts, rows_by_code(query.codes, len(query.texts)), strict=True):
-            found[rows] = scorer.score(*self.query(text), doc.codes[rows])
+            found[rows] = scorer.score(text, doc.codes[rows])
         return found
+
+    def scorer(self, tokens: Tokens) -> TextScorer:
+        """What scores analysed texts."""
+        return TextScorer(self, tokens)
 
     def query(self, text: str) -> tuple[Codes, Weights]:
         """Distinct term ids of a query in order of appearance, and their weights."""
@@ -315,8 +319,12 @@ class TextScorer:
         self._ranker, self._tokens, self._lengths = ranker, tokens, np.diff(tokens.offsets)
         self._slots = np.full(0, -1, np.int32)
 
-    def score(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
-        """Scores of the texts `rows` for an analysed query."""
+    def score(self, query: str, rows: Codes) -> Floats:
+        """Scores of the texts `rows` for a query."""
+        return self.score_terms(*self._ranker.query(query), rows)
+
+    def score_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
+        """The same for an analysed query."""
         return weighed(weights, self._ranker.count(terms, self._tokens, rows, self.slots), self._lengths[rows])
 
     def slots(self) -> Codes:
