@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tiny_generators import generator
@@ -87,26 +87,6 @@ def test_a_whole_collection_and_its_run_as_a_ranker(tmp_path):
     query_id, scores = next(iter(run.items()))
     best = next(iter(scores))
     assert again.score([collection.queries[query_id]], [collection.docs[best]]).tolist() == [scores[best]]
-
-
-@given(st.lists(st.text("abc", min_size=1, max_size=6), min_size=1, max_size=12, unique=True), st.integers(1, 12))
-@settings(max_examples=40)
-def test_a_list_of_texts_is_ordered_like_a_run(texts, depth):
-    """By definition, with the position in the list in place of ids."""
-    ranker = open_ranker(f"cascade(of=['bm25','ql'],depth={depth})")
-    found = ranker.rerank_list("a b", texts)
-    first, second = (stage.score(["a b"] * len(texts), texts) for stage in ranker.parts)
-    by_first = sorted(range(len(texts)), key=lambda i: (-first[i], i))
-    expected = [*sorted(by_first[:depth], key=lambda i: (-second[i], i)), *by_first[depth:]]
-    assert sorted(range(len(texts)), key=lambda i: (-found[i], i)) == expected
-
-
-def test_a_list_with_texts_that_cannot_be_scored(stages):
-    ranker = cascade([stages["length"], stages["holes"]], 3)
-    found = ranker.rerank_list("q", ["a", "bad text", "bb", "ccc"])
-    assert np.isnan(found).tolist() == [False, True, False, False]
-    assert np.argsort(-found[[0, 2, 3]]).tolist() == [2, 1, 0]
-    assert ranker.rerank_list("q", []).tolist() == []
 
 
 def test_pairs_have_no_score_and_the_error_says_what_to_do():

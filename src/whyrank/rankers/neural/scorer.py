@@ -210,9 +210,6 @@ class Kept:
         self.most, self.size = most, 0
         self._found: dict[bytes, tuple[Any, int]] = {}
 
-    def __len__(self) -> int:
-        return len(self._found)
-
     def get(self, key: bytes) -> Any:
         """What is kept under a key, or None."""
         return self._found.get(key, (None, 0))[0]
