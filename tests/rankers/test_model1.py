@@ -109,15 +109,6 @@ class TestFormula:
         ours = call(path, lam=0.1, p_self=p_self, keep=keep).score(queries, docs)
         assert ours == pytest.approx(call(tmp_path / "t.arrow", lam=0.1).score(queries, docs), abs=1e-6)
 
-    def test_a_hand_made_case(self, tmp_path):
-        table = TermTable.from_codes(["car"], ["auto", "car"], [0, 0], [0, 1], [0.5, 0.25], {}, [3, 1])
-        table.save(tmp_path / "t.tsv")
-        ranker = open_ranker(f"model1:{tmp_path / 't.tsv'}(lam=0.2,p_self=0.1,analyzer=whitespace,background=table)")
-        # T'(car|auto) = 0.45, T'(car|car) = 0.225 + 0.1; "red" is no word of the table
-        p, c = (2 * 0.45 + 0.325) / 3, 1 / 4
-        found = ranker.score(["car car red"], ["auto red auto car"])
-        assert found == pytest.approx([2 * math.log((0.8 * p + 0.2 * c) / (0.2 * c)) / 2])
-
 
 class TestLimits:
     @pytest.mark.parametrize("lam", [0, 0.1])

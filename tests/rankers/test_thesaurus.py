@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 
 import numpy as np
@@ -98,18 +97,6 @@ class TestFormula:
         assert found == pytest.approx([bm25t({}, SPLIT, query.split(), text.split(), "first", 1.2, 0.3, 7)], abs=1e-9)
         found = open_ranker("ql(variant=parm,mu=30)", SETTING).score([query], [text])
         assert found == pytest.approx([qlt({}, SPLIT, query.split(), text.split(), 30)], abs=1e-9)
-
-    def test_a_hand_made_case(self, tmp_path):
-        table = TermTable.from_triples(["car", "car", "fast"], ["auto", "bus", "quick"], [0.5, 0.25, 0.75])
-        table.save(tmp_path / "t.tsv")
-        docs = {"a": "auto bus bus auto red", "b": "car quick stop", "c": "other words"}
-        setting = Setting(Collection.of(docs, {"q": "car"}), "whitespace")
-        idf, k = math.log(1 + 2.5 / 1.5), 0.9 * (0.6 + 0.4 * 5 / (10 / 3))
-        for match, f in (("first", 0.5), ("max-tf", 1.0), ("sum", 1.5)):
-            found = opened("bm25t", tmp_path / "t.tsv", setting, match=match).score(["car"], [docs["a"]])
-            assert found == pytest.approx([idf * 1.9 * f / (f + k)])
-        found = opened("qlt", tmp_path / "t.tsv", setting, mu=10).score(["car car"], [docs["a"]])
-        assert found == pytest.approx([math.log((1.5 + 10 * 0.1) / 15)])
 
     @pytest.mark.parametrize(("spec", "how"), [*(("bm25t", {"match": match}) for match in MATCHES), ("qlt", {})])
     def test_entries_of_a_term_for_itself_are_left_out(self, tmp_path, spec, how):
