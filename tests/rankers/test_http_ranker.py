@@ -272,14 +272,6 @@ def test_wrong_answers_leave_their_pairs_without_a_score(content, values, reason
     assert len(server.log) == 1  # nobody thinks that asking again would help
 
 
-def test_scores_that_are_no_finite_numbers_are_counted_as_such():
-    content = b'[{"index": 0, "score": NaN}, {"index": 1, "score": Infinity}, {"index": 2, "score": -1e400}]'
-    with serving(lambda handler: handler.answer(content)) as server:
-        found, _, reasons = scored(opened(server), 1, 3)
-    assert np.array_equal(np.sort(found.values), [-np.inf, np.inf, np.nan], equal_nan=True)
-    assert sorted(reasons.values()) == ["score is -inf", "score is inf", "score is nan"]
-
-
 def test_compressed_broken_and_endless_answers(monkeypatch):
     def behave(handler):
         right = gzip.compress(b'[{"index": 0, "score": 4.5}]', mtime=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import pickle
 import shutil
 import subprocess
 import sys
@@ -138,13 +137,6 @@ def test_identity_changes_with_all_that_decides_scores(copy):
     assert len({first, second, third, fourth, *others}) == 7
     (copy / "README.md").write_text("Scores do not depend on this.")
     assert repr(open_ranker(f"cross:{copy}")) == fourth
-
-
-def test_what_is_pickled_has_no_model(models):
-    ranker = open_ranker(f"cross:{models.folder('cross')}(passages=max)")
-    ranker.score(["q"], ["d"])
-    assert len(pickle.dumps(ranker)) < 1000
-    assert pickle.loads(pickle.dumps(ranker)) == ranker
 
 
 # Batches

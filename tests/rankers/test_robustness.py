@@ -115,14 +115,6 @@ class Partial:
         return Answered(np.ones(size), reasons, self.in_order).handed_over()
 
 
-def test_pairs_that_the_ranker_itself_gives_up_are_not_tried_again():
-    ranker = Partial({1: "down", 2: "down too"})
-    found = answer(ranker, Task(0, ["q"] * 4, list("abcd"), patience=2))
-    assert ranker.calls == [4]
-    assert np.array_equal(found.values, [1, np.nan, np.nan, 1], equal_nan=True)
-    assert (found.reasons, found.succeeded, found.gave_up) == ({1: "down", 2: "down too"}, True, False)
-
-
 def test_a_batch_that_fails_as_a_whole_counts_against_patience():
     found = answer(Partial(), Task(0, ["q"] * 4, list("abcd"), patience=4))
     assert (len(found.reasons), found.succeeded, found.gave_up) == (4, False, True)

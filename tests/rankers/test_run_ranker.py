@@ -131,12 +131,6 @@ def answered(*pairs):
 
 
 class TestByIds:
-    def test_two_documents_with_one_text_have_scores_of_their_own(self):
-        answer = answered(pair("1", "a", "b"), pair("2", "twin", "a"))
-        assert np.array_equal(answer.reading.scores, [[1.5, 0.5], [2.5, math.nan]], equal_nan=True)
-        assert [f.reason for f in answer.failures] == ["no score for query 2 and document a"]
-        assert (answer.findings[0].n, answer.findings[0].positive, answer.findings[0].nonfinite) == (2, 1, 1)
-
     @pytest.mark.parametrize(
         ("given", "scores"),
         [
