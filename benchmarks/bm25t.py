@@ -21,7 +21,7 @@ from numba import njit
 from whyrank.rankers import Background, Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex, Weights
 from whyrank.rankers.lexical.background import count
-from whyrank.rankers.lexical.search import Search
+from whyrank.rankers.lexical.index import Search
 from whyrank.rankers.lexical.thesaurus import ThesaurusRanker
 from whyrank.tables import TermTable
 from whyrank.text import Tokens, analyzers

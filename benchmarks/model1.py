@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from whyrank.rankers import open_ranker
-from whyrank.rankers.lexical import translation as kernels
+from whyrank.rankers.lexical import model1 as kernels
 from whyrank.rankers.lexical.model1 import LEAST_PROBABILITY, Model1Ranker
 from whyrank.tables import TermTable
 from whyrank.text import Tokens
@@ -125,7 +125,7 @@ def other_way(
     ranker: Model1Ranker, texts: Tokens, queries: Sequence[np.ndarray], names: Sequence[list[str]]
 ) -> Callable[[int], np.ndarray]:
     found, tf = distinct_terms(texts)
-    lengths, entries, p_self = np.diff(texts.offsets), ranker.table.by_doc, ranker.translation.p_self
+    lengths, entries, p_self = np.diff(texts.offsets), ranker.table.by_doc, ranker.settings.p_self
     counts = tf.astype(np.float32)
 
     def score(number: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from whyrank.data import open_collection, open_run
 from whyrank.networks import network
 from whyrank.rankers import open_ranker
 from whyrank.rankers.neural import model_folder
-from whyrank.rankers.neural.computing import installed, quiet
+from whyrank.rankers.neural.computing import is_installed, quiet
 from whyrank.rankers.neural.deviation import mean_tau
 from whyrank.rankers.neural.passages import TextPairs
 
@@ -77,7 +77,7 @@ def sides(folder: Path, queries: list[str], docs: list[str]) -> dict[str, Callab
     peer, pairs = CrossEncoder(str(folder), device="cpu"), list(zip(queries, docs, strict=True))
     found = {PEER: lambda: peer.predict(pairs, activation_fn=torch.nn.Identity())}
     for name, arguments in SIDES.items():
-        if installed(arguments.partition("backend=")[2] or "torch"):
+        if is_installed(arguments.partition("backend=")[2] or "torch"):
             scorer = open_ranker(f"cross:{folder}(device=cpu,{arguments})")._scorer
             asked = TextPairs.of(queries, docs)
             label = f"{name} ({scorer.computing.backend} {scorer.computing.format})"

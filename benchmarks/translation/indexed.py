@@ -12,7 +12,7 @@ from whyrank.data import Collection, ranking
 from whyrank.evaluation.fusion.objectives import CandidateMatrix
 from whyrank.rankers import Setting, open_ranker, query_scale
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
-from whyrank.rankers.lexical import translation as kernels
+from whyrank.rankers.lexical import model1 as kernels
 from whyrank.rankers.lexical.model1 import LEAST_PROBABILITY, Model1Ranker
 
 Run = Mapping[str, Mapping[str, float]]
@@ -65,7 +65,7 @@ class Texts:
         index = self.index(analyzer)
         key = (analyzer, ranker.table.digest)
         if key not in self.numbered:
-            self.numbered[key] = ranker.translation.numbered(index.ranker.analyzer, index.tokens)
+            self.numbered[key] = ranker.translation.to_numbers(index.ranker.analyzer, index.tokens)
         texts, dense = self.numbered[key], ranker.translation.dense()
         lengths = np.diff(texts.offsets)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,10 +18,8 @@ from whyrank.rankers import open_ranker
 from whyrank.rankers.neural import Computing
 from whyrank.rankers.neural import computing as computing_module
 from whyrank.rankers.neural.backends import COMPILERS, Compiled
-from whyrank.rankers.neural.computing import has_bfloat16, installed
-from whyrank.rankers.neural.cross import TokenisedPairs
+from whyrank.rankers.neural.computing import has_bfloat16, is_installed
 from whyrank.rankers.neural.passages import TextPairs
-from whyrank.scoring import Engine, ScoreStore
 from whyrank.testing import RankerContract
 from whyrank.testing.examples import PAIRS
 
@@ -33,7 +30,7 @@ LONG = ["the berlin wall fell " * 40, "", "x", "robert gray"]
 def need(name):
     """Skip a test where the packages of a back end are missing, without importing them."""
     pytest.importorskip("torch")
-    if not installed(name):
+    if not is_installed(name):
         pytest.skip(f"needs the packages of {name}")
 
 
@@ -86,17 +83,6 @@ def test_scores_are_those_of_torch(models, backend, kind):
     assert f" numbers=fp32 backend={backend} model=" in repr(ranker)
     assert ranker.deviation.largest < 1e-4
     assert ranker.deviation.tau > 0.999
-
-
-@pytest.mark.parametrize(("kind", "arguments"), [
-    ("cross", {"passages": "max", "window": 5, "stride": 3, "activation": "sigmoid"}),
-    ("bi", {"query_prefix": "'who is '", "doc_prefix": "'the '", "max_length": 12, "truncate": "last"}),
-])  # fmt: skip
-def test_arguments_mean_the_same(models, backend, kind, arguments):
-    spec = spec_of(models, kind)
-    expected = open_ranker(with_arguments(spec, **arguments)).score(QUERIES, DOCS)
-    found = open_ranker(with_arguments(spec, backend=backend, **arguments)).score(QUERIES, DOCS)
-    assert np.allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 class TestOpenvino(RankerContract):
@@ -166,14 +152,6 @@ def test_the_layer_that_gives_scores_is_exact(models, half, kind):
     assert (found != torch.from_numpy(found).bfloat16().double().numpy()).mean() > 0.5
 
 
-def test_torch_computes_as_before_while_and_after_a_model_is_traced(models, half):
-    """Tracing changes layers for a while: the fp32 scores of the same object must not notice."""
-    ranker = opened(f"cross:{models.folder('cross')}(precision=fast)")
-    pairs = TextPairs.of(QUERIES, DOCS)
-    expected = open_ranker(f"cross:{models.folder('cross')}")._scorer(pairs)
-    assert np.array_equal(ranker._scorer.exact()(pairs), expected)
-
-
 # Which one computes
 
 
@@ -190,17 +168,9 @@ def test_torch_computes_as_before_while_and_after_a_model_is_traced(models, half
 )
 def test_what_auto_takes(monkeypatch, precision, there, bf16, expected):
     pytest.importorskip("torch")
-    monkeypatch.setattr(computing_module, "installed", lambda name: name in there)
+    monkeypatch.setattr(computing_module, "is_installed", lambda name: name in there)
     monkeypatch.setattr(computing_module, "has_bfloat16", lambda device: bf16)
     assert Computing.of("cpu", precision, "auto") == expected
-
-
-def test_a_back_end_by_name(models, backend):
-    spec = spec_of(models, "cross")
-    bf16 = backend == "openvino" and has_bfloat16("cpu")
-    assert f" numbers=fp32 backend={backend} " in repr(opened(with_arguments(spec, backend=backend)))
-    fast = opened(with_arguments(spec, precision="fast", backend=backend))
-    assert f" numbers={'bf16' if bf16 else 'fp32'} backend={backend} " in repr(fast)
 
 
 def test_a_back_end_computes_on_the_cpu_only():
@@ -211,7 +181,7 @@ def test_a_back_end_computes_on_the_cpu_only():
 
 
 def test_a_back_end_that_is_not_installed(models, monkeypatch):
-    monkeypatch.setattr("whyrank.rankers.neural.base.installed", lambda name: name == "torch")
+    monkeypatch.setattr("whyrank.rankers.neural.base.is_installed", lambda name: name == "torch")
     with pytest.raises(
         MissingExtra, match=r"needs an optional dependency; install it with: pip install 'whyrank\[fast"
     ):
@@ -265,42 +235,7 @@ def test_torch_computes_what_a_back_end_cannot(
     assert repr(ranker) == repr(expected)
 
 
-def test_a_model_that_a_tracer_misreads_is_found_out(models, monkeypatch, caplog, openvino):
-    """What depends on the number of pairs in a batch is a constant for a tracer."""
-    read = TokenisedPairs.__call__
-    monkeypatch.setattr(
-        TokenisedPairs, "__call__", lambda self, batch, side="pair": read(self, batch) * len(batch["input_ids"])
-    )
-    spec = spec_of(models, "cross")
-    ranker = open_ranker(with_arguments(spec, backend="openvino"))
-    assert "backend" not in repr(ranker)
-    assert "its outputs differ by" in caplog.text
-
-
 # Identity and processes
-
-
-def test_scores_of_different_back_ends_are_kept_apart(models, tmp_path, backend):
-    spec, engine = spec_of(models, "cross"), Engine(ScoreStore(tmp_path / "scores.sqlite"))
-    rows = np.arange(len(PAIRS), dtype=np.int32)
-    scored = [
-        engine.score(opened(each), QUERIES, DOCS, rows, rows).scored
-        for each in (spec, with_arguments(spec, backend=backend), spec, with_arguments(spec, backend=backend))
-    ]
-    assert scored == [len(PAIRS), len(PAIRS), 0, 0]
-
-
-def test_what_is_pickled_has_no_compiled_model(models, openvino):
-    ranker = opened(f"cross:{models.folder('cross')}(backend=openvino)")
-    ranker.score(["q"], ["d"])
-    assert len(pickle.dumps(ranker)) < 1000
-    assert "_scorer" not in vars(pickle.loads(pickle.dumps(ranker)))
-
-
-def test_what_a_tracer_reads_is_not_warned_of(models, openvino, caplog):
-    with caplog.at_level(logging.WARNING):
-        open_ranker(with_arguments(spec_of(models, "bi"), backend="openvino")).score(QUERIES[:1], DOCS[:1])
-    assert not [record for record in caplog.records if record.name.startswith("sentence_transformers")]
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from itertools import combinations
 
 import numpy as np
@@ -12,13 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core import Processes
 from whyrank.rankers import Setting, open_ranker
-from whyrank.rankers.neural import deviation as module
 from whyrank.rankers.neural import lines_of
 from whyrank.rankers.neural.deviation import PAIRS as ENOUGH
 from whyrank.rankers.neural.deviation import Deviation, Watch, mean_tau, recall, remember
-from whyrank.scoring import Engine
 from whyrank.testing.examples import PAIRS
 
 QUERIES, DOCS = (list(texts) for texts in zip(*PAIRS, strict=True))
@@ -64,38 +60,12 @@ def test_it_is_measured_on_the_first_pairs_and_said_once(caplog):
     assert watch.line.endswith(" times as fast as torch fp32; Kendall tau 1.000 to fp32, largest difference .250 (on 256 pairs)")  # fmt: skip
 
 
-def test_what_is_done_once_is_not_timed():
-    """The exact model has not run before: its first call takes a second, and each pair a millisecond."""
-    calls = []
-
-    def slow(pairs):
-        time.sleep(0.001 * len(pairs.query) + (0 if calls else 1.0))
-        calls.append(pairs)
-        return lengths(pairs)
-
-    def warm(pairs):
-        time.sleep(0.001 * len(pairs.query))
-        return lengths(pairs)
-
-    watch = Watch("r: torch bf16", "r", warm, slow)
-    watch.add(["q"] * ENOUGH, ["x" * (i + 1) for i in range(ENOUGH)])
-    assert 0.5 < watch.deviation.times < 2
-
-
 def test_an_order_that_changes_is_a_warning(caplog):
     watch = Watch("r: torch bf16", "r", lambda p: -lengths(p), lengths)
     watch.add(["q"] * 3, ["a", "bb", "ccc"])
     with caplog.at_level(logging.WARNING):
         assert watch.deviation.tau == -1
     assert "Kendall tau -1.000 to fp32, largest difference 6.000 (on 3 pairs): less than 0.99" in caplog.text
-
-
-def test_without_two_texts_of_a_query_there_is_no_order():
-    watch = Watch("r: torch bf16", "r", lambda p: lengths(p) + 1e-5, lengths)
-    assert watch.line == "r: torch bf16, not compared with fp32, as nothing was scored"
-    watch.add(["a", "b"], ["x", "yy"])
-    assert watch.deviation.tau is None
-    assert watch.line == "r: torch bf16, largest difference 1e-05 (on 2 pairs)"
 
 
 def test_it_is_kept_for_runs_without_new_scores(monkeypatch):
@@ -155,23 +125,6 @@ def test_it_is_that_of_the_scores(models, kind):
     assert ranker.how_computed.startswith(f"{ranker.name}: torch bf16, ")
 
 
-def test_the_engine_and_the_ranker_count_a_pair_once(models, monkeypatch):
-    ranker, rows = half_ranker(models, backend="torch"), np.arange(len(PAIRS), dtype=np.int32)
-    measured, calls = module.measure, []
-    monkeypatch.setattr(module, "measure", lambda *given: calls.append(given) or measured(*given))
-    engine = Engine(batch_size=7)
-    engine.score(ranker, QUERIES, DOCS, rows, rows)
-    assert ranker.deviation.pairs == len(set(PAIRS))
-    assert ranker.deviation.pairs == len(set(PAIRS))
-    assert len(calls) == 1
-
-
-def test_with_several_processes_the_parent_measures(models):
-    ranker, rows = half_ranker(models, backend="torch"), np.arange(len(PAIRS), dtype=np.int32)
-    Engine(executor=Processes(2), batch_size=24).score(ranker, QUERIES, DOCS, rows, rows)
-    assert ranker.deviation.pairs == len(set(PAIRS))
-
-
 def test_rankers_within_rankers(models):
     half_ranker(models)
     folder = models.folder("cross")
@@ -201,15 +154,3 @@ def test_precision_is_for_all_rankers_that_have_one(models, whyrank, tmp_path):
         assert "Kendall tau" in note
         assert note in (out / "report.html").read_text()
         assert (code, errors.count(note)) == (0, 1)
-
-
-def test_what_a_ranker_says_itself_goes_before_the_option(models, whyrank, tmp_path):
-    spec, out = f"cross:{models.folder('cross')}(precision=exact)", tmp_path / "run.txt"
-    code, _, errors = whyrank("rank", "-r", spec, "--precision", "fast", "--candidates", "bm25", "--out", out)
-    assert (code, "fp32" in errors) == (0, False)
-
-
-def test_an_unknown_precision(whyrank):
-    code, _, errors = whyrank("rank", "--precision", "half")
-    assert code == 2
-    assert "unknown value of --precision 'half'; known: exact, fast" in errors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import shutil
 import sqlite3
 import sys
@@ -109,14 +108,6 @@ def test_other_weights_are_another_model(model, calls, tmp_path):
     assert repr(open_ranker(f"doc2query:{other}")) != repr(same)
 
 
-def test_travels_to_another_process(model):
-    ranker = open_ranker(f"doc2query:{model}(n=1)", Setting(sample()))
-    scores = ranker.score(["wall"], ["berlin"])
-    copy = pickle.loads(pickle.dumps(ranker))
-    assert repr(copy) == repr(ranker)
-    assert copy.score(["wall"], ["berlin"]).tolist() == scores.tolist()
-
-
 @pytest.mark.parametrize("arguments", ["n=0", "n=1.5", "seed=-1", "ranker=3", "ranker='bm25('", "ranker=nothing"])
 def test_refusals(arguments):
     with pytest.raises(WhyrankError):
@@ -135,19 +126,6 @@ def test_what_is_not_there_is_one_clear_line(model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingExtra, match=r"whyrank\[models\]"):
         open_ranker(f"doc2query:{model}").score(["q"], ["d"])
-
-
-def test_the_store_keeps_what_it_has(tmp_path):
-    store = ExpansionStore(tmp_path / "e.sqlite")
-    store.keep("m", [("text", ["one", "two"])])
-    store.keep("m", [("text", ["other"])])
-    store.keep("m", [("lone \ud800", [])])
-    assert store.find("m", ["text", "missing", "lone \ud800"]) == {"text": ["one", "two"], "lone \ud800": []}
-    assert store.find("n", ["text"]) == {}
-    many = [f"text {i}" for i in range(1200)]
-    store.keep("m", [(many[-1], ["x"])])
-    assert store.find("m", many) == {many[-1]: ["x"]}
-    store.close()
 
 
 @pytest.mark.parametrize("value", ["no json", "3"])

@@ -84,13 +84,6 @@ class TestScores:
         assert np.isfinite(found.cells).all()
         assert (found.background >= 0).all()
 
-    def test_a_long_text(self, folder):
-        rng = np.random.default_rng(0)
-        query, text = (" ".join(rng.choice(WORDS, n)) for n in (30, 30_000))
-        for spec in ("bm25", "ql", "model1:TABLE", "model1:TABLE(lam=0)"):
-            found = opened(spec, folder).explain(query, text)
-            assert found.recomputed == pytest.approx(found.score, rel=0, abs=1e-6)
-
 
 class TestCells:
     def test_lexical_rankers_match_the_same_word_only(self, folder):
@@ -102,11 +95,6 @@ class TestCells:
         once, twice = (opened("bm25", folder).explain(query, "t1 t2").cells.sum() for query in ("t1", "t1 t1"))
         assert twice == pytest.approx(2 * once)
 
-    def test_a_share_of_query_likelihood(self, folder):
-        found = opened("ql(mu=10)", folder).explain("t1", "t1 t2 t1")
-        assert found.cells.tolist() == [[pytest.approx(2 / 13), 0]]
-        assert found.background == pytest.approx([10 * 3 / 17 / 13])  # 3 of the 17 words of the collection
-
     def test_shares_of_model_1(self, tmp_path):
         path = tmp_path / "t.tsv"
         TermTable.from_codes(["t1"], ["t1", "t2"], [0, 0], [0, 1], [0.5, 0.3], {}, [1, 3]).save(path)
@@ -116,12 +104,6 @@ class TestCells:
         assert found.cells == pytest.approx(np.array([[0.8 * 2 / 3 * 0.27, 0.8 / 3 * 0.55]]))
         assert found.background == pytest.approx([0.2 / 4])
         assert found.notes == ("not in the table, of the text: moth",)
-
-    @given(query=texts, text=texts)
-    @settings(max_examples=40)
-    def test_the_rows_of_model_1_are_probabilities(self, folder, query, text):
-        found = opened("model1:TABLE(lam=0.3,renormalize=True)", folder).explain(query, text)
-        assert (found.totals <= 1 + 1e-6).all()
 
     @given(seed=st.integers(0, 3), query=texts, text=texts, match=st.sampled_from(["first", "max-tf", "sum"]))
     def test_a_thesaurus_fills_cells_where_a_term_or_a_partner_is(self, folder, seed, query, text, match):
@@ -171,14 +153,6 @@ class TestMatrix:
             found = json.loads(json.dumps(opened(spec, folder).explain("t1 t7 new", "t1 t2 t2").as_json()))
             assert sum(found["parts"]) == pytest.approx(found["score"], abs=1e-6)
             assert "rest" not in found
-
-    def test_wrong_shapes_are_refused(self):
-        with pytest.raises(ValueError, match="shape"):
-            Explanation.additive(["p"], ["a", "b"], np.zeros((2, 1)), 0.0)
-        with pytest.raises(ValueError, match="each of 1"):
-            Explanation.log(["p"], ["a"], np.zeros((1, 1)), 0.0, np.zeros(2), np.zeros(1))
-        with pytest.raises(ValueError, match="kind"):
-            Explanation("other", [], [], np.zeros((0, 0)), 0.0, *[np.zeros(0)] * 3)
 
 
 @pytest.mark.parametrize("spec", ["bm25", "ql", "model1:TABLE", "bm25t:TABLE", "qlt:TABLE"])

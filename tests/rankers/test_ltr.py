@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core import MissingExtra, UnknownName, WhyrankError, executor
+from whyrank.core import MissingExtra, UnknownName, WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import evaluate
-from whyrank.rankers import Setting, grouping, open_ranker
+from whyrank.rankers import Setting, base, open_ranker
 from whyrank.rankers.ltr import FEATURES, Boosting, open_features, read_model, train_ltr, train_recipe
-from whyrank.rankers.ltr.kneser_ney import KneserNey, language_model
+from whyrank.rankers.ltr.kneser_ney import KneserNey
 from whyrank.rankers.ltr.ranker import with_facts
 from whyrank.scoring import Engine, rerank, retrieve
 from whyrank.testing import RankerContract
@@ -86,32 +86,17 @@ class TestLanguageModel:
             assert following.sum() == pytest.approx(1, abs=1e-12)
             assert (following > 0).all()
 
-    def test_a_case_by_hand(self):
-        model = model_of(["a b", "a b", "a c"])
-        # pairs: start a 3, a b 2, a c 1, so D = 1 / 3; each of a, b, c follows one other term, so E = 0.75
-        single = 0.25 / 3 + 0.75 * 3 / 3 / 4
-        left, right = model.numbers(["a", "a", "b"]), model.numbers(["b", "z", "a"])
-        expected = [(2 - 1 / 3) / 3 + 1 / 3 * 2 / 3 * single, 1 / 3 * 2 / 3 * 0.75 / 4, single]
-        assert model.probability(left, right).tolist() == pytest.approx(expected)
-
     def test_the_digest_is_that_of_the_counts(self, monkeypatch):
         """Whatever chunks the texts were read in, in whatever order, and whatever the analyzer read before."""
         texts = [" ".join("abcde"[(i * j) % 5] for j in range(1, 4 + i % 7)) for i in range(300)]
         whole = model_of(texts)
-        monkeypatch.setattr(grouping, "CHUNK", 7)
+        monkeypatch.setattr(base, "CHUNK", 7)
         assert whole.digest == model_of(texts).digest != model_of(texts[:-1]).digest
         spec = "chain(tokens=whitespace,max_length=41)"  # an analyzer that nothing else uses
         first = model_of(["x y z", "z y"], analyzers.create(spec))
         analyzers.create(spec).terms("z w y v x")
         again = model_of(["z y", "x y z"], analyzers.create(spec))
         assert first.digest == again.digest == pickle.loads(pickle.dumps(first)).digest
-
-    def test_one_model_per_collection_and_analyzer(self):
-        collection = Collection.of({"d": "a b"}, {})
-        assert language_model(collection, WHITESPACE) is language_model(collection, WHITESPACE)
-        assert language_model(collection, analyzers.create("lucene")) is not language_model(collection, WHITESPACE)
-        found = language_model(None, WHITESPACE).per_token(WHITESPACE.docs(["a b", ""]), WHITESPACE.vocabulary.terms)
-        assert found.tolist() == [0.0, 0.0], "without a collection all is equally usual"
 
 
 # Features
@@ -210,12 +195,6 @@ class TestFeatures:
         found = features(["x"], ["trigrams"]).matrix([query], [text])
         assert found[0, 0] == pytest.approx(Plain(["x"], query, text).trigrams())
 
-    def test_bm25_and_ql_are_those_rankers_to_the_bit(self):
-        asked, docs = list(sample().queries.values())[:8] * 40, list(sample().docs.values())[:320]
-        found = open_features(["ql", "bm25"], Setting(sample())).matrix(asked, docs)
-        for column, ranker in enumerate(["ql", "bm25"]):
-            assert np.array_equal(found[:, column], open_ranker(ranker, Setting(sample())).score(asked, docs))
-
     def test_all_are_finite_and_batches_do_not_matter(self):
         for setting in (Setting(sample()), Setting()):
             made = open_features(ALL, setting)
@@ -225,23 +204,6 @@ class TestFeatures:
             assert np.array_equal(whole, np.concatenate(parts[::-1])), "trees tell the smallest differences apart"
         assert features(["a b"]).matrix([], []).shape == (0, len(ALL))
 
-    def test_queries_keep_the_words_that_documents_lose(self):
-        analyzer = "chain(stop=lucene,keep_query_stops=True)"
-        made = open_features(["overlap", "query_length", "length"], Setting(sample(), analyzer))
-        assert made.matrix(["the wall"], ["The wall of the town"]).tolist() == [[1, 2, 2]]
-
-    def test_each_says_what_it_is(self):
-        for name, feature in FEATURES.items():
-            assert feature.__doc__.strip().endswith("."), name
-            assert len(feature.__doc__.splitlines()) == 1, name
-
-    def test_identity_has_what_they_depend_on(self):
-        some, other = features(["a b"], ["bm25"]), features(["a b c"], ["bm25"])
-        assert some.identity != other.identity
-        assert "language=" not in some.identity
-        swapped = features(["b a"], ["language"])
-        assert swapped.identity != features(["a b"], ["language"]).identity, "the same words in another order"
-
     def test_another_collection_or_a_file_as_source(self, tmp_path):
         Setting(sample()).background(WHITESPACE, None).save(tmp_path / "s.parquet")
         from_file = features(["a b"], ["bm25", "language"], stats=str(tmp_path / "s.parquet"))
@@ -250,13 +212,6 @@ class TestFeatures:
         assert from_file.language.terms == ["a", "b"], "a file of statistics has no pairs"
         assert len(from_sample.language.terms) > 1000
         assert not len(features(["a b"], ["bm25"]).language.terms), "pairs are counted only where they are needed"
-
-    @pytest.mark.parametrize(
-        ("names", "what"), [(["bm52"], "did you mean 'bm25'"), ([], "once"), (["ql"] * 2, "once")]
-    )
-    def test_refusals(self, names, what):
-        with pytest.raises(WhyrankError, match=what):
-            features(["a"], names)
 
 
 # Training and the ranker
@@ -300,19 +255,6 @@ class TestLearning:
         found = mean_ndcg(ranker.score, ids)
         assert found == pytest.approx(model.ndcg, abs=1e-6), "training and scoring see the same features"
         assert found > max(0.95, mean_ndcg(open_ranker("bm25", Setting(sample())).score, ids) + 0.05)
-
-    def test_it_ranks_what_it_did_not_see(self, tmp_path):
-        ids, random = list(sample().queries), np.random.default_rng(0)
-        train_ltr(part(ids[::2]), "bm25", tmp_path / "m.txt", boosting=Boosting(trees=40, leaves=4))
-        ranker = open_ranker(f"ltr:{tmp_path / 'm.txt'}", Setting(sample()))
-        chance = np.mean([mean_ndcg(lambda q, d: random.random(len(d)), ids[1::2]) for _ in range(20)])
-        assert mean_ndcg(ranker.score, ids[1::2]) > chance + 0.3
-
-    def test_what_training_says(self, model):
-        pairs = sum(len(run) for run in sample().runs["bm25"].values())
-        assert (model.queries, model.pairs, model.trees, model.dev_ndcg) == (40, pairs, 60, None)
-        assert list(model.gains) == list(FEATURES)
-        assert max(model.gains, key=model.gains.get) in ("bm25", "idf_coverage")
 
     def test_equal_input_gives_equal_files(self, model, tmp_path):
         """In whatever order the candidates are, and as the command line trains."""
@@ -368,12 +310,6 @@ class TestIdentity:
         assert len(set(found)) == 5
         assert repr(open_ranker(f"ltr:{tmp_path / 'same.txt'}", Setting(sample()))) == found[0]
 
-    def test_other_processes_give_the_same(self, model):
-        ranker, codes = open_ranker(f"ltr:{model.path}", Setting(sample())), np.arange(30, dtype=np.int32)
-        pairs = list(sample().queries.values())[:30], list(sample().docs.values())[:30], codes, codes
-        apart = Engine(executor=executor("processes(workers=1)"), batch_size=11).score(ranker, *pairs).values
-        assert np.array_equal(apart, Engine().score(ranker, *pairs).values)
-
 
 class TestContract(RankerContract):
     tolerance = 0.0
@@ -410,11 +346,6 @@ class TestModels:
         assert (model.names, model.facts) == (("bm25", "ql", "length"), {})
         assert np.array_equal(model.predict(matrix), booster.predict(matrix, raw_score=True))
         assert model.predict(matrix[:0]).tolist() == []
-
-    def test_a_model_that_learned_nothing(self, tmp_path):
-        data = lightgbm.Dataset(np.zeros((20, 1)), np.zeros(20), group=[20], feature_name=["ql"])
-        lightgbm.train({"objective": "lambdarank", "verbosity": -1}, data, 2).save_model(tmp_path / "m.txt")
-        assert read_model(tmp_path / "m.txt").predict(np.ones((2, 1))).tolist() == [0.0, 0.0]
 
     def test_facts_come_back_and_lightgbm_reads_past_them(self, tmp_path, capfd):
         matrix, booster = trained(2)
@@ -456,18 +387,6 @@ class TestModels:
             with pytest.raises(WhyrankError, match=r"is no model that can be used|cannot be read \(Is a directory\)"):
                 open_ranker(f"ltr:{path}")
 
-    def test_features_of_another_kind(self, model, tmp_path):
-        data = lightgbm.Dataset(np.random.default_rng(0).random((50, 2)), np.arange(50) % 2, group=[50])
-        lightgbm.train({"objective": "lambdarank", "verbosity": -1}, data, 1).save_model(tmp_path / "m.txt")
-        with pytest.raises(
-            WhyrankError, match=r"m\.txt: the model needs the feature 'Column_0', which is none of ours"
-        ):
-            open_ranker(f"ltr:{tmp_path / 'm.txt'}", Setting(sample()))
-        text = model.path.read_text().replace("whyrank-sha256:", "")
-        (tmp_path / "m.txt").write_text(text.replace(" bm25 ql", " bm25 bm25", 1))
-        with pytest.raises(WhyrankError, match="each of them once"):
-            open_ranker(f"ltr:{tmp_path / 'm.txt'}", Setting(sample()))
-
 
 class TestRefusals:
     def test_wrong_recipes_and_arguments(self, tmp_path):
@@ -480,16 +399,11 @@ class TestRefusals:
             train_ltr(sample(), {}, out)
         with pytest.raises(UnknownName, match="unknown feature 'x'"):
             train_ltr(sample(), "bm25", out, features=["x"])
+        with pytest.raises(WhyrankError, match="ltr: leaves must be"):
+            Boosting(leaves=1)
         with pytest.raises(WhyrankError, match="ltr: analyzer must be text"):
             open_ranker("ltr:m.txt(analyzer=3)")
         assert not out.exists()
-
-    @pytest.mark.parametrize(
-        "wrong", [{"trees": 0}, {"leaves": 1}, {"rate": 0}, {"rate": 1.5}, {"seed": -1}, {"min_docs": "3"}]
-    )
-    def test_settings_that_cannot_be(self, wrong):
-        with pytest.raises(WhyrankError, match=f"ltr: {next(iter(wrong))} must be"):
-            Boosting(**wrong)
 
     def test_without_lightgbm_the_extra_is_named(self, model, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "lightgbm", None)

@@ -8,16 +8,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from whyrank.core import BadInput, WhyrankError, executor
-from whyrank.data import Collection, open_collection
-from whyrank.rankers import Background, Setting, open_ranker
-from whyrank.scoring import Engine
+from whyrank.core import WhyrankError
+from whyrank.data import Collection
+from whyrank.rankers import Setting, open_ranker
 from whyrank.tables import TermTable, open_table
-from whyrank.testing import RankerContract
-from whyrank.text import analyzers
 
 TERMS = [f"t{i}" for i in range(14)]
 COUNTS = np.arange(12) ** 2  # the first document term was never counted
@@ -104,22 +101,6 @@ class TestFormula:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
     @pytest.mark.parametrize("keep", ["add", "replace"])
-    def test_renormalised_translations_add_up_to_one(self, path, keep):
-        table = open_table(path)
-        ranker, doc_terms = call(path, lam=0, p_self=0.3, keep=keep, renormalize=True), ["t2", "t3", "t5"]
-        terms = [*table.query_terms, *(term for term in doc_terms if term not in table.query_numbers)]
-        numbers = np.array([ranker.translation.numbers[term] for term in doc_terms])
-        np.testing.assert_allclose(ranker.translation.cells(terms, numbers).sum(axis=0), 1, atol=1e-6)
-
-    def test_long_texts_and_queries(self, path):
-        rng = np.random.default_rng(0)
-        query, text = (" ".join(rng.choice(WORDS, n)) for n in (40, 20_000))
-        for lam in (0, 0.2):
-            found = call(path, lam=lam, p_self=0.1).score([query], [text])
-            expected = naive(open_table(path), query, text, lam, OWN, p_self=0.1)
-            assert found == pytest.approx([expected], abs=1e-6)
-
-    @pytest.mark.parametrize("keep", ["add", "replace"])
     @pytest.mark.parametrize("p_self", [0.05, 0.3])
     def test_the_table_s_own_self_translation_gives_the_same(self, path, tmp_path, p_self, keep):
         open_table(path).with_self(p_self, keep).save(tmp_path / "t.arrow")
@@ -127,15 +108,6 @@ class TestFormula:
         queries, docs = ([" ".join(rng.choice(WORDS, n)) for _ in range(50)] for n in (4, 15))
         ours = call(path, lam=0.1, p_self=p_self, keep=keep).score(queries, docs)
         assert ours == pytest.approx(call(tmp_path / "t.arrow", lam=0.1).score(queries, docs), abs=1e-6)
-
-    def test_a_hand_made_case(self, tmp_path):
-        table = TermTable.from_codes(["car"], ["auto", "car"], [0, 0], [0, 1], [0.5, 0.25], {}, [3, 1])
-        table.save(tmp_path / "t.tsv")
-        ranker = open_ranker(f"model1:{tmp_path / 't.tsv'}(lam=0.2,p_self=0.1,analyzer=whitespace,background=table)")
-        # T'(car|auto) = 0.45, T'(car|car) = 0.225 + 0.1; "red" is no word of the table
-        p, c = (2 * 0.45 + 0.325) / 3, 1 / 4
-        found = ranker.score(["car car red"], ["auto red auto car"])
-        assert found == pytest.approx([2 * math.log((0.8 * p + 0.2 * c) / (0.2 * c)) / 2])
 
 
 class TestLimits:
@@ -147,23 +119,6 @@ class TestLimits:
         assert ranker.score(["t5"], ["unknown never"]) == nothing
         assert ranker.score(["unknown"], ["unknown t1"]) == nothing
 
-    def test_only_the_collection_counts(self, path):
-        assert call(path, lam=1).score(["t5 t6", "t2"], ["t5 t1 t6", "t2"]).tolist() == [0, 0]
-
-    def test_repeated_query_tokens_count_each_time(self, path):
-        once, twice = call(path, lam=0.1).score(["t5", "t5 t5"], ["t5 t1 t1"] * 2)
-        assert twice == pytest.approx(2 * once)
-        once, twice = call(path, lam=0.1, normalise="tokens").score(["t5", "t5 t5"], ["t5 t1 t1"] * 2)
-        assert twice == pytest.approx(once)
-
-    def test_a_translation_makes_a_text_better(self, path):
-        table = open_table(path)
-        [(term, weight)] = table.doc_terms_for("t9", 1)
-        poor = next(t for t in table.doc_terms if table.weight("t9", t) == 0 and t != "t9")
-        assert weight > 0
-        good, bad = call(path, lam=0.1).score(["t9", "t9"], [term, poor])
-        assert good > bad == 0
-
 
 class TestBackground:
     DOCS = {"a": "t5 t5 t6 unknown", "b": "t1"}
@@ -174,13 +129,6 @@ class TestBackground:
         priors = {"t5": 2 / 5, "t6": 1 / 5, "t1": 1 / 5, "unknown": 1 / 5}
         expected = naive(open_table(path), "t5 t6 t9", "t5 t2 t1", 0.4, priors, p_self=0.1)
         assert ranker.score(["t5 t6 t9"], ["t5 t2 t1"]) == pytest.approx([expected], abs=1e-6)
-
-    def test_a_file_of_statistics(self, path, tmp_path):
-        Background.of(self.DOCS, analyzers.create("whitespace")).save(tmp_path / "s.parquet")
-        setting = Setting(Collection.of(self.DOCS, {"q": "t5"}))
-        one = open_ranker(f"model1:{path}(stats={tmp_path / 's.parquet'})")
-        two = open_ranker(f"model1:{path}(background=collection)", setting)
-        assert one.score(["t5 t1"], ["t5"]) == two.score(["t5 t1"], ["t5"]) != call(path).score(["t5 t1"], ["t5"])
 
     def test_a_table_without_counts(self, tmp_path):
         plain = tmp_path / "plain.parquet"
@@ -225,20 +173,6 @@ class TestIdentity:
         with pytest.raises(WhyrankError, match="has changed meanwhile"):
             pickle.loads(sent)
 
-    def test_other_processes_give_the_same(self, path):
-        ranker, codes = call(path), np.arange(4, dtype=np.int32)
-        pairs = ["t5 t6", "t2", "t9 t9", "t1"], ["t1 t2 t3", "t2 t2", "unknown", "t3 t9"], codes, codes
-        apart = Engine(executor=executor("processes(workers=1)"), batch_size=2).score(ranker, *pairs).values
-        assert apart.tolist() == Engine().score(ranker, *pairs).values.tolist()
-
-    @given(pairs=st.lists(st.tuples(texts, texts), min_size=2, max_size=12), seed=st.integers(0, 99))
-    @settings(max_examples=40)
-    def test_order_and_batches_do_not_matter_to_the_bit(self, path, pairs, seed):
-        ranker, order = call(path), np.random.default_rng(seed).permutation(len(pairs))
-        whole = ranker.score(*zip(*pairs, strict=True))
-        assert [float(ranker.score([q], [d])[0]) for q, d in pairs] == whole.tolist()
-        assert ranker.score(*zip(*[pairs[i] for i in order], strict=True)).tolist() == whole[order].tolist()
-
 
 class TestRefusals:
     @pytest.mark.parametrize(
@@ -250,48 +184,3 @@ class TestRefusals:
     def test_wrong_arguments(self, path, given, words):
         with pytest.raises(WhyrankError, match=words):
             call(path, **given)
-
-    def test_files_that_are_no_tables(self, path, tmp_path):
-        cut = tmp_path / "cut.arrow"
-        cut.write_bytes(path.read_bytes()[:100])
-        for wrong in (cut, tmp_path / "none.parquet"):
-            with pytest.raises(BadInput):
-                call(wrong)
-
-    def test_a_table_that_does_not_fit(self, tmp_path, caplog):
-        sample = open_collection("sample")
-        TermTable.from_triples(["xx", "yy"], ["zz", "xx"], [0.5, 0.5]).save(tmp_path / "t.tsv")
-        with pytest.raises(WhyrankError, match=r"knows 0% of the words of the (texts|queries) of sample"):
-            open_ranker(f"model1:{tmp_path / 't.tsv'}", Setting(sample))
-        stems = sorted({w for text in sample.docs.values() for w in analyzers.create("lucene").terms(text)})
-        TermTable.from_triples(stems, stems, np.ones(len(stems)), analyzer="lucene").save(tmp_path / "s.tsv")
-        open_ranker(f"model1:{tmp_path / 's.tsv'}", Setting(sample))
-        assert not caplog.records
-        with pytest.raises(WhyrankError, match="learned with lucene and is looked up with whitespace"):
-            open_ranker(f"model1:{tmp_path / 's.tsv'}(analyzer=whitespace)", Setting(sample))
-        open_ranker(f"model1:{tmp_path / 's.tsv'}(analyzer=krovetz,lam=0)")
-        assert "looked up with krovetz" in caplog.text
-
-
-@pytest.fixture(scope="module")
-def sample_table(tmp_path_factory):
-    lucene, rng, found = (
-        analyzers.create("lucene"),
-        np.random.default_rng(1),
-        tmp_path_factory.mktemp("c") / "t.arrow",
-    )
-    stems = sorted({word for text in open_collection("sample").docs.values() for word in lucene.terms(text)})
-    partners = rng.permutation(stems).tolist()
-    TermTable.from_triples(stems, partners, rng.random(len(stems)), analyzer="lucene").save(found)
-    return found
-
-
-class TestContract(RankerContract):
-    tolerance = 0.0
-
-    @pytest.fixture(autouse=True)
-    def _table(self, sample_table):
-        self.path = sample_table
-
-    def make(self):
-        return open_ranker(f"model1:{self.path}", self.setting())

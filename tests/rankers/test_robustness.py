@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 
 import numpy as np
 import pytest
 
 from whyrank.core import Answered, WhyrankError, ask
-from whyrank.core.protocols import PartlyScored, checked
+from whyrank.core.protocols import PartlyScored
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
-from whyrank.scoring import Engine, ScoreStore, rerank
+from whyrank.scoring import Engine, rerank
 from whyrank.scoring.asking import Task, answer
 
 SOURCE = """
@@ -116,14 +115,6 @@ class Partial:
         return Answered(np.ones(size), reasons, self.in_order).handed_over()
 
 
-def test_pairs_that_the_ranker_itself_gives_up_are_not_tried_again():
-    ranker = Partial({1: "down", 2: "down too"})
-    found = answer(ranker, Task(0, ["q"] * 4, list("abcd"), patience=2))
-    assert ranker.calls == [4]
-    assert np.array_equal(found.values, [1, np.nan, np.nan, 1], equal_nan=True)
-    assert (found.reasons, found.succeeded, found.gave_up) == ({1: "down", 2: "down too"}, True, False)
-
-
 def test_a_batch_that_fails_as_a_whole_counts_against_patience():
     found = answer(Partial(), Task(0, ["q"] * 4, list("abcd"), patience=4))
     assert (len(found.reasons), found.succeeded, found.gave_up) == (4, False, True)
@@ -134,16 +125,6 @@ def test_a_batch_that_fails_as_a_whole_counts_against_patience():
     assert np.isnan(by_definition.values).all(), "where pairs without a score are in order, the run goes on"
 
 
-def test_pairs_without_a_score_are_not_stored(tmp_path):
-    given = (["q"], ["bad", "good"], np.zeros(2, np.int32), CODES[:2])
-    with ScoreStore(tmp_path / "s.sqlite") as store:
-        first = Engine(store).score(Partial({0: "down"}), *given)
-        assert np.array_equal(first.values, [np.nan, 1], equal_nan=True)
-        assert [failure.reason for failure in store.failures("partial 1")] == ["down"]
-        second = Engine(store).score(Partial({}), *given)
-        assert (second.values.tolist(), second.scored, second.reused) == ([1, 1], 1, 1)
-
-
 def test_a_partial_answer_is_checked_and_travels():
     with pytest.raises(WhyrankError, match=r"ranker 'partial' returned shape \(5,\) for 2 pairs"):
         ask(Partial(size=5), ["q", "q"], ["a", "b"])
@@ -151,29 +132,3 @@ def test_a_partial_answer_is_checked_and_travels():
     assert str(one) == "1 of 2 pairs have no score: down"
     assert np.array_equal(one.scores, [np.nan, 2], equal_nan=True)
     assert one.reasons == {0: "down"}
-
-
-async def later():
-    return [1.0]
-
-
-class Lazy:
-    def __array__(self, *args, **kwargs):
-        raise RuntimeError("lost\nthe weights")
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("make", "what"),
-    [
-        (lambda: (1.0 for _ in "ab"), "returned one thing of type generator; "),
-        (lambda: {"a": 1.0}, "returned one thing of type dict; "),
-        (later, "returned one thing of type coroutine; "),
-        (Lazy, r"no array \(RuntimeError: lost the weights\)"),
-    ],
-)
-def test_what_is_no_array_is_named(make, what):
-    with pytest.raises(WhyrankError, match=what):
-        checked(Partial(), make(), 1)
-    if make is later:
-        gc.collect()  # Python would complain now about a coroutine that nobody waited for

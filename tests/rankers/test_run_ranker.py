@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
-import pickle
-import time
 from collections import Counter
 from dataclasses import dataclass
 
@@ -19,7 +16,7 @@ from whyrank.core import WhyrankError, executor
 from whyrank.data import Collection, open_collection, write_run
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore, rerank
-from whyrank.studies import Categories, Contrasts, Pair, Plan, Threshold, answers, candidates_for_delta
+from whyrank.studies import Contrasts, Pair, Plan, Threshold, answers, candidates_for_delta
 from whyrank.studies.delta import thresholds
 from whyrank.studies.probes import probes
 from whyrank.studies.runner import scores_by_ids
@@ -57,14 +54,6 @@ class TestScores:
         assert np.array_equal(found, [1.5, math.nan, math.nan, 9.0, -1.0, math.nan], equal_nan=True)
         assert opened().score([], []).shape == opened().score_ids([], []).shape == (0,)
 
-    def test_a_file_plain_or_packed(self, tmp_path):
-        write_run(tmp_path / "r.txt", RUN)
-        (tmp_path / "r.gz").write_bytes(gzip.compress((tmp_path / "r.txt").read_bytes()))
-        for name in ("r.txt", "r.gz"):
-            ranker = opened(spec=f"run:{tmp_path / name}")
-            assert ranker.name == f"run:{tmp_path / name}"
-            assert ranker.score_ids(["1", "2"], ["b", "twin"]).tolist() == [0.5, 2.5]
-
     def test_they_are_never_stored(self, tmp_path):
         store = ScoreStore(tmp_path / "s.sqlite")
         for _ in range(2):
@@ -81,13 +70,6 @@ def test_the_content_is_the_identity(tmp_path):
     assert repr(opened(spec=f"run:{path}")) == first, "the order of lines does not matter"
     write_run(path, RUN | {"3": {"c": -1.0000000001}})
     assert repr(opened(spec=f"run:{path}")) != first
-
-
-def test_it_travels_without_the_collection():
-    copy = pickle.loads(pickle.dumps(opened()))
-    assert copy.collection is None
-    assert repr(copy) == repr(opened())
-    assert copy.score(["fox"], ["red fox"]).tolist() == [2.5]
 
 
 class TestContract(RankerContract):
@@ -149,12 +131,6 @@ def answered(*pairs):
 
 
 class TestByIds:
-    def test_two_documents_with_one_text_have_scores_of_their_own(self):
-        answer = answered(pair("1", "a", "b"), pair("2", "twin", "a"))
-        assert np.array_equal(answer.reading.scores, [[1.5, 0.5], [2.5, math.nan]], equal_nan=True)
-        assert [f.reason for f in answer.failures] == ["no score for query 2 and document a"]
-        assert (answer.findings[0].n, answer.findings[0].positive, answer.findings[0].nonfinite) == (2, 1, 1)
-
     @pytest.mark.parametrize(
         ("given", "scores"),
         [
@@ -171,12 +147,6 @@ class TestByIds:
         assert np.array_equal(answer.reading.scores, [scores], equal_nan=True)
         assert answer.findings[0].nonfinite == np.isnan(scores).any()
 
-    def test_other_rankers_and_no_contrasts(self):
-        contrasts = Contrasts.from_pairs([pair("1", "a", "b")])
-        assert scores_by_ids(open_ranker("bm25", Setting(toy())), contrasts) is None
-        scores = scores_by_ids(opened(), contrasts.take(slice(0, 0)))
-        assert (scores.values.shape, scores.failures) == ((0,), [])
-
     @settings(max_examples=40)
     @given(st.lists(st.tuples(*[st.sampled_from(["1", "2", "3"]), *[st.sampled_from(["a", "b", "c", "twin", "new"])] * 3]), min_size=1))  # fmt: skip
     def test_any_rows(self, rows):
@@ -188,20 +158,6 @@ class TestByIds:
         assert np.array_equal(scores.values, expected, equal_nan=True)
         lacking = {(q, d) for q, *ids in rows for d in ids if d not in RUN[q]}
         assert Counter(f.query for f in scores.failures) == Counter(QUERIES[q] for q, _ in lacking)
-
-    def test_many_rows_take_no_time(self):
-        docs, n = {f"d{i}": f"text {i}" for i in range(2000)}, 300_000
-        collection = Collection.of(docs, {"q": "x"}, runs={"mine": {"q": {d: float(i) for i, d in enumerate(docs)}}})
-        doc = np.random.default_rng(0).integers(0, 2000, (n, 2)).astype(np.int32)
-        labels = {"query_id": Categories(np.zeros(n, np.int32), ["q"]), "doc_ids": Categories(doc, list(docs))}
-        contrasts = Contrasts(["x"], list(docs.values()), np.zeros(n, np.int32), doc, labels)
-        ranker, times = opened(collection), []
-        for _ in range(3):
-            start = time.process_time()
-            scores = scores_by_ids(ranker, contrasts)
-            times.append(time.process_time() - start)
-        assert min(times) < 2
-        assert np.array_equal(scores.values.reshape(n, 2), doc.astype(np.float64))
 
 
 class TestStudies:
@@ -220,29 +176,10 @@ class TestStudies:
             assert (one.ranker, two.ranker) == ("bm25", "run:made")
             assert (one.score, one.n, one.p_value, one.mean_diff) == (two.score, two.n, two.p_value, two.mean_diff)
 
-    def test_edited_texts_have_no_score(self):
-        """Edited probes label both texts with the id of the original."""
-        contrasts = probes.create("edited/typos").contrasts(sample())
-        scores = scores_by_ids(open_ranker("run:bm25", Setting(sample())), contrasts).values.reshape(-1, 2)
-        assert np.isnan(scores[:, 0]).all()
-        assert np.isfinite(scores[:, 1]).sum() > 100
-
     def test_re_ranking_with_a_run_gives_the_run(self):
         ranker, run = open_ranker("run:bm25", Setting(sample())), sample().runs["bm25"]
         for engine in (Engine(), Engine(executor=executor("processes(workers=2)"))):
             assert rerank(engine, ranker, sample(), run) == (run, [])
-
-    def test_real_runs(self, data_folder):
-        """Scores of a dense retriever's run, by ids, are those of the file."""
-        collection = open_collection(str(data_folder / "msmarco_dl19"))
-        ranker = open_ranker("run:tasb.top100", Setting(collection))
-        study = {"m": probes.create("matched/length|relevance", pairs="top:20", candidates="tasb.top100")}
-        [answer] = answers(Plan(collection, study, [ranker], Engine(), {}))
-        run, labels = collection.runs["tasb.top100"], answer.contrasts.labels
-        queries, docs = labels["query_id"].values(), labels["doc_ids"].values()
-        expected = [[run[q][d] for d in ids] for q, ids in zip(queries, docs, strict=True)]
-        assert answer.reading.scores.tolist() == expected
-        assert len(expected) > 100
 
     def test_the_command_line(self, tmp_path, whyrank):
         upside_down = {q: {d: -s for d, s in docs.items()} for q, docs in sample().runs["bm25"].items()}

@@ -94,14 +94,6 @@ class TestAnalyzer:
         named = open_ranker("model1:t.parquet(lam=0,analyzer='chain(stop=stop.txt)')")
         assert named.query("fast cars")[0] == ["cars"]
 
-    def test_a_table_without_the_fact_goes_on(self, here, caplog):
-        Path("stop.txt").write_text("slow\n")
-        TermTable.from_triples(["cars"], ["roads"], [0.5], analyzer="chain(stop=stop.txt)").save("t.parquet")
-        for words in ("slow\n", "fast\n"):
-            Path("stop.txt").write_text(words)
-            assert open_ranker("model1:t.parquet(lam=0)").query(f"cars {words}")[0] == ["cars"]
-        assert not caplog.records
-
     @pytest.mark.parametrize("kept", [True, False])
     def test_files_beside_the_table_are_found(self, here, monkeypatch, caplog, kept):
         for folder in ("with", "elsewhere"):
@@ -126,11 +118,6 @@ class TestAnalyzer:
         with pytest.raises(WhyrankError, match=r"learned with chain.*cannot read this stop word list.*analyzer="):
             open_ranker("model1:../with/t.parquet")
         assert not caplog.records
-
-    def test_one_that_cannot_be_made(self, here):
-        TermTable.from_triples(["a"], ["b"], [1.0], analyzer="wordpiece:nowhere").save("t.tsv")
-        with pytest.raises(WhyrankError, match=r"t\.tsv was learned with wordpiece:nowhere: .*analyzer="):
-            open_ranker("model1:t.tsv")
 
 
 class TestFit:

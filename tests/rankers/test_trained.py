@@ -93,14 +93,6 @@ def test_the_score_is_recovered_from_the_matrix(translating, query, text):
     json.dumps(found.as_json())
 
 
-def test_tokens_are_the_terms(translating):
-    found = translating.explain("the wall", "berlin wall fell?")
-    assert list(found.query_terms) == ["the", "wall"]
-    assert list(found.document_terms) == ["berlin", "wall", "fell", "?"]
-    assert found.cells[1, 1] == pytest.approx(0.3 / 4)
-    assert (found.kind, found.floor) == ("log", 1e-8)
-
-
 def test_it_says_that_it_explains_but_not_windows(translating, models):
     assert isinstance(translating, Explaining)
     assert rankers.factory(translating.registered).explains

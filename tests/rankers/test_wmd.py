@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
-import re
 import sys
 from collections import Counter
 
@@ -15,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whyrank
-from whyrank.core import MissingExtra, WhyrankError, executor
+from whyrank.core import MissingExtra, WhyrankError
 from whyrank.rankers import open_ranker
 from whyrank.rankers.wmd import words
 from whyrank.scoring import Engine
@@ -73,17 +71,6 @@ class TestDistance:
         expected = [-linear_programme(words(q), words(d), points) for q, d in pairs]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
-    def test_a_hand_made_case(self, tmp_path):
-        (tmp_path / "v.txt").write_text("one 1 0\ntwo 2 0\nfive 5 0\n")
-        ranker = open_ranker(f"wmd:{tmp_path / 'v.txt'}(normalise=False)")
-        # a third of "two" stays, "one" (2/3) goes half to "two" and half to "five"
-        found = ranker.score(["One one, two!"], ["two TWO five five"])
-        assert found == pytest.approx([-(1 / 6 * 1 + 1 / 2 * 4)])
-
-    def test_equal_bags_are_at_no_distance(self, vectors):
-        found = open_ranker(f"wmd:{vectors}").score(["a d e e", "b", "b b", "b c"], ["e a e d", "b", "c", "c b"])
-        assert found.tolist() == [0.0] * 4
-
     def test_many_words_reach_the_optimum(self, tmp_path):
         names = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(300)]
         matrix = np.random.default_rng(3).normal(size=(300, 8)).astype(np.float32)
@@ -95,25 +82,11 @@ class TestDistance:
         assert found == pytest.approx([-linear_programme(query, text, points)], abs=1e-6)
 
 
-class TestWords:
-    @given(st.text(max_size=40))
-    def test_words_are_runs_without_digits(self, text):
-        pattern = re.compile(r"(((?![\d])\w)+)", re.UNICODE)
-        assert words(text) == [found.group() for found in pattern.finditer(text.lower())]
-
-    def test_any_script(self):
-        assert words("Naïve Bayes, 文字 x2y 3ÄÖ don't") == ["naïve", "bayes", "文字", "x", "y", "äö", "don", "t"]
-
-
 class TestUnknown:
     @pytest.mark.parametrize("pair", [("", "a"), ("a", ""), ("x", "a"), ("a", "12 ?"), ("", "")])
     def test_no_known_word_is_infinitely_far(self, vectors, pair):
         assert open_ranker(f"wmd:{vectors}").score([pair[0]], [pair[1]]).tolist() == [-math.inf]
         assert open_ranker(f"wmd:{vectors}(unknown=-3)").score([pair[0]], [pair[1]]).tolist() == [-3]
-
-    def test_such_pairs_are_counted(self, vectors):
-        scores = Engine().score(open_ranker(f"wmd:{vectors}"), ["a b"], ["b", "x"], *np.array([[0, 0], [0, 1]], "i4"))
-        assert [failure.doc for failure in scores.failures] == ["x"]
 
     @pytest.mark.parametrize("arguments", ["unknown=no", "normalise=1", "unknown=True"])
     def test_wrong_arguments_are_one_line(self, vectors, arguments):
@@ -131,18 +104,6 @@ class TestIdentity:
         here, same, other = (repr(open_ranker(f"wmd:{path}")) for path in paths)
         assert here == same != other
         assert repr(open_ranker(f"wmd:{vectors}(normalise=False)")) != here
-
-    def test_the_vectors_do_not_travel(self, vectors):
-        ranker = open_ranker(f"wmd:{vectors}")
-        expected = ranker.score(["a"], ["b"])
-        assert len(pickle.dumps(ranker)) < 1000
-        assert pickle.loads(pickle.dumps(ranker)).score(["a"], ["b"]) == expected
-
-    def test_other_processes_give_the_same(self, vectors):
-        ranker, codes = open_ranker(f"wmd:{vectors}"), np.arange(4, dtype=np.int32)
-        pairs = ["a b", "c d", "berlin wall", "h"], ["a c d", "x e", "robert gray gray", "zero"], codes, codes
-        apart = Engine(executor=executor("processes(workers=1)"), batch_size=2).score(ranker, *pairs).values
-        np.testing.assert_allclose(apart, Engine().score(ranker, *pairs).values, rtol=1e-12)
 
     def test_what_is_missing_shows_at_once(self, vectors, monkeypatch):
         monkeypatch.setitem(sys.modules, "ot.lp.emd_wrap", None)

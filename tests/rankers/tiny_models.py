@@ -26,29 +26,9 @@ from transformers import (
 from whyrank import networks
 
 WORDS = [
-    "the",
-    "a",
-    "of",
-    "in",
-    "is",
-    "was",
-    "who",
-    "what",
-    "berlin",
-    "wall",
-    "fell",
-    "robert",
-    "gray",
-    "explorer",
-    "simple",
-    "wasn",
-    "since",
-    "had",
-    "stood",
-    "and",
-    "emoji",
-    "x",
-]
+    "the", "a", "of", "in", "is", "was", "who", "what", "berlin", "wall", "fell", "robert", "gray", "explorer", "simple",
+    "wasn", "since", "had", "stood", "and", "emoji", "x",
+]  # fmt: skip
 LETTERS = [*"abcdefghijklmnopqrstuvwxyz0123456789", *"?!.,;'-"]
 POSITIONS = 64
 SHAPE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,

@@ -8,8 +8,9 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from whyrank.core import Floats, Ranker, WhyrankError, ask, check_whole
-from whyrank.rankers.opening import Composite, Described, Setting, open_rankers, specs
+from whyrank.core import Floats, Ranker, WhyrankError, check_whole
+from whyrank.rankers.base import Described
+from whyrank.rankers.opening import Composite, Setting, open_rankers, specs
 
 K = TypeVar("K", bound=Hashable)
 
@@ -73,27 +74,9 @@ class CascadeRanker(Composite):
             "'whyrank rank --out FILE', and ask about the run: --ranker run:FILE"
         )
 
-    def rerank_list(self, query: str, texts: Sequence[str]) -> Floats:
-        """Numbers that put the texts of one list in their order; NaN where a stage had no finite score."""
-        known = _best_first(self.parts[0], query, dict(enumerate(texts)))
-        for stage, depth in zip(self.parts[1:], self.depths, strict=True):
-            order = list(known)
-            top = _best_first(stage, query, {i: texts[i] for i in order[:depth]})
-            known = stacked(top, order[depth:])
-        found = np.full(len(texts), np.nan)
-        found[list(known)] = list(known.values())
-        return found
-
 
 def stacked(top: Mapping[K, float], rest: Sequence[K]) -> dict[K, float]:
     """The scores of the best, and below them numbers for the rest in the given order."""
     lowest = min(top.values(), default=0.0)
     step = max(1.0, 1e-6 * abs(lowest))  # seen beside the lowest in float32 too, which trec_eval reads
     return {**top, **{each: lowest - step * rank for rank, each in enumerate(rest, 1)}}
-
-
-def _best_first(ranker: Ranker, query: str, texts: Mapping[int, str]) -> dict[int, float]:
-    """The finite scores by position in the list, best first; of equals the earlier one."""
-    scores = ask(ranker, [query] * len(texts), list(texts.values())).scores.tolist()
-    finite = {i: score for i, score in zip(texts, scores, strict=True) if np.isfinite(score)}
-    return {i: finite[i] for i in sorted(finite, key=lambda i: (-finite[i], i))}

@@ -23,11 +23,11 @@ from whyrank.core import (
     check_whole,
     parse_call,
 )
-from whyrank.rankers.grouping import distinct
+from whyrank.rankers.base import Described, distinct
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.neural import Computing, by_length, check_folder, digest_of, model_folder
 from whyrank.rankers.normalisation import query_scale
-from whyrank.rankers.opening import Described, Setting, is_cacheable, open_ranker, tie_tolerance
+from whyrank.rankers.opening import Setting, is_cacheable, open_ranker, tie_tolerance
 from whyrank.text import MAX_INPUT, MAX_NEW, generate, load
 
 _NAMES = Names("makers", "expansions", "maker", "queries", "TEXT")
@@ -158,7 +158,6 @@ class ExpansionStore(TextStore[list[str]]):
     """All queries that were ever generated, by the identity of their maker and the digest of the text."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, and make it where there is none."""
         super().__init__(path, _LAYOUT, _NAMES)
 
     def encoded(self, value: list[str]) -> str:

@@ -32,16 +32,9 @@ from whyrank.core import (
     write_text,
 )
 from whyrank.data import first_stage, open_run
-from whyrank.rankers.grouping import distinct, rows_by_code
-from whyrank.rankers.normalisation import (
-    KINDS,
-    Candidates,
-    CandidateScores,
-    FixedScales,
-    Normalisation,
-    QueryScales,
-)
-from whyrank.rankers.opening import Composite, Described, Setting, is_strings, open_rankers, specs, tie_tolerance
+from whyrank.rankers.base import Described, distinct, rows_by_code
+from whyrank.rankers.normalisation import KINDS, CandidateScores, FixedScales, Normalisation, QueryScales
+from whyrank.rankers.opening import Composite, Setting, is_strings, open_rankers, specs, tie_tolerance
 
 _WITHOUT_CANDIDATES = ("none", "query")
 
@@ -153,7 +146,7 @@ class Fuse(Described):
                 "or a file, with candidates=RUN"
             )
         run = open_run(setting.collection, name).run
-        return CandidateScores(self.normalise, Candidates.of(setting.collection, run, self.depth), float(self.k))
+        return CandidateScores.of(self.normalise, float(self.k), setting.collection, run, self.depth)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import Answered, BadInput, Floats, MissingExtra, WhyrankError, check_flag, check_whole, file_digest
-from whyrank.rankers.grouping import distinct
-from whyrank.rankers.opening import Described
+from whyrank.rankers.base import Described, distinct
 
 
 class ModuleRanker(Described):
@@ -187,21 +186,17 @@ def module_of(kind: str, resource: str) -> ModuleType:
     try:
         with redirect_stdout(sys.stderr):
             if module.endswith(".py"):
-                return _import_file(Path(module))
+                spec = importlib.util.spec_from_file_location(Path(module).stem, module)
+                assert spec is not None
+                assert spec.loader is not None
+                found = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(found)
+                return found
             if "" not in sys.path and str(Path.cwd()) not in sys.path:
                 sys.path.insert(0, str(Path.cwd()))  # a console script does not look in the working folder by itself
             return importlib.import_module(module)
     except (Exception, SystemExit) as error:  # other people's code may raise anything while it is imported
         raise WhyrankError(f"ranker '{kind}:{resource}' cannot be imported: {error}") from error
-
-
-def _import_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ImportError(f"no such file: {path}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def source_digest(module: ModuleType, depends_on: object = ()) -> str:

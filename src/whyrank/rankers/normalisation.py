@@ -8,10 +8,10 @@ pair has the same score whatever is scored beside it, and a text that is no cand
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,24 +24,15 @@ Curve = Callable[[Floats], Floats]
 _QUERIES = 4  # whose candidates are scored to see what a tie tolerance becomes
 
 
-@runtime_checkable
-class QueryScaled(Protocol):
-    """A ranker that says itself what its scores are divided by."""
-
-    def query_scale(self, query: str) -> float:
-        """A positive number."""
-        ...
-
-
 def query_scale(ranker: Ranker, query: str) -> float:
     """The sum of IDFs for BM25, the number of query tokens that count for query likelihood, else 1; never 0.
 
-    A ranker may have a method of its own: that of neural Model 1 gives the number of distinct query tokens.
+    A ranker may have a method of this name: that of neural Model 1 gives the number of distinct query tokens.
     Each distinct term of the query that the collection has counts once, with the IDF of Lucene, whatever the variant.
     """
     scale = 1.0
-    if isinstance(ranker, QueryScaled):
-        scale = float(ranker.query_scale(query))
+    if own := getattr(ranker, "query_scale", None):
+        scale = float(own(query))
     elif isinstance(ranker, LexicalRanker):
         tokens = ranker.analyzer.query_terms(query)
         if isinstance(ranker.formula, QL):
@@ -106,58 +97,49 @@ class QueryScales:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Candidates:
-    """The candidates of each query, by its text: the best documents of a run that the collection has."""
+class CandidateScores:
+    """A score compared with those of the query's candidates, the best documents of a run, by the query's text.
 
+    What each query needs is computed once.
+    """
+
+    kind: str
+    k: float
     ids: Mapping[str, list[str]]
     docs: Mapping[str, str]
+    _known: dict[str, Sequence[Curve] | str] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, collection: Collection, run: Run, depth: int) -> Candidates:
+    def of(cls, kind: str, k: float, collection: Collection, run: Run, depth: int) -> CandidateScores:
         """The `depth` best documents of each query; queries with one text share theirs."""
         found: dict[str, dict[str, None]] = {}
         for query_id in sorted(run.keys() & collection.queries.keys()):
             known = {d: score for d, score in run[query_id].items() if d in collection.docs}
             found.setdefault(collection.queries[query_id], {}).update(dict.fromkeys(ranking(known)[:depth]))
-        return cls({query: list(ids) for query, ids in found.items()}, collection.docs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A worker gets the texts that it may need, and no collection."""
-        mentioned = list(dict.fromkeys(d for ids in self.ids.values() for d in ids))
-        kept = dict(zip(mentioned, texts_of(self.docs, mentioned), strict=True))
-        return {**replace(self, docs=kept).__dict__, "digest": self.digest}
-
-    def texts(self, query: str) -> list[str]:
-        """The texts of a query's candidates."""
-        return list(texts_of(self.docs, self.ids.get(query, [])))
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (16 hex digits) over all queries and texts."""
-        found = sha256()
-        for query in sorted(self.ids):
-            found.update(repr((query, sorted(self.texts(query)))).encode("utf-8", "surrogatepass"))
-        return found.hexdigest()[:16]
-
-
-@dataclass(frozen=True, repr=False)
-class CandidateScores:
-    """A score compared with the scores of the query's candidates; what each query needs is computed once."""
-
-    kind: str
-    candidates: Candidates
-    k: float
-    _known: dict[str, Sequence[Curve] | str] = field(default_factory=dict, init=False, compare=False)
+        return cls(kind, k, {query: list(ids) for query, ids in found.items()}, collection.docs)
 
     @property
     def identity(self) -> str:
         """The kind, with the number of its rules where they were mended once, and a digest of all candidates."""
         kind = {"zscore": "zscore 2", "rank": "rank 2"}.get(self.kind, self.kind)
-        return f"{kind} k={self.k} candidates={self.candidates.digest}"
+        return f"{kind} k={self.k} candidates={self._digest}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """A worker computes the curves for itself: functions cannot be pickled."""
-        return {**self.__dict__, "_known": {}}
+        """A worker gets the texts that it may need, and no collection; functions cannot be pickled."""
+        mentioned = list(dict.fromkeys(d for ids in self.ids.values() for d in ids))
+        kept = dict(zip(mentioned, texts_of(self.docs, mentioned), strict=True))
+        return {**self.__dict__, "docs": kept, "_digest": self._digest, "_known": {}}
+
+    @cached_property
+    def _digest(self) -> str:
+        """SHA-256 (16 hex digits) over all queries and texts."""
+        found = sha256()
+        for query in sorted(self.ids):
+            found.update(repr((query, sorted(self._texts(query)))).encode("utf-8", "surrogatepass"))
+        return found.hexdigest()[:16]
+
+    def _texts(self, query: str) -> list[str]:
+        return list(texts_of(self.docs, self.ids.get(query, [])))
 
     def curves(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
         """One curve per ranker from the scores of the query's candidates."""
@@ -169,7 +151,7 @@ class CandidateScores:
         """Each by the least scale among the first queries; ranks have none, because `_compute` respects it."""
         largest = np.zeros(len(given))
         if self.kind != "rank" and any(given):
-            for query in sorted(self.candidates.ids)[:_QUERIES]:
+            for query in sorted(self.ids)[:_QUERIES]:
                 curves = self.curves(rankers, query)
                 if not isinstance(curves, str):
                     slopes = [float(np.ptp(curve(np.array([0.0, 1.0])))) for curve in curves]
@@ -177,7 +159,7 @@ class CandidateScores:
         return [float(each) for each in largest * given]
 
     def _compute(self, rankers: Sequence[Ranker], query: str) -> Sequence[Curve] | str:
-        texts, found = self.candidates.texts(query), []
+        texts, found = self._texts(query), []
         if not texts:
             return f"{self.kind}: the query has no candidates to compare with"
         for ranker in rankers:

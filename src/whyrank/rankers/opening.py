@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from whyrank.core import Ranker, Registry, WhyrankError, call_of, parse_call
+from whyrank.core import Ranker, Registry, WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.lexical import Background
@@ -19,9 +19,9 @@ rankers: Registry[Any] = Registry(
     "rankers",
     "ranker",
     {
-        "bm25": "whyrank.rankers.lexical.formulas:BM25",
+        "bm25": "whyrank.rankers.lexical.ranker:BM25",
         "bm25t": "whyrank.rankers.lexical.thesaurus:BM25T",
-        "ql": "whyrank.rankers.lexical.formulas:QL",
+        "ql": "whyrank.rankers.lexical.ranker:QL",
         "qlt": "whyrank.rankers.lexical.thesaurus:QLT",
         "cascade": "whyrank.rankers.cascade:Cascade",
         "doc2query": "whyrank.rankers.doc2query:Doc2Query",
@@ -34,9 +34,9 @@ rankers: Registry[Any] = Registry(
         "python": "whyrank.rankers.modules:PythonRanker",
         "run": "whyrank.rankers.run:RunFile",
         "wmd": "whyrank.rankers.wmd:WMD",
-        "bi": "whyrank.rankers.neural.bi:BiEncoder",
-        "cross": "whyrank.rankers.neural.cross:CrossEncoder",
-        "t5": "whyrank.rankers.neural.t5:MonoT5",
+        "bi": "whyrank.rankers.neural.pretrained:BiEncoder",
+        "cross": "whyrank.rankers.neural.pretrained:CrossEncoder",
+        "t5": "whyrank.rankers.neural.pretrained:MonoT5",
         "vanilla": "whyrank.rankers.neural.trained:Vanilla",
         "cedr-knrm": "whyrank.rankers.neural.trained:CedrKnrm",
         "cedr-drmm": "whyrank.rankers.neural.trained:CedrDrmm",
@@ -98,29 +98,6 @@ def is_statistics_file(source: str) -> bool:
     return source.endswith(".parquet") or Path(source).is_file()
 
 
-@runtime_checkable
-class Bindable(Protocol):
-    """A ranker's configuration that needs its setting before it can score."""
-
-    def bind(self, setting: Setting) -> Ranker:
-        """The ranker that scores in this setting."""
-        ...
-
-
-class Described:
-    """A dataclass that a call string describes; another process gets its fields, and opens all else for itself."""
-
-    registered: ClassVar[str]
-
-    @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, self.registered)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
-
-
 def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     """Make the ranker that a call string describes, ready to score.
 
@@ -131,7 +108,7 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     """
     setting = setting or Setting()
     made = rankers.create(spec, **({} if setting.precision is None else {"precision": setting.precision}))
-    return made.bind(setting) if isinstance(made, Bindable) else cast(Ranker, made)
+    return cast(Ranker, made.bind(setting) if hasattr(made, "bind") else made)
 
 
 def tie_tolerance(ranker: Ranker) -> float:

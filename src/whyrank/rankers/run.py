@@ -13,7 +13,8 @@ import numpy as np
 
 from whyrank.core import BadInput, Floats, WhyrankError
 from whyrank.data import Collection, Run, open_run, texts_of
-from whyrank.rankers.opening import Described, Setting
+from whyrank.rankers.base import Described
+from whyrank.rankers.opening import Setting
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from whyrank.core import Floats, Ints, MissingExtra, check_flag, check_number
-from whyrank.rankers.grouping import distinct, rows_by_code
-from whyrank.rankers.opening import Described, Setting
+from whyrank.rankers.base import Described, distinct, rows_by_code
+from whyrank.rankers.opening import Setting
 from whyrank.text import Parts, State
 from whyrank.text.vectors import Vectors, open_vectors
 

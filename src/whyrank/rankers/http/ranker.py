@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 import numpy as np
 
 from whyrank.core import Answered, Floats, UnknownName, WhyrankError, check_number, check_text, check_whole
-from whyrank.rankers.grouping import distinct, rows_by_code
+from whyrank.rankers.base import Described, distinct, rows_by_code
 from whyrank.rankers.http.secrets import (
     HIDDEN,
     MARK,
@@ -27,7 +27,6 @@ from whyrank.rankers.http.secrets import (
     strings_in,
 )
 from whyrank.rankers.http.service import APIS, Request, Service
-from whyrank.rankers.opening import Described
 
 _SECRET = re.compile(r"key|token|secret|password|signature", re.IGNORECASE)
 _FIELDS = {"query", "documents", "texts"}  # of a request, which options cannot replace

@@ -11,9 +11,9 @@ from os import PathLike
 
 import numpy as np
 
-from whyrank.core import BadInput, Ints, Progress, replacing
+from whyrank.core import BadInput, Ints, replacing
 from whyrank.data import read_parquet, write_parquet
-from whyrank.rankers.grouping import chunks
+from whyrank.rankers.base import analyse
 from whyrank.text import Analyzer, Tokens
 
 
@@ -35,12 +35,10 @@ class Background:
     def of(cls, docs: Mapping[str, str], analyzer: Analyzer) -> Background:
         """Count the terms of all documents, a chunk at a time."""
         total = np.zeros((2, 0), np.int64)
-        with Progress("counting terms", len(docs)) as progress:
-            for texts in chunks(docs):
-                more = np.array(count(analyzer.docs(texts), len(analyzer.vocabulary)))
-                more[:, : total.shape[1]] += total  # the vocabulary only grows
-                total = more
-                progress.step(len(texts))
+        for tokens in analyse(docs, analyzer, "counting terms"):
+            more = np.array(count(tokens, len(analyzer.vocabulary)))
+            more[:, : total.shape[1]] += total  # the vocabulary only grows
+            total = more
         (df, cf), names = total, analyzer.vocabulary.terms
         used = sorted(np.flatnonzero(cf).tolist(), key=names.__getitem__)
         return cls(analyzer.identity, [names[i] for i in used], df[used], cf[used], len(docs), int(cf.sum()))

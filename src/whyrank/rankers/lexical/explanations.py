@@ -11,8 +11,6 @@ import numpy as np
 
 from whyrank.core import Floats, Ints
 
-KINDS = ("additive", "log")
-
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
@@ -48,15 +46,6 @@ class Explanation:
     baseline: Floats
     floor: float = 0.0
     notes: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        rows, columns = len(self.query_terms), len(self.document_terms)
-        if self.kind not in KINDS:
-            raise ValueError(f"kind is {self.kind!r}, not one of {KINDS}")
-        if self.cells.shape != (rows, columns):
-            raise ValueError(f"cells have the shape {self.cells.shape}, not {(rows, columns)}")
-        if not self.background.shape == self.weights.shape == self.baseline.shape == (rows,):
-            raise ValueError(f"background, weights and baseline need a number for each of {rows} query terms")
 
     @classmethod
     def additive(

@@ -83,16 +83,9 @@ def postings(ids: Codes, offsets: Ints, size: int) -> tuple[Ints, Codes, Counts]
 
 @njit(cache=True, nogil=True)
 def add_lists(
-    starts: Ints,
-    docs: Codes,
-    counts: Counts,
-    rows: Codes,
-    terms: Codes,
-    norms: Floats,
-    weights: Floats,
-    slot: Codes,
+    starts: Ints, docs: Codes, counts: Counts, rows: Codes, terms: Codes, norms: Floats, weights: Floats, slot: Codes,
     out: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """Add what terms give to the saturated scores of the texts `rows`, by walking their inverted lists."""
     for i in range(len(rows)):
         slot[rows[i]] = i

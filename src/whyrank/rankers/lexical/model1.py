@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
+from numba import njit
 
-from whyrank.core import Floats, UnknownName, WhyrankError, call_of, check_flag, check_number, check_text
-from whyrank.rankers.grouping import distinct, rows_by_code
-from whyrank.rankers.lexical import translation as kernels
+from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError, check_flag, check_number, check_text
+from whyrank.rankers.base import Described, distinct, rows_by_code
 from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.lexical.base import count_terms
 from whyrank.rankers.lexical.explanations import Explanation
-from whyrank.rankers.lexical.table_fit import analyzer_of, check_fit, readable_table, reopen_table
-from whyrank.rankers.lexical.translation import Translation
+from whyrank.rankers.lexical.ranker import count_terms
+from whyrank.rankers.lexical.table_fit import TableRanker, analyzer_of, check_fit, readable_table
 from whyrank.rankers.opening import Setting
-from whyrank.tables import TermTable
-from whyrank.text import Analyzer
+from whyrank.tables import TermTable, self_entries
+from whyrank.text import Analyzer, Tokens
 
+Singles = npt.NDArray[np.float32]
 LEAST_PROBABILITY = 1e-8
 LEAST_PRIOR = 1e-9
+WIDTH = 8  # query terms that are read at a time
 _CHOICES = {"keep": ("add", "replace"), "threshold_on": ("raw", "rescaled"), "normalise": ("unique", "tokens"),
             "background": (None, "table", "collection")}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Model1:
+class Model1(Described):
     """Log probability of the query as a translation of the text, over a term table: `model1:TABLE`.
 
     P(q|D) = sum over the tokens d of the text of T'(q|d) / |D|, where |D| counts the tokens that the table knows, and
@@ -68,6 +70,7 @@ class Model1:
     background: str | None = None
     stats: str | None = None
 
+    registered: ClassVar[str] = "model1"
     explains: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -92,7 +95,7 @@ class Model1:
         p_self = (0.0 if "p_self" in table.facts else 0.05) if self.p_self is None else self.p_self
         background = self._background(table, analyzer, setting) if lam else None
         completed = replace(self, lam=lam, p_self=p_self)
-        return Model1Ranker(call_of(self, "model1"), completed, analyzer, table, background)
+        return Model1Ranker(self.name, completed, analyzer, table, background)
 
     def _background(self, table: TermTable, analyzer: Analyzer, setting: Setting) -> Background | None:
         """The collection's counts, or None where those of the table are used."""
@@ -108,7 +111,7 @@ class Model1:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Model1Ranker:
+class Model1Ranker(TableRanker):
     """Model 1 with its table, analyzer and counts; `background` is None where the table's own counts are used."""
 
     name: str
@@ -135,10 +138,6 @@ class Model1Ranker:
         known = f"analyzer={self.analyzer.identity} statistics={counts}{rules}"
         return f"model1({parameters}) table={self.table.digest} {known}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to other processes without the table, which is opened again there."""
-        return reopen_model1, (self.name, self.settings, self.analyzer, self.table.digest, self.background)
-
     @property
     def lam(self) -> float:
         """The weight of the collection model."""
@@ -147,21 +146,18 @@ class Model1Ranker:
     @cached_property
     def translation(self) -> Translation:
         """The table with thresholds and self-translation."""
-        how = self.settings
-        on_sum, replaced = how.threshold_on == "rescaled", how.keep == "replace"
-        p_self, threshold = float(how.p_self or 0.0), float(how.threshold)
-        return Translation(self.table, p_self, replaced, threshold, on_sum, how.renormalize)
+        return Translation(self.table, self.settings)
 
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Score aligned pairs of texts."""
         query, doc = distinct(queries), distinct(docs)
-        texts = self.translation.numbered(self.analyzer, self.analyzer.docs(doc.texts))
+        texts = self.translation.to_numbers(self.analyzer, self.analyzer.docs(doc.texts))
         lengths, dense = np.diff(texts.offsets), self.translation.dense()
         found = np.empty(len(query.codes))
         for text, rows in zip(query.texts, rows_by_code(query.codes, len(query.texts)), strict=True):
             (terms, weights), docs_of_query, out = self.query(text), doc.codes[rows], np.zeros(len(rows))
             sums, priors = self.translation.sums(terms, texts, docs_of_query, dense), self.priors(terms)
-            kernels.likelihoods(sums, lengths, docs_of_query, weights, priors, self.lam, LEAST_PROBABILITY, out)
+            likelihoods(sums, lengths, docs_of_query, weights, priors, self.lam, LEAST_PROBABILITY, out)
             found[rows] = out
         return found
 
@@ -186,7 +182,7 @@ class Model1Ranker:
     def explain(self, query: str, text: str) -> Explanation:
         """The matrix behind the score of one text: parts of the probability of each query term."""
         terms, weights = self.query(query)
-        ids, counts = count_terms(self.translation.numbered(self.analyzer, self.analyzer.docs([text])).ids)
+        ids, counts = count_terms(self.translation.to_numbers(self.analyzer, self.analyzer.docs([text])).ids)
         share = (1 - self.lam) * counts / max(int(counts.sum()), 1)
         cells, background = self.translation.cells(terms, ids) * share, self.lam * self.priors(terms)
         sides = {"query": terms, "text": list(dict.fromkeys(self.analyzer.terms(text)))}
@@ -201,9 +197,161 @@ class Model1Ranker:
         return 0 if self.table.counts is None else int(self.table.counts.sum())
 
 
-def reopen_model1(
-    name: str, settings: Model1, analyzer: Analyzer, digest: str, background: Background | None
-) -> Model1Ranker:
-    """The ranker in another process, with its table opened again."""
-    table = reopen_table(settings.resource, digest)
-    return Model1Ranker(name, settings, analyzer, table, background)
+# Compiled loops of Model 1: spread the rows of a few query terms out over all document terms, then read texts.
+#
+# A row of `dense` belongs to a document term and has a column for each of `WIDTH` query terms, so that a token costs
+# one short addition of neighbouring numbers, and no search.
+
+
+@njit(cache=True, nogil=True)
+def spread(
+    indptr: Ints, indices: Codes, weights: Singles, sums: Floats, rows: Ints, own: Ints, p_self: float, replace: bool,
+    raw: float, rescaled: float, dense: Singles,
+) -> None:  # fmt: skip
+    """Write T'(q|d) into column j for the query term j, which is the row `rows[j]` of the table, or none (-1).
+
+    Weights below `raw` are left out, the others divided by `sums` where it is given; what is then below `rescaled` is
+    left out too. `own[j]` is the number of query term j among the document terms, or -1.
+    """
+    for j in range(len(rows)):
+        if rows[j] >= 0:
+            for entry in range(indptr[rows[j]], indptr[rows[j] + 1]):
+                d = indices[entry]
+                if weights[entry] < np.float32(raw) or (replace and d == own[j]):
+                    continue
+                whole = sums[d] if len(sums) else 1.0
+                dense[d, j] = (1.0 - p_self) * weights[entry] / whole if whole > 0 else 0.0
+                if d != own[j] and dense[d, j] < np.float32(rescaled):
+                    dense[d, j] = 0.0
+        if own[j] >= 0:
+            dense[own[j], j] += p_self
+            if dense[own[j], j] < np.float32(rescaled):
+                dense[own[j], j] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def clear(indptr: Ints, indices: Codes, rows: Ints, own: Ints, dense: Singles) -> None:
+    """Undo `spread`."""
+    for j in range(len(rows)):
+        if rows[j] >= 0:
+            for entry in range(indptr[rows[j]], indptr[rows[j] + 1]):
+                dense[indices[entry], j] = 0.0
+        if own[j] >= 0:
+            dense[own[j], j] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def add_up(ids: Codes, offsets: Ints, rows: Codes, dense: Singles, sums: Floats) -> None:
+    """Add the rows of all tokens of each of the texts `rows`; `sums` is all zero before."""
+    for i in range(len(rows)):
+        for position in range(offsets[rows[i]], offsets[rows[i] + 1]):
+            d = ids[position]
+            for j in range(WIDTH):
+                sums[i, j] += dense[d, j]
+
+
+@njit(cache=True, nogil=True)
+def likelihoods(
+    sums: Floats, lengths: Ints, rows: Codes, weights: Floats, priors: Floats, lam: float, floor: float, out: Floats
+) -> None:
+    """Add to `out` what the query terms give to the score of each of the texts `rows`.
+
+    With P = sum / length and C the prior: weight * (ln((1 - lam) P + lam C) - ln(lam C)), or for lam = 0
+    weight * ln(max(floor, P)).
+    """
+    for i in range(len(rows)):
+        length = max(lengths[rows[i]], 1)
+        for j in range(len(weights)):
+            if lam > 0.0:
+                out[i] += weights[j] * np.log1p((1.0 - lam) * (sums[i, j] / length) / (lam * priors[j]))
+            else:
+                out[i] += weights[j] * np.log(max(floor, sums[i, j] / length))
+
+
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """T'(q|d) = (1 - p_self) T(q|d) + p_self [q = d] with the settings of a ranker, for the query terms at hand.
+
+    The table itself stays as it is, so that a memory-mapped one is read where it is needed.
+    """
+
+    table: TermTable
+    settings: Model1
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each term as a document term; query terms that are no document terms come last."""
+        known, more = self.table.doc_numbers, len(self.table.doc_terms)
+        return {**known, **{term: more + i for i, term in enumerate(self._extra)}} if self._extra else known
+
+    def terms(self, numbers: Codes | Ints) -> list[str]:
+        """The terms of numbers."""
+        whole = len(self.table.doc_terms)
+        return [self.table.doc_terms[i] if i < whole else self._extra[i - whole] for i in numbers.tolist()]
+
+    def to_numbers(self, analyzer: Analyzer, tokens: Tokens) -> Tokens:
+        """Analysed texts in the numbers of the table, without the tokens that it does not know."""
+        numbers = self._numbers(analyzer)[tokens.ids]
+        known = numbers >= 0
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])[tokens.offsets]
+        return Tokens(numbers[known], offsets)
+
+    def sums(self, terms: Sequence[str], texts: Tokens, rows: Codes, dense: Singles) -> Floats:
+        """The sum of T'(q|d) over the tokens d of each of the texts `rows`, a column for each query term."""
+        found = np.empty((len(rows), len(terms)))
+        for start, width in self._spread_in(terms, dense):
+            added = np.zeros((len(rows), WIDTH))
+            add_up(texts.ids, texts.offsets, rows, dense, added)
+            found[:, start : start + width] = added[:, :width]
+        return found
+
+    def cells(self, terms: Sequence[str], numbers: Codes | Ints) -> Floats:
+        """T'(q|d) of each query term and each document term."""
+        found, dense = np.empty((len(terms), len(numbers))), self.dense()
+        for start, width in self._spread_in(terms, dense):
+            found[start : start + width] = dense[numbers, :width].T
+        return found
+
+    def dense(self) -> Singles:
+        """Room for a few query terms, all zero."""
+        return np.zeros((len(self.numbers), WIDTH), np.float32)
+
+    def _spread_in(self, terms: Sequence[str], dense: Singles) -> Iterator[tuple[int, int]]:
+        """Write T'(q|d) of a few query terms at a time into `dense`; where they start, and how many they are."""
+        how, p_self = self.settings, float(self.settings.p_self or 0.0)
+        limits = float(how.threshold), float(how.threshold if how.threshold_on == "rescaled" else 0.0)
+        for start in range(0, len(terms), WIDTH):
+            some = terms[start : start + WIDTH]
+            rows = np.array([self.table.query_numbers.get(term, -1) for term in some], np.int64)
+            own = np.array([self.numbers.get(term, -1) for term in some], np.int64)
+            spread(*self.table.by_query, self._whole, rows, own, p_self, how.keep == "replace", *limits, dense)
+            yield start, len(some)
+            clear(self.table.indptr, self.table.indices, rows, own, dense)
+
+    @cached_property
+    def _whole(self) -> Floats:
+        """The sum of the weights of each document term that are not left out, where they are to be scaled."""
+        if not self.settings.renormalize:
+            return np.zeros(0)
+        enough = self.table.weights >= np.float32(self.settings.threshold)
+        if self.settings.keep == "replace":
+            enough &= ~self_entries(self.table)
+        given = self.table.weights[enough]
+        return np.bincount(self.table.indices[enough], given, len(self.table.doc_terms)).astype(np.float64)
+
+    def _numbers(self, analyzer: Analyzer) -> Codes:
+        """The number of every term that the analyzer has met so far, -1 for those that the table does not know."""
+        names = analyzer.vocabulary.terms
+        before = self._met.get(analyzer.identity, np.zeros(0, np.int32))
+        if len(before) < len(names):
+            more = [self.numbers.get(name, -1) for name in names[len(before) :]]
+            before = self._met[analyzer.identity] = np.concatenate([before, np.array(more, np.int32)])
+        return before
+
+    @cached_property
+    def _extra(self) -> list[str]:
+        return [term for term in self.table.query_terms if term not in self.table.doc_numbers]
+
+    @cached_property
+    def _met(self) -> dict[str, Codes]:
+        return {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,12 +33,22 @@ def readable_table(path: str) -> TermTable:
     return table
 
 
-def reopen_table(path: str, digest: str) -> TermTable:
-    """The table of a ranker that came from another process; an error when it has changed."""
-    table = open_table(path)
-    if table.digest != digest:
-        raise WhyrankError(f"{path}: the table has changed meanwhile; start again")
-    return table
+class TableRanker:
+    """A ranker over a term table, which does not travel to other processes but is opened again there."""
+
+    settings: Any
+    table: TermTable
+
+    def __getstate__(self) -> dict[str, Any]:
+        known = {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
+        return known | {"table": self.table.digest}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        path = state["settings"].resource
+        table = open_table(path)
+        if table.digest != state["table"]:
+            raise WhyrankError(f"{path}: the table has changed meanwhile; start again")
+        self.__dict__.update(state | {"table": table})
 
 
 def analyzer_of(table: TermTable, path: str, own: str | None, setting: Setting) -> Analyzer:

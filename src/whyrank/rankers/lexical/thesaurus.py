@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from whyrank.core import Codes, Floats, Ints, UnknownName
+from whyrank.rankers.base import Described
 from whyrank.rankers.lexical import kernels
-from whyrank.rankers.lexical.background import Background
-from whyrank.rankers.lexical.base import LexicalRanker, Partners, TermCounts, TextScorer, Weights, weighed
-from whyrank.rankers.lexical.formulas import BM25, K3, QL
 from whyrank.rankers.lexical.kernels import FIRST, MAX_TF, SUM, WIDTH
-from whyrank.rankers.lexical.table_fit import analyzer_of, check_fit, readable_table, reopen_table
-from whyrank.rankers.opening import Described, Setting
+from whyrank.rankers.lexical.ranker import BM25, K3, QL, LexicalRanker, Partners, TermCounts
+from whyrank.rankers.lexical.table_fit import TableRanker, analyzer_of, check_fit, readable_table
+from whyrank.rankers.opening import Setting
 from whyrank.tables import TermTable
-from whyrank.text import Analyzer, Tokens
+from whyrank.text import Tokens
 
 MATCHES = {"first": FIRST, "max-tf": MAX_TF, "sum": SUM}
 _COUNTERS = {FIRST: kernels.first, MAX_TF: kernels.max_tf, SUM: kernels.add_up}
@@ -137,16 +137,8 @@ class QLT(ThesaurusFormula):
         return QL(self.mu, self.lam, self.smoothing, variant=self.variant)
 
 
-def reopen_thesaurus(
-    settings: ThesaurusFormula, analyzer: Analyzer, background: Background, digest: str
-) -> ThesaurusRanker:
-    """The ranker in another process, with its table opened again."""
-    table = reopen_table(settings.resource, digest)
-    return ThesaurusRanker(settings.formula, analyzer, background, settings, table)
-
-
 @dataclass(frozen=True, repr=False, eq=False)
-class ThesaurusRanker(LexicalRanker):
+class ThesaurusRanker(TableRanker, LexicalRanker):
     """A lexical formula over frequencies to which related terms add."""
 
     settings: ThesaurusFormula
@@ -169,18 +161,23 @@ class ThesaurusRanker(LexicalRanker):
         known = f"analyzer={self.analyzer.identity} statistics={self.background.digest}"
         return f"{how} table={self.table.digest} {known}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to other processes without the table, which is opened again there."""
-        return reopen_thesaurus, (self.settings, self.analyzer, self.background, self.table.digest)
-
     @property
     def match(self) -> int:
         """How partners count, as the kernels name it."""
         return MATCHES[self.settings.match]
 
-    def scorer(self, tokens: Tokens) -> TextScorer:
-        """What scores analysed texts."""
-        return ThesaurusScorer(self, tokens)
+    def count(self, terms: Codes, tokens: Tokens, rows: Codes, slots: Callable[[], Codes]) -> Floats:
+        """How often each of the texts `rows` has each query term, its partners included; some terms at a time."""
+        found, own = np.zeros((len(rows), len(terms))), 0.0 if self.match == FIRST else 1.0
+        for start in range(0, len(terms), WIDTH):
+            some = terms[start : start + WIDTH]
+            tf, (starts, ids, related) = np.zeros((len(rows), len(some))), self.entries(some)
+            slot = slots()  # after the entries: the vocabulary may grow meanwhile
+            table = kernels.spread(some, starts, ids, related, own, slot)
+            _COUNTERS[self.match](tokens.ids, tokens.offsets, rows, slot, table, len(some), tf)
+            kernels.clear(some, ids, slot)
+            found[:, start : start + len(some)] = tf
+        return found
 
     def partners(self, term: int) -> Partners:
         """The document terms that count for a query term, as far as any text had them."""
@@ -231,24 +228,3 @@ class ThesaurusRanker(LexicalRanker):
         itself = [term for term in terms if self.table.weight(term, term) > 0]
         found = {"without an entry in the table": alone, "entries of a term for itself are left out": itself}
         return [f"{what}: {' '.join(words)}" for what, words in found.items() if words]
-
-
-class ThesaurusScorer(TextScorer):
-    """Scores analysed texts against one query after another, related terms included."""
-
-    def __init__(self, ranker: ThesaurusRanker, tokens: Tokens) -> None:
-        super().__init__(ranker, tokens)
-        self._entries, self._match = ranker.entries, ranker.match
-
-    def score_terms(self, terms: Codes, weights: Weights, rows: Codes) -> Floats:
-        """Scores of the texts `rows` for an analysed query; a few query terms are counted at a time."""
-        found, own = np.zeros((len(rows), len(terms))), 0.0 if self._match == FIRST else 1.0
-        for start in range(0, len(terms), WIDTH):
-            some = terms[start : start + WIDTH]
-            tf, (starts, ids, related) = np.zeros((len(rows), len(some))), self._entries(some)
-            slot = self._slots()
-            table = kernels.spread(some, starts, ids, related, own, slot)
-            _COUNTERS[self._match](self._tokens.ids, self._tokens.offsets, rows, slot, table, len(some), tf)
-            kernels.clear(some, ids, slot)
-            found[:, start : start + len(some)] = tf
-        return weighed(weights, found, self._lengths[rows])

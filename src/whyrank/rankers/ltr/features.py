@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+from numpy.lib.stride_tricks import sliding_window_view
 
 from whyrank.core import Codes, Floats, Ints, UnknownName, WhyrankError
 from whyrank.data import open_collection
-from whyrank.rankers.grouping import distinct, rows_by_code
-from whyrank.rankers.lexical import BM25, QL, Background, Formula, weighed
+from whyrank.rankers.base import distinct, rows_by_code
+from whyrank.rankers.lexical import BM25, QL, VARIANTS, Background, Formula, weighed
 from whyrank.rankers.ltr.kneser_ney import KneserNey, language_model
 from whyrank.rankers.opening import Setting, is_statistics_file
 from whyrank.text import Analyzer, Tokens
@@ -208,7 +209,7 @@ def coverage(m: Matches) -> Column:
 def idf_coverage(m: Matches) -> Column:
     """The same, each term weighed by ln(1 + (N - df + 0.5) / (df + 0.5))."""
     df = m.background.frequencies(m.terms)[0].astype(np.float64)
-    idf = np.log1p((m.background.n_docs - df + 0.5) / (df + 0.5))
+    idf = VARIANTS["lucene"].idf(df, m.background.n_docs)
     whole, *part = np.vstack([idf, np.where(m.tf > 0, idf, 0.0)]).sum(axis=1)  # one way to add up, so 1 is just 1
     return _share(np.array(part), whole)
 
@@ -237,7 +238,13 @@ def span(m: Matches) -> Column:
 
 def phrase(m: Matches) -> Column:
     """1 where the text has the tokens of the query side by side, in order and complete; else 0."""
-    return _phrases(*m.hits, m.order)
+    n, (_, position, term), text = len(m.order), m.hits, m.text_of_hit
+    found = np.zeros(len(m), np.int64)
+    if 0 < n <= len(term):
+        first, last = slice(0, len(term) - n + 1), slice(n - 1, None)
+        beside = (text[first] == text[last]) & (position[last] - position[first] == n - 1)
+        found[text[first][beside & (sliding_window_view(term, n) == m.order).all(axis=1)]] = 1
+    return found
 
 
 def neighbours(m: Matches) -> Column:
@@ -331,22 +338,6 @@ def _spans(offsets: Ints, position: Codes, term: Codes, present: Ints, last: Cod
                         opening = min(opening, last[j])
                 width = position[k] - opening + 1
                 found[i] = width if found[i] == 0 else min(found[i], width)
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _phrases(offsets: Ints, position: Codes, term: Codes, order: Codes) -> Ints:
-    """Whether each text has the terms `order` side by side, 1 or 0; 0 for a query without terms."""
-    found = np.zeros(len(offsets) - 1, np.int64)
-    if len(order) == 0:
-        return found
-    for i in range(len(found)):
-        for k in range(offsets[i], offsets[i + 1] - len(order) + 1):
-            same = position[k + len(order) - 1] - position[k] == len(order) - 1
-            for j in range(len(order)):
-                same = same and term[k + j] == order[j]
-            if same:
-                found[i] = 1
     return found
 
 

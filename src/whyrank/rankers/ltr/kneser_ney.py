@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_array
 
-from whyrank.core import Codes, Floats, Ints, Progress
+from whyrank.core import Codes, Floats, Ints
 from whyrank.data import Collection
-from whyrank.rankers.grouping import chunks
+from whyrank.rankers.base import analyse
 from whyrank.text import Analyzer, Tokens
 
 _DEFAULT_DISCOUNT = 0.75  # where the counts are too few to estimate one
@@ -52,19 +52,15 @@ class KneserNey:
     @classmethod
     def of(cls, docs: Mapping[str, str], analyzer: Analyzer) -> KneserNey:
         """Count the pairs of neighbouring terms in all documents, a chunk at a time."""
-        parts = [
-            csr_array((1, 0), dtype=np.int64)
-        ]  # rows are left terms after the start of a text, columns right ones
-        with Progress("counting pairs of terms", len(docs)) as progress:
-            for texts in chunks(docs):
-                tokens, size = analyzer.docs(texts), len(analyzer.vocabulary)
-                left = np.concatenate([[-1], tokens.ids])[:-1]
-                left[tokens.offsets[:-1][np.diff(tokens.offsets) > 0]] = -1
-                ones = np.ones(len(left), np.int64)
-                parts.append(csr_array((ones, (left + 1, tokens.ids)), shape=(size + 1, size)))
-                while len(parts) > 1 and parts[-2].nnz <= 2 * parts[-1].nnz:
-                    parts.append(_add(parts.pop(), parts.pop()))
-                progress.step(len(texts))
+        parts = [csr_array((1, 0), dtype=np.int64)]  # rows: left terms after the start of a text; columns: right ones
+        for tokens in analyse(docs, analyzer, "counting pairs of terms"):
+            size = len(analyzer.vocabulary)
+            left = np.concatenate([[-1], tokens.ids])[:-1]
+            left[tokens.offsets[:-1][np.diff(tokens.offsets) > 0]] = -1
+            ones = np.ones(len(left), np.int64)
+            parts.append(csr_array((ones, (left + 1, tokens.ids)), shape=(size + 1, size)))
+            while len(parts) > 1 and parts[-2].nnz <= 2 * parts[-1].nnz:
+                parts.append(_add(parts.pop(), parts.pop()))
         counted = reduce(_add, reversed(parts)).tocoo()
         # the order of terms and pairs must not depend on what the process met before
         names = analyzer.vocabulary.terms

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from whyrank.core import (
     MissingExtra,
     UnknownName,
     WhyrankError,
-    call_of,
     check_text,
     check_whole,
     in_worker,
 )
-from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, installed, quiet, use_threads
+from whyrank.rankers.base import Described
+from whyrank.rankers.neural.computing import BACKENDS, PRECISIONS, Computing, is_installed, quiet, use_threads
 from whyrank.rankers.neural.deviation import Deviation, Watch, recall, remember
 from whyrank.rankers.neural.passages import HOWS, Passages, TextPairs
 from whyrank.rankers.neural.scorer import Scorer
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
-class NeuralRanker:
+class NeuralRanker(Described):
     """A model in a folder or on the hub.
 
     Args:
@@ -65,12 +65,10 @@ class NeuralRanker:
     window: int = 150
     stride: int = 75
 
-    registered: ClassVar[str]
     truncations: ClassVar[tuple[str, ...]] = ("first", "last")
     converts: ClassVar[bool] = False  # whether other back ends than torch are known to compute it well
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant; whether the model is there shows when it is needed."""
         check_text(f"{self.registered}: device", self.device)
         self._check_choice("precision", self.precision, PRECISIONS)
         self._check_choice("backend", self.backend, BACKENDS)
@@ -83,11 +81,6 @@ class NeuralRanker:
             raise WhyrankError(f"{self.registered}: a stride of {self.stride} words skips words between windows")
 
     @property
-    def name(self) -> str:
-        """Call string."""
-        return call_of(self, self.registered)
-
-    @property
     def batch_size(self) -> int:
         """Pairs per call: many for a GPU, fewer for a CPU, where they would take minutes."""
         return 8192 if self._computing.on_gpu else 1024
@@ -95,16 +88,12 @@ class NeuralRanker:
     def __repr__(self) -> str:
         return self._identity
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The arguments alone: a worker loads the model for itself."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     def score(self, queries: Sequence[str], docs: Sequence[str]) -> Floats:
         """Score aligned pairs of texts."""
         pairs = TextPairs.of(queries, docs)
         if not len(pairs.query):
             return np.zeros(0)
-        found = self._scored(self._scorer, pairs)
+        found = self._run(self._scorer, pairs)
         if not in_worker():  # else the parent watches, who sees the pairs of all workers
             self.note_scored(queries, docs)
         return found
@@ -130,9 +119,9 @@ class NeuralRanker:
         found = recall(key)
         if found is None:
             pairs = _sample_pairs()
-            together = self._scored_anew(pairs)
+            together = self._score_anew(pairs)
             rows = zip(pairs.query.tolist(), pairs.doc.tolist(), strict=True)
-            alone = [self._scored_anew(TextPairs.of([pairs.queries[q]], [pairs.docs[d]])) for q, d in rows]
+            alone = [self._score_anew(TextPairs.of([pairs.queries[q]], [pairs.docs[d]])) for q, d in rows]
             apart = np.maximum(np.abs(together - np.concatenate(alone)), _ULPS * np.abs(together))
             found = Deviation(len(together), None, float(np.max(apart[np.isfinite(apart)], initial=0.0)))
             remember(key, found)
@@ -143,7 +132,7 @@ class NeuralRanker:
         """One line on how scores were computed, where that is not by torch in fp32."""
         return self._watch.line if self._watch is not None else None
 
-    def _scored(self, scorer: Scorer, pairs: TextPairs) -> Floats:
+    def _run(self, scorer: Scorer, pairs: TextPairs) -> Floats:
         if self.passages == "truncate":
             return scorer(pairs)
         cut = Passages.of(pairs, self.passages, self.window, self.stride)
@@ -193,7 +182,7 @@ class NeuralRanker:
 
     @cached_property
     def _computing(self) -> Computing:
-        if not installed(self._backend):
+        if not is_installed(self._backend):
             raise MissingExtra(f"ranker {self.name!r}", "fast")
         try:
             return Computing.of(self.device, self.precision, self._backend)
@@ -214,10 +203,10 @@ class NeuralRanker:
         if self._used.is_exact:
             return None
         how = f"{self.name}: {self._used.backend} {self._used.format}"
-        return Watch(how, repr(self), self._scored_anew, lambda pairs: self._scored(self._scorer.exact(), pairs))
+        return Watch(how, repr(self), self._score_anew, lambda pairs: self._run(self._scorer.exact(), pairs))
 
-    def _scored_anew(self, pairs: TextPairs) -> Floats:
-        return self._scored(replace(self._scorer), pairs)  # a copy: what is kept would be no work
+    def _score_anew(self, pairs: TextPairs) -> Floats:
+        return self._run(replace(self._scorer), pairs)  # a copy: what is kept would be no work
 
     def _check_choice(self, what: str, value: object, known: Iterable[str]) -> None:
         if value not in tuple(known):

@@ -48,7 +48,7 @@ class Computing:
         if fast and not half:
             log.warning("%s has no bfloat16 arithmetic here: precision=fast computes in fp32", name)
         if backend == "auto":
-            able = [each for each in _QUICKEST[half] if fast and name == "cpu" and installed(each)]
+            able = [each for each in _QUICKEST[half] if fast and name == "cpu" and is_installed(each)]
             backend = next(iter(able), "torch")
         return cls(name, half and backend != "onnx", backend)
 
@@ -105,7 +105,7 @@ class Computing:
                 stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=False))
             yield
 
-    def placed(self, model: nn.Module) -> Any:
+    def place(self, model: nn.Module) -> Any:
         """The model on the device, ready to score; layers that give the scores compute in fp32 in any case."""
         import torch
         from torch import nn
@@ -140,7 +140,7 @@ def has_bfloat16(device: str) -> bool:
     return device == "cpu" and any(getattr(torch.cpu, name, bool)() for name in able)
 
 
-def installed(backend: str) -> bool:
+def is_installed(backend: str) -> bool:
     """Whether the packages of a back end are there; torch is taken for granted."""
     return all(find_spec(package) is not None for package in _PACKAGES.get(backend, ()))
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank.core import Codes, Floats, Ints
+from whyrank.rankers.base import distinct
 
 HOWS = ("truncate", "first", "max", "mean")
 _WORD = re.compile(r"\S+")
@@ -89,6 +90,5 @@ def windows(text: str, size: int, stride: int) -> list[str]:
 
 def _distinct(texts: Sequence[str]) -> tuple[list[str], Codes]:
     """The distinct texts, without halves of surrogate pairs, which tokenizers refuse; and the number of each."""
-    found: dict[str, int] = {}
-    codes = np.array([found.setdefault(text, len(found)) for text in texts], dtype=np.int32)
+    found, codes = distinct(texts)
     return [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in found], codes

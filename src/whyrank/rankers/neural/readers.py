@@ -15,11 +15,12 @@ from whyrank.networks import Arrays, Ids
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.scorer import Reader, Side, TokenisedInputs
-from whyrank.rankers.neural.weights import config_of
+from whyrank.rankers.neural.weights import architecture_of, config_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _CUT = {"input_ids", "attention_mask", "token_type_ids"}  # arrays that may be cut to the longest row of a batch
 
 # Models that read query and text together, each of them tokenised once for all its pairs.
@@ -48,7 +49,7 @@ class PairReader(Reader):
         """What tokenises some pairs; each distinct text is tokenised when it is first met."""
         queries, docs = _Tokenised(self.query_ids, pairs.queries), _Tokenised(self.doc_ids, pairs.docs)
 
-        def prepared(rows: Ints) -> TokenisedInputs:
+        def tokenise(rows: Ints) -> TokenisedInputs:
             given = zip(queries.take(pairs.query[rows]), docs.take(pairs.doc[rows]), strict=True)
             cut = [self.cut(query, doc) for query, doc in given]
             lengths = np.array([len(query) + len(doc) for query, doc in cut], np.int64)
@@ -58,7 +59,7 @@ class PairReader(Reader):
 
             return TokenisedInputs([_key(*each) for each in cut], lengths, batch)
 
-        return prepared
+        return tokenise
 
 
 class _Tokenised:
@@ -86,6 +87,18 @@ def _key(*parts: Ids | bytes) -> bytes:
 # Networks that were trained here.
 
 
+def load_network(folder: Path, architecture: str, computing: Computing) -> Any:
+    """A network that must be of some architecture, on its device."""
+    from whyrank import networks
+
+    own = architecture_of(folder)
+    if own is None:
+        raise BadInput(folder, "holds no network that was trained here", "give a folder that `whyrank train` wrote")
+    if own != architecture:
+        raise BadInput(folder, f"is a network of architecture {own}, not {architecture}", f"write {own}:PATH")
+    return computing.place(networks.load(folder))
+
+
 class NetworkPairs(PairReader):
     """A network that reads query and text together."""
 
@@ -110,17 +123,17 @@ class NetworkTexts(Reader):
     def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the texts."""
         network = self.network
-        tokenise, arrays = network.doc_ids, network.doc_arrays
+        ids_of, arrays = network.doc_ids, network.doc_arrays
         if side == "query":
-            tokenise, arrays = network.query_ids, network.query_arrays
+            ids_of, arrays = network.query_ids, network.query_arrays
 
-        def prepared(rows: Ints) -> TokenisedInputs:
-            ids = tokenise([pairs.docs[i] for i in pairs.doc[rows]])
+        def tokenise(rows: Ints) -> TokenisedInputs:
+            ids = ids_of([pairs.docs[i] for i in pairs.doc[rows]])
             keys = [_key(side.encode(), each) for each in ids]
             lengths = np.array([len(each) for each in ids], np.int64)
             return TokenisedInputs(keys, lengths, lambda some: arrays([ids[i] for i in some]))
 
-        return prepared
+        return tokenise
 
     def __call__(self, batch: dict[str, Any], side: Side) -> dict[str, Tensor]:
         """The encodings of a batch."""
@@ -171,7 +184,15 @@ def load_model(folder: Path, kind: ModelKind, computing: Computing) -> Any:
     if made is None or not hasattr(made, "preprocess"):
         raise WhyrankError(f"{folder} needs a newer sentence-transformers, one with {kind.name}; pip install -U it")
     own = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
-    return computing.placed(made(str(folder), device=computing.device, **own))
+    return computing.place(made(str(folder), device=computing.device, **own))
+
+
+def declared_prompts(model: Any) -> dict[str, str]:
+    """What a model wants before queries and before texts: the first prompt for them that its configuration has."""
+    prompts = getattr(model, "prompts", {})
+    return {
+        side: next((str(prompts[name]) for name in names if prompts.get(name)), "") for side, names in PROMPTS.items()
+    }
 
 
 class ModelReader(Reader):
@@ -185,7 +206,6 @@ class ModelReader(Reader):
     apart = True
 
     def __init__(self, model: Any, prompts: Mapping[str, str | None]) -> None:
-        """Nothing is read yet."""
         self.module = self.model = model
         self.prompts = prompts
         self._others: dict[str, dict[str, Any]] = {}  # what the processor gives besides arrays, alike for all batches
@@ -193,7 +213,7 @@ class ModelReader(Reader):
     def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the pairs or texts."""
 
-        def prepared(rows: Ints) -> TokenisedInputs:
+        def tokenise(rows: Ints) -> TokenisedInputs:
             texts: list[Any] = [pairs.docs[i] for i in pairs.doc[rows]]
             if side == "pair":
                 texts = list(zip([pairs.queries[i] for i in pairs.query[rows]], texts, strict=True))
@@ -207,7 +227,7 @@ class ModelReader(Reader):
             lengths = np.array([len(ids) for ids in read], np.int64)
             return TokenisedInputs([_key(side.encode(), ids) for ids in read], lengths, partial(_rows, arrays))
 
-        return prepared
+        return tokenise
 
     def features(self, texts: Sequence[Any], side: Side) -> Mapping[str, Any]:
         """What the model's processor makes of texts or pairs."""
@@ -229,7 +249,6 @@ class DenseReader(ModelReader):
     """One vector per text, compared by a similarity of sentence-transformers in double precision."""
 
     def __init__(self, model: Any, prompts: Mapping[str, str | None], similarity: str) -> None:
-        """Nothing is read yet."""
         from sentence_transformers.util import SimilarityFunction
 
         super().__init__(model, prompts)

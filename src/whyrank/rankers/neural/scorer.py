@@ -96,7 +96,6 @@ class Scorer:
     encodings: Kept = field(init=False)
 
     def __post_init__(self) -> None:
-        """Nothing is scored yet."""
         object.__setattr__(self, "scores", Kept(_KEPT_SCORES))
         object.__setattr__(self, "encodings", Kept(_KEPT_BYTES))
 
@@ -114,7 +113,7 @@ class Scorer:
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             log.warning("%s: %s cannot take this model (%s); torch computes", name, backend, reason)
             computing = self.computing.by_torch
-            computing.placed(self.reader.module)
+            computing.place(self.reader.module)
             return replace(self, computing=computing)
         return replace(self, computing=replace(self.computing, half=compiled.half), compiled=compiled)
 
@@ -124,7 +123,7 @@ class Scorer:
 
     def __call__(self, pairs: TextPairs) -> Floats:
         """One score per pair."""
-        inputs, known = self._compared(pairs) if self.reader.apart else self._values(pairs, "pair")
+        inputs, known = self._compare(pairs) if self.reader.apart else self._values(pairs, "pair")
         for key, score in known.items():
             self.scores.add(key, score, 1)
         found = np.array([known[key] for key in inputs], dtype=np.float64)
@@ -134,7 +133,7 @@ class Scorer:
 
         return np.asarray(torch.sigmoid(torch.from_numpy(found)).numpy())
 
-    def _compared(self, pairs: TextPairs) -> tuple[list[bytes], dict[bytes, Any]]:
+    def _compare(self, pairs: TextPairs) -> tuple[list[bytes], dict[bytes, Any]]:
         """The key of each pair and the scores by key, from the encodings of queries and texts."""
         query_keys, queries = self._values(TextPairs.alone(pairs.queries), "query")
         inputs, known = [b""] * len(pairs.query), dict[bytes, Any]()
@@ -208,12 +207,8 @@ class Kept:
     """The values that were computed last, by key, up to a total size."""
 
     def __init__(self, most: int) -> None:
-        """Keep nothing yet."""
         self.most, self.size = most, 0
         self._found: dict[bytes, tuple[Any, int]] = {}
-
-    def __len__(self) -> int:
-        return len(self._found)
 
     def get(self, key: bytes) -> Any:
         """What is kept under a key, or None."""

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from whyrank.core import BadInput, WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.rankers.neural.base import NeuralRanker
-from whyrank.rankers.neural.bi import declared_prompts
-from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.readers import (
     LateReader,
     ModelKind,
@@ -17,25 +15,15 @@ from whyrank.rankers.neural.readers import (
     NetworkPairs,
     NetworkTexts,
     SparseReader,
+    declared_prompts,
     load_model,
+    load_network,
 )
 from whyrank.rankers.neural.scorer import Scorer
 from whyrank.rankers.neural.weights import architecture_of
 
 if TYPE_CHECKING:
     from whyrank.rankers.lexical import Explanation
-
-
-def load_network(folder: Path, architecture: str, computing: Computing) -> Any:
-    """A network that must be of some architecture, on its device."""
-    from whyrank.networks import load
-
-    own = architecture_of(folder)
-    if own is None:
-        raise BadInput(folder, "holds no network that was trained here", "give a folder that `whyrank train` wrote")
-    if own != architecture:
-        raise BadInput(folder, f"is a network of architecture {own}, not {architecture}", f"write {own}:PATH")
-    return computing.placed(load(folder))
 
 
 @dataclass(frozen=True, repr=False)
