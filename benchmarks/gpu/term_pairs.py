@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from whyrank.learners.parm.pairs import PairScorer, PairTask, distinct, group_terms, score_block
-from whyrank.learners.parm.pairs.terms import Sequences
+from whyrank.learners.parm.pairs import PairScorer, PairTask, Sequences, distinct, group_terms, score_block
 from whyrank.networks import ParmNetwork, new_encoder
 
 SIZES = {

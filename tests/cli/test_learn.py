@@ -16,7 +16,6 @@ from small_collections import write_collection
 from pair_models import saved
 from refusals import one_line
 from side_by_side import wait_for
-from whyrank.cli.learn import LearnParm
 from whyrank.core import exclusive
 from whyrank.data import open_collection
 from whyrank.learners.em import learn_em, make_bitext
@@ -25,7 +24,6 @@ from whyrank.networks import load
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
 from whyrank.tables import open_table
-from whyrank.training import first_phase, second_phase
 
 torch.set_num_threads(1)
 
@@ -211,52 +209,6 @@ def test_settings_change_the_recipe(whyrank, here):
     assert code == 0, said
     assert "phase 1: 2 steps" in said
     assert "phase 2, round 2: 3 steps" in said
-
-
-@pytest.fixture
-def asked_recipe(monkeypatch, capsys):
-    """The recipe that options ask for."""
-
-    def asked(recipe, *settings, analyzer=None):
-        made = LearnParm(recipe=recipe, collection=("toy",), set=settings, out="t.tsv").recipe_for("bm25", analyzer)
-        return made.as_dict(), capsys.readouterr().err
-
-    return asked
-
-
-@pytest.mark.parametrize("recipe", ["parm", "parm-smoke"])
-@pytest.mark.parametrize("preset", ["paper", "code"])
-def test_a_preset_replaces_all_that_a_bundled_recipe_says_of_phases(asked_recipe, recipe, preset):
-    """Before or behind it, what is set on the command line stays."""
-    sets = ["phases.second.rounds=3", f"phases.preset={preset}", "phases.first.masks=runs"]
-    made, _ = asked_recipe(recipe, *sets)
-    phases = made["phases"]
-    assert phases == {"preset": preset, "first": {"masks": "runs"}, "second": {"rounds": 3}}
-    first, second = first_phase(phases), second_phase(phases)
-    assert (first.positives, first.schedule["batch"], first.schedule["max_steps"]) == ("gold", 16, 20_000)
-    assert (second.positives, second.texts, second.own) == ("gold", 2, True)
-    assert (second.missing, second.schedule["batch"]) == ({"paper": "all", "code": "one"}[preset], 256)
-
-
-def test_collections_stand_for_all_that_a_recipe_names(asked_recipe):
-    """Also for those that texts are cut from and that are held back; the latter is said."""
-    made, said = asked_recipe("parm", analyzer="lucene")
-    assert (made["data"]["collection"], made["data"]["cut"], made["data"]["without"]) == (["toy"], {}, [])
-    assert "note: -c: the recipe's data.without (msmarco_dl19) goes too" in said
-    assert (made["data"]["depth"], made["data"]["analyzer"]) == (100, "lucene")
-
-
-def test_collections_that_are_set_stay_besides_those_that_are_given(asked_recipe):
-    made, said = asked_recipe("parm", "data.cut.toy=2", "data.without=[sample]")
-    assert (made["data"]["cut"], made["data"]["without"]) == ({"toy": 2}, ["sample"])
-    assert "goes too" not in said
-
-
-def test_a_number_of_cuts_is_for_any_collection(asked_recipe, here):
-    (here / "tiny.yaml").write_text((here / "tiny.yaml").read_text().replace("data: {", "data: {cut: 2, "))
-    made, said = asked_recipe("tiny.yaml")
-    assert made["data"]["cut"] == 2
-    assert "goes too" not in said
 
 
 WRONG = [

@@ -390,7 +390,11 @@ DPR = "biencoder-nq-dev.json"
         ({DPR: "[1,\n2 3]"}, "{}", (f"{DPR}:2", "malformed JSON")),
         ({DPR: "[" * 100_000}, "{}", ("malformed JSON",)),
         ({DPR: b'["na\xefve"]'}, "{}", ("malformed JSON", "utf-8")),
-        ({DPR: gzip.compress(json.dumps(list(range(10_000))).encode(), mtime=0)[:-100]}, "{}", ("gzip data is damaged",)),
+        (
+            {DPR: gzip.compress(json.dumps(list(range(10_000))).encode(), mtime=0)[:-100]},
+            "{}",
+            ("gzip data is damaged",),
+        ),
     ],
 )
 def test_refusals(tmp_path, files, spec, words):

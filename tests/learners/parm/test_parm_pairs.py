@@ -79,13 +79,11 @@ def on_cpu(made):
 def whole(made, queries, docs):
     """The weights of all terms, from grids that hold every pair once."""
     found = np.full((len(queries.sequences), len(docs.sequences)), np.nan, np.float32)
-    counted = []
-    for grid in made.grids(np.arange(len(queries.sequences)), counted.append):
+    for grid in made.grids(np.arange(len(queries.sequences))):
         where = np.ix_(grid.queries, grid.docs)
         assert np.isnan(found[where]).all()
         found[where] = grid.weights.cpu().numpy()
-    assert sum(counted) == found.size
-    assert max(counted) <= max(1, made.tokens // 5)  # pairs of a batch, which have five tokens or more
+    assert not np.isnan(found).any()
     return found[queries.of_term][:, docs.of_term]
 
 
@@ -229,12 +227,12 @@ def test_a_stopped_run_goes_on(tmp_path, monkeypatch):
     expected = run(task, network, Blocks(tmp_path / "whole", "mine"), 1)
     queries, real = [], scoring.score_block
 
-    def interrupted(task_, scorer_, some, count):
+    def interrupted(task_, scorer_, some):
         if len(queries) == 3:
             queries.append(None)
             raise KeyboardInterrupt
         queries.extend(some.tolist())
-        return real(task_, scorer_, some, count)
+        return real(task_, scorer_, some)
 
     monkeypatch.setattr(scoring, "score_block", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -320,7 +318,7 @@ def test_every_query_is_in_one_block_and_blocks_are_bounded(n, docs, rate, size,
 
 
 def test_a_block_takes_half_a_minute_at_most():
-    rates, docs = iter([365_000.0] * 3 + [3e6] * 99), 1000
+    rates, docs = iter([0.0] + [365_000.0] * 3 + [3e6] * 99), 1000
     sizes = [
         len(some) * docs
         for some in block_queries(np.arange(200_000, dtype=np.int32), docs, "cuda", lambda: next(rates))

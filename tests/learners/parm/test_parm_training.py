@@ -194,3 +194,29 @@ def test_a_recipe_at_the_edge_is_taken():
     assert parm_recipe(data=SAMPLE | {"candidates": [0, 1, 0]})
     with pytest.raises(WhyrankError, match="settings: pooler is for a pre-trained encoder"):
         parm_network(settings={"max_query": 6, "max_doc": 16, "pooler": True})
+
+
+def recipe_for(recipe, *changes, analyzer=None):
+    notes = []
+    made = parm_training.parm_recipe("bm25", recipe, ["toy"], changes, analyzer, notes.append)
+    return made.as_dict(), " ".join(notes)
+
+
+@pytest.mark.parametrize("preset", ["paper", "code"])
+def test_a_preset_replaces_all_that_a_bundled_recipe_says_of_phases(preset):
+    """Before or behind it, what is set on the command line stays."""
+    made, _ = recipe_for("parm", "phases.second.rounds=3", f"phases.preset={preset}", "phases.first.masks=runs")
+    assert made["phases"] == {"preset": preset, "first": {"masks": "runs"}, "second": {"rounds": 3}}
+
+
+def test_collections_replace_all_that_a_recipe_names(tmp_path):
+    """Also those that queries are cut from and that are held back; the latter is said."""
+    made, notes = recipe_for("parm", analyzer="lucene")
+    assert (made["data"]["collection"], made["data"]["cut"], made["data"]["without"]) == (["toy"], {}, [])
+    assert (made["data"]["depth"], made["data"]["analyzer"], made["data"]["target"]) == (100, "lucene", "bm25")
+    assert "data.without (msmarco_dl19) goes too" in notes
+    made, notes = recipe_for("parm", "data.cut.toy=2", "data.without=[sample]")
+    assert (made["data"]["cut"], made["data"]["without"], notes) == ({"toy": 2}, ["sample"], "")
+    file = tmp_path / "own.yaml"
+    file.write_text("architecture: parm\nencoder: bundled\ndata: {cut: 2}\nphases: {preset: target}\n")
+    assert recipe_for(str(file))[0]["data"]["cut"] == 2  # a number is for any collection

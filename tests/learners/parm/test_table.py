@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from pair_models import saved
-from whyrank.core import BadInput, WhyrankError
+from whyrank.core import BadInput, Processes, Serial, WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners import table_learners
 from whyrank.learners.parm import PaRM, beside, build_table
@@ -119,6 +119,16 @@ def test_entries_are_those_of_pairs_scored_one_by_one(folders):
     assert table.counts is not None
     assert table.counts[table.doc_numbers["cab"]] == 3
     assert not Path("t.parquet.blocks").exists()
+
+
+def test_other_processes_score_the_same_blocks(folders):
+    tables = [
+        build_table(settings_of(), ["one", "two"], out, audit=["cab"], say=QUIET, block=9, executor=executor)
+        for out, executor in (("serial.tsv", Serial()), ("processes.tsv", Processes(2)))
+    ]
+    for serial, others in zip(*tables, strict=True):
+        assert serial.digest == others.digest
+        assert dict(serial.facts) | {"scored": None} == dict(others.facts) | {"scored": None}
 
 
 def test_facts_say_how_it_was_made(folders):

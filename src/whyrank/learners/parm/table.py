@@ -21,6 +21,7 @@ import torch
 from whyrank.core import (
     LOCK,
     BadInput,
+    Executor,
     Ints,
     UnknownName,
     WhyrankError,
@@ -178,7 +179,7 @@ class Built(NamedTuple):
 
 def build_table(
     parm: PaRM, collections: Sequence[str | Collection], out: str | Path, device: str = "cpu", precision: str = "",
-    audit: Sequence[str] = (), say: Say = print, block: int | None = None,
+    audit: Sequence[str] = (), say: Say = print, block: int | None = None, executor: Executor | None = None,
 ) -> Built:  # fmt: skip
     """Score all pairs of the terms of collections, and write their table.
 
@@ -191,6 +192,7 @@ def build_table(
         audit: words whose weights are kept for all document terms, in a second table.
         say: hears of the progress.
         block: pairs of a block, instead of what half a minute allows.
+        executor: scores the blocks; this process by default. The table is the same.
     """
     check_out(out, bool(audit))
     folder = Path(parm.resource)
@@ -209,7 +211,7 @@ def build_table(
         blocks = Blocks(work, task.identity(own, chosen))
         groups = group_terms(task.queries.sequences), group_terms(task.docs.sequences)
         scorer = PairScorer(network, *groups, device, chosen)
-        score_blocks(task, scorer, blocks, say, block)
+        score_blocks(task, scorer, blocks, say, block, executor)
         entries = blocks.entries()
         facts: dict[str, Any] = {
             "learner": "parm", **analyzers.create(analyzer).facts, "collection": ", ".join(c.name for c in found),

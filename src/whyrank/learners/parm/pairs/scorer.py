@@ -9,7 +9,8 @@ Two implementations: `torch`, the network itself, which is the reference for any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -18,10 +19,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core import UnknownName, WhyrankError
+from whyrank.core import Codes, Ints, UnknownName, WhyrankError
 from whyrank.learners.parm.pairs.layers import Layers, Replayed, is_supported, weights_of
-from whyrank.learners.parm.pairs.terms import LengthGroup, TermGroups
-from whyrank.networks import Network
+from whyrank.networks import Ids, Network
 
 IMPLEMENTATIONS = ("auto", "torch", "triton")
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -29,6 +29,76 @@ TOKENS = {"cpu": 1 << 11, "cuda": 1 << 17}  # of a batch
 _LONGEST = 32  # tokens of a pair up to which the kernels are used
 Numbers = npt.NDArray[np.integer[Any]]
 Batch = Callable[[Tensor, Tensor], Tensor]  # weights of pairs, given by their positions in two groups
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Sequences of tokens end to end: sequence `i` is `tokens[ends[i]:ends[i + 1]]`."""
+
+    tokens: Codes
+    ends: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[Ids]) -> Sequences:
+        """Lay sequences end to end."""
+        ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        return cls(np.concatenate([np.empty(0, np.int32), *rows]).astype(np.int32), ends)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.ends) - 1
+
+
+class DistinctSequences(NamedTuple):
+    """Distinct sequences in the order of their first appearance, and which of them each term has."""
+
+    sequences: Sequences
+    of_term: Codes
+
+    @property
+    def counts(self) -> Ints:
+        """How many terms share each sequence."""
+        return np.bincount(self.of_term, minlength=len(self.sequences))
+
+
+def distinct(rows: Sequence[Ids]) -> DistinctSequences:
+    """Terms that the network cannot tell apart are scored once."""
+    numbers: dict[bytes, int] = {}
+    of_term = [numbers.setdefault(np.ascontiguousarray(row, np.int32).tobytes(), len(numbers)) for row in rows]
+    found = [np.frombuffer(key, np.int32) for key in numbers]
+    return DistinctSequences(Sequences.of(found), np.array(of_term, np.int32))
+
+
+class LengthGroup(NamedTuple):
+    """The sequences of one length, and the distinct (token, position) in them."""
+
+    members: Codes  # numbers of the sequences
+    tokens: Codes  # the token of each distinct (token, position)
+    positions: Codes  # its position, counted from 0
+    rows: Codes  # for each member and position the number of its (token, position)
+
+
+class TermGroups(NamedTuple):
+    """All sequences of one side of the pairs, by length."""
+
+    lengths: Codes  # of each sequence
+    inside: Codes  # the position of each sequence among the members of its group
+    groups: dict[int, LengthGroup]  # by length
+
+
+def group_terms(sequences: Sequences) -> TermGroups:
+    """Group sequences by length."""
+    lengths = np.diff(sequences.ends).astype(np.int32)
+    inside, groups = np.zeros(len(lengths), np.int32), {}
+    for length in np.unique(lengths).tolist():
+        members = np.flatnonzero(lengths == length).astype(np.int32)
+        inside[members] = np.arange(len(members), dtype=np.int32)
+        at = sequences.ends[members][:, None] + np.arange(length)
+        keys = sequences.tokens[at].astype(np.int64) * max(length, 1) + np.arange(length)
+        found, rows = np.unique(keys, return_inverse=True)
+        tokens, positions = (part.astype(np.int32) for part in np.divmod(found, max(length, 1)))
+        groups[length] = LengthGroup(members, tokens, positions, rows.reshape(len(members), length).astype(np.int32))
+    return TermGroups(lengths, inside, groups)
 
 
 class PairGrid(NamedTuple):
@@ -55,8 +125,13 @@ class PairScorer:
         self.implementation = _choose(network, device, precision, implementation)
         self._fast = self._layers() if self.implementation == "triton" else None
 
-    def grids(self, queries: Numbers, scored: Callable[[int], None] = lambda pairs: None) -> Iterator[PairGrid]:
-        """The weights of some queries with all documents, by length; `scored` hears of every batch."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What another process makes the same scorer from."""
+        settings = self.device, self.precision, self.implementation, self.tokens
+        return PairScorer, (self.network, self.queries, self.docs, *settings)
+
+    def grids(self, queries: Numbers) -> Iterator[PairGrid]:
+        """The weights of some queries with all documents, by length."""
         lengths = self.queries.lengths[queries]
         for length in np.unique(lengths).tolist():
             members = queries[lengths == length]
@@ -69,7 +144,6 @@ class PairScorer:
                     for start in range(0, len(found), size):
                         pair = torch.arange(start, min(start + size, len(found)), device=self.device)
                         found[start : start + size] = batch(rows[pair // columns], pair % columns)
-                        scored(len(pair))
                 yield PairGrid(members, group.members, found.view(len(members), columns))
 
     def batch(self, query: LengthGroup, doc: LengthGroup) -> Batch:
