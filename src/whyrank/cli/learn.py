@@ -128,11 +128,11 @@ class LearnNeural(RecipeOptions, Learn):
         """Train the network where a recipe is named, and write it as a table."""
         from whyrank.core import LOCK, exclusive
         from whyrank.learners import ARCHITECTURE
-        from whyrank.training import checked_device, prepare, read_recipe, train_seeds
+        from whyrank.training import find_device, prepare, read_recipe, train_seeds
 
         if self.recipe is None:
             refuse(self, ("set", "seed"), "changes a recipe; name one with --recipe")
-        device = checked_device(self.device)
+        device = find_device(self.device)
         made = learner(resource=self.network, device=device, **settings)
         if self.recipe is not None:
             recipe = read_recipe(self.recipe, self.set)
@@ -181,7 +181,7 @@ class LearnParm(RecipeOptions, Scoring, Learn):
         from whyrank.data import read_lines
         from whyrank.learners.parm import beside, build_table, check_out, parm_recipe, train_on_target
         from whyrank.networks import read_config
-        from whyrank.training import checked_device
+        from whyrank.training import find_device
 
         if self.target is None:
             if self.network is None:
@@ -192,7 +192,7 @@ class LearnParm(RecipeOptions, Scoring, Learn):
         if self.precision not in (None, "fp32", "bf16"):
             raise UnknownName("precision", self.precision, ("fp32", "bf16"))
         folder = Path(self.network) if self.network else beside(self.out, ".parm")
-        device, executor = checked_device(self.device), replace(self, store="none", timeout=None).engine().executor
+        device, executor = find_device(self.device), replace(self, store="none", timeout=None).engine().executor
         words = [line.text.strip() for line in read_lines(Path(self.doc_words))] if self.doc_words else []
         made = learner(resource=str(folder), doc_words=words, **settings)
         for name in made.queries_of:

@@ -16,12 +16,10 @@ from torch import Tensor
 
 from whyrank.core import (
     LOCK,
-    BadInput,
     WhyrankError,
     check_writable,
     exclusive,
     generator,
-    read_sealed_json,
     sealed_json,
     write_text,
 )
@@ -42,14 +40,15 @@ from whyrank.training import (
     LOG,
     Recipe,
     Trainer,
-    begun,
     check_same,
-    checked_device,
     device_name,
+    find_device,
     first_phase,
+    read_log,
     read_recipe,
     read_tensors,
     recipe_of,
+    run_folder,
     second_phase,
     summary,
     threads,
@@ -106,7 +105,7 @@ def train_on_target(
 
     Without an engine nothing is kept of the target's scores; the seed is the recipe's first one by default.
     """
-    from whyrank.scoring import Engine as NewEngine
+    from whyrank import scoring
 
     folder, seed = Path(out), recipe.seeds[0] if seed is None else seed
     check_parm(recipe, target)
@@ -115,19 +114,19 @@ def train_on_target(
         if is_trained(folder, recipe, seed):
             say(f"{folder}: trained already")
             return
-        prepared = prepare_parm(recipe, target, engine or NewEngine(), say)
-        train_parm(prepared, folder, seed, checked_device(device), say)
+        prepared = prepare_parm(recipe, target, engine or scoring.Engine(), say)
+        train_parm(prepared, folder, seed, find_device(device), say)
 
 
 def train_parm(prepared: ParmPrepared, out: Path, seed: int = 0, device: str = "cpu", say: Say = print) -> None:
     """Train a network and write it to a folder; started again after a stop, it goes on where it was."""
     recipe, mark = prepared.recipe, prepared.identity(seed)
-    if (log := _read_log(out)) is not None:
+    if (log := read_log(out, "identity")) is not None:
         check_same(out, str(log["identity"]), mark)
         say(f"{out}: trained already")
         return
     second = second_phase(recipe.phases)
-    with begun(out, mark) as work, threads(first_phase(recipe.phases).schedule_for(seed).threads):
+    with run_folder(out, mark) as work, threads(first_phase(recipe.phases).schedule_for(seed).threads):
         run = _Run(prepared, prepared.network(seed), work, seed, device, say)
         histories = [run.phase("phase 1", "first", run.first)]
         for number in range(second.rounds):
@@ -145,7 +144,7 @@ def is_trained(out: Path, recipe: Recipe, seed: int) -> bool:
 
     Unlike `train_parm` it reads neither collections nor target, so that a table goes on at once after a stop.
     """
-    log = _read_log(out)
+    log = read_log(out, "recipe", "seed")
     if log is None:
         return False
 
@@ -155,17 +154,6 @@ def is_trained(out: Path, recipe: Recipe, seed: int) -> bool:
 
     check_same(out, text(log["recipe"], log["seed"]), text(recipe.as_dict(), seed))
     return True
-
-
-def _read_log(out: Path) -> dict[str, Any] | None:
-    """The log of a finished run."""
-    if not (out / LOG).exists():
-        return None
-    try:
-        found = read_sealed_json(out / LOG, "name another folder, or remove it")
-        return {name: found[name] for name in ("identity", "recipe", "seed")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(out / LOG, f"is no log of a training run ({error})", "name another folder") from None
 
 
 class _Run(NamedTuple):

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 
 from whyrank.core import BadInput, Codes, Executor, Ints, Progress, Serial, check_seal, sealed_file
-from whyrank.learners.parm.pairs.scorer import DistinctSequences, PairScorer
+from whyrank.learners.parm.pairs.scorer import PairScorer, TermSequences
 
 Say = Callable[[str], None]
 BLOCK = {"cpu": 1 << 14, "cuda": 1 << 26}  # pairs of a block at most
@@ -39,8 +39,8 @@ _REMEDY = "remove it, and it is scored again"
 class PairTask:
     """What is scored, and what of it is kept."""
 
-    queries: DistinctSequences  # distinct token sequences of the query terms
-    docs: DistinctSequences  # those of the document terms
+    queries: TermSequences  # distinct token sequences of the query terms
+    docs: TermSequences  # those of the document terms
     threshold: float = 0.1  # pairs with a smaller weight are left out
     top: int | None = None  # so many document terms of each query term are kept at most, the best ones
     audited: tuple[int, ...] = ()  # numbers of query terms that are kept with all document terms
@@ -49,14 +49,14 @@ class PairTask:
         """A digest of terms, settings, network and precision: blocks that share it belong together."""
         found = hashlib.sha256(json.dumps([self.threshold, self.top, self.audited, network, precision]).encode())
         for side in (self.queries, self.docs):
-            for array in (side.sequences.tokens, side.sequences.ends, side.of_term):
+            for array in (side.tokens, side.ends, side.of_term):
                 found.update(np.ascontiguousarray(array).tobytes())
         return found.hexdigest()[:16]
 
     @property
     def pairs(self) -> int:
         """How many pairs of distinct sequences there are."""
-        return len(self.queries.sequences) * len(self.docs.sequences)
+        return len(self.queries) * len(self.docs)
 
     @property
     def audited_sequences(self) -> Codes:
@@ -163,9 +163,9 @@ def score_blocks(
 
     `size` is the number of pairs of a block instead of what half a minute allows.
     """
-    left = np.array([q for q in range(len(task.queries.sequences)) if q not in blocks.done], np.int32)
-    docs, start, seconds = len(task.docs.sequences), time.monotonic(), 0.0
-    sides = f"{len(task.queries.sequences):,} x {docs:,}"
+    left = np.array([q for q in range(len(task.queries)) if q not in blocks.done], np.int32)
+    docs, start, seconds = len(task.docs), time.monotonic(), 0.0
+    sides = f"{len(task.queries):,} x {docs:,}"
     say(f"{task.pairs:,} pairs of {sides} distinct token sequences, by {scorer.implementation}")
     with Progress("scoring pairs", len(left) * docs, unit="pairs") as progress:
         queries = block_queries(left, docs, scorer.device, lambda: progress.done / max(seconds, 1e-9), size)
@@ -199,7 +199,7 @@ def score_block(task: PairTask, scorer: PairScorer, queries: Codes) -> Block:
     """The entries of some queries with all documents."""
     kind, most = _STORED[scorer.precision], None if task.top is None else task.top + 1  # one may be the term itself
     audited = np.intersect1d(queries, task.audited_sequences).astype(np.int32)
-    slices = np.zeros((len(audited), len(task.docs.sequences)), torch.empty(0, dtype=kind).numpy().dtype)
+    slices = np.zeros((len(audited), len(task.docs)), torch.empty(0, dtype=kind).numpy().dtype)
     found: list[tuple[Any, Any, Any]] = []
     for grid in scorer.grids(queries):
         weights = grid.weights.to(kind)

@@ -1,6 +1,6 @@
 """Weights of all pairs of two vocabularies, in batches of equal lengths, so that nothing is padded.
 
-    scorer = PairScorer(network, group_terms(queries), group_terms(docs), "cuda", "bf16")
+    scorer = PairScorer(network, TermSequences.of(query_ids), TermSequences.of(doc_ids), "cuda", "bf16")
     for grid in scorer.grids(query_numbers): ...
 
 Two implementations: `torch`, the network itself, which is the reference for any architecture and device; and
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -31,44 +32,6 @@ Numbers = npt.NDArray[np.integer[Any]]
 Batch = Callable[[Tensor, Tensor], Tensor]  # weights of pairs, given by their positions in two groups
 
 
-@dataclass(frozen=True, eq=False)
-class Sequences:
-    """Sequences of tokens end to end: sequence `i` is `tokens[ends[i]:ends[i + 1]]`."""
-
-    tokens: Codes
-    ends: Ints
-
-    @classmethod
-    def of(cls, rows: Sequence[Ids]) -> Sequences:
-        """Lay sequences end to end."""
-        ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-        return cls(np.concatenate([np.empty(0, np.int32), *rows]).astype(np.int32), ends)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self.ends) - 1
-
-
-class DistinctSequences(NamedTuple):
-    """Distinct sequences in the order of their first appearance, and which of them each term has."""
-
-    sequences: Sequences
-    of_term: Codes
-
-    @property
-    def counts(self) -> Ints:
-        """How many terms share each sequence."""
-        return np.bincount(self.of_term, minlength=len(self.sequences))
-
-
-def distinct(rows: Sequence[Ids]) -> DistinctSequences:
-    """Terms that the network cannot tell apart are scored once."""
-    numbers: dict[bytes, int] = {}
-    of_term = [numbers.setdefault(np.ascontiguousarray(row, np.int32).tobytes(), len(numbers)) for row in rows]
-    found = [np.frombuffer(key, np.int32) for key in numbers]
-    return DistinctSequences(Sequences.of(found), np.array(of_term, np.int32))
-
-
 class LengthGroup(NamedTuple):
     """The sequences of one length, and the distinct (token, position) in them."""
 
@@ -78,27 +41,59 @@ class LengthGroup(NamedTuple):
     rows: Codes  # for each member and position the number of its (token, position)
 
 
-class TermGroups(NamedTuple):
-    """All sequences of one side of the pairs, by length."""
+@dataclass(frozen=True, eq=False)
+class TermSequences:
+    """The distinct token sequences of terms, end to end: sequence `i` is `tokens[ends[i]:ends[i + 1]]`.
 
-    lengths: Codes  # of each sequence
-    inside: Codes  # the position of each sequence among the members of its group
-    groups: dict[int, LengthGroup]  # by length
+    Terms that the network cannot tell apart are scored once.
+    """
 
+    tokens: Codes
+    ends: Ints
+    of_term: Codes  # which of the sequences each term has
 
-def group_terms(sequences: Sequences) -> TermGroups:
-    """Group sequences by length."""
-    lengths = np.diff(sequences.ends).astype(np.int32)
-    inside, groups = np.zeros(len(lengths), np.int32), {}
-    for length in np.unique(lengths).tolist():
-        members = np.flatnonzero(lengths == length).astype(np.int32)
-        inside[members] = np.arange(len(members), dtype=np.int32)
-        at = sequences.ends[members][:, None] + np.arange(length)
-        keys = sequences.tokens[at].astype(np.int64) * max(length, 1) + np.arange(length)
-        found, rows = np.unique(keys, return_inverse=True)
-        tokens, positions = (part.astype(np.int32) for part in np.divmod(found, max(length, 1)))
-        groups[length] = LengthGroup(members, tokens, positions, rows.reshape(len(members), length).astype(np.int32))
-    return TermGroups(lengths, inside, groups)
+    @classmethod
+    def of(cls, rows: Sequence[Ids]) -> TermSequences:
+        """The sequences of some terms, in the order of their first appearance."""
+        numbers: dict[bytes, int] = {}
+        of_term = [numbers.setdefault(np.ascontiguousarray(row, np.int32).tobytes(), len(numbers)) for row in rows]
+        ends = np.cumsum([0, *(len(key) // 4 for key in numbers)]).astype(np.int64)
+        return cls(np.frombuffer(b"".join(numbers), np.int32), ends, np.array(of_term, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    @property
+    def counts(self) -> Ints:
+        """How many terms share each sequence."""
+        return np.bincount(self.of_term, minlength=len(self))
+
+    @cached_property
+    def lengths(self) -> Codes:
+        """The length of each sequence."""
+        return np.diff(self.ends).astype(np.int32)
+
+    @cached_property
+    def groups(self) -> dict[int, LengthGroup]:
+        """The sequences by length, so that nothing is padded."""
+        found = {}
+        for length in np.unique(self.lengths).tolist():
+            members = np.flatnonzero(self.lengths == length).astype(np.int32)
+            at = self.ends[members][:, None] + np.arange(length)
+            keys = self.tokens[at].astype(np.int64) * max(length, 1) + np.arange(length)
+            distinct, rows = np.unique(keys, return_inverse=True)
+            tokens, positions = (part.astype(np.int32) for part in np.divmod(distinct, max(length, 1)))
+            rows = rows.reshape(len(members), length).astype(np.int32)
+            found[length] = LengthGroup(members, tokens, positions, rows)
+        return found
+
+    @cached_property
+    def inside(self) -> Codes:
+        """The position of each sequence among the members of its group."""
+        found = np.zeros(len(self), np.int32)
+        for group in self.groups.values():
+            found[group.members] = np.arange(len(group.members), dtype=np.int32)
+        return found
 
 
 class PairGrid(NamedTuple):
@@ -113,8 +108,8 @@ class PairScorer:
     """Weights, the sigmoid of the network's logit, of pairs of terms."""
 
     def __init__(
-        self, network: Network, queries: TermGroups, docs: TermGroups, device: str = "cpu", precision: str = "fp32",
-        implementation: str = "auto", tokens: int | None = None,
+        self, network: Network, queries: TermSequences, docs: TermSequences, device: str = "cpu",
+        precision: str = "fp32", implementation: str = "auto", tokens: int | None = None,
     ) -> None:  # fmt: skip
         """Choose the implementation, and put the network's weights on the device."""
         if precision not in PRECISIONS:
