@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from small_networks import DOCS, QUERIES, WORDS, scores, small, states
+from small_networks import DOCS, QUERIES, scores, small, states
 
 from whyrank.core import WhyrankError
-from whyrank.networks import start
 from whyrank.networks.knrm import KernelPooling, KnrmNetwork, cosine_matrix
 
 KERNELS = [(-0.9 + 0.2 * k, 0.1) for k in range(10)] + [(1.0, 0.001)]
@@ -72,22 +71,9 @@ def test_conv_knrm_matches_every_length_with_every_other(query, doc, tmp_path):
     assert scores(network, [query], [doc])[0] == pytest.approx(linear(network, features), abs=1e-3, rel=1e-5)
 
 
-def test_a_network_starts_from_a_file_of_vectors(tmp_path):
-    lines = [f"{word} {i}.5 {i % 7} 1" for i, word in enumerate(WORDS)]
-    (tmp_path / "vectors.txt").write_text("\n".join(lines) + "\n")
-    network = start("knrm", tmp_path / "vectors.txt", most=100, buckets=10, max_doc=20)
-    assert isinstance(network, KnrmNetwork)
-    assert len(network.tokenizer) == len(network.encoder.vectors.weight) == 1 + 100 + 10
-    assert network.encoder.vectors.weight[3].tolist() == [2.5, 2.0, 1.0]
-    assert not network.encoder.vectors.weight[0].any()
-    assert network.max_doc == 20
-
-
 def test_what_cannot_be_is_one_clear_line(tmp_path):
     with pytest.raises(WhyrankError, match="2 words need as many vectors"):
         KnrmNetwork.over(["a", "b"], np.ones((3, 2)))
-    with pytest.raises(WhyrankError, match="word vectors, which have none"):
-        start("conv-knrm", tmp_path, layers=[0])
 
 
 def test_mixed_precision_does_not_lose_exact_matches():

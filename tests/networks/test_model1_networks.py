@@ -17,7 +17,7 @@ from small_networks import (
 )
 
 from whyrank.core import WhyrankError
-from whyrank.networks import ModelTokenizer, make, matrix, pair_arrays, start, tensors
+from whyrank.networks import ModelTokenizer, make, matrix, pair_arrays, tensors
 from whyrank.networks.encoder import WordEncoder
 from whyrank.networks.model1 import Translating
 
@@ -111,8 +111,6 @@ def test_vectors_must_be_those_of_the_tokenizer(tmp_path):
     tokenizer = ModelTokenizer(tokenizer_file(tmp_path))
     with pytest.raises(WhyrankError, match="stands on vectors of its own for"):
         make("neural-model1", WordEncoder(len(tokenizer), 8), tokenizer)
-    with pytest.raises(WhyrankError, match="which have none"):
-        start("neural-model1", tmp_path, layers=[0])
 
 
 def read_states(network, query, doc):

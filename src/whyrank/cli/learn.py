@@ -220,7 +220,7 @@ NETWORKS = ("neural", "parm")
 
 
 class Learners(typer.core.TyperGroup):
-    """The learners of the registry as commands, each imported when it is asked for."""
+    """The learners of the registry as commands, each imported when it is run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -202,13 +201,6 @@ class NeuralModel1Network(SeparateNetwork):
                 f"{self.architecture} stands on vectors of its own for {len(tokenizer):,} tokens, twice"
             )
         self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)
-
-    @classmethod
-    def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
-        """A new network over the tokens of a model's tokenizer."""
-        if layers is not None:
-            raise WhyrankError(f"layers {list(layers)}: {cls.architecture} stands on tokens, which have none")
-        return cls.over_tokenizer(ModelTokenizer(source), **settings)
 
     @classmethod
     def over_tokenizer(cls, tokenizer: ModelTokenizer, dims: int = 128, **settings: Any) -> Network:

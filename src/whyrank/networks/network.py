@@ -117,7 +117,7 @@ def make(architecture: str, encoder: Encoder, tokenizer: ModelTokenizer, **setti
 
 
 def start(architecture: str, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
-    """A new network over a pre-trained encoder, or over word vectors where the architecture wants these."""
+    """A new network over a pre-trained encoder, or over some of its layers."""
     made: Network = networks.factory(architecture).begin(source, layers, **settings)
     return made
 

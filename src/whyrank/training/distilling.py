@@ -85,24 +85,33 @@ def with_candidates(
     return TrainingSet(data.queries, data.docs, data.sampler.mine(data, teachers, device, say))
 
 
-def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
-    """The queries and texts that the `data` of a recipe with `teachers` describes.
+class SourcedQueries(NamedTuple):
+    """Queries, texts, and the text that each query belongs to."""
 
-    The queries of `collection` that have a relevant text, with the first of these; and queries cut from the texts of
-    the collections that `cut` names, so many per text. No query and no text of the collections `without` is among
-    them.
+    queries: Sequence[str]
+    docs: Sequence[str]
+    source: Numbers
+
+
+def sourced_queries(
+    collections: Sequence[str], cut: Mapping[str, int], without: Sequence[str], limit: int | None, seed: int = 0
+) -> SourcedQueries:
+    """The queries of collections that have a relevant text, with the first of these, and queries cut from texts.
+
+    `cut` says from which collections, and how many per text. No query and no text of the collections `without` is
+    among them.
     """
     from whyrank.data import open_collection
 
-    given, texts, found = TaughtData(**data), NumberedTexts(), dict[str, int]()
-    held_back = [open_collection(name) for name in given.without]
+    texts, found = NumberedTexts(), dict[str, int]()
+    held_back = [open_collection(name) for name in without]
     no_queries = {_bare(query) for collection in held_back for query in collection.queries.values()}
     no_texts = {_bare(text) for collection in held_back for text in collection.docs.values()}
-    for name in dict.fromkeys([*given.collection, *given.cut]):
+    for name in dict.fromkeys([*collections, *cut]):
         collection = open_collection(name)
         own = [text for text in map(_plain, collection.docs.values()) if _bare(text) not in no_texts]
         numbers = texts.numbers(own)
-        if name in given.collection:
+        if name in collections:
             for query_id, judged in collection.qrels.items():
                 least = collection.grades.relevant
                 good = [d for d, grade in judged.items() if grade >= least and d in collection.docs]
@@ -110,17 +119,23 @@ def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
                     query, text = _plain(collection.queries[query_id]), _plain(collection.docs[good[0]])
                     if _bare(query) not in no_queries and _bare(text) not in no_texts:
                         found.setdefault(query, texts.number(text))
-        for query, source in cut_queries(own, given.cut[name], seed) if name in given.cut else ():
+        for query, source in cut_queries(own, cut[name], seed) if name in cut else ():
             if _bare(query) not in no_queries:
                 found.setdefault(query, int(numbers[source]))
     if not found:
         raise WhyrankError("data: there is not one query to learn from; name collections, or cut more queries")
-    chosen = list(found)[: given.limit]
-    sources = np.array([found[query] for query in chosen], np.int32)
+    chosen = list(found)[:limit]
+    return SourcedQueries(chosen, list(texts.found), np.array([found[query] for query in chosen], np.int32))
+
+
+def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
+    """The queries and texts that the `data` of a recipe with `teachers` describes."""
+    given = TaughtData(**data)
+    found = sourced_queries(given.collection, given.cut, given.without, given.limit, seed)
     best, next_best, chance = given.candidates
     shares = list(given.teachers.values())
-    sampler = Distillation(sources, shares, (best, next_best, chance), given.depth, given.lexical)
-    return TrainingSet(chosen, list(texts.found), sampler)
+    sampler = Distillation(found.source, shares, (best, next_best, chance), given.depth, given.lexical)
+    return TrainingSet(found.queries, found.docs, sampler)
 
 
 def _plain(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, SkipValidation
 
-from whyrank.core import UnknownName, WhyrankError
+from whyrank.core import UnknownName, WhyrankError, check_whole
 from whyrank.training.schedule import Names, Part, Schedule, check_keys, checked, part_of
 
 Unit = Literal["word", "token"]
@@ -68,6 +68,16 @@ class ParmData:
     k1: float | None = None
     b: float | None = None
     k2: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, n in self.cuts.items():
+            check_whole(f"cut: {name}", n, 1)
+
+    @property
+    def cuts(self) -> dict[str, int]:
+        """How many queries are cut from each text of collections."""
+        given = self.cut or {}
+        return dict(given if isinstance(given, Mapping) else dict.fromkeys(self.collection, given))
 
 
 @checked

@@ -125,12 +125,9 @@ def _tokenizer(recipe: Recipe) -> bytes:
         if unknown := [name for name in arguments if name != "size"]:
             raise UnknownName("argument of 'collection'", unknown[0], ["size"])
         return word_pieces(_own_texts(recipe, _TEXTS), **arguments)
-    path = Path(resolve_source(recipe.tokenizer))
-    file = (
-        path
-        if path.is_file()
-        else (path if path.is_dir() else pretrained_folder(recipe.tokenizer)) / "tokenizer.json"
-    )
+    file = Path(resolve_source(recipe.tokenizer))
+    if not file.is_file():
+        file = (file if file.is_dir() else pretrained_folder(recipe.tokenizer)) / "tokenizer.json"
     try:
         return file.read_bytes()
     except OSError as error:
@@ -244,6 +241,7 @@ def check_settings(recipe: Recipe) -> None:
     factory = networks.factory(recipe.architecture)
     makers = (getattr(factory, name, None) for name in ("__init__", "begin", "over", "over_tokenizer"))
     known = {name for maker in makers if maker for name in inspect.signature(maker).parameters} - _NOT_SETTINGS
+    known |= {"most"} if stands_on_words(recipe.architecture) else set()
     for name in recipe.settings:
         if name not in known:
             raise UnknownName(f"setting of {recipe.architecture!r}", name, known)

@@ -145,12 +145,12 @@ class Trainer:
     def _loss(self, part: EpochExamples) -> Tensor:
         size = part.doc.shape[1]
         with self._precision():
-            scores, penalty = self._scored(np.repeat(part.query, size), part.doc.ravel()), self.network.penalty()
+            scores, penalty = self._score_pairs(np.repeat(part.query, size), part.doc.ravel()), self.network.penalty()
         targets = tensors({"target": part.target}, self.device)["target"]
         loss = self.loss(scores.reshape(-1, size), targets)
         return loss if penalty is None else loss + penalty
 
-    def _scored(self, query: Numbers, doc: Numbers) -> Tensor:
+    def _score_pairs(self, query: Numbers, doc: Numbers) -> Tensor:
         """Scores in the given order, computed in parts of similar length, so that little is padded."""
         if self._packer is not None:
             return self._read(self._packer(query, doc))

@@ -20,7 +20,7 @@ from whyrank.learners.parm.data import (
     choose_alignment,
     draw_candidates,
     open_target,
-    sourced_queries,
+    parm_queries,
     terms_of,
 )
 from whyrank.learners.parm.training import alignment_blocks
@@ -90,7 +90,7 @@ def test_the_target_scores_candidates_that_begin_with_the_querys_own_text(prepar
     expected = Toy().score([prepared.queries[q] for q, _ in pairs], [prepared.docs[d] for _, d in pairs])
     np.testing.assert_array_equal(candidates.scores.ravel(), expected)
     assert (prepared.facts["ranker"], prepared.facts["alignment"]) == ("Toy(name='toy')", "occlusion")
-    given = sourced_queries(ParmData(**recipe(world).data))
+    given = parm_queries(ParmData(**recipe(world).data))
     assert list(given.queries) == list(prepared.queries)
     np.testing.assert_array_equal(candidates.doc[:, 0], given.source)
     assert all(len(set(row.tolist())) == 9 for row in candidates.doc)
@@ -102,7 +102,7 @@ def test_the_target_scores_candidates_that_begin_with_the_querys_own_text(prepar
 
 def test_candidates_come_from_both_parts_of_bm25s_ranking(world):
     data = ParmData(**{**recipe(world).data, "candidates": [2, 3, 0], "depth": 30})
-    given = sourced_queries(data)
+    given = parm_queries(data)
     ranker = open_ranker("bm25(variant=parm)", Setting(open_collection(str(world)), "whitespace"))
     index = LexicalIndex.of(ranker, {str(i): text for i, text in enumerate(given.docs)})
     found = draw_candidates(index, given, data)

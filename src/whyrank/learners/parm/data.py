@@ -20,16 +20,16 @@ from whyrank.learners.parm.alignment import Occlusion, attends, occlusion, token
 from whyrank.networks import ParmNetwork
 from whyrank.training import (
     BEST,
-    Distillation,
     EpochExamples,
     ParmData,
     Recipe,
+    SourcedQueries,
     Sources,
     analyzer_of,
     check_settings,
-    distillation_set,
     first_phase,
     new_network,
+    sourced_queries,
     sources_of,
 )
 
@@ -46,29 +46,18 @@ Say = Callable[[str], None]
 _CHUNK = 5000  # queries that are searched for at a time
 
 
-class SourcedQueries(NamedTuple):
-    """Queries, texts, and the text that each query belongs to."""
-
-    queries: Sequence[str]
-    docs: Sequence[str]
-    source: Numbers
-
-
-def sourced_queries(data: ParmData, seed: int = 0) -> SourcedQueries:
-    """The judged queries of collections, and those cut from texts, but none that is held back."""
-    cut = data.cut if isinstance(data.cut, Mapping) else dict.fromkeys(data.collection, data.cut)
-    given = {"collection": data.collection, "without": data.without, "limit": data.limit or None, "cut": dict(cut)}
-    found = distillation_set({**given, "teachers": {"": 1.0}}, seed)
-    assert isinstance(found.sampler, Distillation)
+def parm_queries(data: ParmData) -> SourcedQueries:
+    """The queries and texts that a recipe names, and the text that each query belongs to."""
+    found = sourced_queries(data.collection, data.cuts, data.without, data.limit or None)
     if len(found.docs) < 2:
         raise WhyrankError("data: there are fewer than two texts to compare; name a larger collection")
-    return SourcedQueries(found.queries, found.docs, found.sampler.source)
+    return found
 
 
-def draw_candidates(index: LexicalIndex, given: SourcedQueries, data: ParmData, seed: int = 0) -> Numbers:
+def draw_candidates(index: LexicalIndex, given: SourcedQueries, data: ParmData) -> Numbers:
     """The candidates of each query, all different: its own text, BM25's best and next best, some at random."""
     drawn = data.candidates
-    random, width = generator(seed, "parm", "candidates"), min(1 + sum(drawn), len(given.docs))
+    random, width = generator(0, "parm", "candidates"), min(1 + sum(drawn), len(given.docs))
     found = np.empty((len(given.queries), width), np.int32)
     with Progress("finding candidates: queries", len(given.queries)) as progress:
         for start in range(0, len(given.queries), _CHUNK):
@@ -247,7 +236,7 @@ def prepare_parm(recipe: Recipe, ranker: str | Ranker, engine: Engine, say: Say 
 
     check_parm(recipe, ranker)
     data = ParmData(**recipe.data)
-    given = sourced_queries(data)
+    given = parm_queries(data)
     collection = Collection.of({str(i): text for i, text in enumerate(given.docs)}, {}, name="texts to learn from")
     setting = Setting(collection, analyzer_of(recipe.phases, recipe.data))
     parameters = "".join(f",{name}={recipe.data[name]}" for name in ("k1", "b", "k2") if name in recipe.data)
@@ -259,7 +248,7 @@ def prepare_parm(recipe: Recipe, ranker: str | Ranker, engine: Engine, say: Say 
     target = open_target(ranker, setting)
     alignment = choose_alignment(recipe, target)
     scores = _target_scores(target.ranker, engine, given, doc)
-    names = list(dict.fromkeys([*data.collection, *(data.cut if isinstance(data.cut, Mapping) else ())]))
+    names = list(dict.fromkeys([*data.collection, *data.cuts]))
     sources = sources_of(replace(recipe, phases={}, data={"collection": names}))
     facts = {
         "learner": f"parm(preset={recipe.phases.get('preset', 'target')})", "ranker": repr(target.ranker),

@@ -238,7 +238,7 @@ class SecondTrainer(Trainer):
         if not len(term):
             return torch.zeros(0, device=self.device) * next(self.network.parameters()).sum()
         with self._precision():
-            logits = self._scored(term, partner)
+            logits = self._score_pairs(term, partner)
         return torch.sigmoid(logits.float())
 
     def _slots_of(self, pair: Rows) -> tuple[Rows, Rows]:

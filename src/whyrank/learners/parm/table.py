@@ -190,8 +190,8 @@ def build_table(
     found = [each if isinstance(each, Collection) else open_collection(each) for each in collections]
     terms = make_vocabulary(parm, found, analyzers.create(analyzer), audit)
     ids = network.query_ids(terms.query_terms), network.doc_ids(terms.doc_terms)
-    sides = (TermSequences.of(rows) for rows in frame_terms(*ids, network, frame))
-    task = PairTask(*sides, parm.threshold, parm.top, tuple(terms.audited))
+    queries, docs = (TermSequences.of(rows) for rows in frame_terms(*ids, network, frame))
+    task = PairTask(queries, docs, parm.threshold, parm.top, tuple(terms.audited))
     chosen = precision or ("bf16" if device.startswith("cuda") else "fp32")
     own, work = digest(folder), Path(f"{out}.blocks")
     with exclusive(f"{work}{LOCK}"):

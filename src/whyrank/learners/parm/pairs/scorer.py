@@ -83,8 +83,8 @@ class TermSequences:
             keys = self.tokens[at].astype(np.int64) * max(length, 1) + np.arange(length)
             distinct, rows = np.unique(keys, return_inverse=True)
             tokens, positions = (part.astype(np.int32) for part in np.divmod(distinct, max(length, 1)))
-            rows = rows.reshape(len(members), length).astype(np.int32)
-            found[length] = LengthGroup(members, tokens, positions, rows)
+            numbers = rows.reshape(len(members), length).astype(np.int32)
+            found[length] = LengthGroup(members, tokens, positions, numbers)
         return found
 
     @cached_property
