@@ -202,14 +202,6 @@ class TestValuesThatNoCallStringCanHave:
         assert answered["c++"].outcome == "not asked: a study takes it only from a file of values"
         assert answered["go"].confirmed is True
 
-    def test_one_study_that_cannot_be_made_does_not_end_the_others(self):
-        every = surprises(toy_table(PLANTED), Looking(permutations=500)).significant()
-        found = [s for s in every if s.kind == "value"]
-        broken = [replace(found[0], study="bias/substitution(values='c+++d')"), *found[1:2]]
-        first, second = confirmed(broken, PLANTED, toy_collection())
-        assert (first.confirmed, first.outcome) == (None, "not asked: values 'c+++d': one of them is empty")
-        assert second.confirmed is not None
-
 
 class TestRowsThatWereCut:
     """What a table that keeps the best terms of each query term says of those that it lacks."""
@@ -236,11 +228,6 @@ class TestRowsThatWereCut:
         assert next(s for s in tested.found if s.value == "2010").weight == pytest.approx(np.mean(lowest))
         assert any("after the best 10 of a query term" in each.why for each in tested.partly)
         assert tested.unjudged == []
-
-    def test_rows_that_are_longer_or_shorter_were_not_cut(self):
-        assert most_unseen(self.cut(11)).tolist() == [0] * 9, "facts of another table"
-        assert most_unseen(self.cut(9)).tolist() == [0] * 9, "nothing was cut at ten"
-        assert (most_unseen(self.cut(10)) > 0.5).all()
 
     @pytest.mark.parametrize("again", [None, 10, 50])
     def test_a_table_that_was_pruned_says_so_itself(self, again):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,21 +18,6 @@ from whyrank.training.running import train
 from whyrank.training.trainer import CHECKPOINT, new_optimiser
 
 EVERY = {"validate_every": 3, "checkpoint_every": 2}
-KILLED = """
-import os, signal, sys
-import torch
-from pathlib import Path
-from training_models import toy_run
-from whyrank.training.running import train
-
-torch.set_num_threads(1)
-
-def say(text):
-    if text.startswith("step 9:"):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-train(toy_run(schedule={"validate_every": 3, "checkpoint_every": 2}), Path(sys.argv[1]), say=say)
-"""
 
 
 class Stopped(Exception):
@@ -58,20 +39,6 @@ def assert_same(history, out, whole):
     assert curve(history) == whole[0]
     ours, theirs = load(out).state_dict(), load(whole[1]).state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, whole):
-    folder = str(Path(__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], env=environment, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert not (tmp_path / "log.json").exists()
-    said = []
-    history = train(toy_run(schedule=EVERY), tmp_path, say=said.append)
-    assert said[0] == "going on from step 8"
-    assert [line.partition(":")[0] for line in said[1:]] == ["step 9", "step 12", "step 15", "step 16"]
-    assert_same(history, tmp_path, whole)
 
 
 @pytest.mark.parametrize("stop", [1, 3, 8, 16])
@@ -165,20 +132,6 @@ def test_a_model_that_was_not_trained_here_is_left_alone(tmp_path):
     with pytest.raises(BadInput, match="not trained here"):
         train_quietly(toy_run(), tmp_path)
     assert (tmp_path / "model.safetensors").read_bytes() == b"precious"
-
-
-def test_without_a_number_of_steps_a_checkpoint_is_kept_every_two_minutes(tmp_path, monkeypatch):
-    clock, found = [0.0], []
-    monkeypatch.setattr("whyrank.training.trainer.time.perf_counter", lambda: clock[0])
-    monkeypatch.setattr(
-        Trainer, "_checkpoint", lambda self, step: (found.append(step), setattr(self, "_saved", clock[0]))
-    )
-    learned = Trainer._learn
-    monkeypatch.setattr(
-        Trainer, "_learn", lambda self, batch: (clock.__setitem__(0, clock[0] + 50), learned(self, batch))[1]
-    )
-    train_quietly(toy_run(validated=False), tmp_path)
-    assert found == [3, 6, 9, 12, 15]
 
 
 def test_a_broken_checkpoint_is_one_clear_line(tmp_path):
