@@ -62,7 +62,10 @@ class EpicNetwork(VocabularyNetwork):
         importance = log_softplus(self.doc_importance(self.dropout(states)).squeeze(2).float())
         quality = torch.sigmoid(self.quality(self.encoder.pool(states, batch)).float())
         found = quality * self.peaks(states, batch["own"], log_softplus, importance)
-        return {"weights": found if self.top is None else prune(found, self.top)}
+        if self.top is not None:
+            best = found.topk(min(self.top, found.shape[1]), dim=1)
+            found = torch.zeros_like(found).scatter(1, best.indices, best.values)
+        return {"weights": found}
 
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
         """The product of the two vectors over the vocabulary, taken at the tokens of the query."""
@@ -72,12 +75,6 @@ class EpicNetwork(VocabularyNetwork):
 def log_softplus(x: Tensor) -> Tensor:
     """a(x) = log(1 + log(1 + exp(x))): never negative, without an upper end, and slow to grow."""
     return torch.log1p(functional.softplus(x))
-
-
-def prune(weights: Tensor, top: int) -> Tensor:
-    """The `top` largest values of each row; 0 instead of the others."""
-    best = weights.topk(min(top, weights.shape[1]), dim=1)
-    return torch.zeros_like(weights).scatter(1, best.indices, best.values)
 
 
 def _even(width: int) -> nn.Linear:

@@ -58,11 +58,6 @@ class PairTask:
         """How many pairs of distinct sequences there are."""
         return len(self.queries) * len(self.docs)
 
-    @property
-    def audited_sequences(self) -> Codes:
-        """Numbers of the query sequences that are kept with all documents."""
-        return np.unique(self.queries.of_term[list(self.audited)]).astype(np.int32)
-
 
 class Block(NamedTuple):
     """Entries of some query sequences."""
@@ -198,7 +193,7 @@ def block_queries(
 def score_block(task: PairTask, scorer: PairScorer, queries: Codes) -> Block:
     """The entries of some queries with all documents."""
     kind, most = _STORED[scorer.precision], None if task.top is None else task.top + 1  # one may be the term itself
-    audited = np.intersect1d(queries, task.audited_sequences).astype(np.int32)
+    audited = np.intersect1d(queries, task.queries.of_term[list(task.audited)]).astype(np.int32)
     slices = np.zeros((len(audited), len(task.docs)), torch.empty(0, dtype=kind).numpy().dtype)
     found: list[tuple[Any, Any, Any]] = []
     for grid in scorer.grids(queries):
