@@ -43,12 +43,12 @@ class EpicNetwork(VocabularyNetwork):
         self.query_importance, self.doc_importance, self.quality = (_even(encoder.width) for _ in range(3))
 
     def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
-        """[CLS] query [SEP]; `own` says which positions are the query's."""
-        return _own(super().query_arrays(queries), queries)
-
-    def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
-        """[CLS] text [SEP]; `own` says which positions are the text's."""
-        return _own(super().doc_arrays(docs), docs)
+        """[CLS] query [SEP], or text instead of query; `own` says which positions are not [CLS] and [SEP]."""
+        arrays = super().query_arrays(queries)
+        own = arrays["mask"].copy()
+        own[:, 0] = 0
+        own[range(len(queries)), [len(ids) + 1 for ids in queries]] = 0
+        return arrays | {"own": own}
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
         """The tokens of each query, and their importance."""
@@ -83,10 +83,3 @@ def _even(width: int) -> nn.Linear:
     nn.init.zeros_(made.weight)
     nn.init.zeros_(made.bias)
     return made
-
-
-def _own(arrays: Arrays, texts: Sequence[Ids]) -> Arrays:
-    own = arrays["mask"].copy()
-    own[:, 0] = 0
-    own[range(len(texts)), [len(text) + 1 for text in texts]] = 0
-    return arrays | {"own": own}

@@ -90,14 +90,6 @@ class WordNetwork(SeparateNetwork):
         ids = padded(queries, 0)
         return {"ids": ids, "mask": lengths_mask(queries, ids.shape[1])}
 
-    def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
-        """The words alone."""
-        return self.query_arrays(docs)
-
-    def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """The same as for queries."""
-        return self.encode_queries(batch)
-
 
 class KnrmNetwork(WordNetwork):
     """score = w . K + b, where K are soft counts of the cosines of word vectors by 11 Gaussian kernels.

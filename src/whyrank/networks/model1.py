@@ -230,10 +230,6 @@ class NeuralModel1Network(SeparateNetwork):
         """The tokens: without context there is nothing to add."""
         return dict(batch)
 
-    def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """The tokens: without context there is nothing to add."""
-        return dict(batch)
-
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
         """The log score of each pair, in single precision but for the sums."""
         found: Tensor = self.layer(self._compare(queries, docs))
