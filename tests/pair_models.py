@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from whyrank.learners.parm.pairs import PairScorer, distinct, group_terms
+from whyrank.learners.parm.pairs import PairScorer, TermSequences
 from whyrank.networks import ModelTokenizer, Network, make, new_encoder, save
 
 LETTERS = "abcdefghij"
@@ -45,8 +45,8 @@ def saved(folder: Path, **settings) -> Path:
 
 def scorer(network: Network, queries=QUERIES, docs=DOCS, **settings):
     """A scorer and the sequences of each term."""
-    sides = distinct(network.query_ids(queries)), distinct(network.doc_ids(docs))
-    return PairScorer(network, *(group_terms(side.sequences) for side in sides), **settings), sides
+    sides = TermSequences.of(network.query_ids(queries)), TermSequences.of(network.doc_ids(docs))
+    return PairScorer(network, *sides, **settings), sides
 
 
 def by_the_network(network: Network, queries=QUERIES, docs=DOCS) -> np.ndarray:

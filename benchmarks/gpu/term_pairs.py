@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from whyrank.learners.parm.pairs import PairScorer, PairTask, distinct, group_terms, score_block
-from whyrank.learners.parm.pairs.terms import Sequences
+from whyrank.learners.parm.pairs import PairScorer, PairTask, TermSequences, score_block
 from whyrank.networks import ParmNetwork, new_encoder
 
 SIZES = {
@@ -47,8 +46,8 @@ def network_of(size: str) -> ParmNetwork:
     return made
 
 
-def sequences(n: int, length: int, rng: np.random.Generator) -> Sequences:
-    return Sequences.of([row.astype(np.int32) for row in rng.integers(1000, TOKENS, (n, length))])
+def sequences(n: int, length: int, rng: np.random.Generator) -> TermSequences:
+    return TermSequences.of([row.astype(np.int32) for row in rng.integers(1000, TOKENS, (n, length))])
 
 
 def operations(size: str, pieces: int = QUERY + DOC + 3) -> float:
@@ -93,7 +92,7 @@ class Size:
         self.size, self.device, self.precision, self.least = size, device, precision, least
         rng = np.random.default_rng(0)
         self.network = network_of(size)
-        self.sides = group_terms(sequences(1000, QUERY, rng)), group_terms(sequences(20_000, DOC, rng))
+        self.sides = sequences(1000, QUERY, rng), sequences(20_000, DOC, rng)
         self.pairs = [torch.from_numpy(rng.integers(0, n, 20_000 if device.startswith("cuda") else 300)).to(device)
                       for n in (1000, 20_000)]  # fmt: skip
         self.exact = self.weights(PairScorer(self.network, *self.sides, device, "fp32", "torch"), *self.pairs)
@@ -133,13 +132,12 @@ def through(size: Size, implementation: str, pairs: int) -> dict[str, Any]:
     """Whole blocks of terms of several lengths, from numbers to entries above a threshold."""
     rng = np.random.default_rng(1)
     lengths = rng.choice([1, 2, 3, 4, 5], size=20_000, p=[0.3, 0.3, 0.25, 0.1, 0.05])
-    docs = distinct([row.astype(np.int32) for row in (rng.integers(1000, TOKENS, n) for n in lengths)])
-    few = max(1, pairs // len(docs.sequences))
-    queries = distinct([rng.integers(1000, TOKENS, 1 + i % 2).astype(np.int32) for i in range(few)])
+    docs = TermSequences.of([row.astype(np.int32) for row in (rng.integers(1000, TOKENS, n) for n in lengths)])
+    few = max(1, pairs // len(docs))
+    queries = TermSequences.of([rng.integers(1000, TOKENS, 1 + i % 2).astype(np.int32) for i in range(few)])
     task = PairTask(queries, docs, float(size.exact.quantile(0.999)))
-    groups = [group_terms(side.sequences) for side in (queries, docs)]
-    scorer = PairScorer(size.network, *groups, size.device, size.precision, implementation)
-    some = np.arange(len(queries.sequences), dtype=np.int32)
+    scorer = PairScorer(size.network, queries, docs, size.device, size.precision, implementation)
+    some = np.arange(len(queries), dtype=np.int32)
     score_block(task, scorer, some[: max(1, few // 10)])
     wait(size.device)
     start = time.perf_counter()

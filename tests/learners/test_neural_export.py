@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from refusals import one_line
-from whyrank.core import BadInput, WhyrankError
+from whyrank.core import BadInput
 from whyrank.data import Collection
 from whyrank.learners import export_table, open_network
 from whyrank.networks import ModelTokenizer, NeuralModel1Network, save
@@ -114,52 +114,6 @@ def test_pieces_of_a_collection(settings, block, tmp_path):
     assert found.facts["collection"] == "few"
 
 
-def test_a_threshold_lowers_scores_by_no_more_than_it_can(folder, tmp_path):
-    """Without the T below it, P(q|D) is between P(q|D) - threshold and P(q|D)."""
-    threshold = 0.03
-    export_table(open_network(folder), threshold).save(tmp_path / "table.arrow")
-    terms = [t for t in TERMS if t.startswith("w")]
-    queries, docs = ([t for t in terms for _ in DOCS[:3]], [*DOCS[:3]] * len(terms))
-    found = np.exp(open_ranker(f"model1:{tmp_path}/table.arrow").score(queries, docs))
-    whole = np.exp(open_ranker(f"neural-model1:{folder}(device=cpu)").score(queries, docs))
-    assert (found <= whole * (1 + 1e-5)).all()
-    assert (found >= np.maximum(whole - threshold, 1e-8) * (1 - 1e-5)).all()
-    assert (found < whole * 0.999).any()
-
-
-def test_facts_say_how_to_rank(folder):
-    facts = export_table(open_network(folder), 0.05).facts
-    assert facts["p_self"] == 0.3
-    assert facts["lam"] == 0
-    assert facts["threshold"] == 0.05
-    assert facts["analyzer"] == f"wordpiece:{folder}(max_tokens=30)"
-    assert export_table(open_network(made(folder.parent, p_self=None))).facts["p_self"] == 0  # nothing is to be added
-    assert export_table(open_network(folder), analyzer="whitespace").facts["analyzer"] == "whitespace"
-
-
-def test_another_tokenizer_in_the_folder_is_no_secret(folder, tmp_path):
-    export_table(open_network(folder), 0.05).save(tmp_path / "table.arrow")
-    open_ranker(f"model1:{tmp_path}/table.arrow")
-    tokenizer = folder / "tokenizer.json"
-    tokenizer.write_text(tokenizer.read_text().replace('"w1"', '"x1"'))
-    with pytest.raises(WhyrankError, match=r"table\.arrow was learned with wordpiece:.*has changed since.*analyzer="):
-        open_ranker(f"model1:{tmp_path}/table.arrow")
-    open_ranker(f"model1:{tmp_path}/table.arrow(analyzer='wordpiece:{folder}')")
-
-
-def test_an_explanation_gives_the_score(folder):
-    ranker = open_ranker(f"neural-model1:{folder}(device=cpu)")
-    for query, doc in [(q, d) for q in QUERIES for d in DOCS]:
-        found = ranker.explain(query, doc)
-        assert found.recomputed == pytest.approx(found.score, abs=1e-6)
-        assert found.score == ranker.score([query], [doc])[0]
-        assert found.kind == "log"
-    found = ranker.explain("w1 w2", "w11s")
-    assert (found.query_terms, found.document_terms) == (["w1", "w2"], ["w11", "##s"])
-    with pytest.raises(WhyrankError, match="explain with passages=truncate"):
-        open_ranker(f"neural-model1:{folder}(passages=max)").explain("a", "b")
-
-
 def test_other_networks_are_no_tables(tmp_path, folder):
     with pytest.raises(BadInput, match="cannot be read"):
         open_network(tmp_path / "nowhere")
@@ -167,14 +121,6 @@ def test_other_networks_are_no_tables(tmp_path, folder):
     config.write_text(config.read_text().replace("neural-model1", "bert-model1"))
     with pytest.raises(BadInput, match="is a network of architecture bert-model1, not neural-model1"):
         open_network(folder)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "what"), [((2.0,), "threshold"), ((0.1, 0), "block"), ((0.1, None, "cpu", None, 0), "top")]
-)
-def test_what_cannot_be_is_one_clear_line(arguments, what, folder):
-    with pytest.raises(WhyrankError, match=what):
-        export_table(open_network(folder), *arguments)
 
 
 def test_the_command_writes_the_table(whyrank, folder, tmp_path):
@@ -189,23 +135,9 @@ def test_the_command_writes_the_table(whyrank, folder, tmp_path):
     assert said.splitlines()[-1] == f"score with it: --ranker model1:{out}"
 
 
-def test_the_command_trains_first(whyrank, tmp_path):
-    sets = ("tokenizer=collection(size=300)", "schedule.max_steps=1", "validation={}", "settings.dims=8")
-    options = [part for each in sets for part in ("--set", each)]
-    path, out = tmp_path / "trained", tmp_path / "table.arrow"
-    command = ("tables", "learn", "neural", "--network", path, "--out", out, "--recipe", "neural-model1", *options)
-    code, _, said = whyrank(*command, "--device", "cpu", "--seed", 3)
-    assert code == 0, said
-    assert "seed 3: 1 step in " in said
-    assert open_network(path).encoder.width == 8
-    tokenizer = open_network(path).tokenizer
-    assert list(open_table(out).query_terms) == tokenizer.spell(range(len(tokenizer)))
-
-
 @pytest.mark.parametrize(
     ("options", "what"),
     [(("--out", "t.csv"), "a term table is written as"), (("--out", "t.tsv"), "cannot be read"),
-     (("--out", "t.tsv", "--set", "loss=kl"), "--set changes a recipe"),
      (("--out", "t.tsv", "--seed", "1"), "--seed changes a recipe"),
      (("--out", "t.tsv", "--recipe", "smoke"), "trains cross; only neural-model1 is a table"),
      (("--out", "t.tsv", "--device", "tpu9"), "is not to be had here")],

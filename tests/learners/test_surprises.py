@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -49,33 +48,12 @@ def test_planted_oddities_are_found_and_confirmed():
     assert [s.confirmed for s in again] == [False, False, False], "another ranker has no such bias"
 
 
-def test_every_study_that_is_named_can_be_made():
-    found = surprises(toy_table(PLANTED), Looking(permutations=500, collection=toy_collection(), values="2000..2005"))
-    calls = {surprise.study for surprise in found.surprises if surprise.study}
-    assert len(calls) >= 3
-    for call in calls:
-        study = bias_studies.create(call)
-        assert bias_studies.create(study.id) == study
-    json.dumps([surprise.as_dict() for surprise in found.surprises])
-
-
 def test_a_table_of_noise_has_surprises_no_more_often_than_stated():
     hits = 0
     for seed in range(80):
         table = toy_table(Toy(seed))
         hits += bool(surprises(table, Looking(permutations=1_500, correction="holm", seed=seed)).significant())
     assert hits <= binom.ppf(0.999, 80, 0.05), hits
-
-
-def test_p_values_of_noise_are_small_as_often_as_they_should_be():
-    """Without correction: of all tests of a kind, about 5% are below 5%."""
-    below = {"value": [], "appended": []}
-    for seed in range(30):
-        for surprise in surprises(toy_table(Toy(1000 + seed)), Looking(permutations=500, seed=seed)).surprises:
-            if surprise.kind in below:
-                below[surprise.kind].append(surprise.p_value < 0.05)
-    for kind, flags in below.items():
-        assert 0.02 < np.mean(flags) < 0.08, kind
 
 
 def test_one_value_that_stands_out_does_not_make_all_others_odd():
@@ -109,17 +87,6 @@ def test_the_spread_of_a_class_for_one_query_term():
     assert (study.head or study.preset.head) == "when"
 
 
-def test_the_p_value_of_a_spread_hardly_depends_on_the_seed():
-    weights = np.random.default_rng(4).uniform(0.1, 0.12, 2_012)
-    weights[-1] = 0.9
-    years = [str(year) for year in range(1990, 2002)]
-    table = TermTable.from_triples(["when"] * 2_012, [*(f"word{i}" for i in range(2_000)), *years], weights)
-    [group] = [each for each in classes_of(table) if each.name == "years"]
-    found = [spread_surprises(table, group, 10_000, seed)[0].p_value for seed in range(10)]
-    np.testing.assert_allclose(found, 12 / 2_012, atol=0.0045)
-    assert np.std(found) < 0.002
-
-
 def test_appended_characters_against_all_orders():
     words = ["abc", "bcd", "cde"]
     longer = [(w, w + c) for w, c in itertools.product(words, "xy")]
@@ -136,46 +103,6 @@ def test_appended_characters_against_all_orders():
         assert surprise.p_value == pytest.approx(exact, abs=0.02)
 
 
-def test_appended_characters_are_compared_with_other_forms_of_the_same_words():
-    words = {"abc": 0.9, "bcd": 0.8, "cde": 0.9, "def": 0.2, "efg": 0.1, "fgh": 0.2, "ghi": 0.1}
-    lower = {"x": -0.05, "y": 0.0, "z": 0.0}  # x is the lowest form of each of its words, which weigh much
-    longer = [(w, w + c, weight + lower[c]) for w, weight in words.items() for c in ("xyz" if weight > 0.5 else "yz")]
-    found = appended_surprises(TermTable.from_triples(*zip(*longer, strict=True)), 2_000, 0).found
-    [x] = [each for each in found if each.value == "x"]
-    assert x.direction == -1
-    assert (x.weight, x.others, x.n) == (pytest.approx(0.85 - 0.1 / 3), pytest.approx(0.8 + 0.2 / 3), 3)
-    assert [each.direction for each in found if each.value != "x"] == [1, 1]
-
-
-def test_one_character_that_stands_out_does_not_make_all_others_odd():
-    random, below = np.random.default_rng(0), []
-    words = ["".join(letters) for letters in itertools.product("bcdfg", "aei", "klm")][:30]
-    for seed in range(20):
-        longer = [(w, w + c, random.normal(0.8 if c == "s" else 0.3, 0.05)) for w in words for c in "stxyzq"]
-        found = appended_surprises(TermTable.from_triples(*zip(*longer, strict=True)), 500, seed).found
-        assert {s.value for s in found} == set("stxyzq")
-        below += [s.p_value < 0.05 for s in found if s.value != "s"]
-        assert next(s for s in found if s.value == "s").p_value < 0.01
-    assert sum(below) <= binom.ppf(0.999, len(below), 0.05)
-
-
-def test_entries_of_other_words_than_queries_are_no_appended_characters():
-    found = appended_surprises(TermTable.from_triples(["car", "bus"], ["cart", "cars"], [0.5, 0.5]), 100, 0)
-    assert found.found == []
-    assert found.unjudged[0].what == "appended"
-
-
-def test_what_is_not_in_a_table_is_said():
-    whole = toy_table(PLANTED)
-    cut = whole.pruned(threshold=0.55)
-    table = TermTable(cut.query_terms, cut.doc_terms, cut.indptr, cut.indices, cut.weights, {"threshold": 0.55})
-    found = surprises(table, Looking(permutations=100))
-    assert any("entries below 0.55 are not in this table" in line for line in found.unjudged + found.notes)
-    few = toy_table(PLANTED).pruned(vocabulary={"car", *BRANDS})
-    groups = [g for g in classes_of(few) if g.name == "car-makes"]
-    assert "fewer than 6 query terms" in value_surprises(few, groups[0], 100, 0).unjudged[0].why
-
-
 def test_classes(monkeypatch):
     words = [*BRANDS, *YEARS, "france", "spain", "italy", "japan", "12", "13", "14", "15", "1st", "2nd", "3rd", "4th"]
     table = TermTable.from_triples(["car"] * len(words), words, np.full(len(words), 0.5))
@@ -188,14 +115,6 @@ def test_classes(monkeypatch):
     assert found["ordinals"] == {"1st", "2nd", "3rd", "4th"}
     mine = {group.name: group.values for group in classes_of(table, values="honda+ford+1st+2nd+absent")}
     assert mine["honda+ford+1st+2nd+absent"] == ("honda", "ford", "1st", "2nd")
-
-
-def test_values_of_lists_are_found_in_small_letters_where_the_analyzer_keeps_large_ones():
-    makes = ("Honda", "Ford", "Toyota", "Audi", "Fiat")
-    for spelled in (str, str.lower):
-        table = TermTable.from_triples(["car"] * 5, list(map(spelled, makes)), [0.5] * 5, analyzer="whitespace")
-        [group] = classes_of(table)
-        assert (group.name, set(group.values)) == ("car-makes", set(makes))
 
 
 def test_neighbours_in_vectors_are_a_class():
@@ -232,14 +151,6 @@ def test_strong_entries_whose_terms_avoid_each_other():
     assert (study.head, study.queries) == ("alpha", "head")
 
 
-def test_terms_are_written_as_texts_do():
-    docs = {"a": "Runners ran. The running shoes, running again!", "b": "Berlin and Paris are cities."}
-    table = TermTable.from_triples(["run", "citi"], ["run", "berlin"], [0.5, 0.5], analyzer="lucene")
-    words = words_of(Collection.of(docs, {}, name="words"), table)
-    assert (words.of("run"), words.of("citi"), words.of("berlin")) == ("running", "cities", "berlin")
-    assert words.of("absent") == "absent"
-
-
 def test_entity_types_are_those_of_texts():
     pytest.importorskip("spacy")
     if missing("en_core_web_sm"):
@@ -255,17 +166,6 @@ def test_entity_types_are_those_of_texts():
     found = {g.name: set(g.values) for g in classes_of(table, words=words_of(collection, table, "en_core_web_sm"))}
     assert found["entity GPE"] <= set(names)
     assert len(found["entity GPE"]) >= 4
-
-
-def test_a_class_that_is_judged_with_weights_missing_is_not_said_to_be_unjudged():
-    whole = toy_table(PLANTED)
-    pairs = [(q, d) for i, q in enumerate(TERMS) for d in BRANDS if d != BRANDS[i % len(BRANDS)]]
-    table = TermTable.from_triples(*zip(*pairs, strict=True), [whole.weight(q, d) for q, d in pairs])
-    found = surprises(table, Looking(permutations=200))
-    assert "car-makes" in {surprise.group for surprise in found.surprises}
-    assert found.notes == [f"car-makes: {1 / len(BRANDS):.0%} of the weights are missing and count as zero"]
-    assert all(line.startswith("cannot be judged: ") for line in found.unjudged)
-    assert not any("car-makes" in line for line in found.unjudged)
 
 
 class TestValuesThatNoCallStringCanHave:
@@ -302,14 +202,6 @@ class TestValuesThatNoCallStringCanHave:
         assert answered["c++"].outcome == "not asked: a study takes it only from a file of values"
         assert answered["go"].confirmed is True
 
-    def test_one_study_that_cannot_be_made_does_not_end_the_others(self):
-        every = surprises(toy_table(PLANTED), Looking(permutations=500)).significant()
-        found = [s for s in every if s.kind == "value"]
-        broken = [replace(found[0], study="bias/substitution(values='c+++d')"), *found[1:2]]
-        first, second = confirmed(broken, PLANTED, toy_collection())
-        assert (first.confirmed, first.outcome) == (None, "not asked: values 'c+++d': one of them is empty")
-        assert second.confirmed is not None
-
 
 class TestRowsThatWereCut:
     """What a table that keeps the best terms of each query term says of those that it lacks."""
@@ -337,38 +229,10 @@ class TestRowsThatWereCut:
         assert any("after the best 10 of a query term" in each.why for each in tested.partly)
         assert tested.unjudged == []
 
-    def test_rows_that_are_longer_or_shorter_were_not_cut(self):
-        assert most_unseen(self.cut(11)).tolist() == [0] * 9, "facts of another table"
-        assert most_unseen(self.cut(9)).tolist() == [0] * 9, "nothing was cut at ten"
-        assert (most_unseen(self.cut(10)) > 0.5).all()
-
     @pytest.mark.parametrize("again", [None, 10, 50])
     def test_a_table_that_was_pruned_says_so_itself(self, again):
         table = replace(self.cut(10), facts={}).pruned(top_query=10).pruned(top_query=again)
         assert (most_unseen(table) > 0.5).all()
-
-
-def test_a_spread_for_the_word_of_a_preset_is_asked_by_it():
-    """So that there are templates where no query of a collection has the word."""
-    random = np.random.default_rng(4)
-    makes, fillers = ["ford", "buick", "audi", "fiat", "honda"], [f"filler{i}" for i in range(30)]
-    pairs = list(itertools.product(["car", "lorry"], [*makes, *fillers]))
-    table = TermTable.from_triples(*zip(*pairs, strict=True), random.uniform(0.2, 0.3, len(pairs)).tolist())
-    [group] = [each for each in classes_of(table) if each.name == "car-makes"]
-    studies = {s.query_term: s.study for s in spread_surprises(table, group, 200, 0)}
-    assert studies["car"] == "bias/car-brand"
-    assert bias_studies.create(studies["lorry"]).head == "lorry"
-
-
-def test_only_weak_entries_are_tested_as_weak():
-    """One whole row among many short ones: 5% of all entries are more than the whole row has."""
-    terms = [f"d{i}" for i in range(20)]
-    entries = [("alpha", term, 0.9 - i / 25) for i, term in enumerate(terms)]
-    entries += [(f"q{i}", terms[(i + j) % 20], 0.5) for i in range(200) for j in range(5)]
-    table = TermTable.from_triples(*zip(*entries, strict=True), analyzer="whitespace")
-    docs = {f"t{i}": f"alpha {terms[i % 20]} {terms[i % 7]}" for i in range(200)}
-    found = evidence_surprises(table, postings_of(Collection.of(docs, {}, name="weak"), table)).found
-    assert [s.value for s in found if s.direction == -1] == ["d19"], "5% of the twenty entries of that row"
 
 
 def selves(weight):
@@ -396,46 +260,6 @@ def test_what_a_term_weighs_for_itself_says_nothing_of_its_class(weight):
     assert all(s.query_term != s.value for s in strong.found)
     assert strong.unjudged == []
     assert any(s.direction == 1 for s in strong.found)
-
-
-def test_a_class_is_not_spread_because_the_query_term_is_one_of_it():
-    random = np.random.default_rng(4)
-    makes, fillers = ["ford", "buick", "audi", "fiat", "honda"], [f"filler{i}" for i in range(400)]
-    alike = [*random.uniform(0.25, 0.3, 4), *random.uniform(0.1, 0.5, 400)]
-    table = TermTable.from_triples(["ford"] * 405, [*makes, *fillers], [1.0, *alike])
-    [group] = [each for each in classes_of(table) if each.name == "car-makes"]
-    [found] = spread_surprises(table, group, 5_000, 0)
-    assert (found.n, found.value != "Ford") == (4, True)
-    assert found.p_value > 0.5
-
-
-def test_what_one_template_says_is_no_denial():
-    found = surprises(toy_table(PLANTED), Looking(permutations=500)).significant()
-    odd = next(s for s in found if s.value == "2007")
-    study = "bias/when-year(values=2000+2003+2007,query='when was it',doc='In {value} it was.')"
-    [answered] = confirmed([replace(odd, study=study)], PLANTED, toy_collection())
-    assert answered.confirmed is None
-    assert answered.outcome.startswith("not tested: effect -0.")
-
-
-def test_that_longer_forms_are_missing_is_said():
-    longer = [(w, w + c, 0.5 + 0.1 * (c == "x")) for w in ("abc", "bcd", "cde", "def") for c in "xyz"]
-    table = TermTable.from_triples(*zip(*longer, strict=True))
-    assert appended_surprises(table, 100, 0).partly == []
-    [note] = appended_surprises(table.pruned(threshold=0.55), 100, 0).partly
-    assert (note.what, note.why.startswith("67% of the weights are missing and count as zero")) == ("appended", True)
-
-
-def test_one_value_that_a_ranker_likes_does_not_confirm_that_it_dislikes_all_others():
-    """The liked one moves the mean of its class; the others do not differ from each other."""
-    odd = surprises(toy_table(PLANTED), Looking(permutations=200)).surprises[0]
-    study, yes = f"bias/substitution(values={'+'.join(BRANDS)})", 0
-    answered = [replace(odd, value=brand, direction=1 if brand == "honda" else -1, study=study) for brand in BRANDS]
-    for seed in range(8):
-        answers = confirmed(answered, Toy(seed, words=(("honda", 1.0),)), toy_collection())
-        assert {s.value: s.confirmed for s in answers}["honda"] is True
-        yes += any(s.confirmed for s in answers if s.value != "honda")
-    assert yes <= binom.ppf(0.99, 8, 0.05), yes
 
 
 def test_where_values_stand_without_outliers_is_what_the_study_says():

@@ -14,7 +14,6 @@ from whyrank.training import Trainer, TrainingSet
 from whyrank.training.data import Judged
 from whyrank.training.losses import CrossEntropy
 from whyrank.training.schedule import Schedule
-from whyrank.training.validation import Validation
 
 torch.set_num_threads(1)
 CHUNKED = ("vanilla", "cedr-knrm", "cedr-drmm", "cedr-pacrr", "bert-model1")
@@ -115,12 +114,3 @@ def trainer(network: Network, queries: list[str], docs: list[str], schedule: Sch
     others = [np.array([j for j in range(len(docs)) if j != i], np.int32) for i in range(len(queries))]
     data = TrainingSet(queries, docs, Judged(own, others, n=7))
     return Trainer(network, data, CrossEntropy(), schedule, say=lambda text: None)
-
-
-def reciprocal_rank_of(network: Network, queries: list[str], docs: list[str]) -> float:
-    n, m = len(queries), len(docs)
-    query, doc = np.repeat(np.arange(n), m).astype(np.int32), np.tile(np.arange(m), n).astype(np.int32)
-    check = Validation(queries, docs, query, doc, (query == doc).astype(np.float32), [[1.0]] * n, "RR@10")
-    network.eval()
-    with torch.inference_mode():
-        return check(network)

@@ -5,14 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from small_networks import long_pairs, small
-
-from whyrank.networks.cedr import log_counts
-from whyrank.networks.chunks import chunk_arrays
-
-SPECIAL = {"cls": 101, "sep": 102, "pad": 0, "mask": 103}
 
 
 def states_of(network, query, chunk):
@@ -121,61 +114,3 @@ def test_scores_are_those_of_plain_loops(tmp_path, architecture, chunks):
     expected = [ORACLES[architecture](network, weights, *read(network, q, d)) for q, d in rows]
     assert np.std(expected) > 0.01  # far above what is allowed to differ
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
-@settings(max_examples=40)
-@given(
-    st.lists(
-        st.sampled_from([-1.0, -0.9, -0.5, 0.0, 0.31, 0.7, 0.99999, 0.9999999, 1.0, 1.0000001]),
-        min_size=1,
-        max_size=9,
-    ),
-    st.integers(0, 9),
-)
-def test_log_counts_are_the_definition(values, d):
-    similarity = torch.tensor(values).reshape(1, 1, 1, -1)
-    found = log_counts(similarity, torch.arange(len(values))[None] < d)
-    np.testing.assert_allclose(found[0, 0, 0], histogram(values[:d]), atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("architecture", "through"), [("cedr-knrm", True), ("cedr-drmm", False), ("cedr-pacrr", True)]
-)
-def test_the_loss_reaches_the_encoder_through_the_cosines(tmp_path, architecture, through):
-    network = small(architecture, tmp_path)
-    first = next(
-        m
-        for m in network.modules()
-        if isinstance(m, torch.nn.Linear) and m.in_features > 64 and m not in set(network.encoder.modules())
-    )
-    with torch.no_grad():
-        first.weight[:, -64:] = 0  # [CLS] counts for nothing
-    network.score_texts(*long_pairs()).sum().backward()
-    reached = sum(float(p.grad.abs().sum()) for p in network.encoder.parameters() if p.grad is not None)
-    assert (reached > 0) == through
-    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in network.heads())
-
-
-@settings(max_examples=40)
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20)), min_size=1, max_size=5),
-    st.integers(1, 6), st.integers(1, 3),
-)  # fmt: skip
-def test_rows_and_positions_are_those_of_the_chunks(sizes, size, most):
-    queries = [np.arange(q, dtype=np.int32) + 200 * i + 1 for i, (q, _) in enumerate(sizes)]
-    docs = [np.arange(d, dtype=np.int32) + 5000 + 50 * i for i, (_, d) in enumerate(sizes)]
-    found = chunk_arrays(queries, docs, SPECIAL, size, most)
-    flat = found["ids"].ravel()
-    for i, (query, doc) in enumerate(zip(queries, docs, strict=True)):
-        read = doc[: size * most].tolist()
-        rows = [row for row in found["parts"][i] if row >= 0]
-        assert len(rows) == max(1, -(-len(read) // size))
-        assert [flat[position] for position in found["query"][i] if position >= 0] == query.tolist()
-        assert all(position // found["ids"].shape[1] == rows[0] for position in found["query"][i] if position >= 0)
-        assert [flat[position] for position in found["doc"][i] if position >= 0] == read
-        for k, row in enumerate(rows):
-            chunk = read[k * size : (k + 1) * size]
-            expected = [101, *query.tolist(), 102, *chunk, 102]
-            assert found["ids"][row][found["mask"][row] == 1].tolist() == expected
-            assert found["types"][row][: len(expected)].tolist() == [0] * (len(query) + 2) + [1] * (len(chunk) + 1)
-    assert sorted(row for row in found["parts"].ravel() if row >= 0) == list(range(len(found["ids"])))

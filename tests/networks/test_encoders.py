@@ -9,7 +9,7 @@ from small_networks import ENCODER, WORDS, long_pairs, scores, small, tokenizer_
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from whyrank.core import BadInput, WhyrankError
-from whyrank.networks import Encoder, ModelTokenizer, is_plain, load, load_encoder, make, new_encoder, save, tensors
+from whyrank.networks import Encoder, ModelTokenizer, is_plain, load, make, new_encoder, save, tensors
 from whyrank.training import Packer
 
 
@@ -28,13 +28,6 @@ def batches(network):
     ids = network.query_ids(queries), network.doc_ids(docs)
     rows = np.arange(len(queries))
     return tensors(network.arrays(*ids)), Packer(*ids, network.tokenizer.special, "cpu")(rows, rows)
-
-
-@torch.inference_mode()
-def test_the_first_position_is_that_of_the_whole_encoder(network):
-    batch, _ = batches(network)
-    whole = network.encoder.last(batch)[:, 0]
-    torch.testing.assert_close(network.encoder.pooled(batch), whole, atol=1e-5, rtol=1e-5)
 
 
 @torch.inference_mode()
@@ -127,28 +120,11 @@ def test_scores_over_any_encoder_depend_on_all_of_the_text_and_on_nothing_beside
     torch.testing.assert_close(found, alone, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_quality_of_a_text_over_any_encoder_depends_on_the_text(tmp_path, kind):
-    network = make("epic", encoder_of(kind), small_tokenizer(tmp_path), max_query=8, max_doc=12).eval()
-    torch.nn.init.normal_(network.quality.weight)
-    network.peaks = lambda states, *_: states.new_ones(len(states), 1)
-    with torch.inference_mode():
-        batch = tensors(network.doc_arrays(network.doc_ids(["w1 w2 w3", "w1 w2 w4", "w5"])))
-        assert len(set(network.encode_docs(batch)["weights"][:, 0].tolist())) == 3
-
-
 def test_a_saved_network_over_any_encoder_scores_the_same(tmp_path):
     for kind in OTHERS:
         network = make("cross", encoder_of(kind), small_tokenizer(tmp_path), max_query=8, max_doc=12).eval()
         save(network, tmp_path / kind)
         assert np.array_equal(scores(load(tmp_path / kind), *long_pairs()), scores(network, *long_pairs()))
-
-
-@pytest.mark.parametrize("kind", ["gpt2", "t5"])
-def test_layers_of_other_stacks_are_not_chosen(tmp_path, kind):
-    encoder_of(kind).model.save_pretrained(tmp_path)
-    with pytest.raises(WhyrankError, match=r"only those of a BERT-like encoder can be chosen"):
-        load_encoder(tmp_path, [0])
 
 
 def test_a_model_that_reads_no_texts_is_refused():

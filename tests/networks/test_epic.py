@@ -10,7 +10,7 @@ import torch
 from small_networks import DOCS, QUERIES, layer, scores, small, states
 
 from whyrank.networks import tensors
-from whyrank.networks.epic import log_softplus, prune
+from whyrank.networks.epic import log_softplus
 
 
 def a(x):
@@ -49,10 +49,6 @@ def test_the_score_is_the_product_of_two_vectors_over_the_vocabulary(network):
             assert scores(network, [query], [doc])[0] == pytest.approx(expected, rel=1e-4, abs=1e-5), (query, doc)
 
 
-def test_an_empty_query_or_text_scores_nothing(network):
-    assert scores(network, ["", "w1", ""], ["w1", "", ""]).tolist() == [0, 0, 0]
-
-
 def test_pruning_keeps_the_largest_values(network):
     whole = doc_vector(network, DOCS[0])
     network.top = 5
@@ -62,18 +58,6 @@ def test_pruning_keeps_the_largest_values(network):
     kept = np.flatnonzero(found)
     assert set(kept) == set(np.argsort(-whole)[:5])
     np.testing.assert_allclose(found[kept], whole[kept], rtol=1e-4)
-
-
-def test_pruning_to_more_than_there_are_keeps_all():
-    weights = torch.rand(3, 4)
-    assert torch.equal(prune(weights, 9), weights)
-
-
-def test_a_pair_scores_the_same_whatever_the_block(network, monkeypatch):
-    pairs = [q for q in QUERIES for _ in DOCS], list(DOCS) * len(QUERIES)
-    whole = scores(network, *pairs)
-    monkeypatch.setattr("whyrank.networks.sparse.CELLS", 1)
-    np.testing.assert_allclose(scores(network, *pairs), whole, rtol=1e-5, atol=1e-6)
 
 
 def test_the_gradient_is_that_of_the_plain_maximum(network):

@@ -11,19 +11,15 @@ from small_networks import (
     DOCS,
     QUERIES,
     long_pairs,
-    puzzle,
-    reciprocal_rank_of,
     scores,
     small,
     tokenizer_file,
-    trainer,
 )
 
 from whyrank.core import WhyrankError
-from whyrank.networks import ModelTokenizer, load, make, matrix, pair_arrays, save, start, tensors
+from whyrank.networks import ModelTokenizer, make, matrix, pair_arrays, tensors
 from whyrank.networks.encoder import WordEncoder
 from whyrank.networks.model1 import Translating
-from whyrank.training.schedule import Schedule
 
 KINDS = [{}, {"p_self": None}, {"p_self": 0.9}, {"variant": "cosine"}, {"variant": "cosine", "p_self": None}]
 
@@ -99,12 +95,6 @@ def test_each_with_each_is_the_same_as_pair_by_pair(settings, tmp_path):
     torch.testing.assert_close(several[1], one, rtol=1e-5, atol=1e-6)
 
 
-def test_an_empty_text_has_the_least_probability_and_an_empty_query_none_to_lose(tmp_path):
-    network = small("neural-model1", tmp_path, eps=1e-6)
-    found = scores(network, ["w1 w2 w1", "", ""], ["", "", "w1"])
-    np.testing.assert_allclose(found, [3 * math.log(1e-6), 0, 0])
-
-
 @pytest.mark.parametrize("text", ["w3 w1 w3 w5", "", "w1"])
 def test_the_matrix_gives_the_score(text, tmp_path):
     network = small("neural-model1", tmp_path)
@@ -117,41 +107,10 @@ def test_the_matrix_gives_the_score(text, tmp_path):
     assert scores(network, ["w1 w7 w1"], [text])[0] == pytest.approx(found.counts @ logs, abs=1e-9)
 
 
-@pytest.mark.parametrize("settings", [{"variant": "cosine", "p_self": None}, {"dropout": 0.2}])
-def test_every_variant_learns(settings, tmp_path):
-    network, (queries, docs) = small("neural-model1", tmp_path, **settings), puzzle(n=10)
-    before = reciprocal_rank_of(network, queries, docs)
-    trainer(network, queries, docs, Schedule(epochs=25, batch=10, rate=1e-2, head_rate=1e-2, decay=False)).run()
-    assert reciprocal_rank_of(network, queries, docs) > before + 0.2
-
-
-def test_settings_survive(tmp_path):
-    settings = {"p_self": None, "widths": (6, 5, 4), "eps": 1e-7, "dropout": 0.3, "start": -4.0, "max_query": 5,
-                "max_doc": 9}  # fmt: skip
-    network = small("neural-model1", tmp_path, **settings)
-    save(network, tmp_path / "saved")
-    again = load(tmp_path / "saved")
-    assert again.settings == network.settings == {**settings, "widths": [6, 5, 4], "variant": "network"}
-    assert np.array_equal(scores(again, QUERIES, DOCS), scores(network, QUERIES, DOCS))
-
-
-def test_a_new_network_has_the_published_shape(tmp_path):
-    network = start("neural-model1", tokenizer_file(tmp_path))
-    assert network.encoder.width == 128
-    assert network.settings["widths"] == [128, 128, 64]
-    assert (network.layer.p_self, network.layer.eps) == (0.3, 1e-8)
-    assert not network.encoder.vectors.weight[0].any()
-    for half in network.encoder.vectors.weight[1:].chunk(2):
-        bound = math.sqrt(6 / (len(network.tokenizer) + 128))
-        assert 0.9 * bound < half.abs().max() <= bound
-
-
 def test_vectors_must_be_those_of_the_tokenizer(tmp_path):
     tokenizer = ModelTokenizer(tokenizer_file(tmp_path))
     with pytest.raises(WhyrankError, match="stands on vectors of its own for"):
         make("neural-model1", WordEncoder(len(tokenizer), 8), tokenizer)
-    with pytest.raises(WhyrankError, match="which have none"):
-        start("neural-model1", tmp_path, layers=[0])
 
 
 def read_states(network, query, doc):
@@ -187,31 +146,3 @@ def test_the_matrix_has_a_column_for_each_position(tmp_path):
     assert len(set(np.round(found.translations[1], 6))) == 12  # positions of a chunk differ, the two chunks are alike
     logs = np.log(np.maximum(network.layer.eps, found.translations @ found.shares))
     assert scores(network, ["w2 w9 w2"], [text])[0] == pytest.approx(found.counts @ logs, abs=1e-9)
-
-
-def test_the_first_position_counts_nowhere(tmp_path, monkeypatch):
-    network = small("bert-model1", tmp_path)
-    expected = scores(network, *long_pairs())
-
-    plain = type(network.encoder).last
-
-    def other(self, batch):
-        states = plain(self, batch)
-        states[:, 0] = 7.0
-        return states
-
-    monkeypatch.setattr(type(network.encoder), "last", other)
-    np.testing.assert_array_equal(scores(network, *long_pairs()), expected)
-
-
-def test_the_full_form_finds_what_stands_in_the_second_chunk(tmp_path):
-    """With p_self, a query word that only the second chunk has makes the text more probable, for the full form."""
-    short, full = (small("bert-model1", tmp_path, chunks=chunks, start=-20.0) for chunks in (1, 3))
-    for made in (short.layer, full.layer):
-        made.third.weight.data.zero_()  # T is p_self for a token and itself, and next to nothing otherwise
-    first = "w1 w2 w3 w4 " * 3
-    texts = [first + "w5 w6 w7 w8 " * 3, first + "w11 w12 w13 w14 " * 3]
-    (short_hit, short_miss), (hit, miss) = (scores(network, ["w6"] * 2, texts) for network in (short, full))
-    assert short_hit == pytest.approx(short_miss, abs=1e-6)
-    assert hit == pytest.approx(np.log(0.3 * 3 / 24), abs=1e-3)
-    assert miss < hit - 5

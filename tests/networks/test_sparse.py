@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
-from small_networks import DOCS, QUERIES, encoded, puzzle, scores, small, states, tokenizer_file, trainer
+from small_networks import DOCS, QUERIES, encoded, scores, small, states, tokenizer_file
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -18,7 +16,6 @@ from transformers import (
 )
 
 from whyrank.networks import ModelTokenizer, load, save, start, tensors
-from whyrank.training.schedule import Schedule
 
 SIZES = {"vocab_size": 130, "max_position_embeddings": 64, "pad_token_id": 0}
 BERT = BertConfig(
@@ -43,14 +40,6 @@ def vector(network, side, text):
         logits = words @ state + network.head.bias.detach().double().numpy()
         found = np.maximum(found, np.log(1 + np.maximum(logits, 0)))
     return found
-
-
-def nonzeros(network, queries, docs):
-    network.eval()
-    with torch.inference_mode():
-        found = encoded(network, "query", queries)["weights"]
-        others = encoded(network, "doc", docs)["weights"]
-    return float((found > 0).sum(dim=1).float().mean()), float((others > 0).sum(dim=1).float().mean())
 
 
 def test_the_score_is_the_product_of_two_sparse_vectors(tmp_path):
@@ -118,17 +107,6 @@ def test_the_penalty_weighs_queries_and_texts(tmp_path):
     assert network.penalty() is None
 
 
-def test_the_penalty_of_a_batch_does_not_depend_on_its_parts(tmp_path):
-    network = small("sparse", tmp_path, query_weight=0.5, doc_weight=0.25).train()
-    queries, docs = ["w1", "w2", "w3", "w5"], ["w2", "w4 w9", "w7", "w8 w1"]
-    network.score_texts(queries, docs)
-    whole = network.penalty().item()
-    for rows in (slice(0, 1), slice(1, 4)):
-        network.score_texts(queries[rows], docs[rows])
-    assert network.penalty().item() == pytest.approx(whole, rel=1e-5)
-    assert int(network.batches) == 2
-
-
 def test_the_penalty_grows_as_the_square_of_time(tmp_path):
     network = small("sparse", tmp_path, ramp=4).train()
     found = []
@@ -136,29 +114,3 @@ def test_the_penalty_grows_as_the_square_of_time(tmp_path):
         network.score_texts(["w1"], ["w2"])
         found.append(network.penalty().item())
     np.testing.assert_allclose(np.array(found) / found[-1], [1 / 16, 4 / 16, 9 / 16, 1, 1, 1], rtol=1e-5)
-
-
-def test_a_run_that_is_taken_up_again_knows_how_far_the_weights_have_grown(tmp_path):
-    queries, docs = puzzle(n=6)
-    schedule = Schedule(epochs=6, batch=3, decay=False, checkpoint_every=4)
-    made = lambda: small("sparse", tmp_path, ramp=10, doc_weight=0.1)  # noqa: E731
-    whole = trainer(made(), queries, docs, schedule).run().losses
-    first = trainer(made(), queries, docs, replace(schedule, max_steps=4))
-    first.folder = tmp_path / "run"
-    first.schedule = replace(first.schedule, warmup=0.1 * 12 / 4)
-    first.run()
-    second = trainer(made(), queries, docs, schedule)
-    second.folder = tmp_path / "run"
-    np.testing.assert_allclose(second.run().losses, whole, rtol=1e-6)
-
-
-def test_a_larger_weight_makes_sparser_vectors(tmp_path):
-    queries, docs = puzzle()
-    found = []
-    for weight in (0.0, 0.01, 0.3):
-        network = small("sparse", tmp_path, query_weight=weight, doc_weight=weight)
-        trainer(network, queries, docs, Schedule(epochs=12, batch=10, rate=1e-3, head_rate=1e-2, decay=False)).run()
-        found.append(nonzeros(network, queries, docs))
-    (q0, d0), (q1, d1), (q2, d2) = found
-    assert q0 > q1 > q2, found
-    assert d0 > d1 > d2, found

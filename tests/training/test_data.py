@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
-from whyrank.data import open_collection, open_run
 from whyrank.training import EpochExamples
-from whyrank.training.data import Fixed, Judged, corpus_texts, training_set, validation_set
+from whyrank.training.data import Judged, corpus_texts, training_set, validation_set
 
 
 def numbers(rows):
@@ -51,32 +50,6 @@ def test_one_positive_and_n_negatives_of_each_query_and_epoch(sampler, seed, epo
         if len(sampler.negatives[query]) >= sampler.n:
             assert len(set(docs[1:].tolist())) == sampler.n
         assert targets.tolist() == [1.0] + [0.0] * sampler.n
-
-
-def test_epochs_and_seeds_draw_different_examples():
-    sampler = Judged(numbers([[0, 1, 2]] * 20), numbers([range(3, 40)] * 20), 3)
-    first = sampler.epoch(0, 0)
-    assert same(first, sampler.epoch(0, 0))
-    assert not same(first, sampler.epoch(0, 1))
-    assert not same(first, sampler.epoch(1, 0))
-
-
-def test_over_many_epochs_every_text_is_drawn():
-    sampler = Judged(numbers([[0, 1]]), numbers([[2, 3, 4]]), 1)
-    drawn = np.concatenate([sampler.epoch(0, epoch).doc for epoch in range(40)])
-    assert set(drawn[:, 0].tolist()) == {0, 1}
-    assert set(drawn[:, 1].tolist()) == {2, 3, 4}
-
-
-def test_fixed_examples_come_in_a_new_order_each_epoch():
-    table = np.arange(30, dtype=np.int32).reshape(10, 3)
-    sampler = Fixed(EpochExamples(table[:, 0], table[:, 1:], np.ones((10, 2), np.float32)))
-    orders = [sampler.epoch(0, epoch) for epoch in range(3)]
-    for found in orders:
-        assert sorted(found.query.tolist()) == table[:, 0].tolist()
-        np.testing.assert_array_equal(found.doc, found.query[:, None] + [1, 2])
-    assert not same(orders[0], orders[1])
-    assert same(orders[1], sampler.epoch(0, 1))
 
 
 DOCS = {"a": "one text", "b": "another text", "c": "one text", "d": "third text", "e": "fourth text"}
@@ -128,20 +101,6 @@ def test_another_grade_counts_as_relevant(small):
     assert texts_of(found) == {"first query": ({"one text"}, {"another text", "third text"})}
 
 
-def test_random_negatives_are_the_same_every_time(small):
-    one, other = (texts_of(training_set({"collection": small}, seed=0)) for _ in range(2))
-    assert one == other
-    assert one["first query"][1] == {"another text", "fourth text"}
-
-
-def test_positives_are_never_among_the_negatives_of_the_sample():
-    for negatives in ("bm25", "judged", "random"):
-        data = training_set({"collection": "sample", "negatives": negatives})
-        assert len(data.queries) == 40
-        for good, bad in zip(data.sampler.positives, data.sampler.negatives, strict=True):
-            assert not set(good.tolist()) & set(bad.tolist())
-
-
 def test_several_collections_and_a_limit(small):
     found = training_set({"collection": [small, "sample"], "negatives": "judged"})
     assert len(found.queries) == 42
@@ -159,13 +118,6 @@ def test_validation_has_the_candidates_of_the_run_in_its_order(small):
     assert found.ideal == [[2, 0, 1], [1, 0]]
     assert len(validation_set({"collection": small, "limit": 1}).queries) == 1
     assert validation_set({}) is None
-
-
-def test_validation_on_the_sample_is_that_of_its_run():
-    collection = open_collection("sample")
-    run = open_run(collection, "bm25").run
-    found = validation_set({"collection": "sample"})
-    assert len(found.query) == sum(min(100, len(docs)) for docs in run.values())
 
 
 def test_corpus_texts(small):

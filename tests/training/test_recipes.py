@@ -15,12 +15,7 @@ from whyrank.training import Recipe, check_settings, read_recipe, recipe_of
 from whyrank.training.losses import losses
 from whyrank.training.recipe import FOLDER, bundled_recipes
 
-REAL = (
-    "bundled",
-    "parm",
-    "stability-epic",
-    "stability-vanilla",
-)  # which learn from collections that have to be fetched
+REAL = ("bundled", "parm", "stability-epic", "stability-vanilla")  # which learn from collections that are fetched
 
 
 def test_every_architecture_has_a_recipe():
@@ -55,41 +50,22 @@ GOOD = "architecture: cross\nencoder: some/model\ndata: {collection: sample}\n"
 WRONG = {
     "lossy: margin": "unknown key of the recipe 'lossy'; did you mean 'loss'",
     "architecture: crossed": "unknown architecture 'crossed'; did you mean 'cross'",
-    "architecture: [cross]": "architecture must be text",
     "encoder: 5": "encoder must be a name",
-    "tokenizer: {a: 1}": "tokenizer must be text",
-    "loss: 1": "loss must be text",
     "layers: 3": "layers must be a list, not 3",
-    "layers: [x]": "layers: 0 must be a whole number",
-    "seeds: 5": "seeds must be a list, not 5",
     "seeds: []": "seeds must have at least 1 item",
     "seeds: [true]": "seeds: 0 must be a whole number",
-    "seeds: '12'": "seeds must be a list",
-    "data: sample": "data: keys with values are expected",
-    "data: {}": "name a collection, or a file of triples",
-    "data: {collection: }": "name a collection, or a file of triples",
-    "data: 3": "data: keys with values are expected, not 3",
     "data:": "data: keys with values are expected, not None",
+    "data: {collection: }": "name a collection, or a file of triples",
     "data: {collection: a, triples: b}": "name a collection or a file of triples, not both",
     "data: {collection: a, 3: b}": "unknown key of data '3'",
-    "data: {collection: a, negative: b}": "did you mean 'negatives'",
     "data: {collection: a, n: 0}": "data: n must be greater than 0",
-    "data: {collection: a, limit: many}": "data: limit must be a whole number",
-    "data: {collection: a, relevant: -1}": "relevant",
-    "settings: [1]": "settings: keys with values are expected",
     "settings: {max_doc: x}": "settings: max_doc must be a whole number",
     "schedule: {epoch: 3}": "unknown key of schedule 'epoch'; did you mean 'epochs'",
-    "schedule: {epochs: three}": "epochs must be a whole number",
     "schedule: {rate: fast}": "rate must be a number",
-    "schedule: {seed: 1}": "unknown key of schedule 'seed'",
     "schedule: {precision: fp8}": "schedule: precision must be 'fp32' or",
     "validation: {run: bm25}": "validation: collection is missing",
     "validation: {collection: a, measure: MAP}": "unknown validation measure 'MAP'",
-    "validation: {collection: a, depth: 0}": "depth",
-    "pretraining: {epochs: 1}": "pretraining: collection is missing",
     "pretraining: {collection: a, masked: 2}": "pretraining: masked",
-    "pretraining: {collection: a, rate: 0}": "pretraining: rate",
-    "pretraining: {collection: a, pairs: some}": "pretraining: pairs",
 }
 
 
@@ -124,7 +100,7 @@ def test_a_file_that_is_no_recipe_is_one_clear_line(content, what, tmp_path):
 @pytest.mark.parametrize(
     ("name", "what"),
     [("crosss", "unknown recipe 'crosss'; did you mean 'cross'"), ("no/such.yaml", "there is no such recipe"),
-     ("missing.yaml", "there is no such recipe"), ("", "unknown recipe"), (".", "recipe"), ("/", "no such recipe")],
+     ("", "unknown recipe")],
 )  # fmt: skip
 def test_a_missing_recipe_is_one_clear_line(name, what):
     with pytest.raises(WhyrankError, match=what):
@@ -149,12 +125,10 @@ def test_settings_that_do_not_go_together_are_one_clear_line(changes, what):
         check_settings(recipe_of(given | changes))
 
 
-@pytest.mark.parametrize("key", ["encoder", "loss", "schedule", "validation", "layers", "tokenizer", "pretraining"])
-def test_trees_take_data_and_settings_only(key):
-    value = {"encoder": "x", "loss": "kl", "schedule": {"epochs": 2}, "validation": {"collection": "a"},
-             "layers": [0], "tokenizer": "x", "pretraining": {"collection": "a"}}[key]  # fmt: skip
-    with pytest.raises(WhyrankError, match=f"{key}: 'ltr' takes"):
-        Recipe("ltr", data={"collection": "sample"}, **{key: value})
+def test_trees_take_data_and_settings_only():
+    for key, value in (("encoder", "x"), ("schedule", {"epochs": 2}), ("layers", [0])):
+        with pytest.raises(WhyrankError, match=f"{key}: 'ltr' takes"):
+            Recipe("ltr", data={"collection": "sample"}, **{key: value})
 
 
 def test_reading_a_recipe_needs_no_torch():

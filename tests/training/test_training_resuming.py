@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,27 +13,11 @@ from full_disks import small_files
 from training_models import toy_network, toy_run, train_quietly
 from whyrank.core import BadInput
 from whyrank.networks import digest, load
-from whyrank.training import Trainer, checkpoints, running
+from whyrank.training import Trainer, checkpoints
 from whyrank.training.running import train
-from whyrank.training.schedule import optimiser as made_optimiser
-from whyrank.training.trainer import CHECKPOINT
+from whyrank.training.trainer import CHECKPOINT, new_optimiser
 
 EVERY = {"validate_every": 3, "checkpoint_every": 2}
-KILLED = """
-import os, signal, sys
-import torch
-from pathlib import Path
-from training_models import toy_run
-from whyrank.training.running import train
-
-torch.set_num_threads(1)
-
-def say(text):
-    if text.startswith("step 9:"):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-train(toy_run(schedule={"validate_every": 3, "checkpoint_every": 2}), Path(sys.argv[1]), say=say)
-"""
 
 
 class Stopped(Exception):
@@ -62,20 +41,6 @@ def assert_same(history, out, whole):
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
-@pytest.mark.slow
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, whole):
-    folder = str(Path(__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], env=environment, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert not (tmp_path / "log.json").exists()
-    said = []
-    history = train(toy_run(schedule=EVERY), tmp_path, say=said.append)
-    assert said[0] == "going on from step 8"
-    assert [line.partition(":")[0] for line in said[1:]] == ["step 9", "step 12", "step 15", "step 16"]
-    assert_same(history, tmp_path, whole)
-
-
 @pytest.mark.parametrize("stop", [1, 3, 8, 16])
 def test_an_exception_at_any_step_changes_nothing(tmp_path, whole, monkeypatch, stop):
     steps = []
@@ -94,21 +59,6 @@ def test_an_exception_at_any_step_changes_nothing(tmp_path, whole, monkeypatch, 
     assert len(steps) == 16 + stop - (stop - 1) // 2 * 2
 
 
-def test_a_run_that_is_stopped_again_and_again_arrives(tmp_path, whole, monkeypatch):
-    saved = checkpoints.write_tensors
-
-    def once(path, *more):
-        saved(path, *more)
-        raise Stopped
-
-    with monkeypatch.context() as patched:
-        patched.setattr(checkpoints, "write_tensors", once)
-        for _ in range(3):
-            with pytest.raises(Stopped):
-                train_quietly(toy_run(schedule=EVERY), tmp_path)
-    assert_same(train_quietly(toy_run(schedule=EVERY), tmp_path), tmp_path, whole)
-
-
 def test_a_stop_while_a_checkpoint_is_written_leaves_the_one_before(tmp_path, whole, monkeypatch):
     written, write_bytes = [], Path.write_bytes
 
@@ -125,27 +75,6 @@ def test_a_stop_while_a_checkpoint_is_written_leaves_the_one_before(tmp_path, wh
             train_quietly(toy_run(schedule=EVERY), tmp_path)
     assert [path.name for path in (tmp_path / "unfinished").iterdir() if path.suffix != ".txt"] == [CHECKPOINT]
     assert_same(train_quietly(toy_run(schedule=EVERY), tmp_path), tmp_path, whole)
-
-
-def test_a_stop_while_the_network_is_saved_changes_nothing(tmp_path, whole, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setattr(running, "write_text", lambda *given: given[0].name == "log.json" and 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            train_quietly(toy_run(schedule=EVERY), tmp_path)
-    assert (tmp_path / "config.json").exists()
-    (tmp_path / "unfinished" / "identity.txt").write_text(toy_run(schedule=EVERY).identity(0))
-    assert_same(train_quietly(toy_run(schedule=EVERY), tmp_path), tmp_path, whole)
-
-
-def test_patience_that_ran_out_is_remembered(tmp_path, monkeypatch):
-    schedule = {"validate_every": 1, "patience": 2, "checkpoint_every": 1, "rate": 0.0, "head_rate": 0.0}
-    monkeypatch.setattr(running, "save", lambda *given, **more: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        train_quietly(toy_run(schedule=schedule), tmp_path)
-    monkeypatch.undo()
-    history = train_quietly(toy_run(schedule=schedule), tmp_path)
-    assert len(history.losses) == 3
-    assert history.stopped == "no better validation since step 1"
 
 
 def test_the_best_weights_survive_a_stop(tmp_path, monkeypatch):
@@ -205,23 +134,9 @@ def test_a_model_that_was_not_trained_here_is_left_alone(tmp_path):
     assert (tmp_path / "model.safetensors").read_bytes() == b"precious"
 
 
-def test_without_a_number_of_steps_a_checkpoint_is_kept_every_two_minutes(tmp_path, monkeypatch):
-    clock, found = [0.0], []
-    monkeypatch.setattr("whyrank.training.trainer.time.perf_counter", lambda: clock[0])
-    monkeypatch.setattr(
-        Trainer, "_checkpoint", lambda self, step: (found.append(step), setattr(self, "_saved", clock[0]))
-    )
-    learned = Trainer._learn
-    monkeypatch.setattr(
-        Trainer, "_learn", lambda self, batch: (clock.__setitem__(0, clock[0] + 50), learned(self, batch))[1]
-    )
-    train_quietly(toy_run(validated=False), tmp_path)
-    assert found == [3, 6, 9, 12, 15]
-
-
 def test_a_broken_checkpoint_is_one_clear_line(tmp_path):
     path, network = tmp_path / CHECKPOINT, toy_network()
-    optimiser = made_optimiser(network, toy_run().recipe.schedule_for(0))
+    optimiser = new_optimiser(network, toy_run().recipe.schedule_for(0))
     assert checkpoints.load_checkpoint(path, network, optimiser) is None
     for content in (b"", b"nonsense" * 100):
         path.write_bytes(content)
@@ -230,16 +145,6 @@ def test_a_broken_checkpoint_is_one_clear_line(tmp_path):
     checkpoints.save_checkpoint(path, torch.nn.Linear(2, 2), torch.optim.AdamW([torch.zeros(1)]), {"step": 1})
     with pytest.raises(BadInput, match="broken checkpoint"):
         checkpoints.load_checkpoint(path, network, optimiser)
-
-
-def test_the_log_tells_what_happened(whole):
-    (losses, validations, pairs), out = whole
-    log = json.loads((out / "log.json").read_text())
-    assert (log["losses"], log["pairs"]) == (losses, pairs)
-    assert [tuple(row) for row in log["validations"]] == validations
-    assert (log["seed"], log["device"], log["stopped"]) == (0, "CPU", "")
-    assert log["recipe"]["architecture"] == "cross"
-    assert log["seconds"] > 0
 
 
 @pytest.mark.parametrize(("options", "device"), [({"fused": True}, "meta"), ({"fused": None}, "cpu")])

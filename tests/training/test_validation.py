@@ -9,10 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training_models import toy_network, toy_texts, toy_validation
-from whyrank.core import UnknownName
-from whyrank.networks import tensors
-from whyrank.training.validation import Measure, Validation, ndcg, reciprocal_rank
+from whyrank.training.validation import Validation
 
 MEASURES = ("nDCG@10", "nDCG@3", "RR@10", "RR(rel=2)@10", "RR@2")
 
@@ -63,39 +60,6 @@ def test_the_mean_is_that_of_ir_measures(measure, case):
     assert check(Given(scores)) == pytest.approx(expected, abs=1e-9)
 
 
-def test_values_by_hand():
-    assert ndcg([0, 2, 1], [2, 1, 0], 10) == pytest.approx((2 / np.log2(3) + 1 / 2) / (2 + 1 / np.log2(3)))
-    assert ndcg([0, 0], [0, 0], 10) == 0.0
-    assert reciprocal_rank([0, 0, 1], 10) == 1 / 3
-    assert reciprocal_rank([0, 0, 1], 2) == 0.0
-    assert reciprocal_rank([1, 2], 10, relevant=2) == 0.5
-
-
 def test_equal_scores_keep_the_order_of_the_candidates():
     check = Validation(["0"], ["0", "1"], np.array([0, 0]), np.array([0, 1]), np.array([1, 0]), [[1, 0]], "RR@10")
     assert check(Given(np.zeros((1, 2)))) == 1.0
-
-
-def test_batches_do_not_change_the_value():
-    network = toy_network().eval()
-    queries, texts = toy_texts()
-    with torch.inference_mode():
-        whole = toy_validation()
-        small = Validation(queries, texts, whole.query, whole.doc, whole.grade, whole.ideal, batch=7)
-        assert whole(network) == small(network)
-        one = network(tensors(network.arrays(network.query_ids(queries[:1] * 20), network.doc_ids(texts))))
-    rank = 1 + int((one > one[0]).sum())
-    found = Validation(queries[:1], texts, np.zeros(20, int), np.arange(20), whole.grade[:20], [[1.0]], "RR@20")
-    with torch.inference_mode():
-        assert found(network) == pytest.approx(1 / rank)
-
-
-@pytest.mark.parametrize("wrong", ["ndcg@10", "nDCG", "nDCG@0", "AP@10", "RR(rel=x)@10", "nDCG(rel=2)@10", ""])
-def test_unknown_measures_are_one_clear_line(wrong):
-    with pytest.raises(UnknownName, match=r"unknown validation measure[^\n]*"):
-        Measure.of(wrong)
-
-
-def test_measures_are_parsed():
-    assert Measure.of("RR(rel=2)@5") == ("RR", 5, 2)
-    assert Measure.of("nDCG@10") == ("nDCG", 10, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.tables import TermTable
-    from whyrank.training import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,11 +128,11 @@ class LearnNeural(RecipeOptions, Learn):
         """Train the network where a recipe is named, and write it as a table."""
         from whyrank.core import LOCK, exclusive
         from whyrank.learners import ARCHITECTURE
-        from whyrank.training import checked_device, prepare, read_recipe, train_seeds
+        from whyrank.training import find_device, prepare, read_recipe, train_seeds
 
         if self.recipe is None:
             refuse(self, ("set", "seed"), "changes a recipe; name one with --recipe")
-        device = checked_device(self.device)
+        device = find_device(self.device)
         made = learner(resource=self.network, device=device, **settings)
         if self.recipe is not None:
             recipe = read_recipe(self.recipe, self.set)
@@ -180,29 +179,32 @@ class LearnParm(RecipeOptions, Scoring, Learn):
         """Train PaRM where a target is named, then score all pairs of terms."""
         from whyrank.core import UnknownName
         from whyrank.data import read_lines
-        from whyrank.learners.parm import beside, build_table, check_out
+        from whyrank.learners.parm import beside, build_table, check_out, parm_recipe, train_on_target
         from whyrank.networks import read_config
-        from whyrank.training import checked_device
+        from whyrank.training import find_device
 
         if self.target is None:
             if self.network is None:
                 raise WhyrankError("tables learn parm needs --target RANKER, or --network FOLDER of a trained parm")
-            of_training = ("recipe", "set", "seed", "executor", "batch_size", "store", "fresh", "timeout")
+            of_training = ("recipe", "set", "seed", "batch_size", "store", "fresh", "timeout")
             refuse(self, of_training, "is for training; name a --target")
         check_out(self.out, bool(self.audit))
         if self.precision not in (None, "fp32", "bf16"):
             raise UnknownName("precision", self.precision, ("fp32", "bf16"))
         folder = Path(self.network) if self.network else beside(self.out, ".parm")
-        device = checked_device(self.device)
+        device, executor = find_device(self.device), replace(self, store="none", timeout=None).engine().executor
         words = [line.text.strip() for line in read_lines(Path(self.doc_words))] if self.doc_words else []
         made = learner(resource=str(folder), doc_words=words, **settings)
         for name in made.queries_of:
             open_collection(name)
         if self.target is not None:
-            self._train(self.recipe_for(self.target, made.analyzer), self.target, folder, device)
+            recipe = parm_recipe(self.target, self.recipe, self.collection, self.set, made.analyzer, say)
+            engine = self.engine()
+            keeps("stored scores and checkpoints of the training are kept")
+            train_on_target(recipe, self.target, folder, engine, self.seed, device, say)
         keeps(BLOCKS)
         names = list(self.collection) or read_config(folder).get("collection") or ["sample"]
-        built = build_table(made, names, self.out, device, self.precision or "", list(self.audit), say)
+        built = build_table(made, names, self.out, device, self.precision or "", self.audit, say, executor=executor)
         if built.audit is not None:
             audited = ", ".join(built.audit.facts["audited"])
             say(f"all weights of {audited}: {beside(self.out, '.audit', keep=True)}")
@@ -212,53 +214,13 @@ class LearnParm(RecipeOptions, Scoring, Learn):
         say(f"{plural(len(built.table), 'entry', 'entries')} of {facts['pairs']:,} pairs: {self.out}")
         say(f"rank with it: --ranker bm25t:{self.out}")
 
-    def recipe_for(self, target: str, analyzer: str | None) -> Recipe:
-        """The recipe for a target: -c stands for all collections of a recipe, a preset for its phases."""
-        from whyrank.training import read_recipe, recipe_of
-
-        old = read_recipe(self.recipe)
-        given = old.data if self.collection else {}
-        cleared = ["data.cut={}"] if isinstance(given.get("cut"), Mapping) else []
-        cleared += ["data.without=[]"] if given.get("without") else []
-        if old.phases and any(setting.partition("=")[0].strip() == "phases.preset" for setting in self.set):
-            cleared.append("phases={}")
-        made = read_recipe(self.recipe, [*cleared, *self.set])
-        if not made.phases:
-            return made
-        held = given.get("without")
-        if held and not made.data.get("without") and not any(s.startswith("data.without") for s in self.set):
-            listed = held if isinstance(held, str) else ", ".join(held)
-            way = "--set data.without=[NAME] holds texts back"
-            say(f"note: -c: the recipe's data.without ({listed}) goes too; {way}")
-        if made.data.get("target", target) != target:
-            raise WhyrankError(f"--target {target}: the recipe is for {made.data['target']}; change it with --set")
-        data = {**made.data, "target": target} | ({"collection": list(self.collection)} if self.collection else {})
-        data |= {"analyzer": analyzer} if analyzer else {}
-        return recipe_of({**made.as_dict(), "data": data})
-
-    def _train(self, recipe: Recipe, target: str, folder: Path, device: str) -> None:
-        """Train a network in a folder, unless it is trained already."""
-        from whyrank.core import LOCK, check_writable, exclusive
-        from whyrank.learners.parm import check_parm, is_trained, prepare_parm, train_parm
-
-        seed = recipe.seeds[0] if self.seed is None else self.seed
-        check_parm(recipe, target)
-        check_writable(folder / "config.json")
-        with exclusive(folder / LOCK):
-            if is_trained(folder, recipe, seed):
-                say(f"{folder}: trained already")
-                return
-            prepared = prepare_parm(recipe, target, self.engine(), say)
-            keeps(TRAINING)
-            train_parm(prepared, folder, seed, device, say)
-
 
 FRONTS = {"em": LearnEM, "local-to-global": LearnLocal, "neural": LearnNeural, "parm": LearnParm}
 NETWORKS = ("neural", "parm")
 
 
 class Learners(typer.core.TyperGroup):
-    """The learners of the registry as commands, each imported when it is asked for."""
+    """The learners of the registry as commands, each imported when it is run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names."""

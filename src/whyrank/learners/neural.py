@@ -19,13 +19,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core import BadInput, Call, Codes, Ints, Progress, call_of, check_number, check_text, check_whole
+from whyrank.core import Call, Codes, Ints, Progress, call_of, check_number, check_text, check_whole
 from whyrank.data import Collection
 from whyrank.learners.em import Growing
-from whyrank.networks import Ids, NeuralModel1Network, load, read_config
+from whyrank.networks import Ids, NeuralModel1Network, load
 from whyrank.tables import TermTable
 from whyrank.text import analyzers
-from whyrank.training import checked_device
+from whyrank.training import find_device
 
 ARCHITECTURE = NeuralModel1Network.architecture
 THRESHOLD = 1e-4
@@ -67,16 +67,13 @@ class Neural:
 
     def learn(self, collection: Collection | None = None) -> TermTable:
         """The table of the network."""
-        device, network = checked_device(self.device), open_network(self.resource)
+        device, network = find_device(self.device), open_network(self.resource)
         return export_table(network, self.threshold, self.block, device, top=self.top, collection=collection)
 
 
 def open_network(folder: str | Path) -> NeuralModel1Network:
     """Load a network that can be a table; an error for one of another architecture."""
-    own = read_config(Path(folder)).get("architecture")
-    if own != ARCHITECTURE:
-        raise BadInput(folder, f"is a network of architecture {own}, not {ARCHITECTURE}", "only that one is a table")
-    network = load(folder)
+    network = load(folder, ARCHITECTURE)
     assert isinstance(network, NeuralModel1Network)
     return network
 
@@ -100,7 +97,7 @@ def export_table(
         doc_tokens = _distinct(network.doc_ids, collection.docs, len(terms))
     sizes, columns, weights = Growing(np.int64), Growing(np.int32), Growing(np.float32)
     with Progress("scoring pairs of tokens", len(query_tokens) * len(doc_tokens)) as progress:
-        for rows in _scored(network, query_tokens, doc_tokens, float(threshold), top, size, device, progress):
+        for rows in _entries(network, query_tokens, doc_tokens, float(threshold), top, size, device, progress):
             sizes.add(rows.sizes)
             columns.add(rows.columns)
             weights.add(rows.weights)
@@ -134,7 +131,7 @@ class _Rows(NamedTuple):
     weights: npt.NDArray[np.float32]
 
 
-def _scored(
+def _entries(
     network: NeuralModel1Network, query_tokens: Ints, doc_tokens: Ints, threshold: float, top: int | None, size: int,
     device: str, progress: Progress,
 ) -> Iterator[_Rows]:  # fmt: skip
@@ -158,10 +155,10 @@ def _scored(
                 row, column = kept.nonzero(as_tuple=True)
                 cells.append((compared[row], others[column], found[kept].float()))
                 progress.step(found.numel())
-            yield _sorted(cells, tokens, top, bool(layer.p_self))
+            yield _sort(cells, tokens, top, bool(layer.p_self))
 
 
-def _sorted(cells: Sequence[tuple[Tensor, ...]], tokens: Tensor, top: int | None, own: bool) -> _Rows:
+def _sort(cells: Sequence[tuple[Tensor, ...]], tokens: Tensor, top: int | None, own: bool) -> _Rows:
     """The `top` largest entries of each query token, ascending; with `own` a token and itself always stay."""
     row, column, weight = (torch.cat(side).cpu().numpy() for side in zip(*cells, strict=True))
     if top is not None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         save,
         start,
     )
-    from whyrank.networks.parm import BARE, FRAMES, ParmNetwork, framed
+    from whyrank.networks.parm import BARE, FRAMES, ParmNetwork, frame_terms
     from whyrank.networks.separate import SeparateNetwork, join, take
     from whyrank.networks.tokens import (
         CHARACTERS_PER_TOKEN,

@@ -144,13 +144,13 @@ class CedrPacrrNetwork(CedrNetwork):
         return found.squeeze(1)
 
 
-def log_counts(similarity: Tensor, doc_mask: Tensor, bins: int = BINS) -> Tensor:
+def log_counts(similarity: Tensor, doc_mask: Tensor) -> Tensor:
     """log(c + 1e-5) of how many cosines of a row fall into each bin, [n, channels, q, bins].
 
-    The bin of s is floor((s + 1.000001) / 2 * (bins - 1)): the last one is for exact matches, rounding allowed.
+    The bin of s is floor((s + 1.000001) / 2 * (BINS - 1)): the last one is for exact matches, rounding allowed.
     """
     with torch.no_grad():
-        positions = ((similarity + 1.000001) / 2 * (bins - 1)).long().clamp(0, bins - 1)
+        positions = ((similarity + 1.000001) / 2 * (BINS - 1)).long().clamp(0, BINS - 1)
         ones = doc_mask.to(similarity.dtype)[:, None, None].expand_as(similarity)
-        counts = similarity.new_zeros((*similarity.shape[:3], bins)).scatter_add_(3, positions, ones)
+        counts = similarity.new_zeros((*similarity.shape[:3], BINS)).scatter_add_(3, positions, ones)
         return (counts + 1e-5).log()

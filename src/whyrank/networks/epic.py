@@ -43,12 +43,12 @@ class EpicNetwork(VocabularyNetwork):
         self.query_importance, self.doc_importance, self.quality = (_even(encoder.width) for _ in range(3))
 
     def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
-        """[CLS] query [SEP]; `own` says which positions are the query's."""
-        return _own(super().query_arrays(queries), queries)
-
-    def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
-        """[CLS] text [SEP]; `own` says which positions are the text's."""
-        return _own(super().doc_arrays(docs), docs)
+        """[CLS] query [SEP], or text instead of query; `own` says which positions are not [CLS] and [SEP]."""
+        arrays = super().query_arrays(queries)
+        own = arrays["mask"].copy()
+        own[:, 0] = 0
+        own[range(len(queries)), [len(ids) + 1 for ids in queries]] = 0
+        return arrays | {"own": own}
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
         """The tokens of each query, and their importance."""
@@ -62,7 +62,10 @@ class EpicNetwork(VocabularyNetwork):
         importance = log_softplus(self.doc_importance(self.dropout(states)).squeeze(2).float())
         quality = torch.sigmoid(self.quality(self.encoder.pool(states, batch)).float())
         found = quality * self.peaks(states, batch["own"], log_softplus, importance)
-        return {"weights": found if self.top is None else prune(found, self.top)}
+        if self.top is not None:
+            best = found.topk(min(self.top, found.shape[1]), dim=1)
+            found = torch.zeros_like(found).scatter(1, best.indices, best.values)
+        return {"weights": found}
 
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
         """The product of the two vectors over the vocabulary, taken at the tokens of the query."""
@@ -74,22 +77,9 @@ def log_softplus(x: Tensor) -> Tensor:
     return torch.log1p(functional.softplus(x))
 
 
-def prune(weights: Tensor, top: int) -> Tensor:
-    """The `top` largest values of each row; 0 instead of the others."""
-    best = weights.topk(min(top, weights.shape[1]), dim=1)
-    return torch.zeros_like(weights).scatter(1, best.indices, best.values)
-
-
 def _even(width: int) -> nn.Linear:
     """A layer that at first gives every state the same value, so that an encoder's expansions rank from the start."""
     made = nn.Linear(width, 1)
     nn.init.zeros_(made.weight)
     nn.init.zeros_(made.bias)
     return made
-
-
-def _own(arrays: Arrays, texts: Sequence[Ids]) -> Arrays:
-    own = arrays["mask"].copy()
-    own[:, 0] = 0
-    own[range(len(texts)), [len(text) + 1 for text in texts]] = 0
-    return arrays | {"own": own}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,18 +18,18 @@ from whyrank.networks.separate import Encoded, SeparateNetwork
 from whyrank.networks.tokens import Arrays, Ids, ModelTokenizer, Words, lengths_mask, padded
 
 MUS = (-0.9, -0.7, -0.5, -0.3, -0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
-SIGMAS = (0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.001)
+SIGMAS = (*(0.1,) * 10, 0.001)
 NARROWEST = 1e-4  # a trained width that came closer to zero would divide by it
 SMALL = 1e-6
 
 
-def cosine_matrix(query: Tensor, doc: Tensor, query_mask: Tensor, doc_mask: Tensor, eps: float = 1e-9) -> Tensor:
-    """Cosines a . b / ((|a| + eps) (|b| + eps)) of [n, q, width] and [n, d, width]: [n, q, d], 0 at padding.
+def cosine_matrix(query: Tensor, doc: Tensor, query_mask: Tensor, doc_mask: Tensor) -> Tensor:
+    """Cosines a . b / ((|a| + 1e-9) (|b| + 1e-9)) of [n, q, width] and [n, d, width]: [n, q, d], 0 at padding.
 
     Single precision even under autocast: the kernel for exact matches is narrower than a step of bfloat16.
     """
     with torch.autocast(query.device.type, enabled=False):
-        a, b = (v.float() / (v.float().norm(dim=2, keepdim=True) + eps) for v in (query, doc))
+        a, b = (v.float() / (v.float().norm(dim=2, keepdim=True) + 1e-9) for v in (query, doc))
         real = query_mask.bool().unsqueeze(2) & doc_mask.bool().unsqueeze(1)
         return torch.bmm(a, b.transpose(1, 2)).masked_fill(~real, 0.0)
 
@@ -43,13 +42,12 @@ class KernelPooling(nn.Module):
     Xiong et al., "End-to-end neural ad-hoc ranking with kernel pooling", SIGIR 2017.
     """
 
-    def __init__(self, mus: Sequence[float] = MUS, sigmas: Sequence[float] = SIGMAS, trainable: bool = False) -> None:
-        """Kernels at `mus` of widths `sigmas`; `trainable` lets training move both."""
+    def __init__(self, trainable: bool = False) -> None:
+        """Kernels at `MUS` of widths `SIGMAS`; `trainable` lets training move both."""
         super().__init__()
-        if len(mus) != len(sigmas) or not mus or min(sigmas) <= 0:
-            raise WhyrankError("kernels need one positive width for each position; give mus and sigmas of one length")
-        self.mus = nn.Parameter(torch.tensor(mus, dtype=torch.float32), requires_grad=trainable)
-        self.sigmas = nn.Parameter(torch.tensor(sigmas, dtype=torch.float32), requires_grad=trainable)
+        self.mus, self.sigmas = (
+            nn.Parameter(torch.tensor(values), requires_grad=trainable) for values in (MUS, SIGMAS)
+        )
 
     def __len__(self) -> int:
         return len(self.mus)
@@ -75,17 +73,6 @@ class WordNetwork(SeparateNetwork):
     scale: ClassVar[str] = "logit"
 
     @classmethod
-    def begin(cls, source: str | Path, layers: Sequence[int] | None = None, most: int | None = None,
-              buckets: int = 1000, **settings: Any) -> Network:  # fmt: skip
-        """A new network over word vectors, or over the first `most` of them, from what `open_vectors` can open."""
-        from whyrank.text.vectors import open_vectors
-
-        if layers is not None:
-            raise WhyrankError(f"layers {list(layers)}: {cls.architecture} stands on word vectors, which have none")
-        found = open_vectors(str(source))
-        return cls.over(found.words[:most], found.matrix[:most], buckets, **settings)
-
-    @classmethod
     def over(cls, words: Sequence[str], matrix: npt.ArrayLike, buckets: int = 1000, seed: int = 0,
              **settings: Any) -> Network:  # fmt: skip
         """A new network over the vectors of some words; those of unknown words are drawn with the same spread."""
@@ -102,14 +89,6 @@ class WordNetwork(SeparateNetwork):
         """The words alone."""
         ids = padded(queries, 0)
         return {"ids": ids, "mask": lengths_mask(queries, ids.shape[1])}
-
-    def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
-        """The words alone."""
-        return self.query_arrays(docs)
-
-    def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """The same as for queries."""
-        return self.encode_queries(batch)
 
 
 class KnrmNetwork(WordNetwork):

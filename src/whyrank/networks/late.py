@@ -82,10 +82,6 @@ class LateNetwork(SeparateNetwork):
         states: Tensor = self.projection(self.encoder.last(batch))
         return {"vectors": functional.normalize(states.float(), dim=2), "mask": batch["kept"].float()}
 
-    def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """The same as for queries."""
-        return self.encode_queries(batch)
-
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
         """The sum of the best matches, in single precision."""
         with torch.autocast(docs["vectors"].device.type, enabled=False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -204,13 +203,6 @@ class NeuralModel1Network(SeparateNetwork):
         self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)
 
     @classmethod
-    def begin(cls, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
-        """A new network over the tokens of a model's tokenizer."""
-        if layers is not None:
-            raise WhyrankError(f"layers {list(layers)}: {cls.architecture} stands on tokens, which have none")
-        return cls.over_tokenizer(ModelTokenizer(source), **settings)
-
-    @classmethod
     def over_tokenizer(cls, tokenizer: ModelTokenizer, dims: int = 128, **settings: Any) -> Network:
         """A new network with vectors of `dims` numbers for the tokens of a tokenizer."""
         check_whole("dims", dims, 1)
@@ -235,10 +227,6 @@ class NeuralModel1Network(SeparateNetwork):
         return found | {"weights": (found["weights"] / lengths).astype(np.float32)}
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
-        """The tokens: without context there is nothing to add."""
-        return dict(batch)
-
-    def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
         """The tokens: without context there is nothing to add."""
         return dict(batch)
 

@@ -117,22 +117,19 @@ def make(architecture: str, encoder: Encoder, tokenizer: ModelTokenizer, **setti
 
 
 def start(architecture: str, source: str | Path, layers: Sequence[int] | None = None, **settings: Any) -> Network:
-    """A new network over a pre-trained encoder, or over word vectors where the architecture wants these."""
+    """A new network over a pre-trained encoder, or over some of its layers."""
     made: Network = networks.factory(architecture).begin(source, layers, **settings)
     return made
 
 
 def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> None:
-    """Write a network as a folder, its weights in 32, 16 or 8 bits; `facts` go into config.json."""
+    """Write a network as a folder, its weights in 32 or 8 bits; `facts` go into config.json."""
     from safetensors.torch import save as serialise
 
     folder = Path(folder)
     state = {name: tensor.detach().clone().contiguous() for name, tensor in network.state_dict().items()}
     (folder / LISTING).unlink(missing_ok=True)  # the checksums of an older network no longer fit
-    if bits == 8:
-        state = quantise(state)
-    elif bits == 16:
-        state = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in state.items()}
+    state = quantise(state) if bits == 8 else state
     config = {"kind": KIND, "architecture": network.architecture, "settings": network.settings}
     config |= {"encoder": settings_of(network.encoder), **facts}
     for name, content in ((WEIGHTS, serialise(state)), (TOKENS, network.tokenizer.content)):
@@ -142,12 +139,17 @@ def save(network: Network, folder: str | Path, bits: int = 32, **facts: Any) -> 
     list_checksums(folder, (folder / name for name in (CONFIG, WEIGHTS, TOKENS)))
 
 
-def load(folder: str | Path) -> Network:
-    """Read a network that `save` wrote; scores are those of the saved network."""
+def load(folder: str | Path, architecture: str = "") -> Network:
+    """Read a network that `save` wrote; scores are those of the saved network.
+
+    Where an architecture is named, one of another architecture is an error.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     folder = Path(folder)
+    if architecture and (own := read_config(folder).get("architecture")) != architecture:
+        raise BadInput(folder, f"is a network of architecture {own}, not {architecture}", "give one that is")
     check_listed(folder, _AGAIN)
     config = read_config(folder)
     try:

@@ -109,7 +109,7 @@ FRAMES: Mapping[str, TermFrame] = {
 }
 
 
-def framed(
+def frame_terms(
     queries: Sequence[Ids], docs: Sequence[Ids], network: Network, name: str
 ) -> tuple[Sequence[Ids], Sequence[Ids]]:
     """Query terms and document terms between the [MASK]s of a frame; an error where a pair is too long to be read."""

@@ -28,7 +28,10 @@ _SPECIAL = 3  # the most special tokens that stand around a text
 
 
 class SeparateNetwork(Network):
-    """Scores pairs from encodings of query and text. A new architecture overrides `encode_...` and `interact`."""
+    """Scores pairs from encodings of query and text. A new architecture overrides `encode_...` and `interact`.
+
+    Texts are read and encoded as queries are, unless an architecture says otherwise.
+    """
 
     scale: ClassVar[str] = "dot"
 
@@ -43,7 +46,7 @@ class SeparateNetwork(Network):
 
     def doc_arrays(self, docs: Sequence[Ids]) -> Arrays:
         """Texts as padded arrays: what `encode_docs` gets as tensors."""
-        return single_arrays(docs, self.tokenizer.special)
+        return self.query_arrays(docs)
 
     def encode_queries(self, batch: Mapping[str, Tensor]) -> Encoded:
         """The encodings of queries."""
@@ -51,7 +54,7 @@ class SeparateNetwork(Network):
 
     def encode_docs(self, batch: Mapping[str, Tensor]) -> Encoded:
         """The encodings of texts."""
-        raise NotImplementedError
+        return self.encode_queries(batch)
 
     def interact(self, queries: Encoded, docs: Encoded) -> Tensor:
         """One score per aligned pair of encodings."""

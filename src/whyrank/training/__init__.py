@@ -7,18 +7,19 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.training.checkpoints import read_tensors, write_tensors
     from whyrank.training.data import EpochExamples, NumberedTexts, TrainingSet
-    from whyrank.training.distilling import BEST, Distillation, distillation_set
+    from whyrank.training.distilling import BEST, Distillation, SourcedQueries, distillation_set, sourced_queries
     from whyrank.training.losses import Pearson
-    from whyrank.training.phases import First, Second, analyzer_of, first_phase, second_phase
+    from whyrank.training.phases import First, ParmData, Second, analyzer_of, first_phase, second_phase
     from whyrank.training.recipe import TREES, Recipe, read_recipe, recipe_of
     from whyrank.training.running import (
         LOG,
         TrainingInputs,
-        begun,
         check_same,
-        checked_device,
         device_name,
+        find_device,
         prepare,
+        read_log,
+        run_folder,
         summary,
         threads,
         train_seeds,

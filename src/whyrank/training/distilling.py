@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +22,13 @@ from torch.nn import functional
 from whyrank.core import Progress, WhyrankError, generator
 from whyrank.networks import Ids, ModelTokenizer, load_encoder, single_arrays, tensors
 from whyrank.training.data import EpochExamples, NumberedTexts, TrainingSet
-from whyrank.training.keywords import cut_queries
 from whyrank.training.recipe import TaughtData
 
 Numbers = npt.NDArray[np.int32]
 BEST = 10  # texts of a query that count as the teachers' best
 _BLOCK = 4096  # queries that are worked on at a time
 _CELLS = 2**28  # BM25 scores that are held at a time
-_QUERY, _TEXT = 64, 256  # tokens that the teachers read
+_QUERY_TOKENS, _TEXT_TOKENS = 64, 256  # tokens that the teachers read
 _WORDS = re.compile(r"\w+")
 
 
@@ -60,8 +59,8 @@ class Distillation:
         """The candidates, found by the teachers and by BM25."""
         of_queries, of_docs = [], []
         for teacher, share in zip(teachers, self.shares, strict=True):
-            queries = embed(str(teacher), data.queries, _QUERY, 1024, device)
-            docs = embed(str(teacher), data.docs, _TEXT, 512, device)
+            queries = embed(str(teacher), data.queries, _QUERY_TOKENS, 1024, device)
+            docs = embed(str(teacher), data.docs, _TEXT_TOKENS, 512, device)
             say(f"teacher {teacher.name}: {len(queries):,} queries and {len(docs):,} texts read")
             if device.startswith("cuda"):
                 queries, docs = queries.half(), docs.half()
@@ -71,7 +70,7 @@ class Distillation:
         ranked, by_words = top_by_vectors(queries, docs, self.depth), None
         if self.lexical:
             tokenizer = ModelTokenizer(teachers[0])
-            texts = tokenizer.ids(data.queries, _QUERY), tokenizer.ids(data.docs, _TEXT)
+            texts = tokenizer.ids(data.queries, _QUERY_TOKENS), tokenizer.ids(data.docs, _TEXT_TOKENS)
             by_words = top_by_bm25(*texts, len(tokenizer), device=device), self.lexical
         say(f"mined {ranked.shape[1]} candidates for each of {len(ranked):,} queries")
         return Mined(self.source, ranked, queries, docs, self.top, by_words)
@@ -86,24 +85,33 @@ def with_candidates(
     return TrainingSet(data.queries, data.docs, data.sampler.mine(data, teachers, device, say))
 
 
-def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
-    """The queries and texts that the `data` of a recipe with `teachers` describes.
+class SourcedQueries(NamedTuple):
+    """Queries, texts, and the text that each query belongs to."""
 
-    The queries of `collection` that have a relevant text, with the first of these; and queries cut from the texts of
-    the collections that `cut` names, so many per text. No query and no text of the collections `without` is among
-    them.
+    queries: Sequence[str]
+    docs: Sequence[str]
+    source: Numbers
+
+
+def sourced_queries(
+    collections: Sequence[str], cut: Mapping[str, int], without: Sequence[str], limit: int | None, seed: int = 0
+) -> SourcedQueries:
+    """The queries of collections that have a relevant text, with the first of these, and queries cut from texts.
+
+    `cut` says from which collections, and how many per text. No query and no text of the collections `without` is
+    among them.
     """
     from whyrank.data import open_collection
 
-    given, texts, found = TaughtData(**data), NumberedTexts(), dict[str, int]()
-    held_back = [open_collection(name) for name in given.without]
+    texts, found = NumberedTexts(), dict[str, int]()
+    held_back = [open_collection(name) for name in without]
     no_queries = {_bare(query) for collection in held_back for query in collection.queries.values()}
     no_texts = {_bare(text) for collection in held_back for text in collection.docs.values()}
-    for name in dict.fromkeys([*given.collection, *given.cut]):
+    for name in dict.fromkeys([*collections, *cut]):
         collection = open_collection(name)
         own = [text for text in map(_plain, collection.docs.values()) if _bare(text) not in no_texts]
         numbers = texts.numbers(own)
-        if name in given.collection:
+        if name in collections:
             for query_id, judged in collection.qrels.items():
                 least = collection.grades.relevant
                 good = [d for d, grade in judged.items() if grade >= least and d in collection.docs]
@@ -111,17 +119,23 @@ def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
                     query, text = _plain(collection.queries[query_id]), _plain(collection.docs[good[0]])
                     if _bare(query) not in no_queries and _bare(text) not in no_texts:
                         found.setdefault(query, texts.number(text))
-        for query, source in cut_queries(own, given.cut[name], seed) if name in given.cut else ():
+        for query, source in cut_queries(own, cut[name], seed) if name in cut else ():
             if _bare(query) not in no_queries:
                 found.setdefault(query, int(numbers[source]))
     if not found:
         raise WhyrankError("data: there is not one query to learn from; name collections, or cut more queries")
-    chosen = list(found)[: given.limit]
-    sources = np.array([found[query] for query in chosen], np.int32)
+    chosen = list(found)[:limit]
+    return SourcedQueries(chosen, list(texts.found), np.array([found[query] for query in chosen], np.int32))
+
+
+def distillation_set(data: Mapping[str, Any], seed: int = 0) -> TrainingSet:
+    """The queries and texts that the `data` of a recipe with `teachers` describes."""
+    given = TaughtData(**data)
+    found = sourced_queries(given.collection, given.cut, given.without, given.limit, seed)
     best, next_best, chance = given.candidates
     shares = list(given.teachers.values())
-    sampler = Distillation(sources, shares, (best, next_best, chance), given.depth, given.lexical)
-    return TrainingSet(chosen, list(texts.found), sampler)
+    sampler = Distillation(found.source, shares, (best, next_best, chance), given.depth, given.lexical)
+    return TrainingSet(found.queries, found.docs, sampler)
 
 
 def _plain(text: str) -> str:
@@ -245,3 +259,74 @@ def _flat(texts: Sequence[Ids], device: str) -> tuple[Tensor, Tensor, Tensor]:
     tokens = np.concatenate([np.empty(0, np.int32), *texts]).astype(np.int64)
     row = torch.repeat_interleave(torch.arange(len(texts), device=device), sizes)
     return row, torch.from_numpy(tokens).to(device), sizes
+
+
+# Queries cut from texts, where a corpus has no real ones: runs of content words, as people type them; fragments of a
+# sentence as they stand there; and the questions that a text itself asks. Some of the first two get the opening of a
+# question.
+
+OPENINGS = (
+    "what is", "what is the", "what are", "what are the", "what does", "what causes", "what type of", "how to",
+    "how do", "how does", "how many", "how much", "how long", "when is", "when was", "where is", "who is", "who was",
+    "why is", "why do", "is", "are", "can", "does", "define", "definition of", "meaning of", "difference between",
+    "types of", "cost of", "average", "best",
+)  # fmt: skip
+_FUNCTION_WORDS = """
+a about also an and are as at be been being but by can could did do does for from had has have he her here his how i
+if in into is it its may might must my no nor not of on or our shall she should so such than that the their then there
+these they this those to was we were what when where which while who whom why will with would you your
+"""
+_ASKING_WORDS = "are can did do does how is should what when where which who why will"
+FUNCTION_WORDS, _ASKING = frozenset(_FUNCTION_WORDS.split()), frozenset(_ASKING_WORDS.split())
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_QUERY_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+_SHORTEST, _LONGEST = 3, 16  # words of a question
+_SENTENCE_SIZE = 20  # characters that a sentence has at least
+
+
+class KeywordQuery(NamedTuple):
+    """A query and the number of the text that it was cut from."""
+
+    text: str
+    source: int
+
+
+def cut_queries(texts: Sequence[str], per_text: int, seed: int = 0, questions: float = 0.35) -> list[KeywordQuery]:
+    """Up to `per_text` cuts of each text, and its own questions; `questions` is the share with a question's opening.
+
+    A query belongs to the first text that gives it. The same texts and seed give the same queries.
+    """
+    random = generator(seed, "keywords")
+    found: dict[str, KeywordQuery] = {}
+    for source, text in enumerate(texts):
+        for query in _queries(text, per_text, questions, random):
+            found.setdefault(query, KeywordQuery(query, source))
+    return list(found.values())
+
+
+def _queries(text: str, per_text: int, questions: float, random: np.random.Generator) -> Iterator[str]:
+    sentences = [sentence for sentence in _SENTENCE.split(text) if len(sentence) > _SENTENCE_SIZE]
+    yield from filter(None, map(_question, sentences))
+    for i in range(per_text if sentences else 0):
+        words = [word.lower() for word in _QUERY_WORD.findall(sentences[random.integers(len(sentences))])]
+        if i % 2:  # 2 to 6 consecutive content words
+            cut = _run([word for word in words if word not in FUNCTION_WORDS], 2, 6, random)
+        else:  # 2 to 9 consecutive words, without function words at either end
+            run = _run(words, 2, 9, random).split()
+            inside = [j for j, word in enumerate(run) if word not in FUNCTION_WORDS]
+            cut = " ".join(run[inside[0] : inside[-1] + 1]) if len(inside) > 1 else ""
+        if cut:
+            yield f"{random.choice(OPENINGS)} {cut}" if random.random() < questions else cut
+
+
+def _run(words: Sequence[str], least: int, most: int, random: np.random.Generator) -> str:
+    size = int(random.integers(least, most + 1))
+    start = int(random.integers(0, max(1, len(words) - size + 1)))
+    return " ".join(words[start : start + size]) if len(words) >= least else ""
+
+
+def _question(sentence: str) -> str:
+    """The question that a sentence asks, from its question word on; nothing where it asks none."""
+    words = _QUERY_WORD.findall(sentence.lower()) if sentence.endswith("?") else []
+    start = next((i for i, word in enumerate(words) if word in _ASKING), len(words))
+    return " ".join(words[start:]) if _SHORTEST <= len(words) - start <= _LONGEST else ""

@@ -8,22 +8,18 @@ phases:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Annotated, Any, Literal, TypeVar
 
-from whyrank.core import UnknownName, WhyrankError, check_flag, check_number, check_text, check_whole
-from whyrank.training.schedule import Schedule
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, SkipValidation
 
-ALIGNMENTS = ("auto", "attention", "embeddings", "occlusion")
-UNITS, POSITIVES, DELETIONS = ("word", "token"), ("gold", "target"), ("paper", "code")
-SCALES, MISSING, MASKS = ("unit", "raw"), ("all", "one"), ("each", "runs")
-FRAMES = ("bare", "masks", "runs")  # of `networks.parm`, which would import torch
-DATA = ("collection", "cut", "without", "limit", "candidates", "depth", "analyzer", "target", "k1", "b", "k2")
-_PARTS = ("preset", "first", "second")
-_FOREVER = 1_000_000
-_STEPS = {"epochs": _FOREVER, "warmup": 0.0, "decay_all": True, "epsilon": 1e-7}
+from whyrank.core import UnknownName, WhyrankError, check_whole
+from whyrank.training.schedule import Names, Part, Schedule, check_keys, checked, part_of
+
+Unit = Literal["word", "token"]
+Texts = Annotated[int, Field(ge=2)]
+_STEPS = {"epochs": 1_000_000, "warmup": 0.0, "decay_all": True, "epsilon": 1e-7}
 _FIRST_STEPS = {**_STEPS, "max_steps": 20_000, "batch": 16, "rate": 2e-5, "head_rate": 2e-5}
 _SECOND_STEPS = {**_STEPS, "max_steps": 10_000, "batch": 256, "rate": 1e-5, "head_rate": 1e-5, "decay": False}
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -45,7 +41,46 @@ ANALYZERS = {"paper": "chain(possessive=True,stem=krovetz)", "code": "krovetz", 
 T = TypeVar("T", bound="_Phase")
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked
+class ParmData:
+    """The `data` of a recipe with phases.
+
+    Attributes:
+        collection: collections whose judged queries and texts are learned from.
+        cut: how many queries are cut from each text, by collection; a number is for all of `collection`.
+        without: collections whose queries and texts are left out.
+        limit: so many queries at most.
+        candidates: how many texts of a query come from BM25's first ten, from its next ones, and at random.
+        depth: how far BM25's ranking goes.
+        analyzer: makes the terms; by default that of the preset.
+        target: the ranker to explain.
+        k1: of BM25, as `b` and `k2`.
+    """
+
+    collection: Names = field(default_factory=list)
+    cut: SkipValidation[Any] = field(default_factory=dict)
+    without: Names = field(default_factory=list)
+    limit: NonNegativeInt | None = None
+    candidates: Annotated[Sequence[NonNegativeInt], Field(min_length=3, max_length=3)] = (3, 3, 1)
+    depth: PositiveInt = 60
+    analyzer: str | None = None
+    target: str | None = None
+    k1: float | None = None
+    b: float | None = None
+    k2: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, n in self.cuts.items():
+            check_whole(f"cut: {name}", n, 1)
+
+    @property
+    def cuts(self) -> dict[str, int]:
+        """How many queries are cut from each text of collections."""
+        given = self.cut or {}
+        return dict(given if isinstance(given, Mapping) else dict.fromkeys(self.collection, given))
+
+
+@checked
 class _Phase:
     """What both phases have.
 
@@ -57,32 +92,17 @@ class _Phase:
         schedule: arguments of `Schedule`.
     """
 
-    positives: str = "target"
-    texts: int = 2
+    positives: Literal["gold", "target"] = "target"
+    texts: Texts = 2
     loss: str = "margin-mse"
-    schedule: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name, known in self._choices().items():
-            _choose(f"{name} of {self._name()}", getattr(self, name), known)
-        check_whole(f"{self._name()}: texts", self.texts, 2)
-        check_text(f"{self._name()}: loss", self.loss)
-        self.schedule_for(0)
+    schedule: Part = field(default_factory=dict)
 
     def schedule_for(self, seed: int) -> Schedule:
         """The schedule with a seed."""
-        check_keys(f"{self._name()}: schedule", self.schedule, [f.name for f in fields(Schedule) if f.name != "seed"])
         return Schedule(**{**self.schedule, "seed": seed})
 
-    def _choices(self) -> dict[str, tuple[str, ...]]:
-        return {"positives": POSITIVES}
 
-    @classmethod
-    def _name(cls) -> str:
-        return cls.__name__.lower()
-
-
-@dataclass(frozen=True, kw_only=True)
+@checked
 class First(_Phase):
     """Phase 1: parts of queries against texts of which what matters less is masked.
 
@@ -97,25 +117,16 @@ class First(_Phase):
         held_out: share of the queries on which the network is validated.
     """
 
-    unit: str = "word"
-    ends: str = "word"
-    deletion: str = "paper"
-    masks: str = "each"
-    alignment: str = "auto"
-    scale: str = "unit"
-    held_out: float = 0.02
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number("first: held_out", self.held_out, 0, 0.5)
-
-    def _choices(self) -> dict[str, tuple[str, ...]]:
-        own = {"unit": UNITS, "ends": UNITS, "deletion": DELETIONS, "masks": MASKS, "alignment": ALIGNMENTS,
-               "scale": SCALES}  # fmt: skip
-        return super()._choices() | own
+    unit: Unit = "word"
+    ends: Unit = "word"
+    deletion: Literal["paper", "code"] = "paper"
+    masks: Literal["each", "runs"] = "each"
+    alignment: Literal["auto", "attention", "embeddings", "occlusion"] = "auto"
+    scale: Literal["unit", "raw"] = "unit"
+    held_out: Annotated[float, Field(ge=0, le=0.5)] = 0.02
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked
 class Second(_Phase):
     """Phase 2: calibration of single terms through BM25.
 
@@ -126,41 +137,26 @@ class Second(_Phase):
         own: whether the text that a query belongs to is among its texts.
         start: mean and spread of the logits that the first round starts with; None leaves them as phase 1 did.
         rounds: how often best partners are looked for; 0 leaves the network of phase 1 as it is.
-        frame: what stands around terms when the network of phase 1 is asked for partners, see `networks.parm`.
+        frame: what stands around terms when the network of phase 1 looks for partners, see `networks.parm`.
         limit: so many queries at most, drawn at random; None for all.
     """
 
-    texts: int = 6
+    texts: Texts = 6
     loss: str = "pearson"
-    missing: str = "all"
-    regulariser: float = 0.02
-    others: float = 0.0
+    missing: Literal["all", "one"] = "all"
+    regulariser: NonNegativeFloat = 0.02
+    others: NonNegativeFloat = 0.0
     own: bool = True
-    start: Sequence[float] | None = None
-    rounds: int = 1
-    frame: str = "bare"
-    limit: int | None = None
+    start: Annotated[Sequence[float], Field(min_length=2, max_length=2)] | None = None
+    rounds: NonNegativeInt = 1
+    frame: Literal["bare", "masks", "runs"] = "bare"
+    limit: PositiveInt | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number("second: regulariser", self.regulariser, 0)
-        check_number("second: others", self.others, 0)
-        check_flag("second: own", self.own)
-        self._check_start()
-        check_whole("second: rounds", self.rounds, 0)
-        check_whole("second: limit", 1 if self.limit is None else self.limit, 1)
-
-    def _check_start(self) -> None:
         if self.positives == "gold" and not self.own:
-            raise WhyrankError("second: positives are gold texts, which own: false leaves out; change one of them")
-        given = [0.0, 1.0] if self.start is None else self.start
-        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
-            raise WhyrankError(f"second: start must be two numbers, mean and spread of logits, not {given!r}")
-        check_number("second: mean of start", given[0], -math.inf)
-        check_number("second: spread of start", given[1], 0, strict=True)
-
-    def _choices(self) -> dict[str, tuple[str, ...]]:
-        return super()._choices() | {"missing": MISSING, "frame": FRAMES}
+            raise WhyrankError("positives are gold texts, which own: false leaves out; change one of them")
+        if self.start is not None and self.start[1] <= 0:
+            raise WhyrankError(f"the spread of start must be a number above 0, not {self.start[1]!r}")
 
 
 def first_phase(phases: Mapping[str, Any]) -> First:
@@ -173,6 +169,16 @@ def second_phase(phases: Mapping[str, Any]) -> Second:
     return _phase(Second, phases, "second")
 
 
+def _phase(kind: type[T], phases: Mapping[str, Any], name: str) -> T:
+    preset, own = PRESETS[str(phases.get("preset", "target"))][name], phases.get(name) or {}
+    check_keys(name, own, None)
+    schedule = own.get("schedule") or {}
+    check_keys(f"{name}: schedule", schedule, None)
+    schedule = {**preset.get("schedule", {}), **schedule}
+    part_of(f"{name}: schedule", Schedule, schedule, without="seed")
+    return part_of(name, kind, {**preset, **own, "schedule": schedule})
+
+
 def analyzer_of(phases: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """The analyzer of the terms: the recipe's own, or that of its preset."""
     return str(data.get("analyzer") or ANALYZERS[str(phases.get("preset", "target"))])
@@ -180,41 +186,14 @@ def analyzer_of(phases: Mapping[str, Any], data: Mapping[str, Any]) -> str:
 
 def check_phases(phases: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise an error for anything in a recipe of PaRM that cannot be meant."""
-    check_keys("phases", phases, _PARTS)
-    _choose("preset", phases.get("preset", "target"), PRESETS)
-    check_keys("data", data, DATA)
+    check_keys("phases", phases, ("preset", "first", "second"))
+    if phases.get("preset", "target") not in PRESETS:
+        raise UnknownName("preset", str(phases["preset"]), PRESETS)
     first_phase(phases)
-    _check_candidates(data.get("candidates", [3, 3, 1]), second_phase(phases).own)
-    for name in ("depth", "limit"):
-        check_whole(f"data: {name}", data.get(name) or 1, 1)
-
-
-def _check_candidates(drawn: object, own: bool) -> None:
-    what = "of BM25's first ten, of its next ones, at random"
-    if not isinstance(drawn, list) or len(drawn) != 3 or not all(type(n) is int and n >= 0 for n in drawn):
-        raise WhyrankError(f"data: candidates must be three whole numbers ({what}), not {drawn!r}")
-    least, why = (1, "besides its own") if own else (2, "as second: own: false leaves its own out")
+    drawn = part_of("data", ParmData, data).candidates
+    least, why = (
+        (1, "besides its own") if second_phase(phases).own else (2, "as second: own: false leaves its own out")
+    )
     if sum(drawn) < least:
+        what = "of BM25's first ten, of its next ones, at random"
         raise WhyrankError(f"data: candidates {drawn}: each query needs {least} or more texts ({what}), {why}")
-
-
-def _phase(kind: type[T], phases: Mapping[str, Any], name: str) -> T:
-    own = phases.get(name) or {}
-    check_keys(name, own, [f.name for f in fields(kind)])
-    preset = PRESETS[str(phases.get("preset", "target"))][name]
-    schedule = {**preset.get("schedule", {}), **(own.get("schedule") or {})}
-    return kind(**{**preset, **own, "schedule": schedule})
-
-
-def _choose(what: str, given: object, known: Iterable[str]) -> None:
-    if given not in tuple(known):
-        raise UnknownName(what, str(given), known)
-
-
-def check_keys(what: str, given: object, known: Iterable[str] | None) -> None:
-    """Raise an error unless a part of a recipe has keys, all of which are known; None for any keys."""
-    if not isinstance(given, Mapping):
-        raise WhyrankError(f"{what}: keys with values are expected, not {given!r}")
-    for name in given:
-        if not isinstance(name, str) or (known is not None and name not in tuple(known)):
-            raise UnknownName(f"key of {what}", str(name), known or [])

@@ -13,24 +13,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, SkipValidation
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, SkipValidation
 
 from whyrank.core import BadInput, UnknownName, WhyrankError, check_number, check_whole
 from whyrank.networks import networks
-from whyrank.training.phases import check_keys, check_phases
-from whyrank.training.schedule import Schedule, checked
+from whyrank.training.phases import check_phases
+from whyrank.training.schedule import Name, Names, Part, Schedule, check_keys, checked, part_of
 from whyrank.training.validation import Measure
 
 FOLDER = Path(__file__).parent / "recipes"
 TREES = "ltr"
 _TREES_TAKE = ("architecture", "data", "settings", "seeds")
-P = TypeVar("P")
-Name = Annotated[str, Field(min_length=1)]
-Names = Annotated[list[Name], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
 Numbers = Annotated[Sequence[int], Field(min_length=1)]
-Part = SkipValidation[Mapping[str, Any]]  # whose keys and values its own class checks
 
 
 @checked
@@ -169,12 +165,12 @@ class Recipe:
             check_phases(self.phases, self.data)
         else:
             taught = isinstance(self.data, Mapping) and "teachers" in self.data
-            _part("data", TaughtData if taught else JudgedData, self.data)
+            part_of("data", TaughtData if taught else JudgedData, self.data)
         if self.validation != {}:
-            _part("validation", ValidationData, self.validation)
+            part_of("validation", ValidationData, self.validation)
         if self.pretraining != {}:
-            _part("pretraining", Pretraining, self.pretraining)
-        _part("schedule", Schedule, self.schedule, without="seed")
+            part_of("pretraining", Pretraining, self.pretraining)
+        part_of("schedule", Schedule, self.schedule, without="seed")
         if self.architecture == TREES:
             others = [each.name for each in fields(self) if each.name not in _TREES_TAKE]
             plain = Recipe("cross", data=self.data)
@@ -188,17 +184,6 @@ class Recipe:
     def as_dict(self) -> dict[str, Any]:
         """The recipe as plain values."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
-
-
-def _part(what: str, kind: type[P], given: Any, without: str = "") -> P:
-    """A part of a recipe as its class; an error of one line for a key or a value that it does not take."""
-    check_keys(what, given, [each.name for each in fields(kind) if each.name != without])  # type: ignore[arg-type]
-    try:
-        return kind(**given)
-    except UnknownName:
-        raise
-    except WhyrankError as error:
-        raise WhyrankError(f"{what}: {error}") from None
 
 
 def recipe_of(content: Mapping[str, Any]) -> Recipe:

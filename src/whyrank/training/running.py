@@ -75,7 +75,7 @@ def train_seeds(
     prepared: TrainingInputs, out: Path, seeds: Sequence[int], device: str = "", say: Say = print
 ) -> list[Path]:
     """Train one network for each seed: in the folder itself, or for several seeds in folders below it."""
-    chosen = checked_device(device)
+    chosen = find_device(device)
     several = list(dict.fromkeys(seeds or prepared.recipe.seeds))
     folders = [out if len(several) == 1 else out / f"seed-{seed}" for seed in several]
     todo = [f for seed, f in zip(several, folders, strict=True) if _finished(f, prepared.identity(seed)) is None]
@@ -99,7 +99,7 @@ def train(
         say(f"{out}: trained already")
         return done
     facts: dict[str, Any] = {"device": device_name(device)}
-    with begun(out, mark) as work, threads(recipe.schedule_for(seed).threads):
+    with run_folder(out, mark) as work, threads(recipe.schedule_for(seed).threads):
         network = new_network(recipe, seed, prepared.sources)
         if prepared.corpus:
             facts |= {"pretraining": pretrain(network, prepared.corpus, recipe.pretraining, seed, device, say, work)}
@@ -147,7 +147,7 @@ def device_name(device: str) -> str:
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else device.upper()
 
 
-def checked_device(device: str = "") -> str:
+def find_device(device: str = "") -> str:
     """A device that is there; by default `cuda` where there is one, else `cpu`."""
     if not device:
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -160,20 +160,27 @@ def checked_device(device: str = "") -> str:
 
 def _finished(out: Path, mark: str) -> History | None:
     """The history of a run that is at its end; an error where another run's network lies there."""
+    log = read_log(out, "identity", "losses", "validations", "pairs", "seconds", "stopped")
+    if log is None:
+        return None
+    check_same(out, str(log["identity"]), mark)
+    validations = [(int(step), float(value)) for step, value in log["validations"]]
+    return History(log["losses"], validations, log["pairs"], log["seconds"], log["stopped"])
+
+
+def read_log(out: Path, *names: str) -> dict[str, Any] | None:
+    """Some values of the log of a finished run; None where there is none."""
     if not (out / LOG).exists():
         return None
     try:
-        log: dict[str, Any] = read_sealed_json(out / LOG, "name another folder, or remove it")
-        validations = [(int(step), float(value)) for step, value in log["validations"]]
-        found = History(log["losses"], validations, log["pairs"], log["seconds"], log["stopped"])
+        found = read_sealed_json(out / LOG, "name another folder, or remove it")
+        return {name: found[name] for name in names}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(out / LOG, f"is no log of a training run ({error})", "name another folder") from None
-    check_same(out, str(log.get("identity")), mark)
-    return found
 
 
 @contextmanager
-def begun(out: Path, mark: str) -> Iterator[Path]:
+def run_folder(out: Path, mark: str) -> Iterator[Path]:
     """The folder of a run's checkpoints, made where this is a new run.
 
     What is wrong with a recipe may show only now: then nothing stays that would keep the corrected one out.

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    SkipValidation,
+    ValidationError,
+)
 from pydantic.dataclasses import dataclass
 
-from whyrank.core import WhyrankError
-
-if TYPE_CHECKING:
-    import torch
-
-    from whyrank.networks import Network
+from whyrank.core import UnknownName, WhyrankError
 
 T = TypeVar("T")
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[list[Name], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
+Part = SkipValidation[Mapping[str, Any]]  # whose keys and values its own class checks
 Share = Annotated[float, Field(ge=0, le=1)]
 _EXPECTED = {
     "missing": "is missing", "int_type": "must be a whole number", "int_from_float": "must be a whole number",
@@ -46,6 +55,26 @@ def checked(cls: type[T]) -> type[T]:
 
     made.__init__ = init
     return made  # type: ignore[no-any-return]
+
+
+def check_keys(what: str, given: object, known: Iterable[str] | None) -> None:
+    """Raise an error unless a part of a recipe has keys, all of which are known; None for any keys."""
+    if not isinstance(given, Mapping):
+        raise WhyrankError(f"{what}: keys with values are expected, not {given!r}")
+    for name in given:
+        if not isinstance(name, str) or (known is not None and name not in tuple(known)):
+            raise UnknownName(f"key of {what}", str(name), known or [])
+
+
+def part_of(what: str, kind: type[T], given: Any, without: str = "") -> T:
+    """A part of a recipe as its class; an error of one line for a key or a value that it does not take."""
+    check_keys(what, given, [each.name for each in fields(kind) if each.name != without])  # type: ignore[arg-type]
+    try:
+        return kind(**given)
+    except UnknownName:
+        raise
+    except WhyrankError as error:
+        raise WhyrankError(f"{what}: {error}") from None
 
 
 @checked
@@ -101,18 +130,3 @@ class Schedule:
         if step < warm:
             return factor * (step + 1) / warm
         return factor * (max(0.0, (steps - step) / max(1, steps - warm)) if self.decay else 1.0)
-
-
-def optimiser(network: Network, schedule: Schedule) -> torch.optim.AdamW:
-    """AdamW with one rate for the encoder and one for the rest; biases and norms decay only with `decay_all`."""
-    import torch
-
-    heads = {id(p) for p in network.heads()}
-    groups: list[dict[str, Any]] = []
-    for inside, rate in ((True, schedule.rate), (False, schedule.head_rate)):
-        for flat in (True, False):
-            found = [p for p in network.parameters() if (id(p) not in heads) == inside and (p.ndim < 2) == flat]
-            decay = 0.0 if flat and not schedule.decay_all else schedule.weight_decay
-            groups.append({"params": found, "lr": rate, "full": rate, "weight_decay": decay})
-    fused = all(p.is_cuda for p in network.parameters())
-    return torch.optim.AdamW([g for g in groups if g["params"]], eps=schedule.epsilon, fused=fused or None)

@@ -29,8 +29,8 @@ from whyrank.core import (
 from whyrank.networks import Encoder, ModelTokenizer, Network, load_encoder, make, networks, new_encoder, start
 from whyrank.training.data import corpus_texts, training_set
 from whyrank.training.distilling import distillation_set
-from whyrank.training.phases import check_keys
 from whyrank.training.recipe import JudgedData, Recipe
+from whyrank.training.schedule import check_keys
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]")
 CHARACTERS = 1000  # different ones that have a token of their own
@@ -113,8 +113,8 @@ def sources_of(recipe: Recipe) -> Sources:
     """What the network starts from."""
     if stands_on_words(recipe.architecture):
         return _word_vectors(recipe)
-    encoder = located(recipe.encoder) if recipe.encoder and isinstance(recipe.encoder, str) else None
-    teachers = [located(name) for name in recipe.data.get("teachers", {})]
+    encoder = pretrained_folder(recipe.encoder) if recipe.encoder and isinstance(recipe.encoder, str) else None
+    teachers = [pretrained_folder(name) for name in recipe.data.get("teachers", {})]
     return Sources(encoder, _tokenizer(recipe) if recipe.tokenizer else b"", teachers=teachers)
 
 
@@ -125,8 +125,9 @@ def _tokenizer(recipe: Recipe) -> bytes:
         if unknown := [name for name in arguments if name != "size"]:
             raise UnknownName("argument of 'collection'", unknown[0], ["size"])
         return word_pieces(_own_texts(recipe, _TEXTS), **arguments)
-    path = Path(resolved(recipe.tokenizer))
-    file = path if path.is_file() else (path if path.is_dir() else located(recipe.tokenizer)) / "tokenizer.json"
+    file = Path(resolve_source(recipe.tokenizer))
+    if not file.is_file():
+        file = (file if file.is_dir() else pretrained_folder(recipe.tokenizer)) / "tokenizer.json"
     try:
         return file.read_bytes()
     except OSError as error:
@@ -140,7 +141,7 @@ def _word_vectors(recipe: Recipe) -> Sources:
 
     source = recipe.encoder or _COLLECTION
     if isinstance(source, str) and source != _COLLECTION:
-        found = open_vectors(resolved(source) if source.startswith("~") else source)
+        found = open_vectors(resolve_source(source) if source.startswith("~") else source)
     else:
         settings = source if isinstance(source, Mapping) else {}
         check_keys("encoder", settings, [field.name for field in fields(GloVe)])
@@ -240,6 +241,7 @@ def check_settings(recipe: Recipe) -> None:
     factory = networks.factory(recipe.architecture)
     makers = (getattr(factory, name, None) for name in ("__init__", "begin", "over", "over_tokenizer"))
     known = {name for maker in makers if maker for name in inspect.signature(maker).parameters} - _NOT_SETTINGS
+    known |= {"most"} if stands_on_words(recipe.architecture) else set()
     for name in recipe.settings:
         if name not in known:
             raise UnknownName(f"setting of {recipe.architecture!r}", name, known)
@@ -264,13 +266,15 @@ def check_settings(recipe: Recipe) -> None:
                 raise WhyrankError(f"settings: {what}; leave it out")
 
 
-def located(source: str) -> Path:
-    """The folder of a pre-trained model: the source itself, an installed package's, or the hub's."""
-    found = resolved(source)
-    if Path(found).is_dir():
-        return Path(found)
+def pretrained_folder(source: str) -> Path:
+    """The folder of a pre-trained model: the source itself, the bundled one, an installed package's, or the hub's."""
     from huggingface_hub import snapshot_download
 
+    from whyrank.rankers.neural import model_folder
+
+    found = resolve_source(source)
+    if found == "bundled" or Path(found).is_dir():
+        return model_folder(found)
     try:
         return Path(snapshot_download(found, allow_patterns=list(_FILES)))
     except Exception as error:  # the client has many kinds of errors, all of which mean: not to be had
@@ -278,7 +282,7 @@ def located(source: str) -> Path:
         raise WhyrankError(f"model {source} cannot be loaded ({reason}); {_GIVE}") from None
 
 
-def resolved(source: str) -> str:
+def resolve_source(source: str) -> str:
     """The folder or hub id that a source names; `package:NAME` is the model folder of an installed package.
 
     A module of the working folder is none, and is not run, whatever name it has.

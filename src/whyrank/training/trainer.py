@@ -19,7 +19,7 @@ from whyrank.core import Progress, WhyrankError, seed_for
 from whyrank.networks import Ids, Network, tensors
 from whyrank.training.checkpoints import load_checkpoint, save_checkpoint
 from whyrank.training.data import EpochExamples, TrainingSet
-from whyrank.training.schedule import Schedule, optimiser
+from whyrank.training.schedule import Schedule
 
 Numbers = npt.NDArray[np.integer[Any]]
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -71,7 +71,7 @@ class Trainer:
         self.network, self.data, self.loss, self.schedule = network.to(device), data, loss, schedule
         self.folder, self.validate, self.device, self.say = folder, validate, device, say
         self.history = History()
-        self._optimiser = optimiser(network, schedule)
+        self._optimiser = new_optimiser(network, schedule)
         self._queries = _tokenise("reading queries", data.queries, network.query_ids)
         self._docs = _tokenise("reading texts", data.docs, network.doc_ids)
         self._pending: list[Tensor] = []  # losses that nobody has waited for yet
@@ -145,12 +145,12 @@ class Trainer:
     def _loss(self, part: EpochExamples) -> Tensor:
         size = part.doc.shape[1]
         with self._precision():
-            scores, penalty = self._scored(np.repeat(part.query, size), part.doc.ravel()), self.network.penalty()
+            scores, penalty = self._score_pairs(np.repeat(part.query, size), part.doc.ravel()), self.network.penalty()
         targets = tensors({"target": part.target}, self.device)["target"]
         loss = self.loss(scores.reshape(-1, size), targets)
         return loss if penalty is None else loss + penalty
 
-    def _scored(self, query: Numbers, doc: Numbers) -> Tensor:
+    def _score_pairs(self, query: Numbers, doc: Numbers) -> Tensor:
         """Scores in the given order, computed in parts of similar length, so that little is padded."""
         if self._packer is not None:
             return self._read(self._packer(query, doc))
@@ -221,6 +221,19 @@ class Trainer:
         self._judge_patience()
         self.say(f"going on from step {found.progress['step']:,}")
         return int(found.progress["step"])
+
+
+def new_optimiser(network: Network, schedule: Schedule) -> torch.optim.AdamW:
+    """AdamW with one rate for the encoder and one for the rest; biases and norms decay only with `decay_all`."""
+    heads = {id(p) for p in network.heads()}
+    groups: list[dict[str, Any]] = []
+    for inside, rate in ((True, schedule.rate), (False, schedule.head_rate)):
+        for flat in (True, False):
+            found = [p for p in network.parameters() if (id(p) not in heads) == inside and (p.ndim < 2) == flat]
+            decay = 0.0 if flat and not schedule.decay_all else schedule.weight_decay
+            groups.append({"params": found, "lr": rate, "full": rate, "weight_decay": decay})
+    fused = all(p.is_cuda for p in network.parameters())
+    return torch.optim.AdamW([g for g in groups if g["params"]], eps=schedule.epsilon, fused=fused or None)
 
 
 def _tokenise(what: str, texts: Sequence[str], ids: Callable[[Sequence[str]], list[Ids]]) -> list[Ids]:

@@ -33,21 +33,17 @@ class Measure(NamedTuple):
             raise UnknownName("validation measure", text, ("nDCG@10", "RR@10", "RR(rel=2)@10"))
         return cls(found[1].partition("(")[0], int(found[3]), int(found[2] or 1))
 
-
-def ndcg(ranked: npt.ArrayLike, ideal: Sequence[float], cutoff: int) -> float:
-    """Discounted gain of the grades in ranked order over that of the best order, log base 2."""
-    best = np.sort(np.asarray(ideal, dtype=np.float64))[::-1][:cutoff]
-    total = _gain(best)
-    return _gain(np.asarray(ranked, dtype=np.float64)[:cutoff]) / total if total > 0 else 0.0
-
-
-def reciprocal_rank(ranked: npt.ArrayLike, cutoff: int, relevant: int = 1) -> float:
-    """One over the rank of the first relevant text; 0 without one."""
-    ranks = 1 + np.flatnonzero(np.asarray(ranked)[:cutoff] >= relevant)
-    return 1.0 / int(ranks[0]) if len(ranks) else 0.0
+    def value(self, ranked: Values, ideal: Sequence[float]) -> float:
+        """The value of the grades in ranked order; `ideal` has all grades of the query."""
+        if self.name == "RR":
+            ranks = 1 + np.flatnonzero(ranked[: self.cutoff] >= self.relevant)
+            return 1.0 / int(ranks[0]) if len(ranks) else 0.0
+        best = _gain(np.sort(np.asarray(ideal, np.float64))[::-1][: self.cutoff])
+        return _gain(ranked[: self.cutoff]) / best if best > 0 else 0.0
 
 
 def _gain(grades: Values) -> float:
+    """Discounted gain, log base 2."""
     return float((np.maximum(grades, 0) / np.log2(np.arange(2, len(grades) + 2))).sum())
 
 
@@ -70,19 +66,12 @@ class Validation:
 
     def __call__(self, network: Network) -> float:
         """The mean over the queries."""
-        scores = self._scores(network)
-        found = [self._value(q, scores[rows], self.grade[rows]) for q, rows in enumerate(self._rows())]
+        scores, measure, found = self._scores(network), Measure.of(self.measure), []
+        for query, ideal in enumerate(self.ideal):
+            rows = np.flatnonzero(self.query == query)
+            ranked = self.grade[rows][np.argsort(-scores[rows], kind="stable")].astype(np.float64)
+            found.append(measure.value(ranked, ideal))
         return float(np.mean(found))
-
-    def _value(self, query: int, scores: Values, grades: npt.NDArray[np.float32]) -> float:
-        ranked = grades[np.argsort(-scores, kind="stable")]
-        measure = Measure.of(self.measure)
-        if measure.name == "RR":
-            return reciprocal_rank(ranked, measure.cutoff, measure.relevant)
-        return ndcg(ranked, self.ideal[query], measure.cutoff)
-
-    def _rows(self) -> list[npt.NDArray[np.int64]]:
-        return [np.flatnonzero(self.query == q) for q in range(len(self.queries))]
 
     def _scores(self, network: Network) -> Values:
         """Scores of the pairs (queries[query[i]], docs[doc[i]]), batched by length."""

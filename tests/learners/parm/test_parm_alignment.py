@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 
 from parm_models import WORDS, parm_network, toy_world
 from whyrank.learners.parm.alignment import (
-    Aligner,
-    TokenTexts,
-    attention_blocks,
-    continues_word,
-    embedding_blocks,
-    side_of,
+    Reader,
     token_texts,
 )
 from whyrank.training import new_network
@@ -22,7 +16,7 @@ from whyrank.training.sources import word_pieces
 
 def reader(network=None):
     network = network or parm_network(seed=3)
-    return Aligner(network.encoder, network.tokenizer, network.max_query, network.max_doc)
+    return Reader(network.encoder, network.tokenizer, network.max_query, network.max_doc)
 
 
 def pairs_of(network, n=5):
@@ -48,11 +42,8 @@ def attention_weights(model, ids, types):
 def test_blocks_hold_both_directions_between_query_and_text():
     network, who = parm_network(), reader()
     _queries, _docs, texts, query, doc = pairs_of(network)
-    sides = (
-        side_of(texts[0], network.tokenizer, who.tokenizer, 6),
-        side_of(texts[1], network.tokenizer, who.tokenizer, 16),
-    )
-    found = attention_blocks(who, *sides, query, doc, "cpu")
+    sides = who.texts(texts[0], network.tokenizer, 6), who.texts(texts[1], network.tokenizer, 16)
+    found = who.attention(*sides, query, doc, "cpu")
     assert found.shape == (len(query), texts[0].ids.shape[1], texts[1].ids.shape[1])
     for i, (q, d) in enumerate(zip(query, doc, strict=True)):
         n, m = texts[0].sizes[q], texts[1].sizes[d]
@@ -69,11 +60,8 @@ def test_blocks_hold_both_directions_between_query_and_text():
 def test_products_of_states_are_shares_of_the_score():
     network, who = parm_network(), reader()
     _queries, _docs, texts, query, doc = pairs_of(network)
-    sides = (
-        side_of(texts[0], network.tokenizer, who.tokenizer, 6),
-        side_of(texts[1], network.tokenizer, who.tokenizer, 16),
-    )
-    found = embedding_blocks(who, *sides, query, doc, "cpu")
+    sides = who.texts(texts[0], network.tokenizer, 6), who.texts(texts[1], network.tokenizer, 16)
+    found = who.embeddings(*sides, query, doc, "cpu")
     for i in (0, 3):
         states = []
         for text, number in ((texts[0], query[i]), (texts[1], doc[i])):
@@ -85,19 +73,6 @@ def test_products_of_states_are_shares_of_the_score():
         torch.testing.assert_close(found[i, :n, :m], states[0] @ states[1].T, rtol=1e-4, atol=1e-4)
         assert found[i, n:].eq(0).all()
         assert found[i, :, m:].eq(0).all()
-
-
-@pytest.mark.parametrize("blocks", [attention_blocks, embedding_blocks])
-def test_the_order_of_pairs_makes_no_difference(blocks):
-    network, who = parm_network(), reader()
-    _, _, texts, query, doc = pairs_of(network, 12)
-    sides = (
-        side_of(texts[0], network.tokenizer, who.tokenizer, 6),
-        side_of(texts[1], network.tokenizer, who.tokenizer, 16),
-    )
-    order = np.random.default_rng(0).permutation(len(query))
-    one, other = blocks(who, *sides, query, doc, "cpu"), blocks(who, *sides, query[order], doc[order], "cpu")
-    torch.testing.assert_close(one[order], other, rtol=1e-4, atol=1e-5)
 
 
 def letters_network():
@@ -112,14 +87,11 @@ def test_words_carry_values_between_tokenizers():
     network, other = parm_network(), letters_network()
     queries, docs = ["balan mernis"], ["cemer balan difo"]
     texts = token_texts(network, queries, docs)
-    who = Aligner(other.encoder, other.tokenizer, 20, 30)
-    sides = (
-        side_of(texts[0], network.tokenizer, who.tokenizer, 20),
-        side_of(texts[1], network.tokenizer, who.tokenizer, 30),
-    )
+    who = Reader(other.encoder, other.tokenizer, 20, 30)
+    sides = who.texts(texts[0], network.tokenizer, 20), who.texts(texts[1], network.tokenizer, 30)
     assert sides[0].words is not None
     assert len(sides[1].ids[0]) == len("cemerbalandifo")
-    found = embedding_blocks(who, *sides, np.zeros(1, np.int64), np.zeros(1, np.int64), "cpu")[0]
+    found = who.embeddings(*sides, np.zeros(1, np.int64), np.zeros(1, np.int64), "cpu")[0]
     states = [letter_states(other, row) for row in (sides[0].ids[0], sides[1].ids[0])]
     products = states[0] @ states[1].T
     query, doc = texts[0].words[0], texts[1].words[0]
@@ -136,12 +108,3 @@ def letter_states(network, row):
     ids = torch.tensor([[2, *row, 3]])
     with torch.inference_mode():
         return network.encoder.eval().last({"ids": ids, "mask": torch.ones_like(ids), "types": ids * 0})[0, 1:-1]
-
-
-def test_words_of_tokens():
-    network = parm_network()
-    inside = continues_word(network.tokenizer)
-    texts = TokenTexts.of(network.tokenizer.ids(["balan mernis, xyz!", ""], 20), inside)
-    assert texts.spell(network.tokenizer)[0][:2] == ["balan", "mernis"]
-    assert texts.spell(network.tokenizer)[1] == []
-    assert texts.words[1].tolist() == [texts.ids.shape[1]] * texts.ids.shape[1]

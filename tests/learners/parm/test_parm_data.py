@@ -20,18 +20,15 @@ from whyrank.learners.parm.data import (
     choose_alignment,
     draw_candidates,
     open_target,
-    ranges,
-    sourced_queries,
-    split_queries,
+    parm_queries,
     terms_of,
 )
-from whyrank.learners.parm.second import table_scores
 from whyrank.learners.parm.training import alignment_blocks
 from whyrank.networks import ModelTokenizer, load, make, new_encoder, save
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.lexical import LexicalIndex
 from whyrank.scoring import Engine
-from whyrank.training import read_recipe, recipe_of
+from whyrank.training import ParmData, read_recipe, recipe_of
 from whyrank.training.sources import word_pieces
 
 torch.set_num_threads(1)
@@ -93,7 +90,7 @@ def test_the_target_scores_candidates_that_begin_with_the_querys_own_text(prepar
     expected = Toy().score([prepared.queries[q] for q, _ in pairs], [prepared.docs[d] for _, d in pairs])
     np.testing.assert_array_equal(candidates.scores.ravel(), expected)
     assert (prepared.facts["ranker"], prepared.facts["alignment"]) == ("Toy(name='toy')", "occlusion")
-    given = sourced_queries(recipe(world).data)
+    given = parm_queries(ParmData(**recipe(world).data))
     assert list(given.queries) == list(prepared.queries)
     np.testing.assert_array_equal(candidates.doc[:, 0], given.source)
     assert all(len(set(row.tolist())) == 9 for row in candidates.doc)
@@ -104,8 +101,8 @@ def test_the_target_scores_candidates_that_begin_with_the_querys_own_text(prepar
 
 
 def test_candidates_come_from_both_parts_of_bm25s_ranking(world):
-    data = {**recipe(world).data, "candidates": [2, 3, 0], "depth": 30}
-    given = sourced_queries(data)
+    data = ParmData(**{**recipe(world).data, "candidates": [2, 3, 0], "depth": 30})
+    given = parm_queries(data)
     ranker = open_ranker("bm25(variant=parm)", Setting(open_collection(str(world)), "whitespace"))
     index = LexicalIndex.of(ranker, {str(i): text for i, text in enumerate(given.docs)})
     found = draw_candidates(index, given, data)
@@ -115,13 +112,6 @@ def test_candidates_come_from_both_parts_of_bm25s_ranking(world):
         assert len(set(row)) == 6
         assert set(row[1:3]) <= set(others[:10])
         assert set(row[3:]) <= set(others[10:]) or len(others) < 13
-
-
-def test_a_small_collection_gives_fewer_candidates(tmp_path):
-    (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "ba lan"}\n{"id": "b", "text": "ce mer"}\n')
-    (tmp_path / "queries.tsv").write_text("q\tba\n")
-    (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
-    assert prepare(recipe(tmp_path), Toy()).candidates.doc.tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("analyzer", ["whitespace", "chain(possessive=True,stem=krovetz)"])
@@ -140,20 +130,6 @@ def test_the_parts_of_bm25_add_up_to_the_ranker(analyzer):
             own = {terms.names[t] for t in terms.doc[terms.doc_ends[d] : terms.doc_ends[d + 1]]}
             assert own == set(index.ranker.analyzer.terms(texts[d]))
             assert terms.absent[rows, c].tolist() == [terms.names[t] not in own for t in terms.query[rows]]
-
-
-def test_a_table_score_is_bm25_of_a_text_that_has_the_term_p_times():
-    """With p = 1 a missing term counts as if the text had it once, its length unchanged."""
-    collection = open_collection("sample")
-    ranker = open_ranker("bm25(variant=parm)", Setting(collection, "whitespace"))
-    text, term = next(iter(collection.docs.values())), "unheardofword"
-    index = LexicalIndex.of(ranker, {"a": text, "b": " ".join([*text.split()[:-1], term])})
-    terms = terms_of(index, [f"{term} {text.split()[0]}"], np.array([[0, 1]], np.int32))
-    slot = np.flatnonzero(terms.absent[:, 0])
-    assert [terms.names[t] for t in terms.query[slot]] == [term]
-    found = table_scores(torch.from_numpy(terms.value[0, :1]), torch.from_numpy(terms.weight[slot]),
-                         torch.from_numpy(terms.norm[:1]), torch.ones(1), torch.zeros(1, dtype=torch.int64))  # fmt: skip
-    assert found.item() == pytest.approx(float(terms.value[0, 1]), rel=1e-5)
 
 
 def test_words_that_are_left_out_show_what_they_gave(prepared):
@@ -267,19 +243,3 @@ def test_examples_are_candidates_of_their_query(positives):
         assert 0 <= target[3:5].min() <= target[3:5].max() <= 1
     own = CandidateSampler(TargetScores(doc, scores), rows, 9, "target", "second", own=False).epoch(0, 0)
     assert (np.sort(own.doc % doc.shape[1], axis=1) == [1, 2, 3]).all()
-
-
-def test_scaled_scores_have_differences_of_spread_one():
-    _, _, doc, scores = toy_candidates(200, 60, 6)
-    found = TargetScores(doc, 7 * scores + 100).scaled().scores.astype(np.float64)
-    differences = found[:, :, None] - found[:, None]
-    inside = differences[:, ~np.eye(6, dtype=bool)]
-    assert abs((inside**2).mean() * 5 / 6 - 1) < 0.01
-
-
-def test_held_out_queries_are_others_and_ranges_follow_each_other():
-    for n, share in ((10, 0.2), (3, 0.5), (1, 0.5), (7, 0.0)):
-        kept, held = split_queries(n, share)
-        assert sorted([*kept, *held]) == list(range(n))
-        assert len(held) == min(round(share * n), n // 2)
-    assert ranges(np.array([5, 9, 0]), np.array([2, 0, 3])).tolist() == [5, 6, 0, 1, 2]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -17,10 +15,6 @@ from whyrank.learners.parm.data import CandidateSampler, TargetScores
 from whyrank.learners.parm.first import (
     FirstTrainer,
     Segmenter,
-    Splitter,
-    collapse_runs,
-    delete_lowest,
-    deletion_counts,
     tie_keys,
 )
 from whyrank.learners.parm.training import alignment_blocks
@@ -78,56 +72,6 @@ def count_by_hand(kind, draw, units, part):
         return max(0, min(max(1, int(units / 2 + units / 2 * draw)), units - 1))
     many = max(units - part, 1)
     return max(0, min(int(many / 2 + many / 2 * draw), units - max(part // 2, 1)))
-
-
-@given(st.lists(TOKENS, min_size=1, max_size=4), UNIFORM, UNIFORM, st.booleans())
-def test_spans_are_those_of_the_specification(rows, first, second, whole):
-    draws = np.tile(np.array([[first, second]], np.float32), (len(rows), 1))
-    found = Splitter(texts(rows), whole)(np.arange(len(rows)), draws)
-    for i, row in enumerate(rows):
-        start, end = span_by_hand(row, first, second, whole)
-        assert (found.start[i], found.end[i]) == (start, end)
-        assert 0 <= start < end <= len(row)
-        assert found.sizes[i].tolist() == [len(part) for part in parts_by_hand(row, start, end)]
-        assert max(found.sizes[i]) <= max(len(row), 1)
-
-
-@pytest.mark.parametrize("kind", ["paper", "code"])
-@given(draw=NORMAL, units=st.integers(0, 40), part=st.integers(0, 9))
-def test_counts_are_those_of_the_specification(kind, draw, units, part):
-    found = deletion_counts(kind, torch.tensor([draw]), torch.tensor([units]), torch.tensor([part]))
-    assert found.item() == count_by_hand(kind, draw, units, part)
-    assert 0 <= found.item() <= max(units - 1, 0)
-
-
-@given(st.integers(1, 8).flatmap(lambda n: st.tuples(
-    st.lists(st.integers(0, 3), min_size=n, max_size=n), st.lists(st.booleans(), min_size=n, max_size=n),
-    st.integers(0, n), st.lists(st.integers(0, 2), min_size=n + 2, max_size=n + 2))))  # fmt: skip
-def test_the_least_relevant_units_go(drawn):
-    values, opens, many, ties = drawn
-    n, units = len(values), []
-    for i in range(n):
-        if i == 0 or opens[i]:
-            units.append([])
-        units[-1].append(i)
-    unit = torch.tensor(
-        [[next(u for u, positions in enumerate(units) if i in positions) for i in range(n)] + [n + 2, n + 2]]
-    )
-    scores = torch.tensor([[float(v) for v in values] + [-9.0, 99.0]])
-    found = delete_lowest(scores, unit, torch.tensor([len(units)]), torch.tensor([min(many, len(units))]),
-                    torch.tensor([ties]))  # fmt: skip
-    order = sorted(range(len(units)), key=lambda u: (max(values[i] for i in units[u]), ties[u], u))
-    gone = {i for u in order[: min(many, len(units))] for i in units[u]}
-    assert found[0].tolist() == [i in gone for i in range(n)] + [False, False]
-
-
-def test_ties_go_in_an_order_of_their_own():
-    keys = tie_keys(torch.arange(-50, 50), 12)
-    orders = {tuple(row) for row in keys.argsort(dim=1).tolist()}
-    assert len(orders) == 100
-    first = keys.argmin(dim=1).bincount(minlength=12)
-    assert first.max() < 25
-    assert torch.equal(keys[7], tie_keys(torch.tensor([-43]), 12)[0])
 
 
 @settings(max_examples=60, deadline=None)
@@ -216,16 +160,6 @@ def logit(network, ids, types):
     ids, types = torch.tensor([ids]), torch.tensor([types])
     with torch.inference_mode():
         return float(network({"ids": ids, "types": types, "mask": torch.ones_like(ids)}))
-
-
-@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=9), min_size=1, max_size=4))
-def test_runs_of_what_is_deleted_leave_one_position(rows):
-    width = max(map(len, rows)) + 1
-    gone = torch.tensor([row + [False] * (width - len(row)) for row in rows])
-    order, sizes = collapse_runs(gone, torch.tensor([len(row) for row in rows]))
-    for row, found, size in zip(rows, order.tolist(), sizes.tolist(), strict=True):
-        text = "".join("x" if masked else "ab"[i % 2] for i, masked in enumerate(row))
-        assert "".join(text[i] for i in found[:size]) == re.sub("x+", "x", text)
 
 
 def test_inputs_end_to_end_give_the_same_loss():

@@ -15,12 +15,10 @@ from whyrank.learners.parm.second import (
     SecondTrainer,
     find_partners,
     other_terms,
-    pair_logits,
     slots_of,
     start_logits_at,
-    table_scores,
 )
-from whyrank.networks import framed
+from whyrank.networks import frame_terms
 from whyrank.training import second_phase
 
 torch.set_num_threads(1)
@@ -37,12 +35,6 @@ def logits_of(network, terms, query, doc):
     with torch.inference_mode():
         names = [[terms.names[i] for i in side.tolist()] for side in (query, doc)]
         return network.score_texts(*names).double().numpy()
-
-
-def test_table_scores_by_hand():
-    found = table_scores(torch.tensor([1.0, 2.0, 0.5]), torch.tensor([4.0, 3.0, 2.0]), torch.tensor([0.9, 0.9, 1.1]),
-                         torch.tensor([0.3, 1.0, 0.0]), torch.tensor([0, 0, 2]))  # fmt: skip
-    assert found.tolist() == pytest.approx([1 + 4 * 0.3 / 1.2 + 3 / 1.9, 2.0, 0.5])
 
 
 @pytest.mark.parametrize("missing", ["all", "one"])
@@ -98,53 +90,14 @@ def test_a_text_without_terms_has_no_partner():
         SecondTrainer(parm_network(), sampler, second, bare, slots, seed=0)
 
 
-def test_logits_of_pairs_are_those_of_the_network():
-    network = parm_network().eval()
-    words = ["balan", "cemer", "mernisropfo", "tuk"]
-    ids = network.tokenizer.ids(words, 6)
-    query, doc = np.repeat(np.arange(4), 4), np.tile(np.arange(4), 4)
-    found = pair_logits(network, (ids, ids), query, doc, "cpu")
-    with torch.inference_mode():
-        expected = network.score_texts([words[i] for i in query], [words[i] for i in doc])
-    np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
-
-
-@pytest.mark.parametrize(("frame", "before", "behind"), [("masks", 4, 24), ("runs", 1, 1)])
-def test_partners_may_be_looked_for_between_masks(frame, before, behind):
-    queries, docs, doc, _ = toy_candidates(10, 12)
-    terms, network = (
-        toy_terms(queries, docs, doc),
-        parm_network(encoder=SHAPE | {"max_position_embeddings": 64}).eval(),
-    )
-    slots = slots_of(terms, doc, np.arange(len(queries)), "all", 0)
-    found, bare = find_partners(slots, terms, network, "cpu", frame), find_partners(slots, terms, network, "cpu")
-    assert not np.array_equal(found.partner, bare.partner)
-    for i in range(0, len(slots.pair), 7):
-        own = terms.doc[terms.doc_ends[slots.doc[i]] : terms.doc_ends[slots.doc[i] + 1]]
-        logits = [framed_logit(network, terms.names[slots.term[i]], terms.names[t], before, behind) for t in own]
-        assert found.partner[i] == own[int(np.argmax(logits))]
-
-
-def framed_logit(network, term, partner, before, behind):
-    """One input by hand, without any helper of ours."""
-    special, (query, doc) = network.tokenizer.special, network.tokenizer.ids([term, partner], 9)
-    mask = special["mask"]
-    first = [special["cls"], mask, *query, mask, special["sep"]]
-    second = [*[mask] * before, *doc, *[mask] * behind, special["sep"]]
-    batch = {"ids": [first + second], "types": [[0] * len(first) + [1] * len(second)]}
-    with torch.inference_mode():
-        ids, types = (torch.tensor(batch[name]) for name in ("ids", "types"))
-        return float(network({"ids": ids, "types": types, "mask": torch.ones_like(ids)}))
-
-
 def test_a_frame_that_an_encoder_cannot_read_is_refused():
     network = parm_network(encoder=SHAPE | {"max_position_embeddings": 32})
     with pytest.raises(
         WhyrankError, match=r"frame masks: a pair of terms has 3[0-9] tokens, and the encoder reads 32"
     ):
-        framed(*[network.tokenizer.ids(["balan"], 6)] * 2, network, "masks")
+        frame_terms(*[network.tokenizer.ids(["balan"], 6)] * 2, network, "masks")
     with pytest.raises(UnknownName, match="unknown frame 'mask'; did you mean 'masks'"):
-        framed([], [], network, "mask")
+        frame_terms([], [], network, "mask")
 
 
 @settings(max_examples=20, deadline=None)
@@ -206,16 +159,6 @@ def test_another_term_is_of_the_same_text_and_no_partner(seed):
         assert other in own - {partner} if len(own) > 1 else other == -1
 
 
-def test_every_other_term_is_drawn():
-    terms, _, slots, _, _ = toy_slots(4, 6, 3)
-    found = np.stack([other_terms(slots, terms, seed, "x") for seed in range(300)])
-    for i, (number, partner) in enumerate(zip(slots.doc, slots.partner, strict=True)):
-        own = set(terms.doc[terms.doc_ends[number] : terms.doc_ends[number + 1]].tolist())
-        values, counts = np.unique(found[:, i], return_counts=True)
-        assert set(values.tolist()) == own - {partner}
-        assert counts.min() > 300 / len(own) / 3
-
-
 @pytest.mark.parametrize("head", ["deep", "affine"])
 @pytest.mark.parametrize("start", [(-4.0, 2.0), (1.0, 0.25)])
 def test_logits_start_where_they_are_told_and_keep_their_order(head, start):
@@ -230,13 +173,6 @@ def test_logits_start_where_they_are_told_and_keep_their_order(head, start):
     assert shown.std() == pytest.approx(start[1], rel=1e-3)
     after = logits_of(network, terms, *rows)
     assert np.corrcoef(before, after)[0, 1] == pytest.approx(1, abs=1e-6)
-
-
-def test_where_nothing_can_be_drawn_nothing_is_moved():
-    terms, network, slots, _, _ = toy_slots()
-    weights = network.outer.weight.clone()
-    start_logits_at(network, terms, slots._replace(partner=np.full_like(slots.partner, -1)), (-4.0, 2.0), 0, "cpu")
-    assert torch.equal(network.outer.weight, weights)
 
 
 def test_terms_that_are_no_partners_count_in_the_loss():
@@ -254,20 +190,3 @@ def test_terms_that_are_no_partners_count_in_the_loss():
     other = other_terms(slots, terms, 7, "second 0")
     p = 1 / (1 + np.exp(-logits_of(network, terms, slots.term[there], other[there])))
     assert found[1] - found[0] == pytest.approx(0.5 * p.mean(), rel=1e-3)
-
-
-def test_a_query_without_its_own_text():
-    terms, network, slots, doc, scores = toy_slots()
-    held, rows = np.array([1, 4, 5]), np.arange(len(doc))
-    sampler = CandidateSampler(TargetScores(doc, scores), rows, 9, "target", "second", own=False)
-    trainer = SecondTrainer(network, sampler, second_phase({"second": {"own": False}}), terms, slots, seed=0,
-                            held_out=held)  # fmt: skip
-    expected = [np.corrcoef(terms.value[q, 1:], scores[q, 1:])[0, 1] for q in held]
-    assert trainer.correlation_of_bm25() == pytest.approx(np.mean(expected), abs=1e-3)
-    kept = slots.take(slots.pair % 5 > 0)
-    again = SecondTrainer(
-        network, sampler, second_phase({"second": {"own": False}}), terms, kept, seed=0, held_out=held
-    )
-    network.eval()
-    with torch.inference_mode():
-        assert trainer._correlation(network) == again._correlation(network)

@@ -7,36 +7,17 @@ import json
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from parm_models import SCHEDULE, SHAPE, parm_network, parm_recipe, toy_prepared
+from parm_models import SCHEDULE, SHAPE, parm_recipe, toy_prepared
 from training_models import quiet
 from whyrank.core import BadInput, WhyrankError
 from whyrank.learners.parm import is_trained, train_parm
 from whyrank.learners.parm import training as parm_training
 from whyrank.learners.parm.data import split_queries
-from whyrank.networks import FRAMES, digest, load, read_config
-from whyrank.training import Pearson, Trainer, analyzer_of, first_phase, phases, prepare, recipe_of, second_phase
-from whyrank.training.phases import PRESETS
+from whyrank.networks import digest, load
+from whyrank.training import Trainer, first_phase, prepare, recipe_of, second_phase
 
 torch.set_num_threads(1)
-
-
-@given(st.integers(0, 1000), st.floats(-12, 12), st.floats(-100, 100))
-def test_pearson_is_the_same_in_every_unit_of_the_targets(seed, unit, zero):
-    scores, targets = torch.from_numpy(np.random.default_rng(seed).standard_normal((2, 5, 4)))
-    expected = Pearson()(scores, targets).item()
-    assert Pearson()(scores, (targets + zero) * 10**unit).item() == pytest.approx(expected, abs=1e-6)
-
-
-def test_pearson_of_equal_scores_is_no_correlation_and_has_a_gradient():
-    scores = torch.zeros(2, 3, requires_grad=True)
-    loss = Pearson()(scores, torch.tensor([[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]))
-    assert loss.item() == 1
-    assert Pearson()(torch.tensor([[1.0, 2.0, 4.0]]), torch.full((1, 3), 0.1)).item() == 1
-    loss.backward()
-    assert torch.isfinite(scores.grad).all()
 
 
 def test_both_phases_run_and_are_told(tmp_path):
@@ -94,15 +75,6 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch):
     assert all(losses == logs[0] for losses in logs.values())
 
 
-def test_phase_one_alone_says_how_its_terms_are_read(tmp_path):
-    phases = {"preset": "code", "first": {"schedule": SCHEDULE | {"max_steps": 3}, "masks": "runs"},
-              "second": {"rounds": 0, "frame": "runs"}}  # fmt: skip
-    train_parm(toy_prepared(phases=phases), tmp_path / "net", 0, "cpu", quiet)
-    log = json.loads((tmp_path / "net" / "log.json").read_text())
-    assert [phase["phase"] for phase in log["phases"]] == ["phase 1"]
-    assert read_config(tmp_path / "net")["frame"] == "runs"
-
-
 def test_phase_two_is_validated_on_queries_of_all_collections(monkeypatch):
     """Queries come one collection after the other: the first of those held out are of the first ones alone."""
     monkeypatch.setattr(parm_training, "_HELD", 8)
@@ -117,38 +89,6 @@ def test_phase_two_is_validated_on_queries_of_all_collections(monkeypatch):
     assert np.array_equal(parm_training.phase_two_queries(made, None, 0)[1], held)
 
 
-@pytest.mark.parametrize("preset", list(PRESETS))
-def test_presets(preset):
-    first, second = first_phase({"preset": preset}), second_phase({"preset": preset})
-    assert (first.loss, first.unit, first.deletion) == {
-        "paper": ("margin-mse", "word", "paper"), "code": ("margin", "token", "code"),
-        "target": ("margin-mse", "word", "paper")}[preset]  # fmt: skip
-    assert (second.missing, second.regulariser) == {
-        "paper": ("all", 0.0), "code": ("one", 0.1), "target": ("all", 0.02)}[preset]  # fmt: skip
-    assert (first.texts, second.texts) == ((2, 6) if preset == "target" else (2, 2))
-    own = first_phase({"preset": preset, "first": {"unit": "token", "schedule": {"batch": 5}}})
-    assert own.unit == "token"
-    assert own.schedule_for(1).batch == 5
-    if preset != "target":
-        assert own.schedule_for(1).max_steps == 20_000
-    assert analyzer_of({"preset": preset}, {"analyzer": "lucene"}) == "lucene"
-    for phase in (first, second):
-        made = phase.schedule_for(0)
-        assert (made.decay_all, made.epsilon, made.weight_decay) == (
-            (False, 1e-8, 0.01) if preset == "target" else (True, 1e-7, 0.01))  # fmt: skip
-    assert (first.masks, second.frame) == ("each", "bare")
-    assert tuple(FRAMES) == phases.FRAMES
-
-
-def test_all_of_it_in_a_run(tmp_path):
-    second = {"schedule": SCHEDULE, "texts": 3, "own": False, "others": 0.5, "start": [-4, 2], "rounds": 2}
-    phases = {"first": {"schedule": SCHEDULE, "held_out": 0.2}, "second": second}
-    said = []
-    train_parm(toy_prepared(phases=phases), tmp_path / "net", 0, "cpu", said.append)
-    assert sum(line.startswith("phase 2") for line in said) == 2
-    assert load(tmp_path / "net").architecture == "parm"
-
-
 def test_a_recipe_of_phases_is_for_tables():
     with pytest.raises(WhyrankError, match="it is for `whyrank tables learn parm`"):
         prepare(parm_recipe())
@@ -161,21 +101,15 @@ REFUSED = [
     ({"phases": {"preset": "papers"}}, "unknown preset 'papers'; did you mean 'paper'"),
     ({"phases": {"preset": "paper", "third": {}}}, "unknown key of phases 'third'"),
     ({"phases": {"first": {"units": "word"}}}, "unknown key of first 'units'; did you mean 'unit'"),
-    ({"phases": {"first": {"unit": "words"}}}, "unknown unit of first"),
-    ({"phases": {"first": {"masks": "run"}}}, "unknown masks of first"),
+    ({"phases": {"first": {"unit": "words"}}}, "first: unit must be 'word' or 'token'"),
     ({"phases": {"first": {"texts": 1}}}, "first: texts must be"),
     ({"phases": {"first": {"schedule": {"rates": 1}}}}, "unknown key of first: schedule 'rates'"),
-    ({"phases": {"first": {"held_out": 0.9}}}, "first: held_out must be"),
-    ({"phases": {"second": {"missing": "some"}}}, "unknown missing of second"),
-    ({"phases": {"second": {"frame": "mask"}}}, "unknown frame of second"),
-    ({"phases": {"second": {"rounds": -1}}}, "second: rounds must be"),
-    ({"phases": {"second": {"others": -1}}}, "second: others must be"),
-    ({"phases": {"second": {"own": 1}}}, "second: own must be True or False"),
-    ({"phases": {"second": {"start": -4}}}, "second: start must be two numbers"),
-    ({"phases": {"second": {"start": [-4, 0]}}}, "second: spread of start must be"),
-    ({"phases": {"second": {"start": ["a", 1]}}}, "second: mean of start must be"),
-    ({"phases": {"second": {"own": False, "positives": "gold"}}}, "positives are gold texts"),
-    ({"data": SAMPLE | {"candidates": [1, 2]}}, "candidates must be three whole numbers"),
+    ({"phases": {"first": {"schedule": {"rate": "x"}}}}, "first: schedule: rate must be a number"),
+    ({"phases": {"second": {"own": 1}}}, "second: own must be true or false"),
+    ({"phases": {"second": {"start": -4}}}, "second: start must be a list"),
+    ({"phases": {"second": {"start": [-4, 0]}}}, "second: the spread of start must be"),
+    ({"phases": {"second": {"own": False, "positives": "gold"}}}, "second: positives are gold texts"),
+    ({"data": SAMPLE | {"candidates": [1, 2]}}, "data: candidates must have at least 3"),
     ({"data": SAMPLE | {"negatives": "bm25"}}, "unknown key of data"),
     ({"data": SAMPLE | {"depth": 0.5}}, "data: depth must be a whole number"),
     ({"data": SAMPLE | {"candidates": [0, 0, 0]}}, r"candidates \[0, 0, 0\]: each query needs 1 or more texts"),
@@ -189,8 +123,36 @@ def test_a_recipe_that_cannot_be_meant_is_refused(changes, message):
         parm_recipe(**changes)
 
 
-def test_a_recipe_at_the_edge_is_taken():
-    assert parm_recipe(data=SAMPLE | {"candidates": [0, 1, 1]}, phases=OWN)
-    assert parm_recipe(data=SAMPLE | {"candidates": [0, 1, 0]})
-    with pytest.raises(WhyrankError, match="settings: pooler is for a pre-trained encoder"):
-        parm_network(settings={"max_query": 6, "max_doc": 16, "pooler": True})
+def recipe_for(recipe, *changes, analyzer=None):
+    notes = []
+    made = parm_training.parm_recipe("bm25", recipe, ["toy"], changes, analyzer, notes.append)
+    return made.as_dict(), " ".join(notes)
+
+
+@pytest.mark.parametrize("preset", ["paper", "code"])
+def test_a_preset_replaces_all_that_a_bundled_recipe_says_of_phases(preset):
+    """Before or behind it, what is set on the command line stays."""
+    made, _ = recipe_for("parm", "phases.second.rounds=3", f"phases.preset={preset}", "phases.first.masks=runs")
+    assert made["phases"] == {"preset": preset, "first": {"masks": "runs"}, "second": {"rounds": 3}}
+    first, second = first_phase(made["phases"]), second_phase(made["phases"])
+    assert (first.positives, first.schedule_for(0).batch, first.schedule_for(0).max_steps) == ("gold", 16, 20_000)
+    assert (second.missing, second.rounds, second.schedule_for(0).batch) == (
+        {"paper": "all", "code": "one"}[preset],
+        3,
+        256,
+    )
+    own = first_phase({"preset": preset, "first": {"schedule": {"batch": 5}}}).schedule_for(0)
+    assert (own.batch, own.max_steps, own.decay_all, own.epsilon) == (5, 20_000, True, 1e-7)
+
+
+def test_collections_replace_all_that_a_recipe_names(tmp_path):
+    """Also those that queries are cut from and that are held back; the latter is said."""
+    made, notes = recipe_for("parm", analyzer="lucene")
+    assert (made["data"]["collection"], made["data"]["cut"], made["data"]["without"]) == (["toy"], {}, [])
+    assert (made["data"]["depth"], made["data"]["analyzer"], made["data"]["target"]) == (100, "lucene", "bm25")
+    assert "data.without (msmarco_dl19) goes too" in notes
+    made, notes = recipe_for("parm", "data.cut.toy=2", "data.without=[sample]")
+    assert (made["data"]["cut"], made["data"]["without"], notes) == ({"toy": 2}, ["sample"], "")
+    file = tmp_path / "own.yaml"
+    file.write_text("architecture: parm\nencoder: bundled\ndata: {cut: 2}\nphases: {preset: target}\n")
+    assert recipe_for(str(file))[0]["data"]["cut"] == 2  # a number is for any collection

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from pair_models import saved
-from whyrank.core import BadInput, WhyrankError
+from whyrank.core import BadInput, Processes, Serial, WhyrankError
 from whyrank.data import open_collection
 from whyrank.learners import table_learners
-from whyrank.learners.parm import PaRM, beside, build_table
-from whyrank.learners.parm.pairs import Blocks, Entries, PairTask, distinct
-from whyrank.learners.parm.table import make_vocabulary, term_entries
+from whyrank.learners.parm import PaRM, build_table
+from whyrank.learners.parm.pairs import Blocks
+from whyrank.learners.parm.table import make_vocabulary
 from whyrank.networks import load, make, save
 from whyrank.tables import open_table
 from whyrank.text import analyzers
@@ -53,9 +53,9 @@ def build(parm, out, *audit):
     return build_table(parm, ["one", "two"], out, audit=audit, say=QUIET)
 
 
-def vocabulary(*given, analyzer="whitespace", **settings):
+def vocabulary(*given, analyzer="whitespace", audited=(), **settings):
     opened = [open_collection(name) for name in ("one", "two")]
-    return make_vocabulary(opened, analyzers.create(analyzer), *given, **settings)
+    return make_vocabulary(PaRM("parm", *given, **settings), opened, analyzers.create(analyzer), audited)
 
 
 def test_the_vocabulary_is_that_of_plain_counting(folders):
@@ -69,22 +69,19 @@ def test_the_vocabulary_is_that_of_plain_counting(folders):
 
 
 def test_audited_words_and_queries_bring_their_terms(folders):
-    one, two = open_collection("one"), open_collection("two")
     found = vocabulary(1, 4, audited=["yacht", "bad"])
     assert [found.query_terms[i] for i in found.audited] == ["yacht", "bad"]
     assert found.query_terms == ["bad", "yacht"]
     assert vocabulary(from_queries=True).query_terms == ["cab", "jig", "of", "unheard"]
     stems = vocabulary(analyzer="lucene", audited=["Dices"])
     assert stems.query_terms[stems.audited[0]] == "dice"
-    more = vocabulary(1, 4, audited=["yacht"], queries_of=[one])
+    more = vocabulary(1, 4, audited=["yacht"], queries_of=["one"])
     assert more.query_terms == ["bad", "cab", "jig", "yacht", "of"]
     assert more.doc_terms == found.doc_terms
-    assert vocabulary(1, 4, from_queries=True, queries_of=[two]).query_terms == ["cab", "unheard"]
+    assert vocabulary(1, 4, from_queries=True, queries_of=["two"]).query_terms == ["cab", "unheard"]
     wide = vocabulary(1, 2, analyzer="lucene", doc_words=["cabs", "cabz", "the", "dice cabz"])
     assert wide.doc_terms == ["bad", "cab", "dice", "cabz"]
     assert wide.doc_counts.tolist() == [3, 3, 3, 0]
-    with pytest.raises(WhyrankError, match="leave out --queries-of"):
-        vocabulary(queries_of=[replace(one, queries={"q": " "})])
     for word, what in (("the", "drops it"), ("two words", "makes 2 terms")):
         with pytest.raises(WhyrankError, match=what):
             vocabulary(analyzer="lucene", audited=[word])
@@ -121,16 +118,14 @@ def test_entries_are_those_of_pairs_scored_one_by_one(folders):
     assert not Path("t.parquet.blocks").exists()
 
 
-def test_facts_say_how_it_was_made(folders):
-    build(settings_of(top=2), "t.arrow")
-    table = open_table("t.arrow")
-    facts = table.facts
-    assert (facts["learner"], facts["analyzer"], facts["collections"]) == ("parm", "whitespace", ["one", "two"])
-    assert facts["threshold"] == 0.2
-    assert facts["pairs"] == len(table.query_terms) * len(table.doc_terms)
-    assert (facts["scored"]["precision"], facts["scored"]["implementation"]) == ("fp32", "torch")
-    assert len(facts["network"]) == 16
-    assert np.diff(table.indptr).max() == 2
+def test_other_processes_score_the_same_blocks(folders):
+    tables = [
+        build_table(settings_of(), ["one", "two"], out, audit=["cab"], say=QUIET, block=9, executor=executor)
+        for out, executor in (("serial.tsv", Serial()), ("processes.tsv", Processes(2)))
+    ]
+    for serial, others in zip(*tables, strict=True):
+        assert serial.digest == others.digest
+        assert dict(serial.facts) | {"scored": None} == dict(others.facts) | {"scored": None}
 
 
 def test_the_best_of_each_term_and_what_facts_tell_of_the_cut(folders):
@@ -139,12 +134,6 @@ def test_the_best_of_each_term_and_what_facts_tell_of_the_cut(folders):
     assert list(made.table.rows()) == list(every.pruned(top_query=2).rows())
     assert made.table.facts["top"] == 2
     assert "top" not in made.audit.facts
-
-
-def test_queries_of_other_collections_are_in_the_facts(folders):
-    made = build(settings_of(query_terms=1, queries_of=["two"]), "t.parquet")
-    assert set(made.table.query_terms) >= {"unheard"}
-    assert made.table.facts["queries_of"] == ["two"]
 
 
 def test_terms_may_stand_between_masks(folders):
@@ -164,24 +153,6 @@ def test_terms_may_stand_between_masks(folders):
         assert open_table("u.parquet").facts.get("frame") == expected
     with pytest.raises(WhyrankError, match="unknown frame 'mask'"):
         build(settings_of(frame="mask"), "v.parquet")
-
-
-def test_the_network_tells_whom_it_learned_from_and_how_terms_were_made(folders):
-    save(
-        load("parm"),
-        "informed",
-        ranker="cross(x)",
-        target="cross:x",
-        learner="parm(preset=code)",
-        analyzer="krovetz",
-        seed=4,
-    )
-    build(replace(settings_of(), resource="informed", analyzer=None), "t.parquet")
-    facts = open_table("t.parquet").facts
-    assert (facts["ranker"], facts["target"], facts["learner"]) == ("cross(x)", "cross:x", "parm(preset=code)")
-    assert (facts["analyzer"], facts["network_seed"]) == ("krovetz", 4)
-    build(replace(settings_of(), analyzer=None), "u.parquet")
-    assert open_table("u.parquet").facts["analyzer"] == "lucene"
 
 
 def test_what_changed_is_noticed(folders, monkeypatch):
@@ -210,23 +181,3 @@ def test_what_changed_is_noticed(folders, monkeypatch):
     save(make("cross", changed.encoder, changed.tokenizer), "cross")
     with pytest.raises(BadInput, match="of architecture cross, not parm"):
         build(replace(settings_of(), resource="cross"), "u.tsv")
-
-
-def test_terms_that_share_their_pieces_share_their_entries():
-    task = PairTask(
-        distinct([np.array([1]), np.array([2]), np.array([1])]),
-        distinct([np.array([5]), np.array([6]), np.array([5]), np.array([5])]),
-    )
-    entries = Entries(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.5, 0.25, 0.125]), {}, 0.0)
-    found = sorted(zip(*(column.tolist() for column in term_entries(task, entries)), strict=True))
-    expected = [(q, d, 0.5) for q in (0, 2) for d in (0, 2, 3)] + [(1, d, 0.25) for d in (0, 2, 3)] + [(1, 1, 0.125)]
-    assert found == sorted(expected)
-
-
-@pytest.mark.parametrize(
-    ("out", "expected"),
-    [("a.parquet", "a.audit.parquet"), ("x/b.tsv.gz", "x/b.audit.tsv.gz"), ("c.tsv", "c.audit.tsv")],
-)
-def test_the_slice_lies_beside(out, expected):
-    assert beside(out, ".audit", keep=True) == Path(expected)
-    assert beside("x/b.tsv.gz", ".parm") == Path("x/b.parm")

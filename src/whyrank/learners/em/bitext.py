@@ -8,7 +8,7 @@ target the query side. Token ids go to memory-mapped files once they are many, s
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -121,18 +121,19 @@ def judged_bitext(
     collection: Collection, analyzer: str, how: Making, relevant: int | None, most: int | None
 ) -> Bitext:
     """The bitext of a collection: each query beside the chunks of the texts that are relevant to it."""
-    made = analyzers.create(analyzer)
+    made, texts = analyzers.create(analyzer), list(collection.queries.values())
     judged, notes = _judged(collection, made, collection.grades.relevant if relevant is None else relevant)
     known = None if most is None else _most_frequent(collection, judged, made, most)
     writer = PairWriter(how)
     with Progress("bitext, judged pairs", len(judged)) as progress:
-        for block in _blocks(judged):
-            queries = made.queries([collection.queries[each.query_id] for each in block])
-            docs = made.docs(texts_of(collection.docs, [each.doc_id for each in block]))
+        for start in range(0, len(judged), _TEXTS):
+            numbers, doc_ids = zip(*judged[start : start + _TEXTS], strict=True)
+            queries = made.queries([texts[number] for number in numbers])
+            docs = made.docs(texts_of(collection.docs, doc_ids))
             if known is not None:
                 queries, docs = _only(queries, known), _only(docs, known)
-            writer.add(queries, docs, [each.query for each in block])
-            progress.step(len(block))
+            writer.add(queries, docs, numbers)
+            progress.step(len(numbers))
     facts = {"collection": collection.name, **made.facts, **how._asdict(), "most": most, **notes}
     return writer.finish(made.vocabulary.terms, facts, f"the bitext of {collection.name} is empty; {_EMPTY}")
 
@@ -149,16 +150,10 @@ def bitext_of(pairs: Iterable[tuple[str, str]], analyzer: str, symmetrise: bool 
     return writer.finish(made.vocabulary.terms, facts, "the bitext is empty; give pairs with words on both sides")
 
 
-class _Judged(NamedTuple):
-    """A query, by its number in the collection and its id, and a relevant document."""
-
-    query: int
-    query_id: str
-    doc_id: str
-
-
-def _judged(collection: Collection, analyzer: Analyzer, relevant: int) -> tuple[list[_Judged], dict[str, int]]:
-    """The relevant pairs in the order of the queries, and how many could not be used."""
+def _judged(
+    collection: Collection, analyzer: Analyzer, relevant: int
+) -> tuple[list[tuple[int, str]], dict[str, int]]:
+    """The relevant pairs, by the number of the query and the id of the text, and how many could not be used."""
     if not collection.qrels:
         raise WhyrankError(
             f"{collection.name} has no judgements, so no text is known to answer a query; add qrels.txt"
@@ -167,29 +162,24 @@ def _judged(collection: Collection, analyzer: Analyzer, relevant: int) -> tuple[
     if not lengths.any():
         raise WhyrankError(f"no query of {collection.name} has a word under {analyzer.id}; choose another --analyzer")
     found = [
-        _Judged(number, query_id, doc_id)
+        (number, doc_id)
         for number, query_id in enumerate(collection.queries)
         if lengths[number]
         for doc_id, grade in collection.qrels.get(query_id, {}).items()
         if grade >= relevant
     ]
-    kept = [each for each in found if each.doc_id in collection.docs]
+    kept = [pair for pair in found if pair[1] in collection.docs]
     if not kept:
         raise WhyrankError(f"{collection.name} has no text of grade {relevant} or more, so the bitext would be empty")
     without_words, missing = int((lengths == 0).sum()), len(found) - len(kept)
     return kept, {"queries_without_words": without_words, "texts_missing": missing, "relevant": relevant}
 
 
-def _blocks(judged: Sequence[_Judged]) -> Iterator[Sequence[_Judged]]:
-    return (judged[start : start + _TEXTS] for start in range(0, len(judged), _TEXTS))
-
-
-def _most_frequent(collection: Collection, judged: Sequence[_Judged], analyzer: Analyzer, most: int) -> Flags:
+def _most_frequent(collection: Collection, judged: Sequence[tuple[int, str]], analyzer: Analyzer, most: int) -> Flags:
     """Which terms are among the most frequent ones of the judged texts; ties go by spelling."""
-    texts = list({each.doc_id: each for each in judged}.values())
-    counts = np.zeros(0, np.int64)
-    for block in track(list(_blocks(texts)), "counting terms, blocks of texts"):
-        docs = analyzer.docs(texts_of(collection.docs, [each.doc_id for each in block]))
+    doc_ids, counts = list(dict.fromkeys(doc_id for _, doc_id in judged)), np.zeros(0, np.int64)
+    for start in track(range(0, len(doc_ids), _TEXTS), "counting terms, blocks of texts"):
+        docs = analyzer.docs(texts_of(collection.docs, doc_ids[start : start + _TEXTS]))
         found = np.bincount(docs.ids, minlength=len(counts))
         found[: len(counts)] += counts
         counts = found

@@ -200,8 +200,8 @@ class Estimator:
             for array in arrays:
                 array[:] = np.fromfile(file, array.dtype, len(array))
         if self.state.iteration > iterations:
-            what = f"this checkpoint is of iteration {self.state.iteration}, and {iterations} are asked for"
-            raise BadInput(path, what, "ask for as many at least, or remove it to start anew")
+            what = f"this checkpoint is of iteration {self.state.iteration}, which is beyond {iterations}"
+            raise BadInput(path, what, "give more iterations, or remove it to start anew")
         if self.state.iteration:
             self.scale = _inverse(totals)
 

@@ -117,20 +117,16 @@ class RankedList(NamedTuple):
     scores: Floats
 
 
-class Explanations(NamedTuple):
-    """The words of each list, best first, and the pairs that the target has no finite score for."""
-
-    words: list[list[str]]
-    failures: list[Failure]
-
-
 def explain_lists(
     lists: Sequence[RankedList], target: Ranker, engine: Engine, bm25: LexicalRanker, how: LocalToGlobal
-) -> Explanations:
-    """Explain ranked lists; the analyzer and the statistics are those of `bm25`."""
+) -> tuple[list[list[str]], list[Failure]]:
+    """The words of each list, best first, and the pairs that the target has no finite score for.
+
+    The analyzer and the statistics are those of `bm25`.
+    """
     if how.method == "bm25":
         sizes = how.top, how.pool, how.words
-        return Explanations([expansion(bm25, each.query, each.texts, each.scores, *sizes) for each in lists], [])
+        return [expansion(bm25, each.query, each.texts, each.scores, *sizes) for each in lists], []
     docs = list(_changed_docs(lists, bm25, how))
     scores: list[list[float]] = [[] for _ in docs]
     failures: list[Failure] = []
@@ -146,7 +142,7 @@ def explain_lists(
         total = totals[doc.number]
         for term, weight in zip(doc.text.terms, doc.weights(np.array(values)).tolist(), strict=True):
             total[term] = total.get(term, 0.0) + weight
-    return Explanations([best_words(total, how.words) for total in totals], failures)
+    return [best_words(total, how.words) for total in totals], failures
 
 
 def best_words(weights: Mapping[str, float], most: int) -> list[str]:

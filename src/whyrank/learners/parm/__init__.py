@@ -11,6 +11,6 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.learners.parm.data import ParmPrepared, check_parm, prepare_parm
     from whyrank.learners.parm.table import PaRM, beside, build_table, check_out
-    from whyrank.learners.parm.training import is_trained, train_parm
+    from whyrank.learners.parm.training import is_trained, parm_recipe, train_on_target, train_parm
 
 front_door(__name__)

@@ -111,7 +111,15 @@ def token_texts(network: ParmNetwork, queries: Sequence[str], docs: Sequence[str
     return TokenTexts.of(network.query_ids(queries), continues), TokenTexts.of(network.doc_ids(docs), continues)
 
 
-class Aligner(NamedTuple):
+class ReaderTexts(NamedTuple):
+    """Texts as the tokens of a reader, and the word of each; `words` is None where its tokens are the network's."""
+
+    ids: list[Ids]
+    words: Numbers | None  # [texts, longest]; the number of columns of `own` where a text is over
+    own: TokenTexts
+
+
+class Reader(NamedTuple):
     """An encoder that aligns, its tokenizer, and how many tokens of a query and of a text it reads."""
 
     encoder: Encoder
@@ -119,14 +127,80 @@ class Aligner(NamedTuple):
     max_query: int
     max_doc: int
 
+    @classmethod
+    def of(cls, folder: Path, max_query: int, max_doc: int) -> Reader:
+        """The encoder of a network or of any model folder."""
+        if is_network(folder):
+            network = load(folder)
+            return cls(network.encoder, network.tokenizer, network.max_query, network.max_doc)
+        encoder = load_encoder(folder)
+        return cls(encoder, ModelTokenizer(folder), max_query, min(max_doc, encoder.max_positions - max_query - 3))
 
-def reader_of(folder: Path, max_query: int, max_doc: int) -> Aligner:
-    """The encoder of a network or of any model folder as one that aligns."""
-    if is_network(folder):
-        network = load(folder)
-        return Aligner(network.encoder, network.tokenizer, network.max_query, network.max_doc)
-    encoder = load_encoder(folder)
-    return Aligner(encoder, ModelTokenizer(folder), max_query, min(max_doc, encoder.max_positions - max_query - 3))
+    def texts(self, texts: TokenTexts, own: ModelTokenizer, longest: int) -> ReaderTexts:
+        """Texts of the network's tokens as at most `longest` tokens of the reader."""
+        if own.content == self.tokenizer.content:
+            sizes = np.minimum(texts.sizes, longest).tolist()
+            rows = [row[:size].astype(np.int32) for row, size in zip(texts.ids, sizes, strict=True)]
+            return ReaderTexts(rows, None, texts)
+        spelled, blank = texts.spell(own), texts.ids.shape[1]
+        distinct = list(dict.fromkeys(word for words in spelled for word in words))
+        spaced = any(name.startswith(OPENING) for name in self.tokenizer.spell(range(len(self.tokenizer))))
+        read = self.tokenizer.ids([" " + word if spaced else word for word in distinct], _WORD_TOKENS)
+        known = dict(zip(distinct, read, strict=True))
+        ids, numbers = [], []
+        for words in spelled:
+            tokens = [known[word] for word in words]
+            ids.append(np.concatenate([np.empty(0, np.int32), *tokens])[:longest].astype(np.int32))
+            numbers.append(
+                np.repeat(np.arange(len(tokens), dtype=np.int32), [len(each) for each in tokens])[:longest]
+            )
+        return ReaderTexts(ids, np.minimum(padded(numbers, blank), blank), texts)
+
+    def attention(self, queries: ReaderTexts, docs: ReaderTexts, query: Numbers, doc: Numbers, device: str) -> Tensor:
+        """Blocks of the pairs (query[i], doc[i]) from attention."""
+        model = self.encoder.to(device).eval().model
+        model.set_attn_implementation("eager")  # the others keep no attention weights
+
+        def read(rows: Numbers) -> Tensor:
+            query_tokens, doc_tokens = [queries.ids[i] for i in query[rows]], [docs.ids[i] for i in doc[rows]]
+            batch = tensors(pair_arrays(query_tokens, doc_tokens, self.tokenizer.special), device)
+            types = {"token_type_ids": batch["types"]} if self.encoder.typed else {}
+            found = model(input_ids=batch["ids"], attention_mask=batch["mask"], output_attentions=True, **types)
+            mean = torch.stack([layer.float().mean(dim=1) for layer in found.attentions]).mean(dim=0)
+            return _between(mean, query_tokens, doc_tokens)
+
+        sizes = np.array([len(queries.ids[i]) + len(docs.ids[j]) for i, j in zip(query, doc, strict=True)])
+        return _blocks(read, queries, docs, query, doc, np.argsort(sizes, kind="stable"), device, "attention")
+
+    def embeddings(
+        self, queries: ReaderTexts, docs: ReaderTexts, query: Numbers, doc: Numbers, device: str
+    ) -> Tensor:
+        """Blocks of the pairs (query[i], doc[i]) from the products of hidden states."""
+        query_states, doc_states = (self._states(texts.ids, device) for texts in (queries, docs))
+
+        def read(rows: Numbers) -> Tensor:
+            both = query_states[_on(query[rows], device)], doc_states[_on(doc[rows], device)]
+            return torch.einsum("nad,njd->naj", *both).float()
+
+        return _blocks(read, queries, docs, query, doc, np.arange(len(query)), device, "embeddings")
+
+    def _states(self, texts: Sequence[Ids], device: str) -> Tensor:
+        """The last hidden states of the tokens of each text: [texts, tokens, width], zero where a text is over."""
+        kind = device.split(":", maxsplit=1)[0]
+        encoder, most, size = self.encoder.to(device).eval(), max(1, *map(len, texts)), _TEXTS.get(kind, 64)
+        kept_as = torch.float16 if kind == "cuda" else torch.float32
+        found = torch.zeros(len(texts), most, encoder.width, device=device, dtype=kept_as)
+        order = np.argsort([len(text) for text in texts], kind="stable")
+        with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+            for start in range(0, len(order), size):
+                rows = order[start : start + size]
+                batch = tensors(single_arrays([texts[i] for i in rows], self.tokenizer.special), device)
+                states = (encoder.last(batch) * batch["mask"].unsqueeze(-1))[:, 1:]
+                sizes = torch.tensor([len(texts[i]) for i in rows], device=device)
+                real = torch.arange(states.shape[1], device=device) < sizes[:, None]
+                kept = torch.where(real[..., None], states, 0.0)[:, :most]
+                found[_on(rows, device), : kept.shape[1]] = kept.to(found.dtype)
+        return found
 
 
 def attends(folder: Path) -> bool:
@@ -137,77 +211,16 @@ def attends(folder: Path) -> bool:
     return config.get("model_type") in _READ_TOGETHER
 
 
-class Aligned(NamedTuple):
-    """Texts as the reader reads them; `words` is None where its tokens are those of the network."""
-
-    ids: list[Ids]
-    words: list[Numbers] | None
-    own: TokenTexts
-
-
-def side_of(texts: TokenTexts, own: ModelTokenizer, reader: ModelTokenizer, longest: int) -> Aligned:
-    """Texts of the network's tokens as at most `longest` tokens of the reader, and the word of each of these."""
-    if own.content == reader.content:
-        sizes = np.minimum(texts.sizes, longest).tolist()
-        return Aligned([row[:size].astype(np.int32) for row, size in zip(texts.ids, sizes, strict=True)], None, texts)
-    spelled = texts.spell(own)
-    distinct = list(dict.fromkeys(word for words in spelled for word in words))
-    spaced = any(name.startswith(OPENING) for name in reader.spell(range(len(reader))))
-    read = reader.ids([" " + word if spaced else word for word in distinct], _WORD_TOKENS)
-    known = dict(zip(distinct, read, strict=True))
-    ids, numbers = [], []
-    for words in spelled:
-        tokens = [known[word] for word in words]
-        ids.append(np.concatenate([np.empty(0, np.int32), *tokens])[:longest].astype(np.int32))
-        numbers.append(np.repeat(np.arange(len(tokens), dtype=np.int64), [len(each) for each in tokens])[:longest])
-    return Aligned(ids, numbers, texts)
-
-
 def reader_blocks(
     folder: Path, method: str, network: ParmNetwork, texts: tuple[TokenTexts, TokenTexts],
     candidates: npt.NDArray[np.int32], device: str,
 ) -> Tensor:  # fmt: skip
     """Blocks of all queries and candidates by the `attention` or the `embeddings` of the model in a folder."""
-    reader = reader_of(folder, network.max_query, network.max_doc)
-    queries, docs = (
-        side_of(own, network.tokenizer, reader.tokenizer, longest)
-        for own, longest in zip(texts, (reader.max_query, reader.max_doc), strict=True)
-    )
+    reader = Reader.of(folder, network.max_query, network.max_doc)
+    queries = reader.texts(texts[0], network.tokenizer, reader.max_query)
+    docs = reader.texts(texts[1], network.tokenizer, reader.max_doc)
     query, doc = np.repeat(np.arange(len(candidates)), candidates.shape[1]), candidates.reshape(-1).astype(np.int64)
-    align = attention_blocks if method == "attention" else embedding_blocks
-    return align(reader, queries, docs, query, doc, device)
-
-
-def attention_blocks(
-    reader: Aligner, queries: Aligned, docs: Aligned, query: Numbers, doc: Numbers, device: str
-) -> Tensor:
-    """Blocks of the pairs (query[i], doc[i]) from attention."""
-    model = reader.encoder.to(device).eval().model
-    model.set_attn_implementation("eager")  # the others keep no attention weights
-
-    def read(rows: Numbers) -> Tensor:
-        query_tokens, doc_tokens = [queries.ids[i] for i in query[rows]], [docs.ids[i] for i in doc[rows]]
-        batch = tensors(pair_arrays(query_tokens, doc_tokens, reader.tokenizer.special), device)
-        types = {"token_type_ids": batch["types"]} if reader.encoder.typed else {}
-        found = model(input_ids=batch["ids"], attention_mask=batch["mask"], output_attentions=True, **types)
-        mean = torch.stack([layer.float().mean(dim=1) for layer in found.attentions]).mean(dim=0)
-        return _between(mean, query_tokens, doc_tokens)
-
-    sizes = np.array([len(queries.ids[i]) + len(docs.ids[j]) for i, j in zip(query, doc, strict=True)])
-    return _blocks(read, queries, docs, query, doc, np.argsort(sizes, kind="stable"), device, "attention")
-
-
-def embedding_blocks(
-    reader: Aligner, queries: Aligned, docs: Aligned, query: Numbers, doc: Numbers, device: str
-) -> Tensor:
-    """Blocks of the pairs (query[i], doc[i]) from the products of hidden states."""
-    query_states, doc_states = (_states(reader, texts, device) for texts in (queries.ids, docs.ids))
-
-    def read(rows: Numbers) -> Tensor:
-        both = query_states[_on(query[rows], device)], doc_states[_on(doc[rows], device)]
-        return torch.einsum("nad,njd->naj", *both).float()
-
-    return _blocks(read, queries, docs, query, doc, np.arange(len(query)), device, "embeddings")
+    return (reader.attention if method == "attention" else reader.embeddings)(queries, docs, query, doc, device)
 
 
 def _between(weights: Tensor, queries: Sequence[Ids], docs: Sequence[Ids]) -> Tensor:
@@ -227,8 +240,8 @@ def _between(weights: Tensor, queries: Sequence[Ids], docs: Sequence[Ids]) -> Te
 
 
 def _blocks(
-    read: Callable[[Numbers], Tensor], queries: Aligned, docs: Aligned, query: Numbers, doc: Numbers, order: Numbers,
-    device: str, method: str,
+    read: Callable[[Numbers], Tensor], queries: ReaderTexts, docs: ReaderTexts, query: Numbers, doc: Numbers,
+    order: Numbers, device: str, method: str,
 ) -> Tensor:  # fmt: skip
     """All blocks at the network's tokens: [pairs, query tokens, text tokens], in half precision on a GPU."""
     kind = device.split(":", maxsplit=1)[0]
@@ -240,61 +253,31 @@ def _blocks(
             rows = order[start : start + size]
             block = read(rows)
             if queries.words is not None and docs.words is not None:
-                words = [queries.words[i] for i in query[rows]], [docs.words[i] for i in doc[rows]]
-                at = queries.own.words[query[rows]], docs.own.words[doc[rows]]
-                block = _by_words(block, *words, *at)
+                words = queries.words[query[rows], : block.shape[1]], docs.words[doc[rows], : block.shape[2]]
+                own = queries.own.words[query[rows]], docs.own.words[doc[rows]]
+                block = _by_words(block, *(_on(each, device) for each in (*words, *own)))
             a, j = min(shape[1], block.shape[1]), min(shape[2], block.shape[2])
             found[_on(rows, device), :a, :j] = block[:, :a, :j].to(found.dtype)
             progress.step(len(rows))
     return found
 
 
-def _by_words(
-    block: Tensor, query_words: Sequence[Numbers], doc_words: Sequence[Numbers], at_query: Numbers, at_doc: Numbers
-) -> Tensor:
+def _by_words(block: Tensor, query_words: Tensor, doc_words: Tensor, at_query: Tensor, at_doc: Tensor) -> Tensor:
     """A block of the reader's tokens at the network's: a word of the text has the highest value of its tokens, a word
     of the query the mean, and all its tokens at the network get it.
 
     `query_words` and `doc_words` have the word of each of the reader's tokens, `at_query` and `at_doc` that of each
     of the network's.
     """
-    n, most_query, most_doc, device = len(block), at_query.shape[1], at_doc.shape[1], block.device
-
-    def pad(words: Sequence[Numbers], columns: int, blank: int) -> Tensor:
-        matrix = np.full((n, columns), blank, np.int64)
-        for row, own in zip(matrix, words, strict=True):
-            row[: len(own)] = np.minimum(own[:columns], blank)
-        return _on(matrix, device)
-
-    from_doc = pad(doc_words, block.shape[2], most_doc)
-    found = torch.full((n, block.shape[1], most_doc + 1), -torch.inf, device=device)
-    found = found.scatter_reduce(2, from_doc[:, None].expand(block.shape), block.float(), "amax")
+    n, most_query, most_doc = len(block), at_query.shape[1], at_doc.shape[1]
+    found = block.new_full((n, block.shape[1], most_doc + 1), -torch.inf, dtype=torch.float32)
+    found = found.scatter_reduce(2, doc_words[:, None].expand(block.shape), block.float(), "amax")
     found = torch.where(found.isfinite(), found, 0.0)
-    from_query = pad(query_words, block.shape[1], most_query)
-    blank = torch.zeros((n, most_query + 1, most_doc + 1), device=device)
-    found = blank.scatter_reduce(1, from_query[:, :, None].expand(found.shape), found, "mean", include_self=False)
+    blank = block.new_zeros((n, most_query + 1, most_doc + 1), dtype=torch.float32)
+    found = blank.scatter_reduce(1, query_words[:, :, None].expand(found.shape), found, "mean", include_self=False)
     found[:, most_query], found[:, :, most_doc] = 0.0, 0.0
-    found = found.gather(1, _on(at_query, device)[:, :, None].expand(n, most_query, most_doc + 1))
-    return found.gather(2, _on(at_doc, device)[:, None].expand(n, most_query, most_doc))
-
-
-def _states(reader: Aligner, texts: Sequence[Ids], device: str) -> Tensor:
-    """The last hidden states of the tokens of each text: [texts, tokens, width], zero where a text is over."""
-    kind = device.split(":", maxsplit=1)[0]
-    encoder, most, size = reader.encoder.to(device).eval(), max(1, *map(len, texts)), _TEXTS.get(kind, 64)
-    kept_as = torch.float16 if kind == "cuda" else torch.float32
-    found = torch.zeros(len(texts), most, encoder.width, device=device, dtype=kept_as)
-    order = np.argsort([len(text) for text in texts], kind="stable")
-    with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
-        for start in range(0, len(order), size):
-            rows = order[start : start + size]
-            batch = tensors(single_arrays([texts[i] for i in rows], reader.tokenizer.special), device)
-            states = (encoder.last(batch) * batch["mask"].unsqueeze(-1))[:, 1:]
-            sizes = torch.tensor([len(texts[i]) for i in rows], device=device)
-            real = torch.arange(states.shape[1], device=device) < sizes[:, None]
-            kept = torch.where(real[..., None], states, 0.0)[:, :most]
-            found[_on(rows, device), : kept.shape[1]] = kept.to(found.dtype)
-    return found
+    found = found.gather(1, at_query[:, :, None].expand(n, most_query, most_doc + 1))
+    return found.gather(2, at_doc[:, None].expand(n, most_query, most_doc))
 
 
 def _on(array: npt.NDArray[Any], device: str | torch.device) -> Tensor:

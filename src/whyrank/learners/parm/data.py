@@ -20,15 +20,16 @@ from whyrank.learners.parm.alignment import Occlusion, attends, occlusion, token
 from whyrank.networks import ParmNetwork
 from whyrank.training import (
     BEST,
-    Distillation,
     EpochExamples,
+    ParmData,
     Recipe,
+    SourcedQueries,
     Sources,
     analyzer_of,
     check_settings,
-    distillation_set,
     first_phase,
     new_network,
+    sourced_queries,
     sources_of,
 )
 
@@ -42,51 +43,26 @@ Numbers = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
 Say = Callable[[str], None]
-DRAWN = (3, 3, 1)  # candidates of BM25's first ten, of its next ones, at random
-DEPTH = 60
 _CHUNK = 5000  # queries that are searched for at a time
-_BUNDLED = "bundled"
 
 
-class SourcedQueries(NamedTuple):
-    """Queries, texts, and the text that each query belongs to."""
-
-    queries: Sequence[str]
-    docs: Sequence[str]
-    source: Numbers
-
-
-def sourced_queries(data: Mapping[str, Any], seed: int = 0) -> SourcedQueries:
-    """The queries and texts that the `data` of a recipe names.
-
-    The judged queries of `collection`, and queries cut from the texts of the collections that `cut` names (or of all,
-    where it is a number), but none that the collections `without` have.
-    """
-    own = {name: data[name] for name in ("collection", "without", "limit") if data.get(name)}
-    cut = data.get("cut") or {}
-    if not isinstance(cut, Mapping):
-        cut = dict.fromkeys(_names(data.get("collection")), cut)
-    cuts = {str(name): int(n) for name, n in cut.items()}
-    found = distillation_set({**own, "cut": cuts, "teachers": {"": 1.0}}, seed)
-    assert isinstance(found.sampler, Distillation)
+def parm_queries(data: ParmData) -> SourcedQueries:
+    """The queries and texts that a recipe names, and the text that each query belongs to."""
+    found = sourced_queries(data.collection, data.cuts, data.without, data.limit or None)
     if len(found.docs) < 2:
         raise WhyrankError("data: there are fewer than two texts to compare; name a larger collection")
-    return SourcedQueries(found.queries, found.docs, found.sampler.source)
+    return found
 
 
-def _names(given: Any) -> list[str]:
-    return [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence | Mapping) else []
-
-
-def draw_candidates(index: LexicalIndex, given: SourcedQueries, data: Mapping[str, Any], seed: int = 0) -> Numbers:
+def draw_candidates(index: LexicalIndex, given: SourcedQueries, data: ParmData) -> Numbers:
     """The candidates of each query, all different: its own text, BM25's best and next best, some at random."""
-    drawn, depth = tuple(data.get("candidates", DRAWN)), int(data.get("depth", DEPTH))
-    random, width = generator(seed, "parm", "candidates"), min(1 + sum(drawn), len(given.docs))
+    drawn = data.candidates
+    random, width = generator(0, "parm", "candidates"), min(1 + sum(drawn), len(given.docs))
     found = np.empty((len(given.queries), width), np.int32)
     with Progress("finding candidates: queries", len(given.queries)) as progress:
         for start in range(0, len(given.queries), _CHUNK):
             chunk = {str(i): query for i, query in enumerate(given.queries[start : start + _CHUNK])}
-            for number, ranked in enumerate(index.search(chunk, depth).values(), start):
+            for number, ranked in enumerate(index.search(chunk, data.depth).values(), start):
                 source = int(given.source[number])
                 others = [int(doc) for doc in ranked if int(doc) != source]
                 row = [source]
@@ -257,14 +233,13 @@ def prepare_parm(recipe: Recipe, ranker: str | Ranker, engine: Engine, say: Say 
     from whyrank.data import Collection
     from whyrank.rankers import Setting, open_ranker
     from whyrank.rankers.lexical import LexicalIndex, LexicalRanker
-    from whyrank.rankers.neural import model_folder
 
     check_parm(recipe, ranker)
-    data = recipe.data
-    given = sourced_queries(data)
+    data = ParmData(**recipe.data)
+    given = parm_queries(data)
     collection = Collection.of({str(i): text for i, text in enumerate(given.docs)}, {}, name="texts to learn from")
-    setting = Setting(collection, analyzer_of(recipe.phases, data))
-    parameters = "".join(f",{name}={data[name]}" for name in ("k1", "b", "k2") if name in data)
+    setting = Setting(collection, analyzer_of(recipe.phases, recipe.data))
+    parameters = "".join(f",{name}={recipe.data[name]}" for name in ("k1", "b", "k2") if name in recipe.data)
     bm25 = open_ranker(f"bm25(variant=parm{parameters})", setting)
     assert isinstance(bm25, LexicalRanker)
     index = LexicalIndex.of(bm25, collection.docs)
@@ -273,9 +248,8 @@ def prepare_parm(recipe: Recipe, ranker: str | Ranker, engine: Engine, say: Say 
     target = open_target(ranker, setting)
     alignment = choose_alignment(recipe, target)
     scores = _target_scores(target.ranker, engine, given, doc)
-    names = list(dict.fromkeys([*_names(data.get("collection")), *_names(data.get("cut"))]))
-    encoder = str(model_folder(_BUNDLED)) if recipe.encoder == _BUNDLED else recipe.encoder
-    sources = sources_of(replace(recipe, encoder=encoder, phases={}, data={"collection": names}))
+    names = list(dict.fromkeys([*data.collection, *data.cuts]))
+    sources = sources_of(replace(recipe, phases={}, data={"collection": names}))
     facts = {
         "learner": f"parm(preset={recipe.phases.get('preset', 'target')})", "ranker": repr(target.ranker),
         "target": target.ranker.name, "alignment": alignment, "analyzer": setting.analyzer, "collection": names,

@@ -21,7 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from whyrank.core import Progress, WhyrankError, generator
 from whyrank.learners.parm.data import CandidateSampler, Rows, Say, Terms, ranges
-from whyrank.networks import BARE, Ids, Network, ParmNetwork, framed, tensors
+from whyrank.networks import BARE, Ids, Network, ParmNetwork, frame_terms, tensors
 from whyrank.training import EpochExamples, Packer, Pearson, Second, Trainer, TrainingSet
 from whyrank.training.losses import losses
 
@@ -72,7 +72,7 @@ def find_partners(slots: Slots, terms: Terms, network: ParmNetwork, device: str,
     used[terms.doc] = True
     names, number = [terms.names[i] for i in np.flatnonzero(used).tolist()], np.cumsum(used) - 1
     ids = network.tokenizer.ids(names, network.max_query)
-    sides = framed(ids, ids, network, frame)
+    sides = frame_terms(ids, ids, network, frame)
     partner, step = np.full(len(slots.pair), -1, np.int64), _PAIRS.get(device.split(":", maxsplit=1)[0], 1 << 22)
     ends = np.cumsum(np.diff(terms.doc_ends)[slots.doc])
     cuts: list[int] = np.searchsorted(ends, np.arange(step, int(ends.max(initial=0)) + step, step)).tolist()
@@ -238,7 +238,7 @@ class SecondTrainer(Trainer):
         if not len(term):
             return torch.zeros(0, device=self.device) * next(self.network.parameters()).sum()
         with self._precision():
-            logits = self._scored(term, partner)
+            logits = self._score_pairs(term, partner)
         return torch.sigmoid(logits.float())
 
     def _slots_of(self, pair: Rows) -> tuple[Rows, Rows]:

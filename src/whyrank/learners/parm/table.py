@@ -9,6 +9,7 @@ there.
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ import torch
 
 from whyrank.core import (
     LOCK,
-    BadInput,
+    Executor,
     Ints,
     UnknownName,
     WhyrankError,
@@ -40,14 +41,14 @@ from whyrank.learners.parm.pairs import (
     PairScorer,
     PairTask,
     Say,
-    distinct,
-    group_terms,
+    TermSequences,
     score_blocks,
 )
-from whyrank.networks import BARE, FRAMES, Network, digest, framed, load, read_config
+from whyrank.networks import BARE, FRAMES, ParmNetwork, digest, frame_terms, load, read_config
 from whyrank.rankers.lexical import Background
 from whyrank.tables import SUFFIXES, TermTable, check_suffix
 from whyrank.text import Analyzer, analyzers
+from whyrank.training import device_name
 
 QUERY_TERMS, DOC_TERMS = 10_000, 100_000
 
@@ -115,38 +116,26 @@ class TermVocabulary(NamedTuple):
 
 
 def make_vocabulary(
-    collections: Sequence[Collection], analyzer: Analyzer, query_terms: int = QUERY_TERMS,
-    doc_terms: int = DOC_TERMS, from_queries: bool = False, audited: Sequence[str] = (),
-    queries_of: Sequence[Collection] = (), doc_words: Sequence[str] = (),
-) -> TermVocabulary:  # fmt: skip
-    """The terms of a table.
+    parm: PaRM, collections: Sequence[Collection], analyzer: Analyzer, audited: Sequence[str] = ()
+) -> TermVocabulary:
+    """The terms of the texts of collections as `parm` chooses them; the terms of audited words are query terms too.
 
-    Args:
-        collections: their texts are counted; a text of two collections counts twice.
-        analyzer: makes the terms, and drops stop words where it does.
-        query_terms: so many, the most frequent in the texts.
-        doc_terms: so many on the document side.
-        from_queries: query terms are those of the collections' queries only; those that no text has come last.
-        audited: words whose terms are query terms in any case.
-        queries_of: collections whose queries have all their terms among the query terms, on top of the others.
-        doc_words: words whose terms are document terms, on top of the others, whether a text has them or not.
+    A text of two collections counts twice; query terms that no text has come last.
     """
-    counts: dict[str, tuple[int, int]] = {}  # texts and occurrences
+    texts, occurrences = Counter[str](), Counter[str]()
     for collection in collections:
         counted = Background.of(collection.docs, analyzer)
-        for term, df, cf in zip(counted.terms, counted.df.tolist(), counted.cf.tolist(), strict=True):
-            texts, occurrences = counts.get(term, (0, 0))
-            counts[term] = texts + df, occurrences + cf
-    if not counts:
+        texts.update(dict(zip(counted.terms, counted.df.tolist(), strict=True)))
+        occurrences.update(dict(zip(counted.terms, counted.cf.tolist(), strict=True)))
+    if not texts:
         raise WhyrankError(f"no text has a word under {analyzer.id}; choose another --analyzer or collection")
 
     def by_frequency(terms: Iterable[str]) -> list[str]:
-        return sorted(terms, key=lambda term: (-counts.get(term, (0, 0))[0], term))
+        return sorted(terms, key=lambda term: (-texts[term], term))
 
     def terms_of_queries(several: Sequence[Collection], option: str) -> set[str]:
-        texts = [query for each in several for query in each.queries.values()]
-        names = analyzer.vocabulary.terms
-        found = {names[i] for i in np.unique(analyzer.queries(texts).ids)} if texts else set()
+        queries = [query for each in several for query in each.queries.values()]
+        found = {analyzer.vocabulary.terms[i] for i in np.unique(analyzer.queries(queries).ids)} if queries else set()
         if not found:
             raise WhyrankError(f"the collections have no queries with words; leave out {option}")
         return found
@@ -158,15 +147,16 @@ def make_vocabulary(
             raise WhyrankError(f"--audit {word!r}: the analyzer {analyzer.id} {found}; name one word that it keeps")
         return terms[0]
 
-    every = by_frequency(counts)
-    first = by_frequency(terms_of_queries(collections, "--from-queries")) if from_queries else every
-    besides = terms_of_queries(queries_of, "--queries-of") if queries_of else set()
+    every = by_frequency(texts)
+    first = by_frequency(terms_of_queries(collections, "--from-queries")) if parm.from_queries else every
+    others = [open_collection(name) for name in parm.queries_of]
+    besides = terms_of_queries(others, "--queries-of") if others else set()
     kept = list(dict.fromkeys(audited_term(word) for word in audited))
-    queries = by_frequency({*first[:query_terms], *besides, *kept})
-    docs = by_frequency({*every[:doc_terms], *(term for word in doc_words for term in analyzer.terms(word))})
-    numbers = {term: i for i, term in enumerate(queries)}
-    doc_counts = np.array([counts.get(term, (0, 0))[1] for term in docs], np.int64)
-    return TermVocabulary(queries, docs, doc_counts, [numbers[term] for term in kept])
+    queries = by_frequency({*first[: parm.query_terms], *besides, *kept})
+    more = (term for word in parm.doc_words for term in analyzer.terms(word))
+    docs = by_frequency({*every[: parm.doc_terms], *more})
+    doc_counts = np.array([occurrences[term] for term in docs], np.int64)
+    return TermVocabulary(queries, docs, doc_counts, [queries.index(term) for term in kept])
 
 
 class Built(NamedTuple):
@@ -178,7 +168,7 @@ class Built(NamedTuple):
 
 def build_table(
     parm: PaRM, collections: Sequence[str | Collection], out: str | Path, device: str = "cpu", precision: str = "",
-    audit: Sequence[str] = (), say: Say = print, block: int | None = None,
+    audit: Sequence[str] = (), say: Say = print, block: int | None = None, executor: Executor | None = None,
 ) -> Built:  # fmt: skip
     """Score all pairs of the terms of collections, and write their table.
 
@@ -191,25 +181,23 @@ def build_table(
         audit: words whose weights are kept for all document terms, in a second table.
         say: hears of the progress.
         block: pairs of a block, instead of what half a minute allows.
+        executor: scores the blocks; this process by default. The table is the same.
     """
     check_out(out, bool(audit))
     folder = Path(parm.resource)
-    network, known = open_parm(folder), read_config(folder)
+    network, known = load(folder, ParmNetwork.architecture), read_config(folder)
     analyzer, frame = parm.analyzer or known.get("analyzer") or "lucene", parm.frame or known.get("frame") or BARE
     found = [each if isinstance(each, Collection) else open_collection(each) for each in collections]
-    terms = make_vocabulary(
-        found, analyzers.create(analyzer), parm.query_terms, parm.doc_terms, parm.from_queries, audit,
-        [open_collection(name) for name in parm.queries_of], parm.doc_words,
-    )  # fmt: skip
-    queries, docs = framed(network.query_ids(terms.query_terms), network.doc_ids(terms.doc_terms), network, frame)
-    task = PairTask(distinct(queries), distinct(docs), parm.threshold, parm.top, tuple(terms.audited))
+    terms = make_vocabulary(parm, found, analyzers.create(analyzer), audit)
+    ids = network.query_ids(terms.query_terms), network.doc_ids(terms.doc_terms)
+    queries, docs = (TermSequences.of(rows) for rows in frame_terms(*ids, network, frame))
+    task = PairTask(queries, docs, parm.threshold, parm.top, tuple(terms.audited))
     chosen = precision or ("bf16" if device.startswith("cuda") else "fp32")
     own, work = digest(folder), Path(f"{out}.blocks")
     with exclusive(f"{work}{LOCK}"):
         blocks = Blocks(work, task.identity(own, chosen))
-        groups = group_terms(task.queries.sequences), group_terms(task.docs.sequences)
-        scorer = PairScorer(network, *groups, device, chosen)
-        score_blocks(task, scorer, blocks, say, block)
+        scorer = PairScorer(network, task.queries, task.docs, device, chosen)
+        score_blocks(task, scorer, blocks, say, block, executor)
         entries = blocks.entries()
         facts: dict[str, Any] = {
             "learner": "parm", **analyzers.create(analyzer).facts, "collection": ", ".join(c.name for c in found),
@@ -219,7 +207,12 @@ def build_table(
             **({"doc_words": len(parm.doc_words)} if parm.doc_words else {}), "network": own,
             **{name: known[name] for name in ("learner", "ranker", "target", "alignment") if name in known},
             **({"network_seed": known["seed"]} if "seed" in known else {}),
-            "scored": _scored(scorer, task, entries.seconds),
+            "scored": {
+                "device": device_name(device), "torch": torch.__version__, "implementation": scorer.implementation,
+                "precision": chosen, "tokens": scorer.tokens, "pairs": task.pairs,
+                "seconds": round(entries.seconds, 2),
+                "pairs_per_second": round(task.pairs / max(entries.seconds, 1e-9)),
+            },
             "pairs": len(terms.query_terms) * len(terms.doc_terms),
         }  # fmt: skip
         audit_table = _audit_table(task, terms, entries, facts) if task.audited else None
@@ -242,24 +235,6 @@ def beside(out: str | Path, name: str, keep: bool = False) -> Path:
     """What lies beside a table: `thesaurus.audit.parquet` (its suffix is kept) or `thesaurus.parm`."""
     suffix = next(suffix for suffix in sorted(SUFFIXES, key=len, reverse=True) if str(out).endswith(suffix))
     return Path(str(out)[: -len(suffix)] + name + (suffix if keep else ""))
-
-
-def open_parm(folder: Path) -> Network:
-    """Load a network that scores pairs of terms; an error for one of another architecture."""
-    own = read_config(folder).get("architecture")
-    if own != "parm":
-        raise BadInput(folder, f"is a network of architecture {own}, not parm", "give a parm network")
-    return load(folder)
-
-
-def _scored(scorer: PairScorer, task: PairTask, seconds: float) -> dict[str, Any]:
-    """How the pairs of distinct token sequences were scored."""
-    device = torch.cuda.get_device_name(scorer.device) if scorer.device.startswith("cuda") else "CPU"
-    return {
-        "device": device, "torch": torch.__version__, "implementation": scorer.implementation,
-        "precision": scorer.precision, "tokens": scorer.tokens, "pairs": task.pairs, "seconds": round(seconds, 2),
-        "pairs_per_second": round(task.pairs / max(seconds, 1e-9)),
-    }  # fmt: skip
 
 
 def _table(task: PairTask, terms: TermVocabulary, entries: Entries, facts: dict[str, Any]) -> TermTable:

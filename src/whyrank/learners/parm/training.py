@@ -5,48 +5,128 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from whyrank.core import BadInput, WhyrankError, generator, read_sealed_json, sealed_json, write_text
+from whyrank.core import (
+    LOCK,
+    WhyrankError,
+    check_writable,
+    exclusive,
+    generator,
+    sealed_json,
+    write_text,
+)
 from whyrank.learners.parm.alignment import TokenTexts, occlusion_blocks, reader_blocks, token_texts
-from whyrank.learners.parm.data import CandidateSampler, ParmPrepared, Rows, Say, split_queries
+from whyrank.learners.parm.data import (
+    CandidateSampler,
+    ParmPrepared,
+    Rows,
+    Say,
+    check_parm,
+    prepare_parm,
+    split_queries,
+)
 from whyrank.learners.parm.first import FirstTrainer
 from whyrank.learners.parm.second import SecondTrainer, find_partners, slots_of, start_logits_at
-from whyrank.networks import BARE, ParmNetwork, save
+from whyrank.networks import BARE, CONFIG, ParmNetwork, save
 from whyrank.training import (
     LOG,
     Recipe,
     Trainer,
-    begun,
     check_same,
     device_name,
+    find_device,
     first_phase,
+    read_log,
+    read_recipe,
     read_tensors,
+    recipe_of,
+    run_folder,
     second_phase,
     summary,
     threads,
     write_tensors,
 )
 
+if TYPE_CHECKING:
+    from whyrank.core import Ranker
+    from whyrank.scoring import Engine
+
 _HELD = 1000  # held-out queries that phase 2 is validated on, drawn at random
+
+
+def parm_recipe(
+    target: str, recipe: str = "parm-smoke", collections: Sequence[str] = (), changes: Sequence[str] = (),
+    analyzer: str | None = None, say: Say = print,
+) -> Recipe:  # fmt: skip
+    """The recipe that explains a target, from a bundled one or a YAML file.
+
+    Args:
+        target: the ranker to explain: a call string.
+        recipe: the name of a bundled recipe, or a file.
+        collections: instead of all collections that the recipe names, those that it cuts queries from and holds
+            back included.
+        changes: such as `phases.second.rounds=2`; another preset replaces all that the recipe says of its phases.
+        analyzer: makes the terms, instead of the recipe's.
+        say: hears what of the recipe no longer holds.
+    """
+    old = read_recipe(recipe)
+    given = old.data if collections else {}
+    changed = [change.partition("=")[0].strip() for change in changes]
+    cleared = ["data.cut={}"] if isinstance(given.get("cut"), Mapping) else []
+    cleared += ["data.without=[]"] if given.get("without") else []
+    cleared += ["phases={}"] if old.phases and "phases.preset" in changed else []
+    made = read_recipe(recipe, [*cleared, *changes])
+    if not made.phases:
+        return made
+    held = given.get("without")
+    if held and not made.data.get("without") and not any(name.startswith("data.without") for name in changed):
+        listed = held if isinstance(held, str) else ", ".join(held)
+        way = "--set data.without=[NAME] holds texts back"
+        say(f"note: -c: the recipe's data.without ({listed}) goes too; {way}")
+    if made.data.get("target", target) != target:
+        raise WhyrankError(f"--target {target}: the recipe is for {made.data['target']}; change it with --set")
+    data = {**made.data, "target": target} | ({"collection": list(collections)} if collections else {})
+    return recipe_of({**made.as_dict(), "data": data | ({"analyzer": analyzer} if analyzer else {})})
+
+
+def train_on_target(
+    recipe: Recipe, target: str | Ranker, out: str | Path, engine: Engine | None = None, seed: int | None = None,
+    device: str = "", say: Say = print,
+) -> None:  # fmt: skip
+    """Prepare and train a network in a folder, unless it is trained already; a stopped run goes on.
+
+    Without an engine nothing is kept of the target's scores; the seed is the recipe's first one by default.
+    """
+    from whyrank import scoring
+
+    folder, seed = Path(out), recipe.seeds[0] if seed is None else seed
+    check_parm(recipe, target)
+    check_writable(folder / CONFIG)
+    with exclusive(folder / LOCK):
+        if is_trained(folder, recipe, seed):
+            say(f"{folder}: trained already")
+            return
+        prepared = prepare_parm(recipe, target, engine or scoring.Engine(), say)
+        train_parm(prepared, folder, seed, find_device(device), say)
 
 
 def train_parm(prepared: ParmPrepared, out: Path, seed: int = 0, device: str = "cpu", say: Say = print) -> None:
     """Train a network and write it to a folder; started again after a stop, it goes on where it was."""
     recipe, mark = prepared.recipe, prepared.identity(seed)
-    if (log := _read_log(out)) is not None:
+    if (log := read_log(out, "identity")) is not None:
         check_same(out, str(log["identity"]), mark)
         say(f"{out}: trained already")
         return
     second = second_phase(recipe.phases)
-    with begun(out, mark) as work, threads(first_phase(recipe.phases).schedule_for(seed).threads):
+    with run_folder(out, mark) as work, threads(first_phase(recipe.phases).schedule_for(seed).threads):
         run = _Run(prepared, prepared.network(seed), work, seed, device, say)
         histories = [run.phase("phase 1", "first", run.first)]
         for number in range(second.rounds):
@@ -64,7 +144,7 @@ def is_trained(out: Path, recipe: Recipe, seed: int) -> bool:
 
     Unlike `train_parm` it reads neither collections nor target, so that a table goes on at once after a stop.
     """
-    log = _read_log(out)
+    log = read_log(out, "recipe", "seed")
     if log is None:
         return False
 
@@ -74,17 +154,6 @@ def is_trained(out: Path, recipe: Recipe, seed: int) -> bool:
 
     check_same(out, text(log["recipe"], log["seed"]), text(recipe.as_dict(), seed))
     return True
-
-
-def _read_log(out: Path) -> dict[str, Any] | None:
-    """The log of a finished run."""
-    if not (out / LOG).exists():
-        return None
-    try:
-        found = read_sealed_json(out / LOG, "name another folder, or remove it")
-        return {name: found[name] for name in ("identity", "recipe", "seed")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(out / LOG, f"is no log of a training run ({error})", "name another folder") from None
 
 
 class _Run(NamedTuple):

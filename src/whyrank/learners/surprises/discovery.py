@@ -153,13 +153,6 @@ def standings(answer: Answer, seed: int = 0) -> dict[str, Standing]:
     return found
 
 
-class _Answered(NamedTuple):
-    """What a study found: its result, and where its values stand."""
-
-    result: BiasResult
-    standings: dict[str, Standing]
-
-
 def confirmed(
     found: Sequence[Surprise], ranker: Ranker, collection: Collection, engine: Engine | None = None,
     table: TermTable | None = None, alpha: float = 0.05, seed: int = 0, limit: int | None = None,
@@ -170,7 +163,7 @@ def confirmed(
     `limit` is the most templates of a study. A study that cannot be made has its reason in the outcome.
     """
     defaults = {"seed": seed} | ({} if limit is None else {"most": limit})
-    answered: dict[str, _Answered | str] = {}
+    answered: dict[str, tuple[BiasResult, dict[str, Standing]] | str] = {}  # results, or why there are none
     for study in dict.fromkeys(surprise.study for surprise in found):
         try:
             made = bias_studies.create(study, **defaults)
@@ -180,14 +173,14 @@ def confirmed(
             continue
         plan = Plan(collection, {study: made}, [ranker], engine or Engine(), seed=seed, table=table)
         [answer] = answers(plan)
-        answered[study] = _Answered(answer.details, standings(answer, seed))
+        answered[study] = answer.details, standings(answer, seed)
     return [_judge(surprise, answered[surprise.study], alpha) for surprise in found]
 
 
-def _judge(surprise: Surprise, answer: _Answered | str, alpha: float) -> Surprise:
+def _judge(surprise: Surprise, answer: tuple[BiasResult, dict[str, Standing]] | str, alpha: float) -> Surprise:
     if isinstance(answer, str):
         return replace(surprise, outcome=f"not asked: {answer}")
-    result, value = answer.result, surprise.value.lower()
+    (result, compared), value = answer, surprise.value.lower()
     if not result.n_templates and not result.nonfinite:
         return replace(surprise, outcome="not asked: the collection has no templates for it")
     row = next((row for row in result.values if row.value.lower() == value), None)
@@ -197,6 +190,6 @@ def _judge(surprise: Surprise, answer: _Answered | str, alpha: float) -> Surpris
         return replace(surprise, outcome="not asked: a study takes it only from a file of values")
     if row.p_value is None:
         return replace(surprise, outcome=f"not tested: effect {row.effect:+.4g} in 1 independent template")
-    effect, low, high, p = answer.standings[row.value]
+    effect, low, high, p = compared[row.value]
     outcome = f"effect {effect:+.4g} [{low:+.3g}, {high:+.3g}], p adj. {p:.3g}, {result.n_templates:,} templates"
     return replace(surprise, confirmed=p < alpha and effect * surprise.direction > 0, outcome=outcome)

@@ -6,7 +6,6 @@ from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
     from whyrank.learners.parm.pairs.blocks import Blocks, Entries, PairTask, Say, score_block, score_blocks
-    from whyrank.learners.parm.pairs.scorer import PairScorer
-    from whyrank.learners.parm.pairs.terms import distinct, group_terms
+    from whyrank.learners.parm.pairs.scorer import PairScorer, TermSequences
 
 front_door(__name__)

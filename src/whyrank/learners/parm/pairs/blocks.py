@@ -12,6 +12,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from whyrank.core import BadInput, Codes, Ints, Progress, check_seal, sealed_file
-from whyrank.learners.parm.pairs.scorer import PairScorer
-from whyrank.learners.parm.pairs.terms import DistinctSequences
+from whyrank.core import BadInput, Codes, Executor, Ints, Progress, Serial, check_seal, sealed_file
+from whyrank.learners.parm.pairs.scorer import PairScorer, TermSequences
 
 Say = Callable[[str], None]
 BLOCK = {"cpu": 1 << 14, "cuda": 1 << 26}  # pairs of a block at most
@@ -39,8 +39,8 @@ _REMEDY = "remove it, and it is scored again"
 class PairTask:
     """What is scored, and what of it is kept."""
 
-    queries: DistinctSequences  # distinct token sequences of the query terms
-    docs: DistinctSequences  # those of the document terms
+    queries: TermSequences  # distinct token sequences of the query terms
+    docs: TermSequences  # those of the document terms
     threshold: float = 0.1  # pairs with a smaller weight are left out
     top: int | None = None  # so many document terms of each query term are kept at most, the best ones
     audited: tuple[int, ...] = ()  # numbers of query terms that are kept with all document terms
@@ -49,19 +49,14 @@ class PairTask:
         """A digest of terms, settings, network and precision: blocks that share it belong together."""
         found = hashlib.sha256(json.dumps([self.threshold, self.top, self.audited, network, precision]).encode())
         for side in (self.queries, self.docs):
-            for array in (side.sequences.tokens, side.sequences.ends, side.of_term):
+            for array in (side.tokens, side.ends, side.of_term):
                 found.update(np.ascontiguousarray(array).tobytes())
         return found.hexdigest()[:16]
 
     @property
     def pairs(self) -> int:
         """How many pairs of distinct sequences there are."""
-        return len(self.queries.sequences) * len(self.docs.sequences)
-
-    @property
-    def audited_sequences(self) -> Codes:
-        """Numbers of the query sequences that are kept with all documents."""
-        return np.unique(self.queries.of_term[list(self.audited)]).astype(np.int32)
+        return len(self.queries) * len(self.docs)
 
 
 class Block(NamedTuple):
@@ -143,43 +138,65 @@ def _read(file: Path, names: tuple[str, ...]) -> dict[str, Any]:
         raise BadInput(file, f"cannot be read ({type(error).__name__}: {error})", _REMEDY) from None
 
 
-def score_blocks(task: PairTask, scorer: PairScorer, blocks: Blocks, say: Say, size: int | None = None) -> None:
-    """Score what is left; `size` is the number of pairs of a block instead of what half a minute allows."""
-    left = np.array([q for q in range(len(task.queries.sequences)) if q not in blocks.done], np.int32)
-    docs, start = len(task.docs.sequences), time.monotonic()
-    sides = f"{len(task.queries.sequences):,} x {docs:,}"
+class BlockScorer(NamedTuple):
+    """What every worker needs to score blocks."""
+
+    task: PairTask
+    scorer: PairScorer
+
+    def score(self, queries: Codes) -> Block:
+        """The entries of some queries with all documents, and how long they took."""
+        start = time.monotonic()
+        return score_block(self.task, self.scorer, queries)._replace(seconds=time.monotonic() - start)
+
+
+def score_blocks(
+    task: PairTask, scorer: PairScorer, blocks: Blocks, say: Say, size: int | None = None,
+    executor: Executor | None = None,
+) -> None:  # fmt: skip
+    """Score what is left, block by block; each is kept as soon as it is scored.
+
+    `size` is the number of pairs of a block instead of what half a minute allows.
+    """
+    left = np.array([q for q in range(len(task.queries)) if q not in blocks.done], np.int32)
+    docs, start, seconds = len(task.docs), time.monotonic(), 0.0
+    sides = f"{len(task.queries):,} x {docs:,}"
     say(f"{task.pairs:,} pairs of {sides} distinct token sequences, by {scorer.implementation}")
     with Progress("scoring pairs", len(left) * docs, unit="pairs") as progress:
-        for queries in block_queries(left, docs, scorer.device, lambda: progress.done / _since(start), size):
-            began = time.monotonic()
-            block = score_block(task, scorer, queries, progress.step)
-            blocks.add(block._replace(seconds=time.monotonic() - began))
+        queries = block_queries(left, docs, scorer.device, lambda: progress.done / max(seconds, 1e-9), size)
+        shared = BlockScorer(task, scorer)
+        with closing((executor or Serial()).run(BlockScorer.score, shared, queries)) as scored:
+            for block in scored:
+                blocks.add(block)
+                seconds += block.seconds
+                progress.step(len(block.queries) * docs)
     if len(left):
-        say(f"{progress.done:,} pairs in {_since(start):.1f} s ({progress.done / _since(start):,.0f} pairs/s)")
+        took = max(time.monotonic() - start, 1e-9)
+        say(f"{progress.done:,} pairs in {took:.1f} s ({progress.done / took:,.0f} pairs/s)")
 
 
 def block_queries(
     numbers: Codes, docs: int, device: str, rate: Callable[[], float], size: int | None = None
 ) -> Iterator[Codes]:
-    """Some numbers at a time, to be scored with all documents: few at first, then what half a minute allows."""
+    """Some numbers at a time, to be scored with all documents: few at first, then what half a minute allows.
+
+    `rate` is how many pairs a worker scores per second, 0 before any is scored.
+    """
     most, start = size or BLOCK["cuda" if device.startswith("cuda") else "cpu"], 0
-    pairs = size or most // 8
     while start < len(numbers):
+        pairs = size or min(most, int(rate() * _PACE) or most // 8)
         some = numbers[start : start + max(1, pairs // docs)]
         yield some
         start += len(some)
-        pairs = size or min(most, int(rate() * _PACE))
 
 
-def score_block(
-    task: PairTask, scorer: PairScorer, queries: Codes, count: Callable[[int], None] = lambda pairs: None
-) -> Block:
-    """The entries of some queries with all documents; `count` hears of pairs as they are scored."""
+def score_block(task: PairTask, scorer: PairScorer, queries: Codes) -> Block:
+    """The entries of some queries with all documents."""
     kind, most = _STORED[scorer.precision], None if task.top is None else task.top + 1  # one may be the term itself
-    audited = np.intersect1d(queries, task.audited_sequences).astype(np.int32)
-    slices = np.zeros((len(audited), len(task.docs.sequences)), torch.empty(0, dtype=kind).numpy().dtype)
+    audited = np.intersect1d(queries, task.queries.of_term[list(task.audited)]).astype(np.int32)
+    slices = np.zeros((len(audited), len(task.docs)), torch.empty(0, dtype=kind).numpy().dtype)
     found: list[tuple[Any, Any, Any]] = []
-    for grid in scorer.grids(queries, count):
+    for grid in scorer.grids(queries):
         weights = grid.weights.to(kind)
         least = torch.full((len(weights), 1), task.threshold, device=weights.device)
         if most is not None and most < weights.shape[1]:
@@ -193,7 +210,3 @@ def score_block(
     order, own = np.lexsort((doc, query)), np.sort(queries)
     sizes = np.diff(np.searchsorted(query[order], own, side="right"), prepend=0).astype(np.int64)
     return Block(own, sizes, doc[order].astype(np.int32), weight[order], audited, slices).best(most)
-
-
-def _since(start: float) -> float:
-    return max(time.monotonic() - start, 1e-9)

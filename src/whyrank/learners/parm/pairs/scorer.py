@@ -1,6 +1,6 @@
 """Weights of all pairs of two vocabularies, in batches of equal lengths, so that nothing is padded.
 
-    scorer = PairScorer(network, group_terms(queries), group_terms(docs), "cuda", "bf16")
+    scorer = PairScorer(network, TermSequences.of(query_ids), TermSequences.of(doc_ids), "cuda", "bf16")
     for grid in scorer.grids(query_numbers): ...
 
 Two implementations: `torch`, the network itself, which is the reference for any architecture and device; and
@@ -9,7 +9,9 @@ Two implementations: `torch`, the network itself, which is the reference for any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -18,10 +20,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from whyrank.core import UnknownName, WhyrankError
+from whyrank.core import Codes, Ints, UnknownName, WhyrankError
 from whyrank.learners.parm.pairs.layers import Layers, Replayed, is_supported, weights_of
-from whyrank.learners.parm.pairs.terms import LengthGroup, TermGroups
-from whyrank.networks import Network
+from whyrank.networks import Ids, Network
 
 IMPLEMENTATIONS = ("auto", "torch", "triton")
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -29,6 +30,70 @@ TOKENS = {"cpu": 1 << 11, "cuda": 1 << 17}  # of a batch
 _LONGEST = 32  # tokens of a pair up to which the kernels are used
 Numbers = npt.NDArray[np.integer[Any]]
 Batch = Callable[[Tensor, Tensor], Tensor]  # weights of pairs, given by their positions in two groups
+
+
+class LengthGroup(NamedTuple):
+    """The sequences of one length, and the distinct (token, position) in them."""
+
+    members: Codes  # numbers of the sequences
+    tokens: Codes  # the token of each distinct (token, position)
+    positions: Codes  # its position, counted from 0
+    rows: Codes  # for each member and position the number of its (token, position)
+
+
+@dataclass(frozen=True, eq=False)
+class TermSequences:
+    """The distinct token sequences of terms, end to end: sequence `i` is `tokens[ends[i]:ends[i + 1]]`.
+
+    Terms that the network cannot tell apart are scored once.
+    """
+
+    tokens: Codes
+    ends: Ints
+    of_term: Codes  # which of the sequences each term has
+
+    @classmethod
+    def of(cls, rows: Sequence[Ids]) -> TermSequences:
+        """The sequences of some terms, in the order of their first appearance."""
+        numbers: dict[bytes, int] = {}
+        of_term = [numbers.setdefault(np.ascontiguousarray(row, np.int32).tobytes(), len(numbers)) for row in rows]
+        ends = np.cumsum([0, *(len(key) // 4 for key in numbers)]).astype(np.int64)
+        return cls(np.frombuffer(b"".join(numbers), np.int32), ends, np.array(of_term, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    @property
+    def counts(self) -> Ints:
+        """How many terms share each sequence."""
+        return np.bincount(self.of_term, minlength=len(self))
+
+    @cached_property
+    def lengths(self) -> Codes:
+        """The length of each sequence."""
+        return np.diff(self.ends).astype(np.int32)
+
+    @cached_property
+    def groups(self) -> dict[int, LengthGroup]:
+        """The sequences by length, so that nothing is padded."""
+        found = {}
+        for length in np.unique(self.lengths).tolist():
+            members = np.flatnonzero(self.lengths == length).astype(np.int32)
+            at = self.ends[members][:, None] + np.arange(length)
+            keys = self.tokens[at].astype(np.int64) * max(length, 1) + np.arange(length)
+            distinct, rows = np.unique(keys, return_inverse=True)
+            tokens, positions = (part.astype(np.int32) for part in np.divmod(distinct, max(length, 1)))
+            numbers = rows.reshape(len(members), length).astype(np.int32)
+            found[length] = LengthGroup(members, tokens, positions, numbers)
+        return found
+
+    @cached_property
+    def inside(self) -> Codes:
+        """The position of each sequence among the members of its group."""
+        found = np.zeros(len(self), np.int32)
+        for group in self.groups.values():
+            found[group.members] = np.arange(len(group.members), dtype=np.int32)
+        return found
 
 
 class PairGrid(NamedTuple):
@@ -43,8 +108,8 @@ class PairScorer:
     """Weights, the sigmoid of the network's logit, of pairs of terms."""
 
     def __init__(
-        self, network: Network, queries: TermGroups, docs: TermGroups, device: str = "cpu", precision: str = "fp32",
-        implementation: str = "auto", tokens: int | None = None,
+        self, network: Network, queries: TermSequences, docs: TermSequences, device: str = "cpu",
+        precision: str = "fp32", implementation: str = "auto", tokens: int | None = None,
     ) -> None:  # fmt: skip
         """Choose the implementation, and put the network's weights on the device."""
         if precision not in PRECISIONS:
@@ -55,8 +120,13 @@ class PairScorer:
         self.implementation = _choose(network, device, precision, implementation)
         self._fast = self._layers() if self.implementation == "triton" else None
 
-    def grids(self, queries: Numbers, scored: Callable[[int], None] = lambda pairs: None) -> Iterator[PairGrid]:
-        """The weights of some queries with all documents, by length; `scored` hears of every batch."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What another process makes the same scorer from."""
+        settings = self.device, self.precision, self.implementation, self.tokens
+        return PairScorer, (self.network, self.queries, self.docs, *settings)
+
+    def grids(self, queries: Numbers) -> Iterator[PairGrid]:
+        """The weights of some queries with all documents, by length."""
         lengths = self.queries.lengths[queries]
         for length in np.unique(lengths).tolist():
             members = queries[lengths == length]
@@ -69,7 +139,6 @@ class PairScorer:
                     for start in range(0, len(found), size):
                         pair = torch.arange(start, min(start + size, len(found)), device=self.device)
                         found[start : start + size] = batch(rows[pair // columns], pair % columns)
-                        scored(len(pair))
                 yield PairGrid(members, group.members, found.view(len(members), columns))
 
     def batch(self, query: LengthGroup, doc: LengthGroup) -> Batch:
