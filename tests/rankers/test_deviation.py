@@ -42,7 +42,7 @@ def lengths(pairs):
 
 def test_it_is_measured_on_the_first_pairs_and_said_once(caplog):
     asked = []
-    watch = Watch("r: torch bf16", "r", lambda p: asked.append(p) or lengths(p) + 0.25, lengths)
+    watch = Watch("r: torch bf16", "r", lambda p: asked.append(p) or lengths(p) + 0.25, lambda: lengths)
     with caplog.at_level(logging.INFO):
         for start in range(0, 400, 40):
             docs = ["x" * (i + 1) for i in range(start, start + 40)]
@@ -61,7 +61,7 @@ def test_it_is_measured_on_the_first_pairs_and_said_once(caplog):
 
 
 def test_an_order_that_changes_is_a_warning(caplog):
-    watch = Watch("r: torch bf16", "r", lambda p: -lengths(p), lengths)
+    watch = Watch("r: torch bf16", "r", lambda p: -lengths(p), lambda: lengths)
     watch.add(["q"] * 3, ["a", "bb", "ccc"])
     with caplog.at_level(logging.WARNING):
         assert watch.deviation.tau == -1
@@ -73,7 +73,7 @@ def test_it_is_kept_for_runs_without_new_scores(monkeypatch):
     remember("r", known)
     assert recall("r") == known
     assert recall("s") is None
-    watch = Watch("r: torch bf16", "r", lengths, lengths)
+    watch = Watch("r: torch bf16", "r", lengths, lambda: lengths)
     assert watch.deviation == known
     watch.add(["q"] * 2, ["a", "bb"])
     assert watch.deviation == known  # which says more than two pairs do

@@ -81,7 +81,8 @@ class VocabularyNetwork(SeparateNetwork):
 
         `activation` rises and is never negative. Only the logits at the maximum are kept for the gradient.
         """
-        inner, words, bias = self.head(states), embeddings(self.encoder), self.head.bias
+        words = embeddings(self.encoder)
+        inner, bias = self.head(states).to(words.dtype), self.head.bias.to(words.dtype)
         size = max(1, CELLS // (max(inner.shape[1], 1) * len(words)))  # texts whose logits are computed at a time
         found = []
         for rows in (slice(start, start + size) for start in range(0, max(len(inner), 1), size)):

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.networks import tensors
 from whyrank.rankers.neural.computing import HEAD, Computing
 from whyrank.rankers.neural.passages import TextPairs
 
@@ -83,7 +82,7 @@ def compile_reader(reader: Reader, computing: Computing) -> Compiled:
     for texts in _EXAMPLES:
         pairs = TextPairs.of(*texts)
         every = np.arange(len(pairs.doc))
-        batches += [(reader.prepare(pairs, side)(every).batch(every.tolist()), side) for side in sides]
+        batches += [(reader.prepare(pairs, side, computing)(every).batch(every), side) for side in sides]
     (first, first_side), *others = batches
     names, threads = tuple(first), torch.get_num_threads()
 
@@ -97,7 +96,7 @@ def compile_reader(reader: Reader, computing: Computing) -> Compiled:
         def forward(self, *given: Any) -> Any:
             return reader(dict(zip(names, given, strict=True)), first_side)
 
-    example = list(tensors(first).values())
+    example = list(first.values())
     heard = logging.getLogger("sentence_transformers")
     level = heard.level
     heard.setLevel(logging.ERROR)  # a tracer reads every property of a model, also those that warn of their age
@@ -109,8 +108,8 @@ def compile_reader(reader: Reader, computing: Computing) -> Compiled:
         heard.setLevel(level)
     for arrays, side in others:
         with torch.inference_mode():
-            expected = reader(tensors(arrays), side).float().numpy()
-        given = made.one(arrays)
+            expected = reader(arrays, side).float().numpy()
+        given = made.one({name: each.numpy() for name, each in arrays.items()})
         if given.shape != expected.shape:
             raise ValueError(f"its outputs have the shape {given.shape} and not {expected.shape}")
         gap, size = (float(np.linalg.norm(each)) for each in (given - expected, expected))

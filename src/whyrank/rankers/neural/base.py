@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import islice
@@ -83,7 +83,7 @@ class NeuralRanker(Described):
     @property
     def batch_size(self) -> int:
         """Pairs per call: many for a GPU, fewer for a CPU, where they would take minutes."""
-        return 8192 if self._computing.on_gpu else 1024
+        return 65_536 if self._computing.on_gpu else 1024
 
     def __repr__(self) -> str:
         return self._identity
@@ -203,7 +203,11 @@ class NeuralRanker(Described):
         if self._used.is_exact:
             return None
         how = f"{self.name}: {self._used.backend} {self._used.format}"
-        return Watch(how, repr(self), self._score_anew, lambda pairs: self._run(self._scorer.exact(), pairs))
+
+        def load_exact() -> Callable[[TextPairs], Floats]:
+            return replace(self, precision="exact", backend="torch", device=self._used.device)._score_anew
+
+        return Watch(how, repr(self), self._score_anew, load_exact)
 
     def _score_anew(self, pairs: TextPairs) -> Floats:
         return self._run(replace(self._scorer), pairs)  # a copy: what is kept would be no work

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -63,11 +63,6 @@ class Computing:
         return not self.half and self.backend == "torch"
 
     @property
-    def exact(self) -> Computing:
-        """Torch in fp32 on the same device."""
-        return Computing(self.device)
-
-    @property
     def by_torch(self) -> Computing:
         """Torch in the same number format."""
         return Computing(self.device, self.half)
@@ -85,49 +80,77 @@ class Computing:
     def tokens(self) -> int:
         """How many tokens go into one batch: on a CPU, what each core has near at hand."""
         if self.on_gpu:
-            return 32_768
+            return 131_072
         if self.backend != "torch":  # which computes as many batches at a time as there are threads
             return _TOKENS
         import torch
 
         return min(_TOKENS * torch.get_num_threads(), 16_384)
 
+    @property
+    def chunk(self) -> int:
+        """How many inputs are tokenised at a time, and sorted by their number of tokens."""
+        return 16_384 if self.on_gpu else 1024
+
+    @property
+    def multiple(self) -> int:
+        """What the width of a batch is a multiple of: matrix products on a GPU want multiples of 8."""
+        return 8 if self.on_gpu else 1
+
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Compute without gradients, in this number format."""
+        """Compute without gradients; on a GPU, products of fp32 matrices are fp32 whatever was set before."""
         import torch
 
-        with ExitStack() as stack:
-            stack.enter_context(torch.inference_mode())
-            half = self.half and self.backend == "torch"
-            stack.enter_context(torch.autocast(self.device.partition(":")[0], torch.bfloat16, enabled=half))
-            if self.on_gpu and not self.half:
-                stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=False))
-            yield
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        try:
+            with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+                yield
+        finally:
+            torch.set_float32_matmul_precision(before)
 
     def place(self, model: nn.Module) -> Any:
-        """The model on the device, ready to score; layers that give the scores compute in fp32 in any case."""
+        """The model on the device, ready to score, its transformer in bfloat16 where that is the number format.
+
+        Layers that give the scores, and all that comes after the transformer, compute in fp32 in any case.
+        """
         import torch
         from torch import nn
+        from transformers import PreTrainedModel
 
         model = model.to(self.device, torch.float32).eval().requires_grad_(False)
-        for layer in model.modules():
-            if isinstance(layer, nn.Linear) and layer.out_features <= HEAD:
-                self.in_fp32(layer)
+        if self.half and self.backend == "torch":
+            transformers = [layer for layer in model.modules() if isinstance(layer, PreTrainedModel)]
+            inner = {id(part) for each in transformers for part in each.modules() if part is not each}
+            for each in transformers:
+                if id(each) not in inner:
+                    each.to(torch.bfloat16).register_forward_hook(_to_fp32)
+            for layer in model.modules():
+                if isinstance(layer, nn.Linear) and (layer.out_features <= HEAD or id(layer) not in inner):
+                    in_fp32(layer)
         return model
 
-    def in_fp32(self, layer: Any) -> None:
-        """Let a layer compute in fp32 where the others compute in bfloat16."""
-        import torch
 
-        forward, kind = layer.forward, self.device.partition(":")[0]
+def in_fp32(layer: Any) -> None:
+    """Let a linear layer compute in fp32 whatever the number format of its input and its weights is."""
+    from torch.nn import functional
 
-        def exact(states: Any) -> Any:
-            with torch.autocast(kind, enabled=False):
-                return forward(states.float())
+    def exact(states: Any) -> Any:
+        bias = None if layer.bias is None else layer.bias.float()
+        return functional.linear(states.float(), layer.weight.float(), bias)
 
-        if self.half and self.backend == "torch":
-            layer.forward = exact
+    layer.forward = exact
+
+
+def _to_fp32(model: Any, given: Any, output: Any) -> Any:
+    """What a transformer gives, in fp32."""
+    for name, value in output.items():
+        if isinstance(value, tuple):
+            output[name] = tuple(each.float() if hasattr(each, "float") else each for each in value)
+        elif hasattr(value, "is_floating_point") and value.is_floating_point():
+            output[name] = value.float()
+    return output
 
 
 def has_bfloat16(device: str) -> bool:

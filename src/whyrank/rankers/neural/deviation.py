@@ -51,8 +51,8 @@ class Deviation(NamedTuple):
 class Watch:
     """The first pairs that a ranker scored, and how far its scores of them are from those of torch in fp32."""
 
-    def __init__(self, how: str, identity: str, fast: Score, exact: Score) -> None:
-        self._how, self._identity, self._fast, self._exact = how, identity, fast, exact
+    def __init__(self, how: str, identity: str, fast: Score, load_exact: Callable[[], Score]) -> None:
+        self._how, self._identity, self._fast, self._load_exact = how, identity, fast, load_exact
         self._pairs: dict[tuple[str, str], None] = {}
         self._found: Deviation | None = None
 
@@ -84,7 +84,7 @@ class Watch:
 
     def _measure(self) -> None:
         pairs = TextPairs.of(*zip(*self._pairs, strict=True))
-        self._found = measure(pairs, self._fast, self._exact)
+        self._found = measure(pairs, self._fast, self._load_exact())
         remember(self._identity, self._found)
         low = self._found.tau is not None and self._found.tau < ENOUGH
         log.log(logging.WARNING if low else logging.INFO, "%s%s", self.line, LOW if low else "")

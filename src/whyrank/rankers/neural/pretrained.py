@@ -7,14 +7,15 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whyrank.core import BadInput, WhyrankError, check_text, check_whole
-from whyrank.networks import CHARACTERS_PER_TOKEN, Arrays, Ids, lengths_mask, padded, tensors
+from whyrank.core import BadInput, Ints, WhyrankError, check_text, check_whole
+from whyrank.networks import CHARACTERS_PER_TOKEN, Ids
 from whyrank.rankers.neural.base import NeuralRanker
-from whyrank.rankers.neural.computing import Computing
+from whyrank.rankers.neural.computing import Computing, in_fp32
+from whyrank.rankers.neural.inputs import Layout
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.readers import (
     DenseReader,
@@ -90,7 +91,7 @@ class CrossEncoder(NeuralRanker):
         computing = self._computing.by_torch
         model = computing.place(reader.module).model
         if (answers := model.get_output_embeddings()) is not None:
-            computing.in_fp32(answers)  # else the logits of yes and no would tie in bfloat16
+            in_fp32(answers)  # else the logits of yes and no would tie in bfloat16
         return Scorer(reader, computing, sigmoid=sigmoid)
 
     def _reader(self, folder: Path) -> Reader:
@@ -112,10 +113,12 @@ class CrossEncoder(NeuralRanker):
                 raise WhyrankError(f"{self.name}: truncate=last is not for models with a chat template; leave it out")
             return whole
         apart = TokenisedPairs(model, relevant, TokenisedTexts(tokenizer, last), most)
-        found = apart.prepare(TextPairs.of(*zip(*_EXAMPLES, strict=True)), "pair")(np.arange(2)).batch(range(2))
+        pairs, two = TextPairs.of(*zip(*_EXAMPLES, strict=True)), np.arange(2)
+        found = apart.prepare(pairs, "pair", Computing("cpu"))(two).batch(two)
         if not all(np.array_equal(found[name], expected[name]) for name in found):
             return whole
-        apart.read_first_position(lambda: apart(tensors(found, self._computing.device)))
+        own = {name: each.to(self._computing.device) for name, each in found.items()}
+        apart.read_first_position(lambda: apart(own))
         return apart
 
     def _check_network(self) -> None:
@@ -148,9 +151,9 @@ class TokenisedPairs(PairReader):
 
     def __init__(self, model: Any, relevant: int | None, tokens: TokenisedTexts, most: int) -> None:
         """Pairs of up to `most` tokens."""
-        self.module, self.tokens, self.most = model, tokens, most
+        self.module, self.tokens, self.most, self.last = model, tokens, most, tokens.last
+        self.layout = tokens.layout("token_type_ids" in model.tokenizer.model_input_names)
         self._whole = WholePairs(model, relevant)
-        self._types = "token_type_ids" in model.tokenizer.model_input_names
 
     def query_ids(self, texts: Sequence[str]) -> list[Ids]:
         """Queries as token numbers."""
@@ -158,14 +161,9 @@ class TokenisedPairs(PairReader):
 
     doc_ids = query_ids
 
-    def cut(self, query: Ids, doc: Ids) -> tuple[Ids, Ids]:
-        """What is read of a pair."""
-        return self.tokens.cut(query, doc, self.most)
-
-    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs as the tokenizer would frame them."""
-        found = self.tokens.pair_arrays(queries, docs)
-        return found if self._types else {name: found[name] for name in ("input_ids", "attention_mask")}
+    def cut(self, query: Ints, doc: Ints) -> tuple[Ints, Ints]:
+        """The longer text is cut to what the shorter leaves, or both to half of the room."""
+        return shares(query, doc, self.most - self.layout.special)
 
     def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
         """The output for relevance, less the other one where there are two."""
@@ -307,7 +305,10 @@ class QuestionReader(PairReader):
             if number is None:
                 raise BadInput(folder, f"the tokenizer has no token {token!r}", "name one that it has")
         end = tokenizer.eos_token_id
-        self.question = np.append(self.tokens.ids(["Relevant:"], self.most)[0], [] if end is None else [end])
+        question = np.append(self.tokens.ids(["Relevant:"], self.most)[0], [] if end is None else [end])
+        self.question = question.astype(np.int32)
+        parts, names = ("query", "doc", self.question), ("input_ids", "attention_mask")
+        self.layout, self.last = Layout(parts, (0, 0, 0), self.tokens.pad, names), self.tokens.last
         model = AutoModelForSeq2SeqLM.from_pretrained(str(folder), use_safetensors=True, **own)
         self.module = computing.place(model)
         check_length(folder, self.module, self.most)
@@ -320,15 +321,9 @@ class QuestionReader(PairReader):
         """Tokens of texts."""
         return self.tokens.ids(texts, self.most)
 
-    def cut(self, query: Ids, doc: Ids) -> tuple[Ids, Ids]:
+    def cut(self, query: Ints, doc: Ints) -> tuple[Ints, Ints]:
         """The text is cut so that the whole question fits."""
-        return query, self.tokens.end(doc, self.most - len(query) - len(self.question))
-
-    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Whole questions."""
-        rows = [np.concatenate([q, d, self.question]) for q, d in zip(queries, docs, strict=True)]
-        ids = padded(rows, self.tokens.pad)
-        return {"input_ids": ids, "attention_mask": lengths_mask(rows, ids.shape[1])}
+        return query, np.clip(self.most - query - len(self.question), 0, doc)
 
     def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
         """Log probability of the answer yes against the answer no."""
@@ -338,15 +333,6 @@ class QuestionReader(PairReader):
 
 
 # The tokenizer of a model: tokens of single texts, and what the model wants around a pair of them.
-
-
-class PairFrame(NamedTuple):
-    """Special tokens before a query, between query and text and after the text, and the types of all five parts."""
-
-    before: Ids
-    between: Ids
-    after: Ids
-    types: tuple[int, ...]
 
 
 class TokenisedTexts:
@@ -375,44 +361,30 @@ class TokenisedTexts:
         found: int | None = self._backend.token_to_id(token)
         return found
 
-    @cached_property
-    def frame(self) -> PairFrame:
+    def layout(self, typed: bool) -> Layout:
         """What the tokenizer puts around a pair, seen on a pair of two letters."""
         pair = self._backend.encode("a", "b")
         parts = np.array([-1 if part is None else part for part in pair.sequence_ids])
         ids, types = np.array(pair.ids, np.int32), pair.type_ids
         first, second = np.flatnonzero(parts == 0), np.flatnonzero(parts == 1)
         kinds = (0, first[0], first[-1] + 1, second[0], len(ids) - 1)
-        between = ids[first[-1] + 1 : second[0]]
-        return PairFrame(ids[: first[0]], between, ids[second[-1] + 1 :], tuple(int(types[i]) for i in kinds))
-
-    def cut(self, query: Ids, doc: Ids, most: int) -> tuple[Ids, Ids]:
-        """What of a pair is read in `most` tokens, special ones included."""
-        before, between, after, _ = self.frame
-        n, m = shares(len(query), len(doc), most - len(before) - len(between) - len(after))
-        return self.end(query, n), self.end(doc, m)
-
-    def pair_arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """Pairs as the tokenizer would frame them."""
-        before, between, after, kinds = self.frame
-        parts = [[before, q, between, d, after] for q, d in zip(queries, docs, strict=True)]
-        rows = [np.concatenate(each) for each in parts]
-        types = [np.repeat(np.array(kinds, np.int32), [len(part) for part in each]) for each in parts]
-        ids = padded(rows, self.pad)
-        mask = lengths_mask(rows, ids.shape[1])
-        return {"input_ids": ids, "token_type_ids": padded(types, 0), "attention_mask": mask}
+        around = (ids[: first[0]], "query", ids[first[-1] + 1 : second[0]], "doc", ids[second[-1] + 1 :])
+        names = ("input_ids", "attention_mask", "token_type_ids")[: 3 if typed else 2]
+        return Layout(around, tuple(int(types[i]) for i in kinds), self.pad, names)
 
     def end(self, items: Any, most: int) -> Any:
         """The first items, or the last ones."""
         return items[max(len(items) - most, 0) :] if self.last else items[:most]
 
 
-def shares(first: int, second: int, room: int) -> tuple[int, int]:
+def shares(first: Ints, second: Ints, room: int) -> tuple[Ints, Ints]:
     """How much of two texts fits: the longer one is cut to what the shorter leaves, or both to half of the room."""
-    if first + second <= room:
-        return first, second
-    short = min(first, second, room // 2)
-    return (short, room - short) if first <= second else (room - short, short)
+    short = np.minimum(np.minimum(first, second), room // 2)
+    fits, other = first + second <= room, room - short
+    return (
+        np.where(fits, first, np.where(first <= second, short, other)),
+        np.where(fits, second, np.where(first <= second, other, short)),
+    )
 
 
 def check_length(folder: Path, model: Any, requested: int | None) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import BadInput, Codes, Ints, WhyrankError
-from whyrank.networks import Arrays, Ids
+from whyrank.core import BadInput, Ints, WhyrankError
+from whyrank.networks import Arrays, Ids, tensors
 from whyrank.rankers.neural.computing import Computing
+from whyrank.rankers.neural.inputs import Layout, Taken, TokenRows, digest_of_tokens, lay_out
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.scorer import Reader, Side, TokenisedInputs
 from whyrank.rankers.neural.weights import architecture_of, config_of
@@ -27,7 +27,15 @@ _CUT = {"input_ids", "attention_mask", "token_type_ids"}  # arrays that may be c
 
 
 class PairReader(Reader):
-    """Tokenises queries and texts apart and reads them together. Each kind of model has its own subclass."""
+    """Tokenises queries and texts apart and reads them together. Each kind of model has its own subclass.
+
+    Attributes:
+        layout: what the model reads of a pair.
+        last: whether the last tokens of what is too long are read, and not the first ones.
+    """
+
+    layout: Layout
+    last = False
 
     def query_ids(self, texts: Sequence[str]) -> list[Ids]:
         """Queries as token numbers."""
@@ -37,51 +45,33 @@ class PairReader(Reader):
         """Texts as token numbers."""
         raise NotImplementedError
 
-    def cut(self, query: Ids, doc: Ids) -> tuple[Ids, Ids]:
-        """What is read of a pair."""
+    def cut(self, query: Ints, doc: Ints) -> tuple[Ints, Ints]:
+        """How many tokens of each query and of each text are read, of how many that they have."""
         return query, doc
 
-    def arrays(self, queries: Sequence[Ids], docs: Sequence[Ids]) -> Arrays:
-        """A batch of pairs as padded arrays."""
-        raise NotImplementedError
+    def batch(self, query: Taken, doc: Taken, computing: Computing) -> dict[str, Any]:
+        """Some pairs as the model wants them."""
+        return lay_out(self.layout, {"query": query, "doc": doc}, computing.device, computing.multiple)
 
-    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
+    def prepare(self, pairs: TextPairs, side: Side, computing: Computing) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some pairs; each distinct text is tokenised when it is first met."""
-        queries, docs = _Tokenised(self.query_ids, pairs.queries), _Tokenised(self.doc_ids, pairs.docs)
+        queries, docs = TokenRows(self.query_ids, pairs.queries), TokenRows(self.doc_ids, pairs.docs)
 
         def tokenise(rows: Ints) -> TokenisedInputs:
-            given = zip(queries.take(pairs.query[rows]), docs.take(pairs.doc[rows]), strict=True)
-            cut = [self.cut(query, doc) for query, doc in given]
-            lengths = np.array([len(query) + len(doc) for query, doc in cut], np.int64)
-
-            def batch(some: Sequence[int]) -> Arrays:
-                return self.arrays([cut[i][0] for i in some], [cut[i][1] for i in some])
-
-            return TokenisedInputs([_key(*each) for each in cut], lengths, batch)
+            q, d = pairs.query[rows], pairs.doc[rows]
+            queries.add(q)
+            docs.add(d)
+            n, m = self.cut(queries.sizes[q], docs.sizes[d])
+            query, doc = Taken.of(queries, q, n, self.last), Taken.of(docs, d, m, self.last)
+            both = np.concatenate([queries.digests[q], docs.digests[d]], axis=1)
+            keys = [key.tobytes() for key in both]
+            shortened = np.flatnonzero((n < queries.sizes[q]) | (m < docs.sizes[d]))
+            cut = zip(query.take(shortened).lists(), doc.take(shortened).lists(), strict=True)
+            for i, (own, text) in zip(shortened.tolist(), cut, strict=True):
+                keys[i] = digest_of_tokens(own) + digest_of_tokens(text)
+            return TokenisedInputs(keys, n + m, lambda some: self.batch(query.take(some), doc.take(some), computing))
 
         return tokenise
-
-
-class _Tokenised:
-    """The token numbers of texts, each text tokenised when it is first needed."""
-
-    def __init__(self, tokenise: Callable[[Sequence[str]], list[Ids]], texts: Sequence[str]) -> None:
-        self._tokenise, self._texts = tokenise, texts
-        self._known: dict[int, Ids] = {}
-
-    def take(self, codes: Codes) -> list[Ids]:
-        new = [code for code in np.unique(codes).tolist() if code not in self._known]
-        self._known |= dict(zip(new, self._tokenise([self._texts[code] for code in new]), strict=True))
-        return [self._known[code] for code in codes.tolist()]
-
-
-def _key(*parts: Ids | bytes) -> bytes:
-    """A digest of token numbers, in parts."""
-    found = blake2b(digest_size=16)
-    for part in parts:
-        content = part if isinstance(part, bytes) else part.tobytes()
-        found.update(f"{len(content)} ".encode() + content)
-    return found.digest()
 
 
 # Networks that were trained here.
@@ -103,8 +93,23 @@ class NetworkPairs(PairReader):
     """A network that reads query and text together."""
 
     def __init__(self, network: Any) -> None:
+        from whyrank.networks.network import JointNetwork
+
         self.module = self.network = network
-        self.query_ids, self.doc_ids, self.arrays = network.query_ids, network.doc_ids, network.arrays  # type: ignore[method-assign]
+        self.query_ids, self.doc_ids = network.query_ids, network.doc_ids  # type: ignore[method-assign]
+        self._plain = type(network).arrays is getattr(JointNetwork, "arrays", None)
+        if self._plain:
+            cls, sep, pad = (network.tokenizer.special[name] for name in ("cls", "sep", "pad"))
+            first, second = np.array([cls], np.int32), np.array([sep], np.int32)
+            self.layout = Layout(
+                (first, "query", second, "doc", second), (0, 0, 0, 1, 1), pad, ("ids", "mask", "types")
+            )
+
+    def batch(self, query: Taken, doc: Taken, computing: Computing) -> dict[str, Any]:
+        """Pairs as the network wants them."""
+        if self._plain:
+            return super().batch(query, doc, computing)
+        return tensors(self.network.arrays(query.lists(), doc.lists()), computing.device)
 
     def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
         """One score per pair of a batch."""
@@ -120,7 +125,7 @@ class NetworkTexts(Reader):
     def __init__(self, network: Any) -> None:
         self.module = self.network = network
 
-    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
+    def prepare(self, pairs: TextPairs, side: Side, computing: Computing) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the texts."""
         network = self.network
         ids_of, arrays = network.doc_ids, network.doc_arrays
@@ -129,9 +134,11 @@ class NetworkTexts(Reader):
 
         def tokenise(rows: Ints) -> TokenisedInputs:
             ids = ids_of([pairs.docs[i] for i in pairs.doc[rows]])
-            keys = [_key(side.encode(), each) for each in ids]
+            keys = [digest_of_tokens(side.encode(), each) for each in ids]
             lengths = np.array([len(each) for each in ids], np.int64)
-            return TokenisedInputs(keys, lengths, lambda some: arrays([ids[i] for i in some]))
+            return TokenisedInputs(
+                keys, lengths, lambda some: tensors(arrays([ids[i] for i in some]), computing.device)
+            )
 
         return tokenise
 
@@ -210,7 +217,7 @@ class ModelReader(Reader):
         self.prompts = prompts
         self._others: dict[str, dict[str, Any]] = {}  # what the processor gives besides arrays, alike for all batches
 
-    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
+    def prepare(self, pairs: TextPairs, side: Side, computing: Computing) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the pairs or texts."""
 
         def tokenise(rows: Ints) -> TokenisedInputs:
@@ -220,12 +227,17 @@ class ModelReader(Reader):
             features = self.features(texts, side)
             arrays = {name: value.numpy() for name, value in features.items() if hasattr(value, "numpy")}
             self._others[side] = {name: value for name, value in features.items() if name not in arrays}
+            batch = partial(_rows, arrays, computing.device)
             if not {"input_ids", "attention_mask"} <= arrays.keys():
-                keys = [_key(side.encode(), repr(text).encode("utf-8", "replace")) for text in texts]
-                return TokenisedInputs(keys, np.array([len(str(text)) for text in texts]), partial(_rows, arrays))
+                keys = [digest_of_tokens(side.encode(), repr(text).encode("utf-8", "replace")) for text in texts]
+                return TokenisedInputs(keys, np.array([len(str(text)) for text in texts]), batch)
             read = [ids[mask > 0] for ids, mask in zip(arrays["input_ids"], arrays["attention_mask"], strict=True)]
             lengths = np.array([len(ids) for ids in read], np.int64)
-            return TokenisedInputs([_key(side.encode(), ids) for ids in read], lengths, partial(_rows, arrays))
+            return TokenisedInputs(
+                [digest_of_tokens(side.encode(), ids) for ids in read],
+                lengths,
+                partial(_rows, arrays, computing.device),
+            )
 
         return tokenise
 
@@ -311,11 +323,11 @@ class LateReader(ModelReader):
         return found
 
 
-def _rows(arrays: Arrays, some: Sequence[int]) -> Arrays:
-    """Some rows of a batch, without the columns that are padding in all of them."""
-    chosen = {name: array[list(some)] for name, array in arrays.items()}
-    if "attention_mask" not in chosen or not chosen.keys() <= _CUT:
-        return chosen
-    used = np.flatnonzero(chosen["attention_mask"].any(axis=0))
-    first, last = (used[0], used[-1] + 1) if len(used) else (0, 1)
-    return {name: array[:, first:last] for name, array in chosen.items()}
+def _rows(arrays: Arrays, device: str, some: Sequence[int]) -> dict[str, Any]:
+    """Some rows of a batch on a device, without the columns that are padding in all of them."""
+    chosen = {name: array[some] for name, array in arrays.items()}
+    if "attention_mask" in chosen and chosen.keys() <= _CUT:
+        used = np.flatnonzero(chosen["attention_mask"].any(axis=0))
+        first, last = (used[0], used[-1] + 1) if len(used) else (0, 1)
+        chosen = {name: array[:, first:last] for name, array in chosen.items()}
+    return tensors(chosen, device)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from whyrank.core import Floats, Ints
-from whyrank.networks import Arrays, tensors
 from whyrank.rankers.neural.backends import Compiled, compile_reader
 from whyrank.rankers.neural.computing import Computing
 from whyrank.rankers.neural.passages import TextPairs
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Side = Literal["pair", "query", "document"]
-CHUNK = 1024  # so many inputs are tokenised at a time, and sorted by their number of tokens
 _DOCS = 4096  # texts whose encodings are held at a time, besides those that are kept
 _PAIRS = 512  # pairs of encodings that are compared at a time: these may be as wide as the vocabulary
 _KEPT_SCORES = 2**18  # scores that outlive a call
@@ -39,12 +37,12 @@ class TokenisedInputs(NamedTuple):
     Attributes:
         keys: a digest of all that the model sees of each input; equal inputs have equal ones.
         lengths: the number of tokens of each.
-        batch: gives the padded arrays of some of them.
+        batch: gives some of them as tensors on the device.
     """
 
     keys: list[bytes]
     lengths: Ints
-    batch: Callable[[Sequence[int]], Arrays]
+    batch: Callable[[Ints], dict[str, Any]]
 
 
 class Reader:
@@ -57,7 +55,7 @@ class Reader:
     apart = False
     module: Any
 
-    def prepare(self, pairs: TextPairs, side: Side) -> Callable[[Ints], TokenisedInputs]:
+    def prepare(self, pairs: TextPairs, side: Side, computing: Computing) -> Callable[[Ints], TokenisedInputs]:
         """What tokenises some of the pairs, or of the texts of `pairs.docs`, which are queries or documents."""
         raise NotImplementedError
 
@@ -117,10 +115,6 @@ class Scorer:
             return replace(self, computing=computing)
         return replace(self, computing=replace(self.computing, half=compiled.half), compiled=compiled)
 
-    def exact(self) -> Scorer:
-        """The same model by torch in fp32."""
-        return replace(self, computing=self.computing.exact, compiled=None)
-
     def __call__(self, pairs: TextPairs) -> Floats:
         """One score per pair."""
         inputs, known = self._compare(pairs) if self.reader.apart else self._values(pairs, "pair")
@@ -163,7 +157,7 @@ class Scorer:
 
         some, query = laid_out(queries, [query for query, _ in pairs])
         others, doc = laid_out(docs, [doc for _, doc in pairs])
-        with self.computing.exact.running():
+        with self.computing.running():
             found: list[float] = self.reader.compare(some, others, query, doc).double().cpu().tolist()
         return found
 
@@ -178,29 +172,44 @@ class Scorer:
         return inputs, known
 
     def _outputs(
-        self, batches: Iterator[tuple[list[bytes], Arrays]], side: Side
+        self, batches: Iterator[tuple[list[bytes], dict[str, Any]]], side: Side
     ) -> Iterable[tuple[list[bytes], Any]]:
         import torch
 
         if self.compiled is not None:
-            return ((keys, torch.from_numpy(found)) for keys, found in self.compiled.each(batches))
+            arrays = ((keys, {name: each.numpy() for name, each in batch.items()}) for keys, batch in batches)
+            return ((keys, torch.from_numpy(found)) for keys, found in self.compiled.each(arrays))
         with self.computing.running():  # what is computed on a GPU is fetched at the end, so that it never waits
-            device = self.computing.device
-            return [(keys, self.reader(tensors(arrays, device), side)) for keys, arrays in ahead(batches)]
+            return [output for keys, batch in ahead(batches) for output in self._output(keys, batch, side)]
+
+    def _output(self, keys: list[bytes], batch: dict[str, Any], side: Side) -> list[tuple[list[bytes], Any]]:
+        """What the model gives for a batch; one that does not fit into the memory of a GPU is halved."""
+        import torch
+
+        try:
+            return [(keys, self.reader(batch, side))]
+        except torch.OutOfMemoryError:
+            if len(keys) == 1:
+                raise
+        torch.cuda.empty_cache()
+        middle = len(keys) // 2
+        parts = ((keys[:middle], slice(middle)), (keys[middle:], slice(middle, None)))
+        halves = [(own, {name: each[rows] for name, each in batch.items()}) for own, rows in parts]
+        return [output for own, half in halves for output in self._output(own, half, side)]
 
     def _batches(
         self, pairs: TextPairs, side: Side, inputs: list[bytes], known: dict[bytes, Any]
-    ) -> Iterator[tuple[list[bytes], Arrays]]:
+    ) -> Iterator[tuple[list[bytes], dict[str, Any]]]:
         """Batches of the inputs that are new; the key of each goes to `inputs`, and what is kept to `known`."""
-        prepare = self.reader.prepare(pairs, side)
-        for rows in pairs.chunks(CHUNK):
-            keys, lengths, batch = prepare(rows)
+        tokenise, most = self.reader.prepare(pairs, side, self.computing), self.tokens or self.computing.tokens
+        for rows in pairs.chunks(self.computing.chunk):
+            keys, lengths, batch = tokenise(rows)
             for row, key in zip(rows.tolist(), keys, strict=True):
                 inputs[row] = key
-            new = (self.scores if side == "pair" else self.encodings).missing(keys, known)
-            for some in by_length(lengths[new], self.tokens or self.computing.tokens):
-                chosen = [new[i] for i in some]
-                yield [keys[i] for i in chosen], batch(chosen)
+            new = np.array((self.scores if side == "pair" else self.encodings).missing(keys, known), np.int64)
+            for some in by_length(lengths[new], most):
+                chosen = new[some]
+                yield [keys[i] for i in chosen.tolist()], batch(chosen)
 
 
 class Kept:
