@@ -121,7 +121,7 @@ class Computing:
 
         model = model.to(self.device, torch.float32).eval().requires_grad_(False)
         if self.half and self.backend == "torch":
-            transformers = [layer for layer in model.modules() if isinstance(layer, PreTrainedModel)]
+            transformers: list[Any] = [layer for layer in model.modules() if isinstance(layer, PreTrainedModel)]
             inner = {id(part) for each in transformers for part in each.modules() if part is not each}
             for each in transformers:
                 if id(each) not in inner:

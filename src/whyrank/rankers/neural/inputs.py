@@ -112,7 +112,7 @@ def lay_out(layout: Layout, texts: Mapping[str, Taken], device: str, multiple: i
     """A batch of inputs as a model wants them, as wide as its longest row (or up to a multiple of some width)."""
     import torch
 
-    sizes = sum(each.sizes for each in texts.values()) + layout.special
+    sizes = np.sum([each.sizes for each in texts.values()], axis=0) + layout.special
     width = -(-int(np.max(sizes)) // multiple) * multiple
     column, end = torch.arange(width, device=device)[None], torch.zeros((), dtype=torch.int64, device=device)
     ids, types = (torch.full((len(sizes), width), value, device=device) for value in (layout.pad, 0))
