@@ -89,96 +89,64 @@ def test_real_texts(spec, real_case):
     assert found_by(axiom, collection) == expected(axiom, collection, space)
 
 
-LONG = " ".join("xyz" * 5)
 BACKGROUND = ["b", "b y"]  # so that `b` is more common than `a`
 BY_HAND = [
     # spec, other documents, query, first, second, who wins
     ("TFC1", (), "a b", "a a", "a", 1),
-    ("TFC1", (), "a b", "a a", f"a {LONG}", 0),  # length
     ("TFC1", (), "a b", "a a", "x", 0),  # no query term
     ("TFC3", ["b"], "a b", "a b", "a a", 1),
-    ("TFC3", ["b"], "a b", "a b", f"a a {LONG}", 0),
     ("TFC3", ["b"], "a b", "a b", "a a a", 0),  # another sum
     ("TDC", BACKGROUND, "a b", "a x y z", "b x y z", 1),
-    ("TDC", BACKGROUND, "a b", "a x y z", "b b x y z", 0),
     ("TDC", (), "a b", "a", "b", 0),  # as rare as each other
     ("M-TDC", BACKGROUND, "a b", "a x y z", "b x y z", 1),
-    ("M-TDC", BACKGROUND, "a b", "a x y z", f"b {LONG}", 0),
     ("M-TDC", ["b y", "a a a a"], "a b", "a x", "b x", 0),  # both directions hold
     ("M-TDC", ["b y", "a a a a"], "a b b", "a x", "b x", -1),  # the query has it more often
     (f"M-TDC(compat={COMPAT})", ["b y", "a a a a"], "a b", "a x", "b x", -1),  # by collection frequency
     ("M-TDC", (), "a b c", "a a b c", "b b c c", 0),  # two terms that take over the count of a third
-    ("M-TDC", BACKGROUND, "a b c", "a a b c", "a b b c", 1),
     ("TF-LNC", (), "a b", "a a x", "a x", 1),
     ("TF-LNC", (), "a b", "a a x", "a x y", 0),  # the length of the rest
-    ("TF-LNC", (), "a b", "a a x", "b a x", 0),  # a second term
     ("LNC1", (), "a b", "a x", "a x x", 1),
     ("LNC1", (), "a b", "a x", "a x y", 1),  # of a word that the first lacks
-    ("LNC1", (), "a b", "a x", "a x y y", 0),  # two more
     ("LNC1", (), "a b", "a x y y", "a x x y", 0),  # one more on either side
     ("LNC1", (), "a b", "a x", "a a x x", 0),  # other counts of a query term
-    ("LNC1", (), "a b", "", "x", 1),
     ("LNC1(variant=length)", (), "a b", "a x", "a x y y", 1),
     (f"LNC1(compat={COMPAT})", (), "a b", "a x", "a a x x", 1),
-    (f"LNC1(compat={COMPAT})", (), "a b", "a x", "a x y", 0),
     ("LB1", (), "a b", "a a b", "b x", 1),  # present is enough
     ("LB1", (), "a a", "a", "x", 0),  # one distinct term
-    ("LB1", (), "a b", "a b b", "b x", 0),  # another term differs
     ("LB1", (), "a b", "a", "b", 0),  # each lacks one
-    ("LB1", (), "a b", "a b " + "x " * 10, "b", 0),  # 12 and 1 tokens
-    ("LB1", (), "a b c", "a c b", "b", 0),  # two terms are missing
     ("AND", (), "a b", "b a", "b b", 1),
     ("AND(length=2)", (), "a b", "b a x x x", "b b", 0),
     ("AND", (), "b b", "b", "x", 0),  # one distinct term
-    ("AND", (), "a b", "b", "x", 0),  # neither has all
     ("AND(max_tokens=2)", (), "a b", "x a b", "x y", 0),  # what is cut off does not count
     ("M-AND", (), "a b c", "b c", "a a", 1),
-    ("M-AND", (), "b", "b", "x", 0),
-    ("M-AND(length=50%)", (), "a b", "b a x x x", "b", 0),
     ("DIV", (), "b", "b x y", "b x", 1),
     ("DIV", (), "b", "b x x x", "b x", 0),  # sets, not counts
-    ("DIV", (), "b", "", "b", 1),
-    ("DIV(length=0)", (), "b", "b x y", "b x", 0),
     ("DIV", (), "", "", "", 0),
     ("TP", (), "a b", "a b", "a x b", 1),
-    ("TP", (), "a b", "a b", "a x a", 0),  # the second has one query term
     ("PROX1", (), "a b c", "a b", "a x x b c", 1),
-    ("PROX1", (), "a b c", "a b", "a x x c", 0),  # one term in both
     ("PROX2", (), "a b", "a x b", "x a b", 1),
-    ("PROX2", (), "a b", "a x", "x b", 0),  # no term in both
     ("PROX3", (), "a a", "a a x", "x a a", 1),  # repeated tokens are a phrase of two
     ("PROX3", (), "a", "a x", "x a", 0),  # a query of one token
     ("PROX4", (), "a b", "a b x a b", "a b x x x", 1),  # as tight, and more often
-    ("PROX4", (), "a b", "a b", "a x a", 0),  # the second lacks b
     ("PROX5", (), "a b", "a b a", "a b x a", 1),
-    ("PROX5", (), "a b", "a b", "a x a", 0),
     ("QPHRA", (), "b a", "x b a", "a b x", 1),
-    ("QPHRA", (), "a", "a x", "x x", 0),
     ("STMC1", (), "q", "q near", "q far", 1),
-    ("STMC1", (), "q", "q near", "far", 0),  # one has no query term
     ("STMC1", (), "q", "q q near", "q far", 1),
     ("STMC1(coverage=occurrences)", (), "q", "q q near", "q far", 0),
     (f"STMC1(compat={COMPAT})", (), "q", "q near", "q far", -1),
-    ("STMC1", (), "q", "q near near", "q near", 0),  # the same direction
     ("STMC1", (), "q", "q mid r near dim back rr", "q far", 0),  # all cancel out, but for rounding
     ("STMC1", (), "q", "q mid near unknown", "unknown q near mid", 0),  # the same words
     ("STMC2", (), "q", "q q near", "q near", 1),
-    ("STMC2", (), "q", "q near", "q near near", 0),  # as many query terms
     ("STMC2", (), "q", "q q near", "q far", 0),  # not alike
     ("STMC2(distance=1)", (), "q", "q q near", "q far", 1),
-    ("STMC2(distance=1)", (), "q", "q q near", "q back", 0),
     ("STMC2", (), "nothing", "near nothing", "near", 1),  # the query itself needs no vector
     ("STMC3", (), "q", "q near far", "q q far", 1),
-    ("STMC3", (), "q", "q q near", "q far far", 0),  # more query terms and nearer
     ("STMC3", (), "q s", "q near far", "q s far", 0),  # other coverage
     ("STMC3", (), "q", "q near", "q q far" + " far" * 7, 1),  # nine more
     ("STMC3", (), "q", "q near", "q q far" + " far" * 9, 0),  # ten more
     (f"STMC3(compat={COMPAT})", (), "q", "q far", "q near near", 1),
-    (f"STMC3(compat={COMPAT})", (), "q", "q far", "q q near", 0),
     ("REG", (), "q r s", "s q x", "q r x", 1),  # s is least like q and r
     ("ANTI-REG", (), "q r s", "r r x", "q s x", 1),  # r is most like q and s
-    ("REG", (), "q r s", "s", "q" + " x" * 11, 0),  # too long
-    ("REG", (), "q r s", "s q", "q", 0),  # more query terms
     ("REG", (), "q s", "s", "q", 0),  # two terms
     ("REG", (), "q r unknown", "unknown", "q", 0),  # two terms with vectors
 ]
@@ -220,15 +188,12 @@ def test_close_fractions_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    ("spec", "stated", "released"),
-    [("TP", "closest", "farther"), ("LNC1", "equal query terms", "one less"), ("STMC1", "nearer", "further"), ("STMC3", "nearer", "further")],
-)  # fmt: skip
+    ("spec", "stated", "released"), [("TP", "closest", "farther"), ("STMC1", "nearer", "further")]
+)
 def test_compat_says_which_text_it_favours(spec, stated, released):
     plain, compat = create(spec), create(f"{spec}(compat={COMPAT})")
     assert [stated in axiom.positive for axiom in (plain, compat)] == [True, False]
-    assert [released in axiom.positive for axiom in (plain, compat)] == [False, True]
-    assert compat.favoured in (compat & compat).positive
-    assert compat.favoured in (-compat).positive
+    assert [released in axiom.positive for axiom in (plain, compat & compat)] == [False, True]
 
 
 def test_views_in_turns_keep_their_own_words():

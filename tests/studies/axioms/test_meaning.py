@@ -9,7 +9,6 @@ import pytest
 from axiom_oracles import Space, crowd, expected, found_by, made
 from test_definitions import FLAT, SPACE, write
 
-from whyrank.core import BadInput
 from whyrank.data import Collection
 from whyrank.studies.axioms import axioms, meaning
 from whyrank.studies.axioms.aspects import REG
@@ -78,17 +77,6 @@ def test_the_vector_of_a_stem_is_the_mean_of_its_forms(tmp_path):
     assert "u" not in found
 
 
-def test_forms_are_those_of_the_collection_for_two_texts_too(tmp_path):
-    spec = write(tmp_path / "v.txt", {"runs": [1, 0], "running": [0, 1], "home": [1, 0.5], "away": [0.5, 1.5]})
-    collection = made(["running home", "runs away", "away"], ["run"])
-    axiom, docs = STMC1(analyzer="lucene", vectors=spec), list(collection.docs.values())
-    [view] = axiom.views(collection)
-    signs = [axiom.preference("run", docs[i], docs[j], collection) for i, j in ((0, 1), (0, 2), (1, 2))]
-    assert signs == [axiom.matrix(view)[i, j] for i, j in ((0, 1), (0, 2), (1, 2))] == [1, 0, 0]
-    none = Collection.of({"d": "home"}, {})
-    assert axiom.preference("home", "running home", "home away", none) == -1, "a form that the collection lacks"
-
-
 def test_tokens_inside_words_lose_their_mark(tmp_path):
     def tokens(text):
         return [token for word in text.split() for token in (word[:3], f"##{word[3:]}") if token.strip("#")]
@@ -132,9 +120,3 @@ def test_training_happens_once_for_a_collection_and_seed(monkeypatch):
     seeds = [STMC1(analyzer="whitespace", seed=seed) for seed in (0, 1)]
     cosines = [axiom.nearness(next(iter(axiom.views(collection)))).cosine for axiom in seeds]
     assert not np.allclose(*cosines, equal_nan=True)
-
-
-def test_a_missing_file_is_said_when_it_is_needed():
-    axiom = STMC1(vectors="nowhere.txt")
-    with pytest.raises(BadInput, match=r"nowhere\.txt: no such file"):
-        axiom.contrasts(crowd())

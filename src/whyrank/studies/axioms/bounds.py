@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Floats, WhyrankError, check_text, generator
+from whyrank.core import Codes, Flags, Floats, WhyrankError, generator
 from whyrank.data import Collection, open_run
 from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, allowed, similar_length
 from whyrank.studies.axioms.duplicates import Made, Synthetic
@@ -67,10 +67,6 @@ class LB1(Axiom):
     not_filled = ("compat", "margin")  # a margin of matched probes is another thing
     favours = "the text with a query term that the other lacks, all else alike"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_text("scores", self.scores)
-
     def preconditions(self) -> tuple[Precondition, ...]:
         """Two query terms, and similar length or similar scores."""
         if self.scores is None:
@@ -126,7 +122,7 @@ class LB2(Synthetic):
 
     def texts(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Each document with the missing term, and with one more of the other."""
-        spelled, gaps = _spelled(view), self._gaps(view)
+        spelled, gaps = _query_spellings(view), self._gaps(view)
         analyzer, kept = view.pool.pools.analyzer, frozenset(view.term_ids.tolist())
         for i in documents.tolist():
             # a term that the document has and one that it lacks: the most similar two, then the first in the query
@@ -142,12 +138,12 @@ class LB2(Synthetic):
         """How far the idf of two query terms lies apart; infinite where it is too far or a term has no spelling."""
         one, two = view.idf[:, None], view.idf[None, :]
         gaps = np.abs(one - two)
-        usable = np.array([token in _spelled(view) for token in view.term_ids.tolist()], dtype=bool)
+        usable = np.array([token in _query_spellings(view) for token in view.term_ids.tolist()], dtype=bool)
         similar = gaps <= allowed("idf", self.idf, np.maximum(one, two)) + _ROUNDING
         return np.where(similar & usable[:, None] & usable, np.round(gaps / _ROUNDING), np.inf)
 
 
-def _spelled(view: View) -> dict[int, str]:
+def _query_spellings(view: View) -> dict[int, str]:
     analyzer = view.pool.pools.analyzer
     return view.once("spellings", lambda: spellings(analyzer, view.pool.query))
 

@@ -20,15 +20,15 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from whyrank.core import UnknownName, WhyrankError, call_of, check_text, check_whole
+from whyrank.core import UnknownName, WhyrankError, call_of, check_whole
 from whyrank.data.pairs import PairSet, TextPair, open_pairs
+from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts, Pair
 from whyrank.studies.probes.edited import missing
 from whyrank.studies.probes.queries import PUBLISHED_SEED, Discard, Draft, content_lemmas, query_strategies
 from whyrank.text import analyzers
 from whyrank.text.annotation.annotator import Annotation, annotator
 
-_COMPAT = ("abnirml",)
 _TRIED = 100  # pairs on which other query strategies are tried where a pair set keeps nothing
 
 
@@ -91,11 +91,8 @@ class Transferred:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.compat not in (None, *_COMPAT):
-            raise UnknownName("compat mode of transferred probes", str(self.compat), _COMPAT)
+        check_arguments(self, "probes")
         check_whole("seed", self.seed, 0)
-        for name in ("pairs", "query", "pipeline", "entity", "analyzer"):
-            check_text(name, getattr(self, name))
 
     @property
     def id(self) -> str:
