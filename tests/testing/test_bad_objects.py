@@ -14,7 +14,7 @@ from contract_failures import failures, names_in
 
 from whyrank.studies import Categories, Contrasts, Pair
 from whyrank.studies.axioms import Axiom, axioms
-from whyrank.studies.axioms.axiom import SimilarLength
+from whyrank.studies.axioms.axiom import similar_length
 from whyrank.studies.probes import probes
 from whyrank.testing import AnalyzerContract, AxiomContract, CharacteristicContract, RankerContract, StudyContract
 from whyrank.text import Analyzer, analyzers
@@ -165,8 +165,7 @@ class Short(Axiom):
     name: ClassVar[str] = "own-short"
     favours: ClassVar[str] = "the shorter text"
 
-    def preconditions(self):
-        return (SimilarLength(5),)
+    conditions: ClassVar[tuple] = (similar_length(5),)
 
     def wins(self, view, a, b):
         return view.lengths[a] < view.lengths[b]

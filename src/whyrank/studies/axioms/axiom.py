@@ -61,49 +61,29 @@ def allowed(what: str, tolerance: float | str, larger: npt.NDArray[Any]) -> Floa
     return np.asarray(absolute + relative * larger, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class SimilarLength:
+def similar_length(tolerance: float | str) -> Precondition:
     """||D1| - |D2|| is at most `tolerance` tokens, or a share of the longer one such as `10%`."""
 
-    tolerance: float | str
-
-    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
-        """A flag per pair."""
+    def meets(view: View, a: Codes, b: Codes) -> Flags:
         one, two = view.lengths[a], view.lengths[b]
-        return np.asarray(np.abs(one - two) <= allowed("length", self.tolerance, np.maximum(one, two)))
+        return np.asarray(np.abs(one - two) <= allowed("length", tolerance, np.maximum(one, two)))
+
+    return meets
 
 
-@dataclass(frozen=True)
-class QueryTerms:
+def query_terms(least: int) -> Precondition:
     """Both documents have at least so many distinct query terms."""
-
-    least: int = 1
-
-    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
-        """A flag per pair."""
-        enough = view.distinct >= self.least
-        return np.asarray(enough[a] & enough[b])
+    return lambda view, a, b: np.asarray((view.distinct[a] >= least) & (view.distinct[b] >= least))
 
 
-@dataclass(frozen=True)
-class LongQuery:
+def long_query(least: int) -> Precondition:
     """The query has at least so many distinct terms."""
-
-    least: int = 2
-
-    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
-        """A flag per pair."""
-        return np.full(len(a), len(view.terms) >= self.least)
+    return lambda view, a, b: np.full(len(a), len(view.terms) >= least)
 
 
 def same_total(view: View, a: Codes, b: Codes) -> Flags:
     """Both documents have equally many query-term occurrences."""
     return np.asarray(view.total[a] == view.total[b])
-
-
-def similar_length(tolerance: float | str | None) -> tuple[Precondition, ...]:
-    """The precondition on length, or none."""
-    return () if tolerance is None else (SimilarLength(tolerance),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +161,9 @@ class Axiom:
         return self.conclusion or ("strict" if self.strict else "weak")
 
     def preconditions(self) -> tuple[Precondition, ...]:
-        """What both documents must meet before anything is said about them."""
-        return self.conditions
+        """What both documents must meet: the conditions of the axiom, and similar length where it has a `length`."""
+        length = getattr(self, "length", None)
+        return self.conditions if length is None else (similar_length(length), *self.conditions)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Whether document `a[i]` must beat document `b[i]`."""
@@ -282,10 +263,6 @@ class OfSimilarLength(Axiom):
 
     length: float | str = 10
 
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Similar length, and the conditions of the axiom."""
-        return SimilarLength(self.length), *self.conditions
-
 
 @dataclass(frozen=True, kw_only=True)
 class OfAnyLength(Axiom):
@@ -296,10 +273,6 @@ class OfAnyLength(Axiom):
     """
 
     length: float | str | None = None
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """The conditions of the axiom, and similar length where it is asked for."""
-        return *self.conditions, *similar_length(self.length)
 
 
 def _combine(operation: str, *given: Any) -> Axiom:

@@ -11,7 +11,7 @@ import numpy as np
 
 from whyrank.core import Codes, Flags, Floats, WhyrankError, generator
 from whyrank.data import Collection, open_run
-from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, allowed, similar_length
+from whyrank.studies.axioms.axiom import Axiom, Precondition, allowed, long_query
 from whyrank.studies.axioms.duplicates import Made, Synthetic
 from whyrank.studies.axioms.view import View
 from whyrank.text import Analyzer
@@ -19,23 +19,6 @@ from whyrank.text.edits import word_of
 
 TRIES = 20  # words of a text that LB2 tries to replace
 _ROUNDING = 1e-9  # differences of logarithms that are equal on paper may differ by less
-
-
-@dataclass(frozen=True)
-class SimilarScores:
-    """Both documents are in the run `run`, with scores at most `margin` apart: a number, or a share such as `10%`."""
-
-    run: str
-    margin: float | str
-
-    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
-        """A flag per pair."""
-        collection = view.pool.pools.collection
-        run = view.views.once(("run", self.run), lambda: open_run(collection, self.run).run)
-        scores = run.get(view.pool.query_id, {})
-        found = np.array([scores.get(doc_id, np.nan) for doc_id in view.pool.doc_ids], dtype=np.float64)
-        one, two = (np.where(np.isfinite(found), found, np.nan)[side] for side in (a, b))
-        return np.asarray(np.abs(one - two) <= allowed("margin", self.margin, np.maximum(np.abs(one), np.abs(two))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +47,13 @@ class LB1(Axiom):
     margin: float | str = "10%"
 
     name = "LB1"
+    conditions = (long_query(2),)
     not_filled = ("compat", "margin")  # a margin of matched probes is another thing
     favours = "the text with a query term that the other lacks, all else alike"
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """Two query terms, and similar length or similar scores."""
-        if self.scores is None:
-            return LongQuery(2), *similar_length(self.length)
-        return LongQuery(2), SimilarScores(self.scores, self.margin)
+        return super().preconditions() if self.scores is None else (*self.conditions, self._similar_scores)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """A query term is in `a` only; the others are equally frequent, or with a run, none is in `b` only."""
@@ -86,6 +68,15 @@ class LB1(Axiom):
         if self.scores is not None:
             raise WhyrankError("LB1 with scores=RUN says nothing of two texts alone; leave scores out for that")
         return super().preference(query, first, second, collection)
+
+    def _similar_scores(self, view: View, a: Codes, b: Codes) -> Flags:
+        """Both documents are in the run, with scores at most `margin` apart."""
+        collection, name = view.pool.pools.collection, str(self.scores)
+        run = view.views.once(("run", name), lambda: open_run(collection, name).run)
+        scores = run.get(view.pool.query_id, {})
+        found = np.array([scores.get(doc_id, np.nan) for doc_id in view.pool.doc_ids], dtype=np.float64)
+        one, two = (np.where(np.isfinite(found), found, np.nan)[side] for side in (a, b))
+        return np.asarray(np.abs(one - two) <= allowed("margin", self.margin, np.maximum(np.abs(one), np.abs(two))))
 
 
 @dataclass(frozen=True, kw_only=True)

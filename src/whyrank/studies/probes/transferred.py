@@ -236,13 +236,6 @@ _WORD = re.compile(r"\w+")
 _BETWEEN = r"(?:\s+|(?<!\w)|(?!\w))"  # white space, which may be missing beside punctuation
 
 
-class Altered(NamedTuple):
-    """A passage with another answer, and the type of the answer."""
-
-    text: str
-    entity: str
-
-
 class Bucket(NamedTuple):
     """Answers that may stand for each other: as many words, the same type of entity."""
 
@@ -271,8 +264,8 @@ class Answers:
         types = [label for label in found if label in self.wanted]
         return Bucket(len(self.analyzer.terms(answer)), types[0]) if types else None
 
-    def alter(self, pair: TextPair) -> Altered:
-        """The passage with every occurrence of the answer replaced by another answer of its bucket.
+    def alter(self, pair: TextPair) -> tuple[str, str]:
+        """The passage with every occurrence of the answer replaced by another of its bucket, and the answer's type.
 
         With `compat`, an answer is replaced inside words too, as by the released code.
         """
@@ -290,7 +283,7 @@ class Answers:
         if not others:
             raise Discard("no other answer of the kind")
         chosen = random.Random(repr((pair.id, answer, self.seed))).choice(others)
-        return Altered(pattern.sub(lambda _: chosen, passage), bucket.entity)
+        return pattern.sub(lambda _: chosen, passage), bucket.entity
 
 
 # Clusters of text pairs: those that share a text belong together, as contrasts of one query do elsewhere.
