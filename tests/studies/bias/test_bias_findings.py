@@ -81,20 +81,6 @@ def test_a_limit_is_one_of_templates_unless_the_call_says_another():
     assert finding.n == 5 * 66
 
 
-def test_a_ranker_without_scores_has_a_finding_that_says_so():
-    class Mute:
-        name = "mute"
-
-        def score(self, queries, docs):
-            return np.full(len(docs), np.nan)
-
-    [answer] = answers(planned(CARS, rankers=(Mute(),)))
-    [finding] = answer.findings
-    assert (finding.n, finding.nonfinite, finding.score, finding.p_value) == (24 * 66, 24 * 66, None, None)
-    assert answer.details.n_templates == 0
-    assert len(answer.failures) == 24 * len(BRANDS)
-
-
 def fond(name: str, gain: float, noise_of: float = 0.0) -> Toy:
     """A ranker that adds `gain` for one make, to scores that differ by 1 between words of the query."""
 

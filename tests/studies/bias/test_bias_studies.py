@@ -8,14 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from toy_bias import BRANDS, PLANTED, YEARS, Toy, ask_bias, noise, toy_collection, toy_table
+from toy_bias import BRANDS, PLANTED, YEARS, Toy, ask_bias, toy_collection, toy_table
 from whyrank.core import Study, WhyrankError
-from whyrank.data import Collection, open_collection
-from whyrank.studies import Context
+from whyrank.data import Collection
 from whyrank.studies.bias import BiasResult, Substitution, bias_studies
 from whyrank.studies.bias.correlation import appended_weights
 from whyrank.studies.bias.filters import apply_filters
-from whyrank.studies.bias.reading import compare_values
 from whyrank.studies.bias.templates import Template
 from whyrank.studies.bias.values import Slotted
 from whyrank.tables import TermTable
@@ -215,37 +213,6 @@ def test_notes_say_what_the_tests_cannot(collection, options, resamples, correct
     [result] = ask_bias(study, Toy(), collection, resamples=resamples, correction=correction)
     said = [each for each in result.notes if (note or "\0") in each]
     assert said if note else not any(kind in each for each in result.notes for kind in kinds)
-
-
-KINDS = {
-    "text": lambda seed, query, text, value: noise(seed, text),
-    "query and text": lambda seed, query, text, value: noise(seed, query, text),
-    "query and value": lambda seed, query, text, value: noise(seed, query, value),
-    "either": lambda seed, query, text, value: noise(seed, text) + noise(seed, query, value),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_noise_of_texts_and_of_queries_is_significant_no_more_often_than_stated(kind, data_folder):
-    """Scores that depend on a text, on a query and a value, or on both: 20 rankers, real texts that recur."""
-    asked = {
-        "sample": ["bias/when-year(templates=written)", "bias/substitution(values=water+people+years+time)"],
-        str(data_folder / "cranfield"): ["bias/substitution(values=water+people+years+time)"],
-    }
-    hits, tests = np.zeros(3), 0
-    for spec, calls in asked.items():
-        for grid in (bias_studies.create(call).grid(open_collection(spec)) for call in calls):
-            texts = grid.texts()
-            for seed in range(20):
-                rows = zip(grid.templates, texts, strict=True)
-                cells = [(t.query, *cell) for t, row in rows for cell in zip(row, grid.values, strict=True)]
-                scores = np.reshape([KINDS[kind](seed, *cell) for cell in cells], (len(grid), len(grid.values)))
-                result = compare_values(grid, scores, Context("ranker", spec, 0.0, seed, draws=199))
-                hits[0] += result.p_value <= 0.05
-                hits[1] += np.mean([row.p_value <= 0.05 for row in result.values])
-                hits[2] += np.mean([row.p_value <= 0.05 for row in result.pairs])
-                tests += 1
-    assert (hits <= binom.ppf(0.99, tests, 0.05)).all(), hits / tests
 
 
 def without_scores(*words):

@@ -218,17 +218,14 @@ def test_pairs_from_the_top_of_a_run():
     "spec",
     [
         "matched/length|tf",
-        "matched/length|tf(tolerance=5)",
         "matched/tf|overlap(tolerance=10%,margin=1.5,compat=abnirml)",
         "matched/tf|length(analyzer='terrier(stopwords=x)',pairs='top:5')",
         "edited/typos(rate=0.5)",
-        "edited/repeat-document(times=3,seed=4)",
         "edited/delete-sentence(which=last)",
         "edited/shuffle-words(respace=True,compat=abnirml,analyzer=krovetz)",
         "transferred/fluency(pairs=x.tsv)",
         "transferred/factuality(entity=GPE)",
         "transferred/paraphrase(query=title,compat=abnirml)",
-        "transferred/neutrality(seed=3)",
     ],
 )
 def test_call_strings_parse_back(spec):
@@ -240,13 +237,11 @@ def test_call_strings_parse_back(spec):
     ("spec", "says"),
     [
         ("matched/length|tf(tolerance=-1)", "tolerance"),
-        ("matched/length|tf(tolerance=abc)", "tolerance"),
         ("matched/length|tf(compat=x)", "compat"),
         ("matched/length|tf(margin=-2)", "margin"),
         ("edited/typos(rat=1)", "'rate'"),
         ("edited/shuffel-words", "shuffle-words"),
         ("edited/case-fold(compat=x)", "abnirml"),
-        ("transferred/fluency(compat=x)", "abnirml"),
         ("transferred/fluency(seed=-1)", "seed"),
     ],
 )
