@@ -183,7 +183,7 @@ class Short(Axiom):
     name: ClassVar[str] = "own-short"
     favours: ClassVar[str] = "the shorter text"
 
-    conditions: ClassVar[tuple] = (similar_length(5),)
+    conditions: ClassVar[tuple] = similar_length(5)
 
     def wins(self, view, a, b):
         return view.lengths[a] < view.lengths[b]

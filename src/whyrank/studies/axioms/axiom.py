@@ -61,14 +61,16 @@ def allowed(what: str, tolerance: float | str, larger: npt.NDArray[Any]) -> Floa
     return np.asarray(absolute + relative * larger, dtype=np.float64)
 
 
-def similar_length(tolerance: float | str) -> Precondition:
-    """||D1| - |D2|| is at most `tolerance` tokens, or a share of the longer one such as `10%`."""
+def similar_length(tolerance: float | str | None) -> tuple[Precondition, ...]:
+    """||D1| - |D2|| is at most `tolerance` tokens, or a share of the longer one such as `10%`; None: no condition."""
+    if tolerance is None:
+        return ()
 
     def meets(view: View, a: Codes, b: Codes) -> Flags:
         one, two = view.lengths[a], view.lengths[b]
         return np.asarray(np.abs(one - two) <= allowed("length", tolerance, np.maximum(one, two)))
 
-    return meets
+    return (meets,)
 
 
 def query_terms(least: int) -> Precondition:
@@ -161,9 +163,8 @@ class Axiom:
         return self.conclusion or ("strict" if self.strict else "weak")
 
     def preconditions(self) -> tuple[Precondition, ...]:
-        """What both documents must meet: the conditions of the axiom, and similar length where it has a `length`."""
-        length = getattr(self, "length", None)
-        return self.conditions if length is None else (similar_length(length), *self.conditions)
+        """What both documents must meet before anything is said about them."""
+        return self.conditions
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Whether document `a[i]` must beat document `b[i]`."""
@@ -254,7 +255,22 @@ class Axiom:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfSimilarLength(Axiom):
+class OfAnyLength(Axiom):
+    """An axiom on texts of any length, unless similar length is required.
+
+    Attributes:
+        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`; `None`: any.
+    """
+
+    length: float | str | None = None
+
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """Similar length where it is required, and the conditions of the axiom."""
+        return *similar_length(self.length), *self.conditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfSimilarLength(OfAnyLength):
     """An axiom on texts of about the same length.
 
     Attributes:
@@ -262,17 +278,6 @@ class OfSimilarLength(Axiom):
     """
 
     length: float | str = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class OfAnyLength(Axiom):
-    """An axiom on texts of any length, unless similar length is asked for.
-
-    Attributes:
-        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`; `None`: any.
-    """
-
-    length: float | str | None = None
 
 
 def _combine(operation: str, *given: Any) -> Axiom:

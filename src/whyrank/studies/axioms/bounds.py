@@ -11,7 +11,7 @@ import numpy as np
 
 from whyrank.core import Codes, Flags, Floats, WhyrankError, generator
 from whyrank.data import Collection, open_run
-from whyrank.studies.axioms.axiom import Axiom, Precondition, allowed, long_query
+from whyrank.studies.axioms.axiom import OfAnyLength, Precondition, allowed, long_query
 from whyrank.studies.axioms.duplicates import Made, Synthetic
 from whyrank.studies.axioms.view import View
 from whyrank.text import Analyzer
@@ -22,7 +22,7 @@ _ROUNDING = 1e-9  # differences of logarithms that are equal on paper may differ
 
 
 @dataclass(frozen=True, kw_only=True)
-class LB1(Axiom):
+class LB1(OfAnyLength):
     """Of two texts that are alike for the rest of the query, the one with a query term that the other lacks wins.
 
     Original: if S(Q, D1) = S(Q, D2) and a term w not in Q has c(w, D1) > 0 and c(w, D2) = 0, then
@@ -37,7 +37,6 @@ class LB1(Axiom):
     Paper: Lv and Zhai, "Lower-bounding term frequency normalization", CIKM 2011.
 
     Attributes:
-        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`; `None`: any.
         scores: a run (its name or file) whose scores say which texts are alike; `None`: their counts and lengths do.
         margin: how far scores of that run may differ: a number, or a share of the larger such as `10%`.
     """
