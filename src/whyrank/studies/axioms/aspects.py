@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from whyrank.core import Codes, Flags, Floats, Ints
-from whyrank.studies.axioms.axiom import OfSimilarLength, long_query, same_total
+from whyrank.studies.axioms.axiom import LongQuery, OfSimilarLength, same_total
 from whyrank.studies.axioms.meaning import SAME, SemanticAxiom
 from whyrank.studies.axioms.view import View, Views
 
@@ -31,7 +31,7 @@ class REG(OfSimilarLength, SemanticAxiom):
 
     name = "REG"
     favours = "the text with more of the query term that is least like the others"
-    conditions = (long_query(3), same_total)
+    conditions = (LongQuery(3), same_total)
     sign = -1
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:

@@ -61,31 +61,49 @@ def allowed(what: str, tolerance: float | str, larger: npt.NDArray[Any]) -> Floa
     return np.asarray(absolute + relative * larger, dtype=np.float64)
 
 
-def similar_length(tolerance: float | str | None) -> tuple[Precondition, ...]:
-    """||D1| - |D2|| is at most `tolerance` tokens, or a share of the longer one such as `10%`; None: no condition."""
-    if tolerance is None:
-        return ()
+@dataclass(frozen=True)
+class SimilarLength:
+    """||D1| - |D2|| is at most `tolerance` tokens, or a share of the longer one such as `10%`."""
 
-    def meets(view: View, a: Codes, b: Codes) -> Flags:
+    tolerance: float | str
+
+    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
+        """A flag per pair."""
         one, two = view.lengths[a], view.lengths[b]
-        return np.asarray(np.abs(one - two) <= allowed("length", tolerance, np.maximum(one, two)))
-
-    return (meets,)
+        return np.asarray(np.abs(one - two) <= allowed("length", self.tolerance, np.maximum(one, two)))
 
 
-def query_terms(least: int) -> Precondition:
+@dataclass(frozen=True)
+class QueryTerms:
     """Both documents have at least so many distinct query terms."""
-    return lambda view, a, b: np.asarray((view.distinct[a] >= least) & (view.distinct[b] >= least))
+
+    least: int = 1
+
+    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
+        """A flag per pair."""
+        enough = view.distinct >= self.least
+        return np.asarray(enough[a] & enough[b])
 
 
-def long_query(least: int) -> Precondition:
+@dataclass(frozen=True)
+class LongQuery:
     """The query has at least so many distinct terms."""
-    return lambda view, a, b: np.full(len(a), len(view.terms) >= least)
+
+    least: int = 2
+
+    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
+        """A flag per pair."""
+        return np.full(len(a), len(view.terms) >= self.least)
 
 
 def same_total(view: View, a: Codes, b: Codes) -> Flags:
     """Both documents have equally many query-term occurrences."""
     return np.asarray(view.total[a] == view.total[b])
+
+
+def similar_length(tolerance: float | str | None) -> tuple[Precondition, ...]:
+    """The precondition on length, or none."""
+    return () if tolerance is None else (SimilarLength(tolerance),)
 
 
 @dataclass(frozen=True, kw_only=True)

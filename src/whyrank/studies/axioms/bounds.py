@@ -11,7 +11,7 @@ import numpy as np
 
 from whyrank.core import Codes, Flags, Floats, WhyrankError, generator
 from whyrank.data import Collection, open_run
-from whyrank.studies.axioms.axiom import OfAnyLength, Precondition, allowed, long_query
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, Precondition, allowed
 from whyrank.studies.axioms.duplicates import Made, Synthetic
 from whyrank.studies.axioms.view import View
 from whyrank.text import Analyzer
@@ -46,7 +46,7 @@ class LB1(OfAnyLength):
     margin: float | str = "10%"
 
     name = "LB1"
-    conditions = (long_query(2),)
+    conditions = (LongQuery(2),)
     not_filled = ("compat", "margin")  # a margin of matched probes is another thing
     favours = "the text with a query term that the other lacks, all else alike"
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Flags, Floats, Ints, WhyrankError, tolerance_of
-from whyrank.studies.axioms.axiom import OfAnyLength, OfSimilarLength, allowed, long_query, query_terms, same_total
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, OfSimilarLength, QueryTerms, allowed, same_total
 from whyrank.studies.axioms.view import View
 
 BLOCK = 1 << 20  # triples at a time
@@ -36,7 +36,7 @@ class TFC1(OfSimilarLength):
 
     name = "TFC1"
     favours = "the text with more query terms, at similar length"
-    conditions = (query_terms(1),)
+    conditions = (QueryTerms(1),)
     not_filled = ()
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
@@ -63,7 +63,7 @@ class TFC2(OfSimilarLength):
 
     name = "TFC2"
     favours = "first occurrences of query terms over further ones"
-    conditions = (query_terms(1),)
+    conditions = (QueryTerms(1),)
     size = 3
     not_filled = ()
 
@@ -231,7 +231,7 @@ class AND(OfAnyLength):
 
     name = "AND"
     favours = "the text with all query terms"
-    conditions = (long_query(2),)
+    conditions = (LongQuery(2),)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Only `a` has all query terms."""
@@ -255,7 +255,7 @@ class M_AND(OfAnyLength):  # noqa: N801
 
     name = "M-AND"
     favours = "the text with more distinct query terms"
-    conditions = (long_query(2),)
+    conditions = (LongQuery(2),)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """More distinct query terms are in `a`."""

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Flags, Ints
-from whyrank.studies.axioms.axiom import OfAnyLength, Precondition, long_query, query_terms
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, Precondition, QueryTerms
 from whyrank.studies.axioms.view import View
 
 NEVER = np.iinfo(np.int32).max  # the position of what a document does not have
@@ -53,7 +53,7 @@ class TP(OfAnyLength):
     name = "TP"
     favours = "the text where two query terms come closest"
     compat_favours = "the text where query terms stay farther apart"
-    conditions = (query_terms(2),)
+    conditions = (QueryTerms(2),)
     not_filled = ()
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
@@ -146,7 +146,7 @@ class PROX4(OfAnyLength):
 
     name = "PROX4"
     favours = "the text with the tightest grouping of all query terms"
-    conditions = (long_query(2), all_terms)
+    conditions = (LongQuery(2), all_terms)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The tightest grouping of `a` is tighter, or as tight and more frequent."""
@@ -172,7 +172,7 @@ class PROX5(OfAnyLength):
 
     name = "PROX5"
     favours = "the text whose query terms have each other nearer on average"
-    conditions = (long_query(2), all_terms)
+    conditions = (LongQuery(2), all_terms)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The spans of `a` are shorter on average."""
