@@ -184,8 +184,8 @@ def test_templates_of_one_text_are_one_cluster():
     assert sizes == {"both": (24, 4), "doc": (24, 4), "query": (24, 6), "pair": (24, 24)}
 
 
-def few(n, queries=("question",)):
-    return judged_for_all([f"Number {i} is a valuea." for i in range(n)], queries)
+def few(n):
+    return judged_for_all([f"Number {i} is a valuea." for i in range(n)], ["question"])
 
 
 TEN = "+".join(f"value{chr(97 + i)}" for i in range(10))
@@ -202,8 +202,8 @@ UNEVEN = Collection.of(
         # eight texts, ten values: the least p is 2/2^8, and ten times that is above 5%
         (few(8), ",cluster=doc", 200, "holm", "nor 0.078 after correction over 10 values"),
         (few(8), ",cluster=doc", 200, "bh", None),
-        (few(20, ("one", "two")), "", 99, "holm", "99 draws of signs: the p-value of a value cannot be below 0.01"),
-        (few(20, ("one", "two")), "", 999, "holm", None),
+        (few(20), "", 99, "holm", "99 draws of signs: the p-value of a value cannot be below 0.01"),
+        (few(20), "", 999, "holm", None),
         (few(9), "", 999, "none", "all 9 templates are of the query 'question'"),
         (UNEVEN, ",cluster=doc", 50, "none", "4 of 7 templates are of the query 'which is red'"),
     ],

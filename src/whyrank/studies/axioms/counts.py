@@ -361,4 +361,4 @@ def _third(vectors: Codes, one: int, two: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _near(one: int, two: int, room: Floats) -> bool:
-    return abs(one - two) <= room[0] + room[1] * max(one, two)
+    return bool(abs(one - two) <= room[0] + room[1] * max(one, two))
