@@ -14,7 +14,7 @@ from whyrank.core import WhyrankError, mean_interval
 from whyrank.data import Grades
 from whyrank.data.grades import ANTIQUE, TREC_DL
 from whyrank.scoring import Engine
-from whyrank.studies import Calibration, Context, Contrasts, Pair, Reading, calibrate, reading_of
+from whyrank.studies import Calibration, Context, Contrasts, Pair, Reading, Threshold, calibrate, reading_of
 from whyrank.studies.delta import delta_of
 from whyrank.studies.reading import obedience, obeys
 
@@ -211,7 +211,7 @@ class TestDelta:
         expected = sorted([2, 1, 0, 5, 1, 5, 1, 2, 1, 2])
         assert found.diffs.tolist() == expected
         assert found.quantile(0.5) == np.median(expected)
-        assert found.exceeding(1.0) == 0.5
+        assert Threshold(1.0, found).chance == 0.5
         curve = [delta for _, delta in found.curve()]
         assert curve == sorted(curve)
         assert len(curve) == 100
