@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from whyrank.core import WhyrankError
-from whyrank.data import Collection, open_collection
+from whyrank.data import Collection
 from whyrank.studies.axioms import axioms, parse_expression, preferences, save_preferences
 from whyrank.studies.axioms.counts import DIV, TFC1, TFC2
 from whyrank.studies.axioms.preferences import features_table, preference_table
@@ -135,13 +135,3 @@ def test_wrong_axioms(given, says, tmp_path):
         preference_table(given, COLLECTION)
     with pytest.raises(WhyrankError, match=r"\.parquet"):
         save_preferences(tmp_path / "p.csv", ["TFC1"], COLLECTION)
-
-
-def test_real_judgements(data_folder, tmp_path):
-    collection = open_collection(str(data_folder / "msmarco_dl19"))
-    rows = save_preferences(tmp_path / "p.parquet", ["TFC1", "M-AND", "DIV"], collection)
-    sizes = [sum(d in collection.docs for d in judged) for judged in collection.qrels.values()]
-    assert rows == sum(n * (n - 1) // 2 for n in sizes)
-    found = pq.read_table(tmp_path / "p.parquet", columns=["TFC1"])
-    instances = TFC1().contrasts(collection)
-    assert sum(map(abs, found["TFC1"].to_pylist())) == len(instances)
