@@ -45,7 +45,7 @@ golden-record: $(VENV)/.dev ## Record what the program answers
 	$(BIN)/python benchmarks/golden.py record
 
 docs: $(VENV)/.base ## Write the pages that are made from docstrings
-	$(BIN)/python -m whyrank.studies.axioms.statements > docs/axioms-reference.md.new
+	$(BIN)/python docs/axioms_reference.py > docs/axioms-reference.md.new
 	mv docs/axioms-reference.md.new docs/axioms-reference.md
 	$(BIN)/python docs/modules.py > docs/modules.md.new
 	mv docs/modules.md.new docs/modules.md

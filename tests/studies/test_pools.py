@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from whyrank.core import WhyrankError
 from whyrank.data import Collection
 from whyrank.studies import Pools, Source
-from whyrank.studies.pools import candidates_of
 
 DOCS = {f"d{i}": text for i, text in enumerate(["red shoes", "blue shoes now", "red", "", "red shoes here"])}
 QUERIES = {"q1": "red shoes", "q2": "blue"}
@@ -42,20 +39,6 @@ def test_all_is_what_is_judged_or_in_any_run(qrels, one, two):
         assert {pool.query_id for pool in pools if pool.doc_ids} == asked
 
 
-def test_all_begins_with_the_judged_ones_in_their_order_then_the_runs():
-    given_ = collection(
-        {"q1": {"d2": 1, "d0": 0}}, {"one": {"q1": {"d1": 9.0, "d2": 8.0}}, "two": {"q2": {"d4": 1.0}}}
-    )
-    assert candidates_of(given_, "all") == {"q1": ["d2", "d0", "d1"], "q2": ["d4"]}
-    assert candidates_of(given_, "all", "two") == {"q1": ["d2", "d0"], "q2": ["d4"]}
-
-
-def test_grades_of_what_a_run_adds_are_unknown():
-    [pool] = Pools(collection({"q1": {"d0": 2}}, {"one": {"q1": {"d1": 1.0}}}), Source("all"))
-    assert pool.doc_ids == ["d0", "d1"]
-    assert (pool.relevance[0], math.isnan(pool.relevance[1])) == (2, True)
-
-
 def test_an_unknown_kind_of_pairs_or_run_is_one_clear_line():
     given_ = collection({"q1": {"d0": 2}}, {"one": {"q1": {"d1": 1.0}}, "two": {}})
     with pytest.raises(WhyrankError, match="'every' is none of 'judged', 'all' and 'top:K'"):
@@ -80,11 +63,3 @@ def test_texts_are_cut_to_max_tokens_and_equal_ones_held_once(texts, most):
     counts = [[text[:most].count(term) for term in ("red", "shoes")] for text in texts]
     assert np.array_equal(pool.counts, np.array(counts).reshape(-1, 2))
     assert len(set(pools.texts)) == len(pools.texts) == len({" ".join(text[:most]) for text in texts})
-
-
-def test_sources_of_other_limits_are_other_pools():
-    given_ = collection({"q1": dict.fromkeys(DOCS, 0)})
-    whole, cut = (Pools.of(given_, Source(max_tokens=most)) for most in (None, 1))
-    assert (whole.texts[1], cut.texts[1]) == ("blue shoes now", "blue")
-    assert Pools.of(given_, Source(max_tokens=1)) is cut
-    assert cut.texts == ["red", "blue", ""]

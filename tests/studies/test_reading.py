@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,10 +14,9 @@ from whyrank.core import WhyrankError, mean_interval
 from whyrank.data import Grades
 from whyrank.data.grades import ANTIQUE, TREC_DL
 from whyrank.scoring import Engine
-from whyrank.studies import Calibration, Context, Contrasts, Finding, Pair, Reading, calibrate, reading_of
+from whyrank.studies import Calibration, Context, Contrasts, Pair, Reading, Threshold, calibrate, reading_of
 from whyrank.studies.delta import delta_of
-from whyrank.studies.findings import differences, effects
-from whyrank.studies.reading import agreement, obedience, obeys
+from whyrank.studies.reading import obedience, obeys
 
 OWN = ("satisfied", "satisfied_low", "satisfied_high", "chance", "with_relevant", "decided", "agreement")
 SCORE = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, math.nan, math.inf]) | st.floats(-4, 4)
@@ -94,11 +92,6 @@ def test_antisymmetry_and_order(rows, random):
     if one.ci_low is not None:
         assert (one.ci_low, one.ci_high) == (-two.ci_high, -two.ci_low)
     assert found_for(rows, delta=0.5, order=random.sample(range(len(rows)), len(rows))) == [one]
-
-
-def test_the_band_is_closed_and_three_texts_compare_steps():
-    assert effects(np.array([0.5, 0.5000001, -0.5, -0.5000001, 0.0]), 0.5).tolist() == [0, 1, 0, -1, 0]
-    assert differences(np.array([[1.0, 3.0, 4.0], [1.0, 2.0, 4.0]])).tolist() == [1.0, -1.0]
 
 
 def test_a_symmetric_study_is_tested_against_chance():
@@ -186,28 +179,6 @@ def test_a_tie_satisfies_the_weak_conclusion_only():
         found_for([("a", 1.0, 0.0, 1, 0)], Toy("strickt"))
 
 
-def test_the_interval_is_clustered_by_query():
-    """A hundred instances of one query are one query: the other four may be nearer to the truth."""
-    rows = [("one", 1.0, 0.0, 1, 0)] * 100 + [(f"q{i}", 0.0, 1.0, 1, 0) for i in range(4)]
-    [clustered] = found_for(rows, Toy("strict"))
-    [independent] = found_for([(f"q{i}", *row[1:]) for i, row in enumerate(rows)], Toy("strict"))
-    assert clustered.satisfied == independent.satisfied
-    assert clustered.satisfied_low < 0.2
-    assert independent.satisfied_low > 0.85
-
-
-@pytest.mark.parametrize(
-    ("relevance", "expected"),
-    [
-        ([[2.0, np.nan], [np.nan, 3.0], [1.0, np.nan], [np.nan, np.nan]], (2, 2, 0.5)),  # unjudged is non-relevant
-        ([[3, 2], [2, 3], [2, 2]], (3, 2, 0.5)),  # two relevant ones are decided by their grades
-        ([[0, 2, 2], [0, 0, 2], [1, 2, 3], [0, 1, 0]], (3, 2, 0.5)),  # three by their steps
-    ],
-)
-def test_agreement(relevance, expected):
-    assert agreement(np.array(relevance), TREC_DL) == expected
-
-
 ROWS = [("a", 1.0, 0.0, 2, 0), ("b", 0.0, 1.0, 3, math.nan)]
 
 
@@ -226,28 +197,6 @@ def test_what_a_finding_does_not_have():
     assert (empty.score, empty.p_value, empty.ci_low, empty.mean_diff) == (None,) * 4
 
 
-def written(findings, tmp_path):
-    """The findings from each form that they are kept in."""
-    import pyarrow.parquet as pq
-
-    from whyrank.report import from_csv, to_csv, to_json
-    from whyrank.report.arrow import findings_of, findings_table
-
-    pq.write_table(findings_table(findings), tmp_path / "f.parquet")
-    yield findings_of(pq.read_table(tmp_path / "f.parquet"))
-    yield from_csv(to_csv(findings))
-    yield [Finding.from_dict(row) for row in json.loads(to_json(findings))]
-
-
-def test_findings_survive_all_forms(tmp_path):
-    found = found_for(ROWS, Toy("strict"), by="half", scale="log probability")
-    findings = [*found, *found_for(ROWS, grades=None), *found_for([], Toy("weak"))]
-    findings = [replace(finding, p_adjusted=0.5) for finding in findings]
-    for again in written(findings, tmp_path):
-        assert again == findings
-        assert [type(f.with_relevant) for f in again] == [type(f.with_relevant) for f in findings]
-
-
 class TestDelta:
     def test_median_of_neighbours_in_the_top(self):
         class Given:
@@ -262,7 +211,7 @@ class TestDelta:
         expected = sorted([2, 1, 0, 5, 1, 5, 1, 2, 1, 2])
         assert found.diffs.tolist() == expected
         assert found.quantile(0.5) == np.median(expected)
-        assert found.exceeding(1.0) == 0.5
+        assert Threshold(1.0, found).chance == 0.5
         curve = [delta for _, delta in found.curve()]
         assert curve == sorted(curve)
         assert len(curve) == 100

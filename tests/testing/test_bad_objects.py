@@ -10,16 +10,37 @@ from unittest import SkipTest
 
 import numpy as np
 import pytest
-from contract_failures import failures, names_in
 
 from whyrank.studies import Categories, Contrasts, Pair
 from whyrank.studies.axioms import Axiom, axioms
-from whyrank.studies.axioms.axiom import SimilarLength
+from whyrank.studies.axioms.axiom import similar_length
 from whyrank.studies.probes import probes
 from whyrank.testing import AnalyzerContract, AxiomContract, CharacteristicContract, RankerContract, StudyContract
 from whyrank.text import Analyzer, analyzers
 
 numbers = count()
+
+
+def names_in(contract):
+    return {name for name in dir(contract) if name.startswith("test_")}
+
+
+def failures(contract, make, *only):
+    """Names of the tests of a contract, or of some of them, that an object fails."""
+
+    def passes(test):
+        try:
+            test()
+        except Exception:
+            return False
+        return True
+
+    tried = case(contract, make)
+    return {name for name in only or names_in(contract) if not passes(getattr(tried, name))}
+
+
+def case(contract, make, **attributes):
+    return type("Case", (contract,), {"make": staticmethod(make), **attributes})()
 
 
 def like(base, **members):
@@ -50,24 +71,21 @@ def refuse(self):
 Column, TooFew = changed(lambda scores: scores[:, None]), changed(lambda scores: scores[1:])
 Scaled, Ranks = changed(lambda scores: scores / max(1, len(scores))), changed(lambda s: s + np.arange(len(s)))
 BAD_RANKERS = {
-    "test_it_has_the_attributes_of_a_ranker": [object],
-    "test_its_name_is_a_text": [lambda: Overlap(" "), lambda: Overlap(3)],
+    "test_it_is_a_ranker_with_a_name": [object, lambda: Overlap(" "), lambda: Overlap(3)],
     "test_its_repr_is_its_identity": [
         like(Overlap, __repr__=object.__repr__),
         like(Overlap, __repr__=lambda self: str(next(numbers))),
     ],
-    "test_no_pairs_give_no_scores": [changed(lambda scores: scores if len(scores) else None), Column],
     "test_one_finite_number_per_pair": [
         Column,
         TooFew,
         changed(lambda scores: np.where(scores > 0, scores, -np.inf)),
+        changed(lambda scores: scores if len(scores) else None),
     ],
-    "test_asking_twice_gives_the_same": [
+    "test_scoring_twice_gives_the_same": [
         changed(lambda scores: scores + np.random.default_rng().random(len(scores))),
-        changed(lambda scores: scores + next(numbers)),
     ],
-    "test_the_order_of_pairs_does_not_matter": [Ranks],
-    "test_the_size_of_batches_does_not_matter": [Scaled, Ranks, TooFew],
+    "test_neither_order_nor_batches_matter": [Scaled, Ranks, TooFew],
     "test_it_can_be_pickled": [
         like(Overlap, __reduce__=refuse),
         like(Overlap, __reduce__=lambda self: (Overlap, ("another",))),
@@ -110,26 +128,22 @@ def spoilt(spoil):
 
 
 BAD_STUDIES = {
-    "test_it_has_the_attributes_of_a_study": [object],
-    "test_its_id_makes_it_again": [lambda: Cut("nowhere"), lambda: Cut(symmetric=True)],
-    "test_it_says_in_words_what_positive_means": [
-        lambda: Cut(positive=""),
+    "test_it_says_what_it_asks": [
+        object,
         lambda: Cut(positive="longer"),
         lambda: Cut(positive="prefers the\nwhole text"),
-        lambda: Cut(positive="prefers the whole text "),
         lambda: Cut(positive=1),
+        lambda: Cut(symmetric=0),
     ],
-    "test_symmetric_is_yes_or_no": [lambda: Cut(symmetric=0), lambda: Cut(symmetric=None)],
+    "test_its_id_makes_it_again": [lambda: Cut("nowhere"), lambda: Cut(symmetric=True)],
     "test_it_finds_contrasts": [paired(lambda pairs: [])],
     "test_the_contrasts_are_the_same_each_time": [
         paired(lambda pairs: random.SystemRandom().sample(pairs, 5)),
-        paired(lambda pairs: pairs[: 1 + next(numbers) % 2]),
     ],
-    "test_the_indices_point_at_texts": [
+    "test_every_text_is_held_once": [
         spoilt(lambda found: {"doc": found.doc + 1}),
-        spoilt(lambda found: {"query": found.query - 1}),
+        spoilt(lambda found: {"docs": [*found.docs, found.docs[0]]}),
     ],
-    "test_every_text_is_held_once": [spoilt(lambda found: {"docs": [*found.docs, found.docs[0]]})],
     "test_the_texts_of_a_contrast_differ": [
         paired(lambda pairs: [Pair(pair.query, (pair.docs[0], pair.docs[0])) for pair in pairs])
     ],
@@ -151,12 +165,11 @@ def measuring(measure, doc="More of it"):
 
 
 BAD_CHARACTERISTICS = {
-    "test_one_row_per_document": [
-        measuring(lambda pool: np.array([float(len(pool.query))])),
-        measuring(lambda pool: np.zeros((len(pool.doc_ids), 1, 1))),
+    "test_one_row_per_document": [measuring(lambda pool: np.array([float(len(pool.query))]))],
+    "test_values_are_numbers_or_nan": [
+        measuring(lambda pool: np.where(digits(pool) > 0, digits(pool), -np.inf)),
+        measuring(lambda pool: np.full(len(pool.doc_ids), np.nan)),
     ],
-    "test_values_are_numbers_or_nan": [measuring(lambda pool: np.where(digits(pool) > 0, digits(pool), -np.inf))],
-    "test_something_can_be_measured": [measuring(lambda pool: np.full(len(pool.doc_ids), np.nan))],
     "test_measuring_twice_gives_the_same": [measuring(lambda p: np.random.default_rng().random(len(p.doc_ids)))],
     "test_the_order_of_documents_does_not_matter": [measuring(lambda pool: np.arange(len(pool.doc_ids)))],
     "test_its_docstring_says_what_a_higher_value_is": [measuring(lambda pool: digits(pool) + 0, None)],
@@ -165,20 +178,12 @@ BAD_CHARACTERISTICS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Short(Axiom):
-    """Of two texts of similar length, the shorter one wins.
-
-    Original: none.
-    Adapted: none.
-    Formula: |D1| < |D2| <= |D1| + 5.
-    Conclusion: S(Q, D1) > S(Q, D2).
-    Paper: none.
-    """
+    """Of two texts of similar length, the shorter one wins."""
 
     name: ClassVar[str] = "own-short"
     favours: ClassVar[str] = "the shorter text"
 
-    def preconditions(self):
-        return (SimilarLength(5),)
+    conditions: ClassVar[tuple] = similar_length(5)
 
     def wins(self, view, a, b):
         return view.lengths[a] < view.lengths[b]
@@ -208,10 +213,6 @@ def elsewhere(self, view):
     return (rows[:, ::-1] if self.most < 10_000 else rows for rows in Short.instances(self, view))
 
 
-def documented(old="", new=""):
-    return like(Short, __doc__=Short.__doc__.replace(old, new) if old else None)
-
-
 Proud = like(Short, preferences=lambda self, v, a, b: np.where(v.lengths[a] <= v.lengths[b], 1, -1).astype(np.int8))
 Positioned = like(Short, wins=lambda self, view, a, b: a < b)  # the document that comes first in the list wins
 Twice = short_with("instances", lambda blocks: [*(found := list(blocks)), *found])
@@ -224,37 +225,32 @@ BAD_AXIOMS = {
     "test_preferences_are_antisymmetric": [
         Proud,
         short_with("preferences", lambda signs: signs * 2),
-        short_with("preferences", lambda signs: signs[:, None]),
+        lambda: Positioned(max_tokens=1),
     ],
-    "test_no_document_beats_itself": [Proud, lambda: Positioned(max_tokens=1)],
-    "test_the_matrix_holds_the_preferences": [
-        short_with("matrix", np.zeros_like),
-        short_with("matrix", np.transpose),
-        short_with("matrix", np.ravel),
-    ],
+    "test_the_matrix_holds_the_preferences": [short_with("matrix", np.transpose)],
     "test_one_pair_at_a_time_gives_the_same": [
         like(Short, preference=lambda self, query, first, second, collection=None: 0),
         like(Short, wins=relative),
     ],
-    "test_each_pair_is_an_instance_at_most_once": [Twice, BothOrders],
-    "test_the_instances_are_the_preferences": [instances(lambda rows: rows[:, ::-1]), BothOrders, CarelessInstances],
+    "test_the_instances_are_the_preferences": [
+        Twice,
+        BothOrders,
+        CarelessInstances,
+        instances(lambda rows: rows[:, ::-1]),
+    ],
     "test_the_contrasts_are_the_instances": [short_with("contrasts", lambda found: found.take(slice(10))), Twice],
     "test_preconditions_are_respected": [Careless, CarelessInstances, OneWay],
-    "test_the_order_of_documents_does_not_matter": [Positioned],
-    "test_the_order_of_judgements_does_not_matter": [Positioned],
+    "test_the_order_of_input_does_not_matter": [Positioned],
     "test_the_size_of_blocks_does_not_matter": [short_with("instances", lambda blocks: iter([next(blocks)]))],
     "test_most_draws_a_sample_and_says_so": [
         like(Short, contrasts=boundless),
         short_with("contrasts", lambda found: replace(found, dropped={})),
         like(Short, instances=elsewhere),
     ],
-    "test_its_conclusion_is_strict_or_weak": [
+    "test_it_states_its_conclusion": [
         like(Short, concludes=property(lambda self: "perhaps")),
         like(Short, concludes=property(lambda self: "strict")),
-    ],
-    "test_its_docstring_states_it": [
-        documented(),
-        documented("the shorter one wins.", "the shorter one wins"),
+        like(Short, __doc__="The shorter one wins"),
     ],
 }
 
@@ -294,13 +290,7 @@ def test_a_bad_object_fails(contract, name, make):
     assert name in failures(contract, make, name)
 
 
-def case(contract, make, **attributes):
-    return type("Case", (contract,), {"make": staticmethod(make), **attributes})()
-
-
 def test_a_failure_says_what_is_wrong():
-    with pytest.raises(AssertionError, match=r"batches of 1: \d+ of 48 scores differ, by up to 1"):
-        case(RankerContract, Scaled).test_the_size_of_batches_does_not_matter()
     with pytest.raises(
         AssertionError, match=r"query q01: \(\S+, \S+\) fails a precondition, but one wins \(\d+ of 144"
     ):
@@ -309,10 +299,9 @@ def test_a_failure_says_what_is_wrong():
 
 def test_what_the_author_may_choose():
     """The tolerance of a neural ranker, instances in both orders, and an axiom of other texts."""
-    case(RankerContract, Scaled, tolerance=2.0).test_the_size_of_batches_does_not_matter()
-    case(AxiomContract, BothOrders, both_orders=True).test_each_pair_is_an_instance_at_most_once()
+    case(RankerContract, Scaled, tolerance=2.0).test_neither_order_nor_batches_matter()
     with pytest.raises(AssertionError, match="an instance twice"):
-        case(AxiomContract, Twice, both_orders=True).test_each_pair_is_an_instance_at_most_once()
+        case(AxiomContract, Twice, both_orders=True).test_the_instances_are_the_preferences()
     with pytest.raises(SkipTest, match="does not compare two documents"):
         case(AxiomContract, Short, pairwise=False).test_preferences_are_antisymmetric()
     case(AxiomContract, Short, pairwise=False).test_most_draws_a_sample_and_says_so()
@@ -347,13 +336,14 @@ def other_data():
 
 
 BAD_ANALYZERS = {
-    "test_a_text_has_the_same_terms_alone_and_among_others": [
+    "test_texts_do_not_depend_on_each_other": [
         analyzer_of(lambda texts: [[*text.split(), str(len(texts))] if text else [] for text in texts]),
         analyzer_of(first_in_batch),
     ],
-    "test_the_order_of_texts_does_not_matter": [analyzer_of(first_in_batch)],
-    "test_the_empty_text_has_no_terms": [analyzer_of(lambda texts: [["<s>", *text.split()] for text in texts])],
-    "test_terms_are_texts_that_are_not_empty": [analyzer_of(split, steps=[lambda token: (token,)])],
+    "test_terms_are_texts_that_are_not_empty": [
+        analyzer_of(split, steps=[lambda token: (token,)]),
+        analyzer_of(lambda texts: [["<s>", *text.split()] for text in texts]),
+    ],
     "test_its_id_makes_it_again": [unregistered, other_data],
     "test_it_can_be_pickled": [unregistered, other_data],
 }

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import pytest
-from contract_failures import failures, names_in
 
 from whyrank.rankers import Setting, open_ranker
 from whyrank.studies.probes import probes
 from whyrank.studies.probes.characteristics import characteristics
-from whyrank.testing import AnalyzerContract, AxiomContract, CharacteristicContract, RankerContract, StudyContract
+from whyrank.testing import AnalyzerContract, CharacteristicContract, RankerContract, StudyContract
 from whyrank.testing.examples import sample
 from whyrank.text import analyzers
 
-RANKERS = ["bm25", "bm25(k1=1.2,b=0.75,variant=robertson)", "bm25(variant=atire)", "bm25(variant=terrier)", "ql"]
-RANKERS += ["ql(smoothing=jm)", "bm25(analyzer=whitespace)"]
+RANKERS = ["bm25", "bm25(k1=1.2,b=0.75,variant=robertson)", "ql(smoothing=jm)", "bm25(analyzer=whitespace)"]
 CHARACTERISTICS = ["relevance", "length", "tf", "sum-tf", "overlap"]
-STUDIES = [f"matched/{variable}|{control}" for variable, control in permutations(CHARACTERISTICS, 2)]
-IMPOSSIBLE = {"matched/sum-tf|tf", "matched/tf|sum-tf"}  # equal counts have equal sums; no equal sum is higher
+STUDIES = ["matched/relevance|length", "matched/tf|overlap", "matched/length|relevance(tolerance=10%,margin=5.0)"]
 ANALYZERS = ["lucene", "whitespace", "chain", "chain(tokens=plain,stop=lucene,stem=porter,keep_query_stops=True)"]
 ANALYZERS += ["chain(tokens=ascii,lower=False,possessive=True,max_length=5,max_digits=2,max_repeat=3)"]
 
@@ -50,14 +45,10 @@ def lengths(queries, docs):
     return [float(len(doc) - len(query)) for query, doc in zip(queries, docs, strict=True)]
 
 
-@pytest.mark.parametrize("_spec", [*STUDIES, "matched/length|relevance(tolerance=10%,margin=5.0)"], indirect=True)
+@pytest.mark.parametrize("_spec", STUDIES, indirect=True)
 class TestMatchedStudies(Case, StudyContract):
     def make(self):
         return probes.create(self.spec)
-
-    @property
-    def fewest(self):
-        return 0 if self.spec in IMPOSSIBLE else 1
 
 
 @pytest.mark.parametrize("_spec", ANALYZERS, indirect=True)
@@ -76,13 +67,3 @@ class TestKrovetz(AnalyzerContract):
 class TestCharacteristics(Case, CharacteristicContract):
     def make(self):
         return characteristics.factory(self.spec)
-
-
-CONTRACTS = [RankerContract, StudyContract, AnalyzerContract, CharacteristicContract, AxiomContract]
-
-
-@pytest.mark.parametrize("contract", CONTRACTS)
-def test_a_contract_without_an_object_asks_for_one(contract):
-    with pytest.raises(NotImplementedError, match="override make"):
-        contract().make()
-    assert failures(contract, contract().make) == names_in(contract)

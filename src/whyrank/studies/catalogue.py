@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from typing import Any
 
-from whyrank.core import Registry, Study, UnknownName, WhyrankError, check_whole, parse_call
+from whyrank.core import (
+    Registry,
+    Study,
+    UnknownName,
+    WhyrankError,
+    check_flag,
+    check_text,
+    check_whole,
+    parse_call,
+)
 from whyrank.data import Collection, first_stage
 
 Options = Mapping[str, Any]
@@ -18,6 +28,19 @@ COMPAT = {  # modes, and the studies that they are for
 UNJUDGED = "top:100"
 DEMO_TOLERANCE = "10%"  # the sample is small, so texts count as matched within it
 DEMO_BIAS = ("bias/car-brand",)  # elsewhere on request: its search for texts with a value reads every text
+
+
+def check_arguments(study: Any, kind: str) -> None:
+    """Raise an error unless the texts and flags of a study are such, and its `compat` is a mode of its kind."""
+    for field in fields(study):
+        value = getattr(study, field.name)
+        if field.type in ("str", "str | None"):
+            check_text(field.name, value)
+        elif field.type == "bool":
+            check_flag(field.name, value)
+    modes = [mode for mode, of in COMPAT.items() if of == kind]
+    if getattr(study, "compat", None) not in (None, *modes):
+        raise UnknownName(f"compat mode of {kind.replace('_', ' ')}", study.compat, modes)
 
 
 class Catalogue:

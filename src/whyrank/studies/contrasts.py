@@ -136,23 +136,23 @@ class Contrasts:
         """
         if len(self) <= limit:
             return self
-        order, keys = _order(self._canonical[0]), self._document_keys(seed)
-        if keys is None:
-            drawn = generator(seed, "sample", self.fingerprint).choice(len(self), limit, replace=False)
-        else:
+        order, doc = _order(self._canonical[0]), self.labels.get("doc_ids")
+        one_document = isinstance(doc, Categories) and doc.codes.ndim == 2 and (doc.codes == doc.codes[:, :1]).all()
+        if one_document and (ids := self.ids) is not None:
+            keys = np.array([seed_for(seed, "sample", *pair[:2]) for pair in ids], dtype=np.uint64)
             drawn = np.argsort(keys[order], kind="stable")[:limit]
+        else:
+            drawn = generator(seed, "sample", self.fingerprint).choice(len(self), limit, replace=False)
         taken = self.take(np.sort(order[drawn]))
         return replace(taken, dropped={**self.dropped, "not drawn": len(self) - limit})
 
-    def _document_keys(self, seed: int) -> npt.NDArray[np.uint64] | None:
-        """A random number for each query and document; None unless all texts of a contrast are of one document."""
+    @property
+    def ids(self) -> list[tuple[str, ...]] | None:
+        """Each contrast as the ids of its query and its texts; None where the labels have none."""
         query, doc = self.labels.get("query_id"), self.labels.get("doc_ids")
         if not isinstance(query, Categories) or not isinstance(doc, Categories) or doc.codes.shape != self.doc.shape:
             return None
-        if (doc.codes != doc.codes[:, :1]).any():
-            return None
-        ids = zip(query.values().tolist(), doc.values()[:, 0].tolist(), strict=True)
-        return np.array([seed_for(seed, "sample", *pair) for pair in ids], dtype=np.uint64)
+        return [(q, *d) for q, d in zip(query.values().tolist(), doc.values().tolist(), strict=True)]
 
     @cached_property
     def _canonical(self) -> tuple[Codes, list[str], list[str]]:

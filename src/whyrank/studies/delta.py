@@ -48,10 +48,6 @@ class Calibration:
         """The difference below which this share of the differences lies."""
         return float(np.quantile(self.diffs, share)) if len(self.diffs) else 0.0
 
-    def exceeding(self, delta: float) -> float:
-        """Share of neighbours that differ by more than delta: what chance gives a symmetric study."""
-        return float(np.mean(self.diffs > delta)) if len(self.diffs) else float("nan")
-
     def curve(self) -> list[tuple[int, float]]:
         """Percentile 0 to 99 and the delta at each."""
         return [(p, self.quantile(p / 100)) for p in range(100)]
@@ -84,8 +80,9 @@ class Threshold:
 
     @property
     def chance(self) -> float:
-        """Share of ordinary neighbours that differ by more than delta."""
-        return self.calibration.exceeding(self.delta) if self.calibration else float("nan")
+        """Share of ordinary neighbours that differ by more than delta: what chance gives a symmetric study."""
+        diffs = self.calibration.diffs if self.calibration else np.empty(0)
+        return float(np.mean(diffs > self.delta)) if len(diffs) else float("nan")
 
     def for_ranker(self, ranker: Ranker) -> Threshold:
         """The same with the tie tolerance of the ranker."""
@@ -171,10 +168,23 @@ def thresholds(
 
     Without a spec: the median, and zero for exact studies. No delta is below the ranker's tie tolerance.
     """
-    found: dict[str, Threshold] = {}
+    wanted, found = spec or DEFAULT, dict[str, Threshold]()
     for ranker in rankers:
-        used = _threshold(spec or DEFAULT, ranker, candidates, engine)
-        found[ranker.name] = replace(used, exact=used.delta if spec is not None else used.exact).for_ranker(ranker)
+        calibration = None
+        ways = "--candidates RUN (make one with 'whyrank rank --out RUN'), --delta-from COLLECTION or --delta VALUE"
+        otherwise = f"{candidates.source}: no query has two texts to calibrate delta on; give {ways}"
+        if any(len(texts) > 1 for texts in candidates.texts.values()):
+            made = calibrate(engine, ranker, candidates.texts, source=candidates.source)
+            calibration = made if len(made.diffs) else None
+            why = f" ({one_line(made.reason)})" if made.reason else ""
+            reason = f"ranker {ranker.name!r} gave no two finite scores for any query of {candidates.source}{why}"
+            otherwise = f"{reason}, so delta cannot be calibrated; mend it, or give --delta VALUE"
+        if calibration is None and is_percentile(wanted):
+            raise WhyrankError(otherwise)
+        delta = delta_of(wanted, calibration)
+        exact = 0.0 if spec is None else delta
+        used = Threshold(delta, calibration, exact, given=not is_percentile(wanted))
+        found[ranker.name] = used.for_ranker(ranker)
     return found
 
 
@@ -183,25 +193,6 @@ def uncalibrated(spec: str | None, rankers: Sequence[Ranker]) -> dict[str, Thres
     delta = 0.0 if spec is None else delta_of(spec, None)
     used = Threshold(delta, exact=delta, origin=EXACT_ONLY if spec is None else "given")
     return {ranker.name: used.for_ranker(ranker) for ranker in rankers}
-
-
-def _threshold(spec: str, ranker: Ranker, candidates: CalibrationTexts, engine: Engine) -> Threshold:
-    if not any(len(texts) > 1 for texts in candidates.texts.values()):
-        ways = "--candidates RUN (make one with 'whyrank rank --out RUN'), --delta-from COLLECTION or --delta VALUE"
-        return _number(spec, f"{candidates.source}: no query has two texts to calibrate delta on; give {ways}")
-    calibration = calibrate(engine, ranker, candidates.texts, source=candidates.source)
-    if not len(calibration.diffs):
-        why = f" ({one_line(calibration.reason)})" if calibration.reason else ""
-        reason = f"ranker {ranker.name!r} gave no two finite scores for any query of {candidates.source}{why}"
-        return _number(spec, f"{reason}, so delta cannot be calibrated; mend it, or give --delta VALUE")
-    return Threshold(delta_of(spec, calibration), calibration, given=not is_percentile(spec))
-
-
-def _number(spec: str, otherwise: str) -> Threshold:
-    """A delta that is a number and needs no calibration; what to say where it is a percentile."""
-    if is_percentile(spec):
-        raise WhyrankError(otherwise)
-    return Threshold(delta_of(spec, None))
 
 
 # Sweeps: how findings change with delta, from no threshold at all to the 99th percentile of the calibration.

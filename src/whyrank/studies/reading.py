@@ -201,9 +201,7 @@ class Conclusions(Preferences):
         relevance = contrasts.labels.get("relevance")
         if context.grades is None or not isinstance(relevance, np.ndarray) or relevance.ndim != 2:
             return figures
-        found = agreement(relevance[part.rows], context.grades)
-        counts = {"with_relevant": found.with_relevant, "decided": found.decided}
-        return figures | counts | _defined(agreement=found.share)
+        return figures | agreement(relevance[part.rows], context.grades)
 
 
 def reading_of(study: Study) -> Preferences:
@@ -220,14 +218,6 @@ class Obedience(NamedTuple):
 
     share: float
     chance: float
-
-
-class Agreement(NamedTuple):
-    """Contrasts with a relevant document; those of them that relevance decides; the share of these for the winner."""
-
-    with_relevant: int
-    decided: int
-    share: float
 
 
 def obeys(effects: Effects, conclusion: str) -> Flags:
@@ -250,17 +240,18 @@ def obedience(effects: Effects, conclusion: str) -> Obedience:
     return Obedience(float(np.mean(obeys(effects, conclusion))), chance)
 
 
-def agreement(relevance: npt.NDArray[Any], grades: Grades) -> Agreement:
+def agreement(relevance: npt.NDArray[Any], grades: Grades) -> dict[str, Any]:
     """How far judgements side with the winners; `relevance` has a grade per contrast and text, NaN where unjudged.
 
+    Contrasts with a relevant document, those of them that relevance decides, and the share of these for the winner.
     An unjudged text counts as non-relevant. Two texts are decided where their grades differ, three where the steps
     between them do.
     """
     chosen = relevance[(relevance >= grades.relevant).any(axis=1)].astype(np.float64)
     diffs = differences(np.where(np.isnan(chosen), grades.nonrelevant, chosen))
     decided = int(np.count_nonzero(diffs))
-    share = float(np.count_nonzero(diffs > 0) / decided) if decided else math.nan
-    return Agreement(len(chosen), decided, share)
+    share = float(np.count_nonzero(diffs > 0) / decided) if decided else None
+    return {"with_relevant": len(chosen), "decided": decided, "agreement": share}
 
 
 def _groups(contrasts: Contrasts, by: str, grades: Grades | None) -> tuple[Codes, list[str]]:

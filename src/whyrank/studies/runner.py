@@ -185,11 +185,11 @@ class _Controls:
         if control.id not in self._contrasts:
             self._contrasts[control.id] = control.contrasts(self._plan.collection)
         whole = self._contrasts[control.id]
-        known, wanted = _ids(whole), _ids(contrasts)
+        known, wanted = whole.ids, contrasts.ids
         rows = np.ones(len(whole), np.bool_)  # all of them where ids do not tell which texts the study asks about
         if known is not None and wanted is not None:
-            asked_about = set(wanted)
-            rows = np.array([ids in asked_about for ids in known], dtype=np.bool_)
+            distinct = set(wanted)
+            rows = np.array([ids in distinct for ids in known], dtype=np.bool_)
         # the effects by row: NaN where the scores are not finite, infinite where they are not known yet
         effects = self._effects.setdefault((control.id, ranker.name), np.full(len(whole), np.inf))
         fresh = rows & np.isinf(effects)
@@ -198,13 +198,6 @@ class _Controls:
             effects[fresh] = np.where(reading.finite, reading.effects, np.nan)
         usable = effects[rows & np.isfinite(effects)]
         return float(usable.mean()) if len(usable) else None
-
-
-def _ids(contrasts: Contrasts) -> list[tuple[str, ...]] | None:
-    query, docs = contrasts.labels.get("query_id"), contrasts.labels.get("doc_ids")
-    if not isinstance(query, Categories) or not isinstance(docs, Categories):
-        return None
-    return [(q, *d) for q, d in zip(query.values().tolist(), docs.values().tolist(), strict=True)]
 
 
 # Scores by ids: for a ranker that knows documents by id, where contrasts say which documents they compare.

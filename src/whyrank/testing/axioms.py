@@ -15,10 +15,10 @@ import numpy as np
 
 from whyrank.core import Codes, Flags, Registry
 from whyrank.data import Collection
-from whyrank.studies import Categories, Contrasts
+from whyrank.studies import Contrasts
 from whyrank.studies.axioms import Axiom, Signs, View, axioms
 from whyrank.studies.axioms import axiom as running
-from whyrank.testing.examples import taken
+from whyrank.testing.examples import take
 from whyrank.testing.studies import StudyContract
 
 _RATE = re.compile(r"not drawn \(rate 1/\d+, seed \d+\)")
@@ -53,20 +53,15 @@ class AxiomContract(StudyContract):
         return axioms
 
     def test_preferences_are_antisymmetric(self) -> None:
-        """If one document must beat another, the other must lose to it."""
+        """If one document must beat another, the other must lose to it; none beats its own text."""
         for view in self._views():
             a, b = _all_pairs(view)
             there, back = self.make().preferences(view, a, b), self.make().preferences(view, b, a)
             assert there.shape == a.shape, f"{_query(view)}: {len(a)} pairs gave an array of shape {there.shape}"
             assert np.isin(there, (-1, 0, 1)).all(), f"{_query(view)}: a preference is none of -1, 0 and 1"
             _none(there != -back, view, a, b, "has not the reverse preference when reversed")
-
-    def test_no_document_beats_itself(self) -> None:
-        """Nor another one with the same text."""
-        for view in self._views():
-            a, b = _all_pairs(view)
             same = view.pool.rows[a] == view.pool.rows[b]
-            _none(same & (self.make().preferences(view, a, b) != 0), view, a, b, "is one text, but one must win")
+            _none(same & (there != 0), view, a, b, "is one text, but one must win")
 
     def test_the_matrix_holds_the_preferences(self) -> None:
         """All at once, or pair by pair in arrays."""
@@ -84,17 +79,12 @@ class AxiomContract(StudyContract):
             found = self.make().preference(view.pool.query, *texts, collection=self.collection())
             assert found == sign, f"{_query(view)}: {_names(view, a, b)} alone: {found}, among others: {sign}"
 
-    def test_each_pair_is_an_instance_at_most_once(self) -> None:
-        """What comes twice counts twice."""
-        for view in self._views():
-            rows = self._instances(view)
-            rows = rows if self.both_orders else np.sort(rows, axis=1)
-            assert len(np.unique(rows, axis=0)) == len(rows), f"{_query(view)}: a pair is an instance twice"
-
     def test_the_instances_are_the_preferences(self) -> None:
-        """The winner comes first."""
+        """The winner comes first, and each pair at most once."""
         for view in self._views():
             matrix, rows = self.make().matrix(view), self._instances(view)
+            distinct = rows if self.both_orders else np.sort(rows, axis=1)
+            assert len(np.unique(distinct, axis=0)) == len(rows), f"{_query(view)}: a pair is an instance twice"
             found = np.zeros(matrix.shape, bool)
             found[rows[:, 0], rows[:, 1]] = True
             neither = found & found.T if self.both_orders else np.zeros(matrix.shape, bool)
@@ -122,18 +112,17 @@ class AxiomContract(StudyContract):
             fails = ~self._meets(view, rows[:, 0], rows[:, 1])
             _none(fails, view, rows[:, 0], rows[:, 1], "fails a precondition and is an instance")
 
-    def test_the_order_of_documents_does_not_matter(self) -> None:
-        """A document's preferences go where the document goes."""
+    def test_the_order_of_input_does_not_matter(self) -> None:
+        """Neither that of queries and judgements, nor that of documents, whose preferences go where they go."""
+        found, other = self._contrasts(), self.make().contrasts(_reverse(self.collection()))
+        assert found.fingerprint == other.fingerprint, "other contrasts when the judgements come in another order"
         for view in self._views():
             order = np.random.default_rng(0).permutation(len(view)).astype(np.int32)
-            matrix, other = self.make().matrix(view), self.make().matrix(_taken(view, order))
+            turned = View(take(view.pool, order), view.views)
+            matrix, other_matrix = self.make().matrix(view), self.make().matrix(turned)
             a, b = _all_pairs(view)
-            _none((matrix[np.ix_(order, order)] != other)[a, b], view, order[a], order[b], "differs in another order")
-
-    def test_the_order_of_judgements_does_not_matter(self) -> None:
-        """Nor that of the queries."""
-        found, other = self._contrasts(), self.make().contrasts(_turned(self.collection()))
-        assert found.fingerprint == other.fingerprint, "other contrasts when the judgements come in another order"
+            differs = (matrix[np.ix_(order, order)] != other_matrix)[a, b]
+            _none(differs, view, order[a], order[b], "differs in another order")
 
     def test_the_size_of_blocks_does_not_matter(self) -> None:
         """Memory is bounded by blocks; nothing else is."""
@@ -156,17 +145,14 @@ class AxiomContract(StudyContract):
             every = len(part) + sum(rates.values())
             assert bool(rates) == (every > most), f"most={most}: the rate is not said in {[*part.dropped]}"
 
-    def test_its_conclusion_is_strict_or_weak(self) -> None:
-        """And the user's choice comes first."""
+    def test_it_states_its_conclusion(self) -> None:
+        """Strict or weak, where the user's choice comes first; and in words, in its docstring's first line."""
         axiom = self.make()
         assert axiom.concludes in ("strict", "weak"), f"concludes is {axiom.concludes!r}, neither strict nor weak"
         for choice in ("strict", "weak"):
             found = replace(axiom, conclusion=choice).concludes
             assert found == choice, f"with conclusion={choice} it concludes {found!r}"
-
-    def test_its_docstring_states_it(self) -> None:
-        """In its first line, which lists show."""
-        line = (type(self.make()).__doc__ or "").partition("\n")[0]
+        line = (type(axiom).__doc__ or "").partition("\n")[0]
         assert line.endswith("."), "the first line of the docstring is no whole sentence"
 
     def _views(self) -> Iterator[View]:
@@ -176,7 +162,7 @@ class AxiomContract(StudyContract):
         assert views, "the collection has no documents for any query; try it on another collection"
         yield from views
         for size in (1, 0):  # a query may have one document, or none that exists
-            yield _taken(views[0], np.arange(size, dtype=np.int32))
+            yield View(take(views[0].pool, np.arange(size, dtype=np.int32)), views[0].views)
 
     def _instances(self, view: View) -> Codes:
         axiom = self.make()
@@ -188,14 +174,10 @@ class AxiomContract(StudyContract):
 
 
 @lru_cache(maxsize=1)
-def _turned(collection: Collection) -> Collection:
+def _reverse(collection: Collection) -> Collection:
     """The collection with its judgements in reverse; one is kept, with all that is computed for it once."""
     judged = {query: dict(reversed(docs.items())) for query, docs in reversed(collection.qrels.items())}
     return replace(collection, qrels=judged)
-
-
-def _taken(view: View, order: Codes) -> View:
-    return View(taken(view.pool, order), view.views)
 
 
 def _all_pairs(view: View) -> tuple[Codes, Codes]:
@@ -228,12 +210,9 @@ def _names(view: View, a: Any, b: Any) -> str:
 
 def _ids(found: Contrasts) -> set[tuple[str, ...]]:
     """Each contrast as the ids of its query and texts."""
-    query, docs = found.labels.get("query_id"), found.labels.get("doc_ids")
-    if not len(found):
-        return set()
-    assert isinstance(query, Categories), "the label 'query_id' is missing"
-    assert isinstance(docs, Categories), "the label 'doc_ids' is missing"
-    return {(one, *many) for one, many in zip(query.values(), docs.values(), strict=True)}
+    ids = found.ids if len(found) else []
+    assert ids is not None, "the labels 'query_id' and 'doc_ids' are missing"
+    return set(ids)
 
 
 def _accounted(found: Contrasts) -> int:

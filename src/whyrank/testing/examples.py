@@ -29,7 +29,7 @@ def sample() -> Collection:
     return open_collection("sample")
 
 
-def taken(pool: Pool, order: Ints | Codes) -> Pool:
+def take(pool: Pool, order: Ints | Codes) -> Pool:
     """A pool with some of its documents, in another order."""
     doc_ids = [pool.doc_ids[i] for i in order]
     return replace(pool, doc_ids=doc_ids, rows=pool.rows[order], relevance=pool.relevance[order])

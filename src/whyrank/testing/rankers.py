@@ -43,15 +43,12 @@ class RankerContract:
         """Pairs of query and text to try it on."""
         return PAIRS
 
-    def test_it_has_the_attributes_of_a_ranker(self) -> None:
-        """`name` and `score` are there."""
-        assert isinstance(self.make(), Ranker), "a ranker needs a name and a method score(queries, docs)"
-
-    def test_its_name_is_a_text(self) -> None:
-        """Tables have a column for it."""
-        name = self.make().name
-        assert isinstance(name, str), f"name is {name!r}, not a string"
-        assert name.strip(), "name is empty"
+    def test_it_is_a_ranker_with_a_name(self) -> None:
+        """`score` is there, and a name for the columns of tables."""
+        ranker = self.make()
+        assert isinstance(ranker, Ranker), "a ranker needs a name and a method score(queries, docs)"
+        assert isinstance(ranker.name, str), f"name is {ranker.name!r}, not a string"
+        assert ranker.name.strip(), "name is empty"
 
     def test_its_repr_is_its_identity(self) -> None:
         """Scores are kept under the repr: equal rankers have equal ones, in every process."""
@@ -59,34 +56,25 @@ class RankerContract:
         assert first == second, f"two equal rankers have different reprs, {first} and {second}"
         assert not _ADDRESS.search(first), f"the repr has a memory address, so no score is ever found again: {first}"
 
-    def test_no_pairs_give_no_scores(self) -> None:
-        """An empty batch is fine."""
-        found = np.asarray(self.make().score([], []))
-        assert found.shape == (0,), f"no pairs gave an array of shape {found.shape}"
-
     def test_one_finite_number_per_pair(self) -> None:
-        """Scores are aligned with the pairs."""
-        pairs = self.pairs()
-        found = _scores(self.make(), pairs)
-        assert found.shape == (len(pairs),), f"{len(pairs)} pairs gave an array of shape {found.shape}"
-        odd = [(pair, float(score)) for pair, score in zip(pairs, found, strict=True) if not np.isfinite(score)]
-        assert not odd, f"not a finite score: {odd[0]}"
+        """Scores are aligned with the pairs; an empty batch is fine."""
+        for pairs in (self.pairs(), ()):
+            found = _scores(self.make(), pairs)
+            assert found.shape == (len(pairs),), f"{len(pairs)} pairs gave an array of shape {found.shape}"
+            odd = [(pair, float(score)) for pair, score in zip(pairs, found, strict=True) if not np.isfinite(score)]
+            assert not odd, f"not a finite score: {odd[0]}"
 
-    def test_asking_twice_gives_the_same(self) -> None:
+    def test_scoring_twice_gives_the_same(self) -> None:
         """Scoring leaves no trace."""
         ranker, pairs = self.make(), self.pairs()
         self._same(_scores(ranker, pairs), _scores(ranker, pairs), "the second call")
         self._same(_scores(ranker, pairs), _scores(self.make(), pairs), "another ranker made the same way")
 
-    def test_the_order_of_pairs_does_not_matter(self) -> None:
-        """The engine sorts pairs as it likes."""
+    def test_neither_order_nor_batches_matter(self) -> None:
+        """The engine sorts pairs and cuts batches as it likes."""
         ranker, pairs = self.make(), list(self.pairs())
-        self._same(_scores(ranker, pairs), _scores(ranker, pairs[::-1])[::-1], "the reversed order")
-
-    def test_the_size_of_batches_does_not_matter(self) -> None:
-        """The engine cuts batches as it likes."""
-        ranker, pairs = self.make(), self.pairs()
         whole = _scores(ranker, pairs)
+        self._same(whole, _scores(ranker, pairs[::-1])[::-1], "the reversed order")
         for size in (1, 3, 7):
             parts = [_scores(ranker, pairs[i : i + size]) for i in range(0, len(pairs), size)]
             self._same(whole, np.concatenate(parts), f"batches of {size}")

@@ -11,7 +11,7 @@ from whyrank.core import Codes, Floats, Registry, Study
 from whyrank.data import Collection
 from whyrank.studies import Categories, Contrasts, Pool, Pools, Source
 from whyrank.studies.probes import Characteristic, probes
-from whyrank.testing.examples import sample, taken
+from whyrank.testing.examples import sample, take
 
 
 class StudyContract:
@@ -41,9 +41,16 @@ class StudyContract:
         """Where the study's id is registered: the probes by default."""
         return probes
 
-    def test_it_has_the_attributes_of_a_study(self) -> None:
-        """`id`, `positive`, `symmetric` and `contrasts` are there."""
-        assert isinstance(self.make(), Study), "a study needs id, positive, symmetric and contrasts(collection)"
+    def test_it_says_what_it_asks(self) -> None:
+        """Its attributes are there; the report prints `positive` after the ranker's name."""
+        study = self.make()
+        assert isinstance(study, Study), "a study needs id, positive, symmetric and contrasts(collection)"
+        words = study.positive
+        assert isinstance(words, str), f"positive is {words!r}, not a string"
+        assert len(words.split()) >= 3, f"positive is {words!r}, not a sentence"
+        assert words == words.strip(), f"positive has blanks around it: {words!r}"
+        assert len(words.splitlines()) == 1, f"positive has more than one line: {words!r}"
+        assert isinstance(study.symmetric, bool), f"symmetric is {study.symmetric!r}, neither True nor False"
 
     def test_its_id_makes_it_again(self) -> None:
         """The id is the call string of an equal study."""
@@ -51,19 +58,6 @@ class StudyContract:
         again = self.registry().create(study.id)
         assert again == study, f"{study.id} makes {again!r}, not {study!r}"
         assert again.id == study.id, f"{study.id} makes a study with the id {again.id}"
-
-    def test_it_says_in_words_what_positive_means(self) -> None:
-        """The report prints it after the ranker's name."""
-        words = self.make().positive
-        assert isinstance(words, str), f"positive is {words!r}, not a string"
-        assert len(words.split()) >= 3, f"positive is {words!r}, not a sentence"
-        assert words == words.strip(), f"positive has blanks around it: {words!r}"
-        assert len(words.splitlines()) == 1, f"positive has more than one line: {words!r}"
-
-    def test_symmetric_is_yes_or_no(self) -> None:
-        """It says whether the order of the texts is without meaning."""
-        found = self.make().symmetric
-        assert isinstance(found, bool), f"symmetric is {found!r}, neither True nor False"
 
     def test_it_finds_contrasts(self) -> None:
         """The other tests need some to look at."""
@@ -76,17 +70,12 @@ class StudyContract:
         assert len(first) == len(second), f"{len(first)} contrasts, then {len(second)}"
         assert first.fingerprint == second.fingerprint, "the same study gave other contrasts the second time"
 
-    def test_the_indices_point_at_texts(self) -> None:
-        """Every contrast has a query and its texts."""
+    def test_every_text_is_held_once(self) -> None:
+        """What is held once is scored once; every index points at a text."""
         found = self._contrasts()
         for what, codes, texts in (("query", found.query, found.queries), ("doc", found.doc, found.docs)):
             assert _within(codes, len(texts)), f"an index in {what!r} points at none of the {len(texts)} texts"
-
-    def test_every_text_is_held_once(self) -> None:
-        """What is held once is scored once."""
-        found = self._contrasts()
-        for what, texts in (("queries", found.queries), ("docs", found.docs)):
-            assert len(set(texts)) == len(texts), f"{what} holds a text twice; use Contrasts.from_pairs"
+            assert len(set(texts)) == len(texts), f"a {what} text is held twice; use Contrasts.from_pairs"
 
     def test_the_texts_of_a_contrast_differ(self) -> None:
         """A text against itself asks nothing."""
@@ -131,31 +120,28 @@ class CharacteristicContract:
     def test_one_row_per_document(self) -> None:
         """A number for each document, or a row of numbers."""
         for pool in self._pools():
-            shape = _measured(self.make(), pool).shape
+            shape = _measure(self.make(), pool).shape
             assert len(shape) in (1, 2), f"query {pool.query_id}: an array of shape {shape}"
             assert shape[0] == len(pool.doc_ids), f"query {pool.query_id}: {shape} for {len(pool.doc_ids)} documents"
 
     def test_values_are_numbers_or_nan(self) -> None:
-        """NaN says: not measurable; infinity is never equal to anything."""
-        for pool in self._pools():
-            assert not np.isinf(_measured(self.make(), pool)).any(), f"query {pool.query_id}: a value is infinite"
-
-    def test_something_can_be_measured(self) -> None:
-        """Otherwise nothing is ever paired."""
-        seen = [np.isfinite(_measured(self.make(), pool)).any() for pool in self._pools()]
-        assert any(seen), "no document of the collection has a value; try it on another collection"
+        """NaN says: not measurable; infinity is never equal to anything, and without any value nothing is paired."""
+        values = [_measure(self.make(), pool).ravel() for pool in self._pools()]
+        assert not np.isinf(np.concatenate(values)).any(), "a value is infinite"
+        seen = np.isfinite(np.concatenate(values)).any()
+        assert seen, "no document of the collection has a value; try it on another collection"
 
     def test_measuring_twice_gives_the_same(self) -> None:
         """Also in pools that were made anew."""
         for pool, fresh in zip(self._pools(), Pools(self.collection(), Source()), strict=False):
-            _same(_measured(self.make(), pool), _measured(self.make(), pool), pool, "the second time")
-            _same(_measured(self.make(), pool), _measured(self.make(), fresh), pool, "in a new pool")
+            _same(_measure(self.make(), pool), _measure(self.make(), pool), pool, "the second time")
+            _same(_measure(self.make(), pool), _measure(self.make(), fresh), pool, "in a new pool")
 
     def test_the_order_of_documents_does_not_matter(self) -> None:
         """A document's value goes where the document goes."""
         for pool in self._pools():
             order = np.arange(len(pool.doc_ids))[::-1]
-            _same(_measured(self.make(), pool)[order], _measured(self.make(), taken(pool, order)), pool, "reversed")
+            _same(_measure(self.make(), pool)[order], _measure(self.make(), take(pool, order)), pool, "reversed")
 
     def test_its_docstring_says_what_a_higher_value_is(self) -> None:
         """Reports say: prefers the text with ..."""
@@ -166,10 +152,10 @@ class CharacteristicContract:
         assert pools, "the collection has no judged documents"
         yield from pools
         for size in (1, 0):  # a query may have one document, or none that exists
-            yield taken(pools[0], np.arange(size))
+            yield take(pools[0], np.arange(size))
 
 
-def _measured(characteristic: Characteristic, pool: Pool) -> Floats:
+def _measure(characteristic: Characteristic, pool: Pool) -> Floats:
     return np.asarray(characteristic(pool), dtype=np.float64)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,25 +31,11 @@ class Cells(Axiom):
         return np.array([f"{ids[i]}>{ids[j]}" in says for i, j in zip(a, b, strict=True)], dtype=bool)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Number(Axiom):
-    """The text with the larger number wins."""
-
-    name: ClassVar[str] = "NUMBER"
-    favours: ClassVar[str] = "the larger number"
-
-    def wins(self, view, a, b):
-        numbers = np.array(list(map(int, view.pool.texts)))
-        return numbers[a] > numbers[b]
-
-
 @pytest.fixture(autouse=True, scope="module")
 def registered():
-    for kind in (Cells, Number):
-        axioms.register(f"axiom/{kind.name}")(kind)
+    axioms.register("axiom/CELLS")(Cells)
     yield
-    for kind in (Cells, Number):
-        axioms.forget(f"axiom/{kind.name}")
+    axioms.forget("axiom/CELLS")
 
 
 LETTERS = "abcdefgh"
@@ -121,12 +106,6 @@ class TestAgainstPlainLoops:
         assert rerank(axiom, letters(), run, method)["q"] == other["q"]
         assert list(other) == ["p", "q"]
 
-    @given(ORDERS, ORDERS, st.sampled_from(METHODS), st.integers(0, 3))
-    @settings(max_examples=40)
-    def test_a_total_order_is_given_exactly(self, order, wanted, method, seed):
-        says = tuple(f"{a}>{b}" for i, a in enumerate(wanted) for b in wanted[i + 1 :])
-        assert order_of(Cells(says=says), run_of(order), method=method, seed=seed) == wanted
-
     @given(ORDERS, st.sampled_from(METHODS), st.integers(0, 3))
     @settings(max_examples=20)
     def test_an_axiom_that_says_nothing_changes_nothing(self, order, method, seed):
@@ -136,13 +115,6 @@ class TestAgainstPlainLoops:
 
 
 class TestRuns:
-    @pytest.mark.parametrize("method", METHODS)
-    def test_scores_are_strict(self, method):
-        tied = {"q": dict.fromkeys(LETTERS, 1.0)}
-        found = rerank(Cells(says=("a>h",)), letters(), tied, method)
-        assert list(found["q"].values()) == [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
-        assert list(found["q"]) == ranking(found["q"])
-
     @pytest.mark.parametrize("method", METHODS)
     def test_beyond_depth_documents_keep_their_rank(self, method):
         says = tuple(f"{a}>{b}" for i, a in enumerate("hgfedcba") for b in "hgfedcba"[i + 1 :])
@@ -167,21 +139,6 @@ class TestRuns:
         assert any(list(ranked["q"]) != list(ranked["p"]) for ranked in found)
         assert rerank(axiom, letters(), run, seed=7) == found[7]
 
-    def test_one_preference_moves_little(self):
-        """Where an axiom says nothing of a pair, the order of the run counts as a win."""
-        assert order_of(Cells(says=("h>a",)), run_of(LETTERS), method="tournament") == LETTERS
-
-    def test_a_thousand_documents(self):
-        ids = [f"d{i:04}" for i in range(1000)]
-        numbers = list(range(1000))
-        random.Random(0).shuffle(numbers)
-        collection = Collection.of(dict(zip(ids, map(str, numbers), strict=True)), {"q": "x"})
-        run = {"q": {d: -float(i) for i, d in enumerate(ids)}}
-        wanted = [ids[i] for i in np.argsort(numbers)[::-1]]
-        for method in METHODS:
-            assert list(rerank("NUMBER", collection, run, method)["q"]) == wanted
-        assert list(rerank("-ORIG", collection, run)["q"]) == ids[::-1]
-
     def test_a_chain_of_worst_pivots(self):
         """Parts of one document at each step, five thousand deep, would end a recursion."""
 
@@ -192,11 +149,6 @@ class TestRuns:
         signs = np.triu(np.ones((5000, 5000), np.int8), 1)
         assert kwiksort(signs - signs.T, First()) == list(range(5000))
         assert tournament(signs - signs.T) == list(range(5000))
-
-    def test_the_run_to_re_rank_is_the_original_unless_another_is_named(self):
-        collection = Collection.of({d: d for d in "abc"}, {"q": "x"}, runs={"other": run_of("cab")})
-        assert order_of("ORIG", run_of("bca"), collection) == "bca"
-        assert order_of("ORIG(candidates=other)", run_of("bca"), collection) == "cab"
 
     def test_unjudged_documents_are_non_relevant(self):
         """No order is better than that of the judgements, also where unjudged documents stand between the others."""
@@ -216,26 +168,12 @@ def test_wrong_requests(axiom, options, says):
         order_of(axiom, run_of("ab"), **options)
 
 
-def test_the_sample_by_real_axioms():
-    collection = open_collection("sample")
-    run = collection.runs["bm25"]
-    for method in METHODS:
-        found = rerank("-DIV | ORIG", collection, run, method, depth=30)
-        assert found == rerank("-DIV", collection, run, method, depth=30)
-        assert {q: set(docs) for q, docs in found.items()} == {q: set(docs) for q, docs in run.items()}
-        assert any(list(found[q]) != ranking(run[q]) for q in run)
-
-
 def test_real_candidates_by_judgements(data_folder):
     """The judgements as an axiom put what is relevant first, and nothing can be better."""
     collection = open_collection(str(data_folder / "msmarco_dl19"))
-    run = {q: docs for q, docs in collection.runs["bm25.top100"].items() if q in collection.qrels}
+    judged = {q: docs for q, docs in collection.runs["bm25.top100"].items() if q in collection.qrels}
+    run = {q: {d: s for d, s in docs.items() if d in collection.qrels[q]} for q, docs in judged.items()}
     for method in METHODS:
-        found = rerank("ORACLE", collection, _judged(run, collection), method, seed=3)
-        for query_id, docs in found.items():
+        for query_id, docs in rerank("ORACLE", collection, run, method, seed=3).items():
             grades = [collection.qrels[query_id][d] for d in docs]
             assert grades == sorted(grades, reverse=True)
-
-
-def _judged(run, collection):
-    return {q: {d: s for d, s in docs.items() if d in collection.qrels[q]} for q, docs in run.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 import tracemalloc
 
 import numpy as np
@@ -18,7 +17,7 @@ from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.studies.axioms import duplicates
-from whyrank.studies.axioms.bounds import LB1, LB2, TRIES, replace_word, spellings
+from whyrank.studies.axioms.bounds import LB1, LB2
 from whyrank.studies.axioms.counts import TFC2
 from whyrank.studies.axioms.duplicates import LNC2
 from whyrank.studies.files import pairs_of
@@ -72,29 +71,6 @@ def test_lnc2_equals_plain_loops(collection, most, copies, compat):
     assert len(found) + sum(found.dropped.values()) == sum(map(len, collection.qrels.values()))
 
 
-@pytest.mark.parametrize("most", [10, 11, 512])
-def test_texts_of_none_half_and_more_than_half(most):
-    half = most // 2
-    docs = {"none": " ", "one": "w", "half": "w " * half, "more": "w " * (half + 1), "whole": "w " * most}
-    collection = Collection.of(docs, {"q": "w"}, {"q": dict.fromkeys(docs, 0)})
-    found = LNC2(analyzer="whitespace", max_tokens=most).contrasts(collection)
-    assert found.labels["doc_ids"].values().tolist() == [[f"one*{most}", "one"], ["half*2", "half"]]
-    assert found.dropped == {"without tokens": 1, "too long to be copied": 2}
-
-
-def test_the_text_stays_as_it_is_written():
-    """Blanks, lines and punctuation are copied; one blank stands between copies. A query without tokens stays."""
-    text = "  The walls,\n of Berlin. "
-    collection = Collection.of({"d": text}, {"q": "the Walls", "r": "the"}, {"q": {"d": 2}, "r": {"d": 0}})
-    found = LNC2(max_tokens=6).contrasts(collection)
-    assert [pair.docs for pair in pairs_of(found)] == [(" ".join([text] * 3), text)] * 2
-    assert found.labels["relevance"].tolist() == [[2, 2], [0, 0]]
-    assert found.labels["relevance_group"].values().tolist() == ["relevant", "non-relevant"]
-    compat = LNC2(max_tokens=6, compat=COMPAT).contrasts(collection)
-    assert {pair.docs for pair in pairs_of(compat)} == {("wall wall wall berlin berlin berlin", "wall berlin")}
-    assert (found.queries, compat.queries) == (["the Walls", "the"], ["wall", "the"])
-
-
 @pytest.mark.parametrize("compat", [None, COMPAT])
 def test_few_tokens_may_be_too_much_text(monkeypatch, compat):
     """A line without blanks is one token, and 512 copies of it would fill the memory."""
@@ -103,14 +79,6 @@ def test_few_tokens_may_be_too_much_text(monkeypatch, compat):
     found = LNC2(analyzer="whitespace", max_tokens=11, compat=compat).contrasts(collection)
     assert [ids[1] for _, ids, _ in rows_of(found)] == ["d0", "d1"]
     assert found.dropped == {"too long to be copied": 1}
-
-
-def test_unjudged_documents_have_no_grade():
-    runs = {"r": {"q": {"d": 2.0, "e": 1.0}}}
-    collection = Collection.of({"d": "wall", "e": "cat"}, {"q": "wall"}, {"q": {"d": 1}}, runs=runs)
-    found = LNC2(pairs="all").contrasts(collection)
-    assert np.isnan(found.labels["relevance"]).tolist() == [[False, False], [True, True]]
-    assert found.labels["relevance_group"].values().tolist() == ["relevant", "unjudged"]
 
 
 def test_copies_that_are_analysed_otherwise_are_dropped():
@@ -249,51 +217,6 @@ def test_lb2_texts_are_right(data_folder, tmp_path):
     assert not any("##" in doc_id or doc_id[-1] in ".,?" for doc_id in ids)
 
 
-@pytest.mark.parametrize("n", [TRIES, 40 * TRIES])
-def test_so_many_words_are_tried(n):
-    """By an analyzer that glues `berlin` to the word after it, so that it stands alone at the end only."""
-    calls = []
-    analyzer = Analyzer.of(f"glued{n}", lambda text: (calls.append(text), re.findall(r"berlin \S+|\S+", text))[1])
-    text = " ".join(f"w{i}" for i in range(n))
-    berlin = analyzer.vocabulary.id("berlin")
-    found = replace_word(analyzer, text, analyzer.docs([text]).ids, {berlin: "berlin"}, frozenset({berlin}))
-    tried = len([call for call in calls if "berlin" in call])
-    assert found == ((text.rpartition(" ")[0] + " berlin",) if n == TRIES else None)
-    assert tried <= TRIES if n == TRIES else tried == TRIES
-
-
-def test_spellings_are_those_of_the_query():
-    english = analyzers.create("lucene")
-    found = spellings(english, "The walls' (Wall) of well-known cities, cities!")
-    assert {english.vocabulary.terms[i]: word for i, word in found.items()} == {"wall": "walls", "citi": "cities"}
-
-
-MANY = "b " * 10 * TRIES + "a"
-IN_CONTEXT = Analyzer.of("context", lambda text: ["wall" if word == "x" != text else word for word in text.split()])
-
-
-@pytest.mark.parametrize(
-    ("analyzer", "text", "words", "kept", "expected"),
-    [
-        ("whitespace", "a b", "c d", "b", ("c b", "d b")),
-        ("whitespace", "a b", "c d", "a b", None),
-        ("whitespace", MANY, "c", "b", (MANY[:-1] + "c",)),  # words that are kept do not count as tried
-        (IN_CONTEXT, "x y", "berlin", "wall", ("x berlin",)),  # `x` is read as `wall` unless it stands alone
-        ("lucene", "(cats), and", "wall", "", ("(wall), and",)),  # punctuation is no part of the token here
-        ("whitespace", "(cats), 'and'", "wall", "'and'", ("wall 'and'",)),
-        ("whitespace", "\ud800 x", "wall", "", ("\ud800 wall",)),
-        ("lucene", "", "wall", "", None),
-        ("lucene", "?? -- !", "wall", "", None),
-        ("lucene", "well-known state-of-the-art", "wall", "", None),
-    ],
-)
-def test_one_word_is_replaced(analyzer, text, words, kept, expected):
-    analyzer = analyzers.create(analyzer) if isinstance(analyzer, str) else analyzer
-    number = analyzer.vocabulary.id
-    given_, stay = {number(word): word for word in words.split()}, frozenset(map(number, kept.split()))
-    assert replace_word(analyzer, text, analyzer.docs([text]).ids, given_, stay) == expected
-
-
 # TFC2: three texts.
 
 
@@ -320,15 +243,6 @@ def test_tfc2_equals_plain_loops(compat, collection, cut, length):
     assert found_by(axiom, collection) == triples(axiom, collection)
 
 
-@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=12))
-@settings(max_examples=60)
-def test_steps_in_several_terms(counts):
-    """Vectors of three terms, some of which fall while their sum grows."""
-    docs = [" ".join(t for t, n in zip("abc", row, strict=True) for _ in range(n)) for row in counts]
-    axiom, collection = TFC2(analyzer="whitespace"), made(docs, ["a b c a"])
-    assert found_by(axiom, collection) == triples(axiom, collection)
-
-
 def test_tfc2_has_instances(data_folder):
     """With the texts and grades of their ids in the order D1, D2, D3."""
     axiom, collection = TFC2(analyzer="whitespace"), crowd()
@@ -341,24 +255,11 @@ def test_tfc2_has_instances(data_folder):
     assert found_by(axiom, collection) == triples(axiom, collection) != []
 
 
-def test_a_saturating_score_obeys_and_a_square_one_does_not():
-    """The order D1, D2, D3 is the one that the differences of three scores expect."""
-    found = TFC2(analyzer="whitespace").contrasts(made(["a x x", "a a x", "a a a"], ["a"]))
-    counts = np.array([[found.docs[d].split().count("a") for d in row] for row in found.doc], dtype=float)
-    assert counts.tolist() == [[1, 2, 3]]
-    assert differences(np.sqrt(counts)) > 0 > differences(counts**2)
-
-
 @given(st.integers(0, 30), st.integers(1, 30), st.sampled_from([0.1, 1 / 3, 0.7, 1e-9, 123.4]), st.integers(-3, 3))
 def test_a_score_that_counts_ties_in_any_unit(start, step, unit, bend):
     """0.3 - 0.2 is not 0.2 - 0.1 in floating point; a step that is larger by one unit is seen all the same."""
     scores = np.array([[start, start + step, start + 2 * step - bend]]) * unit
     assert np.sign(differences(scores)).tolist() == [np.sign(bend)]
-
-
-@pytest.mark.parametrize("texts", [["a", "a a", "a a a " + "x " * 12], ["a", "a a", "a a a a"], ["a", "a a", "a a a b"], ["x", "a", "a a"]])  # fmt: skip
-def test_tfc2_leaves_out(texts):
-    assert found_by(TFC2(analyzer="whitespace"), made(texts, ["a b"])) == []
 
 
 def test_many_alike_documents_stay_in_bounded_memory():

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 import whyrank
-from toy_bias import BRANDS, PLANTED, TERMS, Toy, ask_bias, toy_collection
-from whyrank.report import Audit, csv_of, from_csv, render, to_csv, to_markdown
-from whyrank.report.arrow import findings_of, findings_table
+from toy_bias import BRANDS, PLANTED, TERMS, Toy, toy_collection
+from whyrank.report import from_csv, to_csv
 from whyrank.report.views import significant
 from whyrank.scoring import Engine
 from whyrank.studies import Plan, Threshold, answers, every_kind, limit_options, with_adjusted_p
-from whyrank.studies.bias import BiasResult, bias_studies
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS)},head=car)"
 LETTERS = "bias/postfix-letter(values=a+q+x)"
@@ -26,15 +24,6 @@ def planned(*studies: str, rankers=(PLANTED,), **changes) -> Plan:
     chosen = every_kind().make(studies, {"seed": 0})
     thresholds = {ranker.name: Threshold(DELTA) for ranker in rankers}
     return replace(Plan(toy_collection(), chosen, list(rankers), Engine(), thresholds), **changes)
-
-
-@pytest.mark.parametrize("study", [CARS, LETTERS])
-def test_results_are_those_of_the_study_asked_alone(study):
-    [answer] = answers(planned(study))
-    [alone] = ask_bias(study, PLANTED, toy_collection(), delta=DELTA)
-    assert answer.details is not None
-    assert replace(answer.details, seconds=0.0, p_adjusted=alone.p_adjusted) == replace(alone, seconds=0.0)
-    assert answer.details.p_value is not None
 
 
 def test_a_finding_counts_pairs_of_values_in_the_same_text():
@@ -56,7 +45,6 @@ def test_a_finding_counts_pairs_of_values_in_the_same_text():
     assert finding.mean_diff == pytest.approx(np.mean(gaps))
     assert finding.p_value == answer.details.p_value < 0.01
     assert finding.ci_low <= finding.score <= finding.ci_high
-    assert (finding.study, finding.ranker, finding.call) == (CARS, "toy0", bias_studies.create(CARS).id)
     contrasts = answer.contrasts
     for row in range(0, len(contrasts), 97):
         query, texts = contrasts.queries[contrasts.query[row]], [contrasts.docs[doc] for doc in contrasts.doc[row]]
@@ -72,16 +60,6 @@ def test_each_ranker_has_the_templates_that_its_filters_leave():
     assert all("garage" in query for query in queries[1])
     assert all(queries)
     assert [answer.details.n_templates for answer in found] == [len(names) for names in queries]
-
-
-def test_probes_and_axioms_come_first_and_are_what_they_were():
-    plan = planned(CARS, "axiom/TFC1", "matched/length|tf")
-    found = list(answers(plan))
-    assert [answer.name for answer in found] == ["axiom/TFC1", "matched/length|tf", CARS]
-    assert [isinstance(answer.details, BiasResult) for answer in found] == [False, False, True]
-    alone = list(answers(planned("axiom/TFC1", "matched/length|tf")))
-    for one, other in zip(found, alone, strict=False):
-        assert [replace(f, seconds=0.0) for f in one.findings] == [replace(f, seconds=0.0) for f in other.findings]
 
 
 def test_corrections_of_bias_studies_are_their_own():
@@ -101,31 +79,6 @@ def test_a_limit_is_one_of_templates_unless_the_call_says_another():
     assert made["axiom/TFC1"].most > 7
     [finding] = whyrank.audit(PLANTED, toy_collection(), CARS, delta=DELTA, limit=5)
     assert finding.n == 5 * 66
-
-
-def test_an_audit_takes_every_kind_of_study():
-    found = whyrank.audit(PLANTED, toy_collection(), ["axiom/TFC1", CARS], delta=DELTA).findings
-    [alone] = ask_bias(CARS, PLANTED, toy_collection())
-    assert [f.study for f in found] == ["axiom/TFC1", CARS]
-    assert (found[1].p_value, found[1].p_adjusted) == (alone.p_value, alone.p_adjusted)
-    assert (
-        whyrank.audit(PLANTED, toy_collection(), CARS, delta=DELTA, correction="none").findings[0].p_adjusted
-        == alone.p_value
-    )
-
-
-def test_a_ranker_without_scores_has_a_finding_that_says_so():
-    class Mute:
-        name = "mute"
-
-        def score(self, queries, docs):
-            return np.full(len(docs), np.nan)
-
-    [answer] = answers(planned(CARS, rankers=(Mute(),)))
-    [finding] = answer.findings
-    assert (finding.n, finding.nonfinite, finding.score, finding.p_value) == (24 * 66, 24 * 66, None, None)
-    assert answer.details.n_templates == 0
-    assert len(answer.failures) == 24 * len(BRANDS)
 
 
 def fond(name: str, gain: float, noise_of: float = 0.0) -> Toy:
@@ -156,14 +109,3 @@ def test_a_finding_states_how_strong_a_bias_is():
     [plain] = whyrank.audit(fond("mild", 0.5), toy_collection(), CARS, delta=0)
     assert (plain.range, plain.range_deltas) == (pytest.approx(0.5), None), "without a delta, in scores"
     assert from_csv(to_csv(found)) == found
-
-
-def test_findings_without_a_strength_are_read_and_shown():
-    """Those of a folder that an earlier version wrote."""
-    [found] = whyrank.audit(fond("mild", 0.5), toy_collection(), CARS, delta=0.25)
-    table = findings_table([found]).drop_columns(["range", "range_deltas", "favoured", "disfavoured", "p_omnibus"])
-    [old] = findings_of(table)
-    assert from_csv(csv_of(table)) == [old]
-    assert (old.range, old.favoured, old.p_omnibus) == (None, "", None)
-    assert f"{old.score:+.2f}" in to_markdown([old])
-    assert f"{old.score:+.2f}" in render(Audit([old]))

@@ -12,7 +12,6 @@ from whyrank.scoring import Engine
 from whyrank.studies import Plan, answers
 from whyrank.studies.files import pairs_of
 from whyrank.studies.probes import probes
-from whyrank.text.annotation.annotator import annotator, parsed_texts
 from whyrank.text.edits import edits
 
 pytest.importorskip("spacy", reason="the extra nlp is not installed")
@@ -48,12 +47,6 @@ def test_reasons():
     assert found.dropped["not applicable"] == 3
     found = probes.create("edited/case-fold").contrasts(small())
     assert dict(found.dropped) == {"empty after the edit": 1, "unchanged": 1}
-
-
-def test_labels(sample):
-    found = probes.create("edited/case-fold").contrasts(small())
-    assert found.labels["relevance_group"].values().tolist() == ["relevant", "non-relevant"]
-    assert found.labels["doc_ids"].values().tolist() == [["a", "a"], ["b", "b"]]
 
 
 def test_seed_changes_the_draw(sample):
@@ -128,15 +121,6 @@ def asked(contrasts):
     return list(zip(contrasts.labels["query_id"].values().tolist(), docs, strict=True))
 
 
-def test_texts_are_annotated_once(sample):
-    annotator().annotate(list(sample.docs.values()))
-    before = parsed_texts(annotator())
-    for name in ("edited/lemmatize", "edited/shuffle-words", "edited/re-space", "edited/add-nonrelevant-sentence"):
-        probes.create(name).contrasts(sample)
-        probes.create(name, respace=True).contrasts(sample)
-    assert parsed_texts(annotator()) == before
-
-
 def test_registered_edits_make_probes(sample):
     @edits.register("shout")
     def shout(text: str) -> str:
@@ -180,76 +164,46 @@ def published(data_folder, spec):
 
 
 @pytest.mark.slow
-def test_published_counts_without_annotation(dl19, data_folder):
-    listed = data_folder / "misspellings" / "wikipedia_common_misspellings.tsv"
-    for spec, count in (("replace-with-query", 9_260), (f"typos(list={listed})", 8_982)):
-        assert len(published(data_folder, f"edited/{spec}").contrasts(dl19)) == count
-
-
-@pytest.mark.slow
 def test_published_counts(dl19, data_folder):
     """The sample counts of the published table; sentences and lemmas are today's parser's."""
+    listed = data_folder / "misspellings" / "wikipedia_common_misspellings.tsv"
     bounds = {
         "remove-stops-punct": (9_259, 9_260), "shuffle-words": (9_260, 9_260), "add-nonrelevant-sentence": (9_260, 9_260),
         "shuffle-sentences": (7_290 * 0.93, 7_290 * 1.07), "lemmatize": (9_249, 9_269), "shuffle-prepositions": (9_229, 9_249),
+        "replace-with-query": (9_260, 9_260), f"typos(list={listed})": (8_982, 8_982),
     }  # fmt: skip
     for name, (low, high) in bounds.items():
         assert low <= len(published(data_folder, f"edited/{name}").contrasts(dl19)) <= high, name
 
 
-@pytest.mark.slow
-def test_all_edits_on_dl19_in_time(dl19):
-    """Twenty-odd edits, BM25, the annotation apart: under four minutes on two cores; and nothing is parsed twice."""
-    import time
-
-    judged = sorted({d for judged in dl19.qrels.values() for d in judged})
-    annotator().annotate([dl19.docs[d] for d in judged])
-    before, start = parsed_texts(annotator()), time.perf_counter()
-    studies = {name: probes.create(name) for name in ALL}
-    found = [
-        answer.findings[0] for answer in answers(Plan(dl19, studies, [open_ranker("bm25", Setting(dl19))], Engine()))
-    ]
-    assert all(finding.n > 5_000 for finding in found)
-    assert time.perf_counter() - start < 240
-    assert parsed_texts(annotator()) == before
-    assert np.isfinite([finding.score for finding in found]).all()
-
-
-def test_without_the_extra_the_rest_still_runs(monkeypatch, whyrank):
+@pytest.mark.parametrize("error", [None, ImportError("no symbol"), OSError("libblis.so: cannot open")])
+def test_without_a_parser_the_rest_still_runs(monkeypatch, whyrank, error):
     """Edits that annotate are left out with a note when a pattern found them, and an error when named."""
     from whyrank.core import MissingExtra
+    from whyrank.text.annotation import pipelines
 
     def absent(name):
         raise MissingExtra("annotation of texts", "nlp")
 
-    for module in ("whyrank.studies.probes.edited", "whyrank.text.annotation.annotator"):
-        monkeypatch.setattr(f"{module}.find_pipeline", absent)
-    for pattern, code in (("edited/*", 0), ("edited/lemmatize", 2)):
-        found, out, err = whyrank("audit", pattern, "--ranker", "bm25", "--store", "none")
-        assert found == code, err
-        assert "whyrank[nlp]" in err
-        assert ("edited/case-fold" in out) == (code == 0)
-        assert "edited/lemmatize " not in out
-
-
-@pytest.mark.parametrize("error", [ImportError("no symbol"), OSError("libblis.so: cannot open")])
-def test_a_broken_spacy_stops_only_the_studies_that_need_it(monkeypatch, whyrank, error):
-    from whyrank.text.annotation import pipelines
-
     def broken(name):
-        raise error if name == "spacy" else AssertionError(name)
+        raise error
 
-    monkeypatch.setattr(pipelines, "import_module", broken)
+    if error is None:
+        for module in ("whyrank.studies.probes.edited", "whyrank.text.annotation.annotator"):
+            monkeypatch.setattr(f"{module}.find_pipeline", absent)
+    else:
+        monkeypatch.setattr(pipelines, "import_module", broken)
     pipelines._import_failure.cache_clear()
     try:
-        code, out, err = whyrank("audit", "edited/*ize", "edited/case-*", "--ranker", "bm25", "--store", "none")
+        requests = [(("edited/*ize", "edited/case-*"), 0), (("edited/lemmatize",), 2)]
+        for patterns, code in requests[: 2 if error is None else 1]:
+            found, out, err = whyrank("audit", *patterns, "--ranker", "bm25", "--store", "none")
+            assert found == code, err
+            assert ("whyrank[nlp]" if error is None else f"({type(error).__name__}: {error})") in err
+            assert ("edited/case-fold" in out) == (code == 0)
+            assert "edited/lemmatize " not in out
     finally:
         pipelines._import_failure.cache_clear()
-    assert code == 0, err
-    assert f"spaCy cannot be imported ({type(error).__name__}: {error})" in err
-    assert "edited/lemmatize" in err
-    assert "edited/case-fold" in out
-    assert "edited/lemmatize" not in out
 
 
 def test_groups_by_relevance_come_in_the_order_of_grades():

@@ -1,4 +1,4 @@
-"""Matched probes against brute force, and the published counts."""
+"""Matched probes against brute force, the published counts, and call strings of all probes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
 from whyrank.studies.files import pairs_of
 from whyrank.studies.probes import probes
@@ -198,16 +199,6 @@ def test_queries_with_one_grade_are_counted():
     assert (len(found), found.dropped) == (1, {"queries with one grade only": 3})
 
 
-def test_relative_tolerance():
-    docs = {"a": "w " * 10, "b": "w " * 11 + "x", "c": "w " * 20}
-    collection = Collection.of(docs, {"q": "w x"}, {"q": dict.fromkeys(docs, 0)})
-    pairs = {
-        t: len(probes.create(f"matched/sum-tf|length(tolerance={t})", analyzer="whitespace").contrasts(collection))
-        for t in ("0", "5%", "20%", "2", "100")
-    }
-    assert pairs == {"0": 0, "5%": 0, "20%": 1, "2": 1, "100": 3}
-
-
 def test_pairs_from_the_top_of_a_run():
     docs = {f"d{i}": "w " * i for i in range(1, 6)}
     run = {"q": {"d1": 5.0, "d2": 4.0, "d3": 3.0}}
@@ -218,3 +209,42 @@ def test_pairs_from_the_top_of_a_run():
     found = study.contrasts(collection)
     assert sorted(map(tuple, found.labels["doc_ids"].values().tolist())) == [("d2", "d1"), ("d3", "d1"), ("d3", "d2")]
     assert set(found.labels["relevance_group"].values()) == {"one relevant", "unjudged"}
+
+
+# Call strings of probes of all families.
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "matched/length|tf",
+        "matched/tf|overlap(tolerance=10%,margin=1.5,compat=abnirml)",
+        "matched/tf|length(analyzer='terrier(stopwords=x)',pairs='top:5')",
+        "edited/typos(rate=0.5)",
+        "edited/delete-sentence(which=last)",
+        "edited/shuffle-words(respace=True,compat=abnirml,analyzer=krovetz)",
+        "transferred/fluency(pairs=x.tsv)",
+        "transferred/factuality(entity=GPE)",
+        "transferred/paraphrase(query=title,compat=abnirml)",
+    ],
+)
+def test_call_strings_parse_back(spec):
+    made = probes.create(spec)
+    assert probes.create(made.id) == made
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("matched/length|tf(tolerance=-1)", "tolerance"),
+        ("matched/length|tf(compat=x)", "compat"),
+        ("matched/length|tf(margin=-2)", "margin"),
+        ("edited/typos(rat=1)", "'rate'"),
+        ("edited/shuffel-words", "shuffle-words"),
+        ("edited/case-fold(compat=x)", "abnirml"),
+        ("transferred/fluency(seed=-1)", "seed"),
+    ],
+)
+def test_wrong_ones_are_refused(spec, says):
+    with pytest.raises(WhyrankError, match=says):
+        probes.create(spec)

@@ -45,161 +45,136 @@ def test_bundled_pairs(name):
         assert pair.docs[0] != pair.docs[1]
 
 
-class TestStrategies:
-    def draft(self, first="", second="", **roles):
-        return Draft(TextPair("1", roles), first, second, lambda text: annotator().annotate([text])[0])
-
-    def ask(self, name, draft):
-        return query_strategies.factory(name)(draft)
-
-    def test_given(self):
-        assert self.ask("title", self.draft(title=" On walls ")) == "On walls"
-        assert self.ask("question", self.draft(question="Why?")) == "Why?"
-        with pytest.raises(Discard, match="no title"):
-            self.ask("title", self.draft(title=" "))
-
-    def test_shared_noun_chunk(self):
-        draft = self.draft("The old city wall still stands.", "Tourists love the old city wall.")
-        assert self.ask("noun-chunk", draft) == "the old city wall"
-        for texts in (("The old wall stands.", "Cats purr."), ("I saw a cat.", "You saw a cat.")):
-            with pytest.raises(Discard, match="no shared noun chunk"):  # short ones do not count
-                self.ask("noun-chunk", self.draft(*texts))
-
-    def test_overlapping_terms(self):
-        draft = self.draft("Old walls protect cities from floods.", "A city needs walls against the flood.")
-        assert self.ask("overlapping-terms", draft) == "walls cities floods"
-        with pytest.raises(Discard, match="no shared term"):
-            self.ask("overlapping-terms", self.draft("Old walls.", "Cats purr."))
-
-    def test_registered(self, tmp_path):
-        @query_strategies.register("first-words")
-        def first_words(draft):
-            """The first two words."""
-            return " ".join(draft.first.split()[:2])
-
-        try:
-            path = write(tmp_path / "p.jsonl", [{"neutral": "One two three", "biased": "One two four"}])
-            assert [p.query for p in pairs_of(contrasts("neutrality", path, query="first-words"))] == ["One two"]
-        finally:
-            query_strategies.forget("first-words")
-
-    def test_unknown(self, tmp_path):
-        path = write(tmp_path / "p.jsonl", [{"neutral": "One", "biased": "Two"}])
-        with pytest.raises(WhyrankError, match="noun-chunk"):
-            contrasts("neutrality", path, query="noun-chunks")
+def ask(name, first="", second="", **roles):
+    draft = Draft(TextPair("1", roles), first, second, lambda text: annotator().annotate([text])[0])
+    return query_strategies.factory(name)(draft)
 
 
-class TestDiscards:
-    rows = [
-        {"fluent": "Tourists admire the old city wall.", "source": "Tourists admires the old city wall."},
-        {"fluent": "Tourists admire the old city wall.", "source": "Tourists admire the old city wall."},
-        {"fluent": "Cats purr.", "source": "Tourists admires the old city wall."},
-        {"fluent": " ", "source": "Tourists admires the old city wall."},
-    ]
+def test_query_strategies():
+    assert ask("title", title=" On walls ") == "On walls"
+    assert ask("question", question="Why?") == "Why?"
+    assert (
+        ask("noun-chunk", "The old city wall still stands.", "Tourists love the old city wall.")
+        == "the old city wall"
+    )
+    texts = ("Old walls protect cities from floods.", "A city needs walls against the flood.")
+    assert ask("overlapping-terms", *texts) == "walls cities floods"
+    with pytest.raises(Discard, match="no title"):
+        ask("title", title=" ")
+    for name in ("noun-chunk", "overlapping-terms"):
+        with pytest.raises(Discard, match="no shared"):
+            ask(name, "Old walls.", "Cats purr.")
+    with pytest.raises(Discard, match="no shared noun chunk"):
+        ask("noun-chunk", "I saw a cat.", "You saw a cat.")  # short ones do not count
 
-    def test_counted(self, tmp_path):
-        found = contrasts("fluency", write(tmp_path / "p.jsonl", self.rows))
-        assert len(found) == 1
-        assert dict(found.dropped) == {"identical": 1, "no shared noun chunk": 1, "empty text": 1}
 
-    def test_compat_keeps_identical_texts_unless_they_are_paraphrases(self, tmp_path):
-        assert len(contrasts("fluency", write(tmp_path / "p.jsonl", self.rows), compat="abnirml")) == 2
-        path = write(tmp_path / "s.jsonl", [{"a": "The old city wall stands.", "b": "The old city wall stands."}])
-        assert len(contrasts("paraphrase", path, compat="abnirml")) == 0
+def test_a_registered_strategy(tmp_path):
+    @query_strategies.register("first-words")
+    def first_words(draft):
+        """The first two words."""
+        return " ".join(draft.first.split()[:2])
 
-    def test_a_word_of_the_question_must_be_in_both_answers(self, tmp_path):
-        rows = [
-            {"question": "Which songs do you like?", "formal": "I enjoy that song.", "informal": "love dat song lol"},
-            {"question": "Which songs do you like?", "formal": "I enjoy that song.", "informal": "no idea"},
-            {"question": "", "formal": "I enjoy that song.", "informal": "song!"},
-        ]
-        found = contrasts("formality", write(tmp_path / "p.jsonl", rows))
-        assert len(found) == 1
-        assert dict(found.dropped) == {"no word shared by query and both texts": 1, "no question": 1}
+    try:
+        path = write(tmp_path / "p.jsonl", [{"neutral": "One two three", "biased": "One two four"}])
+        assert [p.query for p in pairs_of(contrasts("neutrality", path, query="first-words"))] == ["One two"]
+    finally:
+        query_strategies.forget("first-words")
 
-    def test_a_pair_set_that_keeps_nothing_names_a_strategy(self, tmp_path):
-        rows = [
-            {"neutral": "Cats purr.", "biased": "Dogs bark.", "title": "pets"},
-            {"neutral": "It rained a lot.", "biased": "It rained.", "title": "rain"},
-        ]
-        found = contrasts("neutrality", write(tmp_path / "p.jsonl", rows))
-        assert dict(found.dropped) == {"no shared noun chunk (query=title keeps 2 of the first 2)": 2}
-        untitled = [{"neutral": row["neutral"], "biased": row["biased"]} for row in rows]
-        found = contrasts("neutrality", write(tmp_path / "u.jsonl", untitled))
-        assert dict(found.dropped) == {"no shared noun chunk (query=overlapping-terms keeps 1 of the first 2)": 2}
-        found = contrasts("neutrality", write(tmp_path / "n.jsonl", untitled[:1]))
-        assert dict(found.dropped) == {"no shared noun chunk": 1}, "no strategy keeps any"
 
-    def test_missing_roles_and_files(self, tmp_path):
-        with pytest.raises(WhyrankError, match="source"):
-            contrasts("fluency", write(tmp_path / "p.jsonl", [{"fluent": "a", "b": "c"}]))
-        with pytest.raises(WhyrankError, match=r"none\.jsonl"):
-            contrasts("fluency", "none.jsonl")
+WALL = "Tourists admires the old city wall."
+FLUENT = [
+    {"fluent": "Tourists admire the old city wall.", "source": WALL},
+    {"fluent": WALL, "source": WALL},
+    {"fluent": "Cats purr.", "source": WALL},
+    {"fluent": " ", "source": WALL},
+]
+SONGS = {"question": "Which songs do you like?", "formal": "I enjoy that song."}
+FORMAL = [{**SONGS, "informal": "love dat song lol"}, {**SONGS, "informal": "no idea"}, {**SONGS, "question": "", "informal": "song!"}]  # fmt: skip
+TITLED = [
+    {"neutral": "Cats purr.", "biased": "Dogs bark.", "title": "pets"},
+    {"neutral": "It rained a lot.", "biased": "It rained.", "title": "rain"},
+]
+UNTITLED = [{"neutral": row["neutral"], "biased": row["biased"]} for row in TITLED]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "options", "kept", "dropped"),
+    [
+        ("fluency", FLUENT, {}, 1, {"identical": 1, "no shared noun chunk": 1, "empty text": 1}),
+        ("fluency", FLUENT, {"compat": "abnirml"}, 2, {"no shared noun chunk": 1, "empty text": 1}),
+        ("paraphrase", [{"a": WALL, "b": WALL}], {"compat": "abnirml"}, 0, {"identical": 1}),
+        ("formality", FORMAL, {}, 1, {"no word shared by query and both texts": 1, "no question": 1}),
+        # where a pair set keeps nothing, a strategy that keeps some is named
+        ("neutrality", TITLED, {}, 0, {"no shared noun chunk (query=title keeps 2 of the first 2)": 2}),
+        ("neutrality", UNTITLED, {}, 0, {"no shared noun chunk (query=overlapping-terms keeps 1 of the first 2)": 2}),
+        ("neutrality", UNTITLED[:1], {}, 0, {"no shared noun chunk": 1}),
+    ],
+)
+def test_discards_are_counted_by_reason(tmp_path, name, rows, options, kept, dropped):
+    found = contrasts(name, write(tmp_path / "p.jsonl", rows), **options)
+    assert (len(found), dict(found.dropped)) == (kept, dropped)
+
+
+def factual(question, answer, passage, entity="GPE"):
+    return {"question": question, "answer": answer, "passage": passage, "entity": entity}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "options", "says"),
+    [
+        ("neutrality", UNTITLED, {"query": "noun-chunks"}, "noun-chunk"),
+        ("fluency", [{"fluent": "a", "b": "c"}], {}, "source"),
+        ("factuality", [factual("Who?", "Merkel", "Merkel.")], {"entity": "PERSONS"}, "PERSON"),
+    ],
+)
+def test_wrong_requests(tmp_path, name, rows, options, says):
+    with pytest.raises(WhyrankError, match=says):
+        contrasts(name, write(tmp_path / "p.jsonl", rows), **options)
+    with pytest.raises(WhyrankError, match=r"none\.jsonl"):
+        contrasts(name, "none.jsonl")
 
 
 class TestFactuality:
-    def row(self, question, answer, passage, entity="GPE"):
-        return {"question": question, "answer": answer, "passage": passage, "entity": entity}
-
     def test_another_answer_of_the_same_kind_is_put_in(self, tmp_path):
         rows = [
-            self.row("Where is the Eiffel Tower?", "Paris", "It stands in Paris. PARIS is large."),
-            self.row("Where is the Colosseum?", "Rome", "It stands in Rome."),
-            self.row("Where is the Golden Gate?", "San Francisco", "It stands in San Francisco."),
+            factual("Where is the Eiffel Tower?", "Paris", "It stands in Paris. PARIS is large."),
+            factual("Where is the Colosseum?", "Rome", "It stands in Rome."),
+            factual("Where is the Golden Gate?", "San Francisco", "It stands in San Francisco."),
+            factual("Is Oslo where the tower is?", "Oslo", "It stands in Oslo."),
+            factual("Where?", "Rome", "It stands on Romero street."),
+            factual("Where?", "Bonn", "It stands in Bonn.", "DATE"),
         ]
-        found = contrasts("factuality", write(tmp_path / "p.jsonl", rows))
-        assert [p.docs for p in pairs_of(found)] == [
-            ("It stands in Paris. PARIS is large.", "It stands in Rome. Rome is large."),
-            ("It stands in Rome.", "It stands in Paris."),
-        ]
-        assert dict(found.dropped) == {"no other answer of the kind": 1}
-        assert found.labels["entity"].values().tolist() == ["GPE", "GPE"]
-
-    def test_discards(self, tmp_path):
-        rows = [
-            self.row("Is Paris where the tower is?", "Paris", "It stands in Paris."),
-            self.row("Where?", "Rome", "It stands on Romero street."),
-            self.row("Where?", "Oslo", "It stands in Oslo.", "DATE"),
-        ]
-        found = contrasts("factuality", write(tmp_path / "p.jsonl", rows))
+        found = contrasts("factuality", write(tmp_path / "p.jsonl", rows), analyzer="whitespace")
+        first, second = (p.docs for p in pairs_of(found))
+        assert first[1] in (f"It stands in {x}. {x} is large." for x in ("Rome", "Oslo"))
+        assert second[1] in (f"It stands in {x}." for x in ("Paris", "Oslo"))
         assert dict(found.dropped) == {
+            "no other answer of the kind": 1,
             "a word of the answer is in the question": 1,
             "answer not in the passage": 1,
             "no entity of the type in the answer": 1,
         }
+        assert found.labels["entity"].values().tolist() == ["GPE", "GPE"]
 
     def test_whole_words_are_replaced(self, tmp_path):
-        """Inside words only by the released code: "rural" holds "Ural"."""
+        """Inside words only by the released code: "rural" holds "Ural"; backslashes are taken as they are."""
         rows = [
-            self.row("Which range?", "Ural", "The Ural's rural south, east of the URAL.", "LOC"),
-            self.row("Which other range?", "Alps", "In the Alps.", "LOC"),
-            self.row("Which town?", "St . Gallen", "In St. Gallen, not in Gallenst.Gallen."),
-            self.row("Which other town?", "El . Paso", "In El . Paso."),
+            factual("Which range?", "Ural", "The Ural's rural south, east of the URAL.", "LOC"),
+            factual("Which other range?", r"\1", r"In the \1 now.", "LOC"),
+            factual("Which town?", "St . Gallen", "In St. Gallen, not in Gallenst.Gallen."),
+            factual("Which other town?", "El . Paso", "In El . Paso."),
         ]
         path = write(tmp_path / "p.jsonl", rows)
-        [ural, _, gallen, _] = [p.docs[1] for p in pairs_of(contrasts("factuality", path))]
-        assert ural == "The Alps's rural south, east of the Alps."
+        [ural, _, gallen, _] = [p.docs[1] for p in pairs_of(contrasts("factuality", path, analyzer="whitespace"))]
+        assert ural == r"The \1's rural south, east of the \1."
         assert gallen == "In El . Paso, not in Gallenst.Gallen."
-        [ural, *_] = [p.docs[1] for p in pairs_of(contrasts("factuality", path, compat="abnirml"))]
-        assert ural == "The Alps's rAlps south, east of the Alps."
-
-    def test_backslashes_are_taken_as_they_are(self, tmp_path):
-        rows = [self.row("Where?", "Paris", "In Paris."), self.row("Where to?", r"\1", r"In \1 now.")]
-        found = {
-            p.docs
-            for p in pairs_of(contrasts("factuality", write(tmp_path / "p.jsonl", rows), analyzer="whitespace"))
-        }
-        assert ("In Paris.", r"In \1.") in found
+        found = contrasts("factuality", path, analyzer="whitespace", compat="abnirml")
+        assert next(pairs_of(found)).docs[1] == r"The \1's r\1 south, east of the \1."
 
     def test_types_by_parser_where_none_is_declared(self, tmp_path):
-        rows = [
-            {"question": "Who?", "answer": name, "passage": f"{name} said so."}
-            for name in ("Angela Merkel", "Barack Obama")
-        ]
-        found = contrasts("factuality", write(tmp_path / "p.jsonl", rows), entity="PERSON")
-        assert len(found) == 2
-        with pytest.raises(WhyrankError, match="PERSON"):
-            contrasts("factuality", write(tmp_path / "p.jsonl", rows), entity="PERSONS")
+        names = ("Angela Merkel", "Barack Obama")
+        rows = [{"question": "Who?", "answer": name, "passage": f"{name} said so."} for name in names]
+        assert len(contrasts("factuality", write(tmp_path / "p.jsonl", rows), entity="PERSON")) == 2
 
 
 def test_the_seed_redraws_queries_and_wrong_answers(tmp_path):
@@ -234,29 +209,16 @@ def test_paraphrase_is_tested_against_chance():
     assert math.isnan(Threshold(1.0).chance)
 
 
-def test_versions_of_one_sentence_are_one_cluster(tmp_path):
-    """Contrasts about the same sentence are clustered, as those of one query are elsewhere."""
-    source = "Tourists admires the old city wall."
-    rows = [{"fluent": f"Tourists {verb} the old city wall.", "source": source} for verb in ("admire", "love")]
+def test_pairs_that_share_a_text_are_one_cluster(tmp_path):
+    """Versions of one sentence, on either side, and answers to one question, as contrasts of one query elsewhere."""
+    rows = [{"fluent": f"Tourists {verb} the old city wall.", "source": WALL} for verb in ("admire", "love")]
     rows.append({"fluent": "Visitors like the old city wall.", "source": "Visitors likes the old city wall."})
-    found = contrasts("fluency", write(tmp_path / "p.jsonl", rows))
-    assert found.clusters.tolist() == [0, 0, 1]
-    assert found.labels["doc_ids"].values().tolist()[0] == ["1/fluent", "1/source"]
-
-
-def test_versions_on_either_side_are_one_cluster(tmp_path):
-    """Formality has rewritings in both directions, and the two texts of a paraphrase have no order."""
+    assert contrasts("fluency", write(tmp_path / "p.jsonl", rows)).clusters.tolist() == [0, 0, 1]
     formal, informal = "Tourists admire the old city wall.", "tourists luv the old city wall"
     rows = [{"formal": formal, "informal": f"{word} the old city wall!!"} for word in ("luv", "dig")]
     rows += [{"formal": f"Visitors {word} the old city wall.", "informal": informal} for word in ("love", "like")]
     found = contrasts("formality", write(tmp_path / "f.jsonl", rows), query="noun-chunk")
     assert found.clusters.tolist() == [0, 0, 1, 1]
-    swapped = [{"a": row["informal"], "b": row["formal"]} for row in rows]
-    paraphrases = contrasts("paraphrase", write(tmp_path / "a.jsonl", swapped))
-    assert paraphrases.clusters.tolist() == [0, 0, 1, 1]
-
-
-def test_pairs_with_one_question_are_one_cluster(tmp_path):
     texts = [("Red wine is old.", "red wine is oldd"), ("I drink wine daily.", "i drink wine daily lol")]
     rows = [{"formal": a, "informal": b, "question": "Is wine healthy?"} for a, b in texts]
     rows.append({"formal": "Wine is cheap.", "informal": "wine is cheapp", "question": "How much is wine?"})

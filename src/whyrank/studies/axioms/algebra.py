@@ -55,7 +55,7 @@ class Combination(Axiom):
     def parts(self) -> tuple[Axiom, ...]:
         """The axioms that are combined."""
         common = {field: getattr(self, field) for field in COMMON}
-        parts = tuple(made_from(text, common) for text in self.of)
+        parts = tuple(axiom_of_call(text, common) for text in self.of)
         for part in parts:
             _check_part("the combination", common, part)
         return parts
@@ -161,7 +161,7 @@ class Sum(Combination):
     def __post_init__(self) -> None:
         super().__post_init__()
         given = self.weights if isinstance(self.weights, list | tuple) else (self.weights,)
-        weights = tuple(map(_checked_weight, given))
+        weights = tuple(map(_finite_weight, given))
         if given and len(given) != len(self.of):
             counts = f"{len(self.of)} axioms, {len(given)} weights"
             raise WhyrankError(f"axiom 'sum' takes one weight for each axiom ({counts}); give as many, or none")
@@ -246,7 +246,7 @@ def plus(*given: Axiom) -> Axiom:
 
 def times(axiom: Axiom, weight: float) -> Axiom:
     """The same with a weight, to be added to others: `2 * a`; a product of decimals is a decimal, 3 * 0.1 is 0.3."""
-    factor = Fraction(repr(_checked_weight(weight)))
+    factor = Fraction(repr(_finite_weight(weight)))
     weights = tuple(float(Fraction(repr(float(each))) * factor) for each in _weights(axiom))
     return _combination(Sum, _flat(Sum, [axiom]), weights=weights)
 
@@ -261,7 +261,7 @@ def call_within(axiom: Axiom) -> str:
     return call_of(axiom, axiom.name, COMMON)
 
 
-def made_from(text: str, common: Mapping[str, Any]) -> Axiom:
+def axiom_of_call(text: str, common: Mapping[str, Any]) -> Axiom:
     """The axiom of a call string, with or without `axiom/`; `common` fills what the call string does not give."""
     call = parse_call(text)
     made: Axiom = axioms.build(call._replace(name=PREFIX + call.name.removeprefix(PREFIX)), **common)
@@ -284,7 +284,7 @@ def _combination(kind: type[C], given: Iterable[Axiom], **more: Any) -> C:
         check_pairs(part)
         common = common or {field: getattr(part, field) for field in COMMON}
         _check_part(parts[0].id, common, part)
-        if PREFIX + part.name not in axioms or made_from(call_within(part), common) != part:
+        if PREFIX + part.name not in axioms or axiom_of_call(call_within(part), common) != part:
             what = f"{type(part).__name__} is not registered as axiom {part.name!r}"
             raise WhyrankError(f"{what}; to combine it, add @axioms.register('{PREFIX}{part.name}')")
     return kind(of=tuple(map(call_within, parts)), **common, **more)
@@ -302,7 +302,7 @@ def _weights(axiom: Axiom) -> tuple[float, ...]:
     return axiom.every_weight if isinstance(axiom, Sum) and axiom.conclusion is None else (1.0,)
 
 
-def _checked_weight(weight: object) -> float:
+def _finite_weight(weight: object) -> float:
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise WhyrankError(f"the weight of an axiom must be a finite number, not {weight!r}")
     return float(weight)

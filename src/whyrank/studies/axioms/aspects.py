@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from whyrank.core import Codes, Flags, Floats, Ints
-from whyrank.studies.axioms.axiom import LongQuery, Precondition, SimilarLength, same_total
+from whyrank.studies.axioms.axiom import LongQuery, OfSimilarLength, same_total
 from whyrank.studies.axioms.meaning import SAME, SemanticAxiom
 from whyrank.studies.axioms.view import View, Views
 
 
 @dataclass(frozen=True, kw_only=True)
-class REG(SemanticAxiom):
+class REG(OfSimilarLength, SemanticAxiom):
     """Of two texts with as many query terms, the one with more of the term least like the others wins.
 
     Original: related terms of a query are one aspect of it, and a text that covers more aspects beats one that
@@ -27,20 +27,12 @@ class REG(SemanticAxiom):
     Conclusion: S(Q, D1) > S(Q, D2).
     Paper: Wu and Fang, "Relation based term weighting regularization", ECIR 2012, after Zheng and Fang, "Query aspect
     based term weighting regularization in information retrieval", ECIR 2010.
-
-    Attributes:
-        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`.
     """
-
-    length: float | str = 10
 
     name = "REG"
     favours = "the text with more of the query term that is least like the others"
+    conditions = (LongQuery(3), same_total)
     sign = -1
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Three query terms, similar length, and equally many query terms in both."""
-        return LongQuery(3), SimilarLength(self.length), same_total
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """`a` has more of the term that stands out."""

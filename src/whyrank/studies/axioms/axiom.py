@@ -34,17 +34,16 @@ from whyrank.core import (
     UnknownName,
     WhyrankError,
     call_of,
-    check_text,
     check_whole,
     tolerance_of,
 )
 from whyrank.data import Collection
 from whyrank.studies.axioms.view import View, Views
+from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts
 from whyrank.studies.pools import Pool, Pools, Source, assemble
 
 Signs = npt.NDArray[np.int8]
-COMPAT = ("camara-hauff",)
 BLOCK = 1 << 18  # pairs at a time
 TOLERANCES = ("length", "idf", "margin")  # fields that are a number, or a share such as `10%`
 
@@ -146,8 +145,7 @@ class Axiom:
     both_orders: ClassVar[bool] = False  # under `compat`, a pair is an instance in both orders where both hold
 
     def __post_init__(self) -> None:
-        for field in ("analyzer", "pairs", "candidates", "stats"):
-            check_text(field, getattr(self, field))
+        check_arguments(self, "axioms")
         if self.max_tokens is not None:
             check_whole("max_tokens", self.max_tokens, 1)
         check_whole("most", self.most, 1)
@@ -155,8 +153,6 @@ class Axiom:
             raise WhyrankError(f"seed must be a whole number, not {self.seed!r}")
         if self.conclusion not in (None, "strict", "weak"):
             raise UnknownName("conclusion", str(self.conclusion), ("strict", "weak"))
-        if self.compat not in (None, *COMPAT):
-            raise UnknownName("compat mode of axioms", str(self.compat), COMPAT)
         if self.compat and "compat" in self.not_filled:
             raise WhyrankError(f"axiom {self.name} is none of the nine with a compat mode; leave compat out")
         for each in fields(self):
@@ -277,23 +273,8 @@ class Axiom:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfSimilarLength(Axiom):
-    """An axiom on texts of about the same length.
-
-    Attributes:
-        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`.
-    """
-
-    length: float | str = 10
-
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """Similar length, and the conditions of the axiom."""
-        return SimilarLength(self.length), *self.conditions
-
-
-@dataclass(frozen=True, kw_only=True)
 class OfAnyLength(Axiom):
-    """An axiom on texts of any length, unless similar length is asked for.
+    """An axiom on texts of any length, unless similar length is required.
 
     Attributes:
         length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`; `None`: any.
@@ -302,8 +283,19 @@ class OfAnyLength(Axiom):
     length: float | str | None = None
 
     def preconditions(self) -> tuple[Precondition, ...]:
-        """The conditions of the axiom, and similar length where it is asked for."""
-        return *self.conditions, *similar_length(self.length)
+        """Similar length where it is required, and the conditions of the axiom."""
+        return *similar_length(self.length), *self.conditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfSimilarLength(OfAnyLength):
+    """An axiom on texts of about the same length.
+
+    Attributes:
+        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`.
+    """
+
+    length: float | str = 10
 
 
 def _combine(operation: str, *given: Any) -> Axiom:
@@ -344,12 +336,12 @@ class Sampler:
         if not len(rows):
             return
         self.found += len(rows)
-        kept = self._thinned(view, rows)
+        kept = self._thin(view, rows)
         self._blocks.append((view, kept))
         self.held += len(kept)
         while self.held > self.most:
             self.halvings += 1
-            self._blocks = [(view, self._thinned(view, rows)) for view, rows in self._blocks]
+            self._blocks = [(view, self._thin(view, rows)) for view, rows in self._blocks]
             self.held = sum(len(rows) for _, rows in self._blocks)
 
     def blocks(self) -> list[tuple[Pool, Codes]]:
@@ -362,7 +354,7 @@ class Sampler:
             return {}
         return {f"not drawn (rate 1/{2**self.halvings}, seed {self.seed})": self.found - self.held}
 
-    def _thinned(self, view: View, rows: Codes) -> Codes:
+    def _thin(self, view: View, rows: Codes) -> Codes:
         if not self.halvings:
             return rows
         keys = view.once(("keys", self.seed), lambda: self._keys(view))

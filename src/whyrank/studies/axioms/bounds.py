@@ -9,9 +9,9 @@ from hashlib import sha256
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Floats, WhyrankError, check_text, generator
+from whyrank.core import Codes, Flags, Floats, WhyrankError, generator
 from whyrank.data import Collection, open_run
-from whyrank.studies.axioms.axiom import Axiom, LongQuery, Precondition, allowed, similar_length
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, Precondition, allowed
 from whyrank.studies.axioms.duplicates import Made, Synthetic
 from whyrank.studies.axioms.view import View
 from whyrank.text import Analyzer
@@ -21,25 +21,8 @@ TRIES = 20  # words of a text that LB2 tries to replace
 _ROUNDING = 1e-9  # differences of logarithms that are equal on paper may differ by less
 
 
-@dataclass(frozen=True)
-class SimilarScores:
-    """Both documents are in the run `run`, with scores at most `margin` apart: a number, or a share such as `10%`."""
-
-    run: str
-    margin: float | str
-
-    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
-        """A flag per pair."""
-        collection = view.pool.pools.collection
-        run = view.views.once(("run", self.run), lambda: open_run(collection, self.run).run)
-        scores = run.get(view.pool.query_id, {})
-        found = np.array([scores.get(doc_id, np.nan) for doc_id in view.pool.doc_ids], dtype=np.float64)
-        one, two = (np.where(np.isfinite(found), found, np.nan)[side] for side in (a, b))
-        return np.asarray(np.abs(one - two) <= allowed("margin", self.margin, np.maximum(np.abs(one), np.abs(two))))
-
-
 @dataclass(frozen=True, kw_only=True)
-class LB1(Axiom):
+class LB1(OfAnyLength):
     """Of two texts that are alike for the rest of the query, the one with a query term that the other lacks wins.
 
     Original: if S(Q, D1) = S(Q, D2) and a term w not in Q has c(w, D1) > 0 and c(w, D2) = 0, then
@@ -54,7 +37,6 @@ class LB1(Axiom):
     Paper: Lv and Zhai, "Lower-bounding term frequency normalization", CIKM 2011.
 
     Attributes:
-        length: how far the lengths may differ: tokens, or a share of the longer text such as `10%`; `None`: any.
         scores: a run (its name or file) whose scores say which texts are alike; `None`: their counts and lengths do.
         margin: how far scores of that run may differ: a number, or a share of the larger such as `10%`.
     """
@@ -64,18 +46,13 @@ class LB1(Axiom):
     margin: float | str = "10%"
 
     name = "LB1"
+    conditions = (LongQuery(2),)
     not_filled = ("compat", "margin")  # a margin of matched probes is another thing
     favours = "the text with a query term that the other lacks, all else alike"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_text("scores", self.scores)
-
     def preconditions(self) -> tuple[Precondition, ...]:
         """Two query terms, and similar length or similar scores."""
-        if self.scores is None:
-            return LongQuery(2), *similar_length(self.length)
-        return LongQuery(2), SimilarScores(self.scores, self.margin)
+        return super().preconditions() if self.scores is None else (*self.conditions, self._similar_scores)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """A query term is in `a` only; the others are equally frequent, or with a run, none is in `b` only."""
@@ -90,6 +67,15 @@ class LB1(Axiom):
         if self.scores is not None:
             raise WhyrankError("LB1 with scores=RUN says nothing of two texts alone; leave scores out for that")
         return super().preference(query, first, second, collection)
+
+    def _similar_scores(self, view: View, a: Codes, b: Codes) -> Flags:
+        """Both documents are in the run, with scores at most `margin` apart."""
+        collection, name = view.pool.pools.collection, str(self.scores)
+        run = view.views.once(("run", name), lambda: open_run(collection, name).run)
+        scores = run.get(view.pool.query_id, {})
+        found = np.array([scores.get(doc_id, np.nan) for doc_id in view.pool.doc_ids], dtype=np.float64)
+        one, two = (np.where(np.isfinite(found), found, np.nan)[side] for side in (a, b))
+        return np.asarray(np.abs(one - two) <= allowed("margin", self.margin, np.maximum(np.abs(one), np.abs(two))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +112,7 @@ class LB2(Synthetic):
 
     def texts(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Each document with the missing term, and with one more of the other."""
-        spelled, gaps = _spelled(view), self._gaps(view)
+        spelled, gaps = _query_spellings(view), self._gaps(view)
         analyzer, kept = view.pool.pools.analyzer, frozenset(view.term_ids.tolist())
         for i in documents.tolist():
             # a term that the document has and one that it lacks: the most similar two, then the first in the query
@@ -142,12 +128,12 @@ class LB2(Synthetic):
         """How far the idf of two query terms lies apart; infinite where it is too far or a term has no spelling."""
         one, two = view.idf[:, None], view.idf[None, :]
         gaps = np.abs(one - two)
-        usable = np.array([token in _spelled(view) for token in view.term_ids.tolist()], dtype=bool)
+        usable = np.array([token in _query_spellings(view) for token in view.term_ids.tolist()], dtype=bool)
         similar = gaps <= allowed("idf", self.idf, np.maximum(one, two)) + _ROUNDING
         return np.where(similar & usable[:, None] & usable, np.round(gaps / _ROUNDING), np.inf)
 
 
-def _spelled(view: View) -> dict[int, str]:
+def _query_spellings(view: View) -> dict[int, str]:
     analyzer = view.pool.pools.analyzer
     return view.once("spellings", lambda: spellings(analyzer, view.pool.query))
 

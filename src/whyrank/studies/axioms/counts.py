@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Flags, Ints, WhyrankError, tolerance_of
+from whyrank.core import Codes, Flags, Floats, Ints, WhyrankError, tolerance_of
 from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, OfSimilarLength, QueryTerms, allowed, same_total
 from whyrank.studies.axioms.view import View
 
@@ -73,11 +73,11 @@ class TFC2(OfSimilarLength):
 
     def instances(self, view: View) -> Iterator[Codes]:
         """Blocks of instances: rows D1, D2, D3 of document numbers, in the order of their query-term sums."""
-        groups, tolerance = _groups(view), tolerance_of("length", self.length)
+        groups, room = _groups(view), np.array(tolerance_of("length", self.length))
         held, size = [np.empty((0, 3), np.int32)], 0
         for group in range(len(groups.vectors)):
             for document in groups.members[groups.offsets[group] : groups.offsets[group + 1]]:
-                held.append(_triples(document, group, *groups, view.lengths, *tolerance))
+                held.append(_triples(document, group, *groups, view.lengths, room))
                 size += len(held[-1])
                 if size >= BLOCK:
                     yield np.concatenate(held)
@@ -192,11 +192,11 @@ class M_TDC(OfSimilarLength):  # noqa: N801
         """All counts that differ are exchanged in favour of a term that is not more common."""
         frequency = np.maximum(view.df if self.compat is None else view.cf, 1)
         rarer = frequency[:, None] <= frequency[None, :]
-        return _exchanged(view.counts, a, b, rarer & (view.in_query[:, None] >= view.in_query[None, :]))
+        return _is_exchange(view.counts, a, b, rarer & (view.in_query[:, None] >= view.in_query[None, :]))
 
 
 @njit(cache=True, nogil=True)
-def _exchanged(counts: Codes, a: Codes, b: Codes, may_swap: Flags) -> Flags:
+def _is_exchange(counts: Codes, a: Codes, b: Codes, may_swap: Flags) -> Flags:
     """Whether some counts differ, and each of these belongs to an allowed pair of terms that swap their counts."""
     found = np.zeros(len(a), np.bool_)
     for i in range(len(a)):
@@ -323,15 +323,7 @@ def _groups(view: View) -> _Groups:
 
 @njit(cache=True, nogil=True)
 def _triples(
-    one: int,
-    first: int,
-    vectors: Codes,
-    totals: Ints,
-    offsets: Ints,
-    members: Codes,
-    lengths: Ints,
-    absolute: float,
-    relative: float,
+    one: int, first: int, vectors: Codes, totals: Ints, offsets: Ints, members: Codes, lengths: Ints, room: Floats
 ) -> Codes:
     """All triples that begin with the document `one` of the group `first`."""
     found, n = np.empty((16, 3), np.int32), 0
@@ -340,12 +332,10 @@ def _triples(
         if third < 0:
             continue
         for two in members[offsets[second] : offsets[second + 1]]:
-            if not _near(lengths[one], lengths[two], absolute, relative):
+            if not _near(lengths[one], lengths[two], room):
                 continue
             for three in members[offsets[third] : offsets[third + 1]]:
-                if _near(lengths[one], lengths[three], absolute, relative) and _near(
-                    lengths[two], lengths[three], absolute, relative
-                ):
+                if _near(lengths[one], lengths[three], room) and _near(lengths[two], lengths[three], room):
                     if n == len(found):
                         found = np.concatenate((found, np.empty_like(found)))
                     found[n] = one, two, three
@@ -370,5 +360,5 @@ def _third(vectors: Codes, one: int, two: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _near(one: int, two: int, absolute: float, relative: float) -> bool:
-    return abs(one - two) <= absolute + relative * max(one, two)
+def _near(one: int, two: int, room: Floats) -> bool:
+    return bool(abs(one - two) <= room[0] + room[1] * max(one, two))

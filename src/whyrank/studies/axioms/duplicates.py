@@ -11,7 +11,7 @@ import numpy as np
 
 from whyrank.core import Codes, Flags, Ints, Progress, WhyrankError, check_whole
 from whyrank.studies.axioms.axiom import Axiom, Sampler
-from whyrank.studies.axioms.view import View, Views, spelled
+from whyrank.studies.axioms.view import View, Views, surface_form
 from whyrank.studies.contrasts import Contrasts, Label, Pair
 
 _TOO_LONG = "too long to be copied"
@@ -139,19 +139,21 @@ class LNC2(Synthetic):
             elif not np.array_equal(np.tile(view.tokens(i), k), ids[offsets[n] : offsets[n + 1]]):
                 yield "analysed otherwise when copied"
             else:
-                yield _copied(view, i, k, (copied[n], texts[n]))
+                yield _pair_with_copies(view, i, k, (copied[n], texts[n]))
 
     def _in_place(self, view: View, documents: Codes) -> Iterator[Made | str]:
         """Copies of each token beside it; tokens that become several when they stand alone take room as these."""
         analyzer = view.pool.pools.analyzer
-        query = " ".join(map(spelled, analyzer.query_terms(view.pool.query)))
-        words = [[spelled(analyzer.vocabulary.terms[token]) for token in view.tokens(i)] for i in documents.tolist()]
+        query = " ".join(map(surface_form, analyzer.query_terms(view.pool.query)))
+        words = [
+            [surface_form(analyzer.vocabulary.terms[token]) for token in view.tokens(i)] for i in documents.tolist()
+        ]
         texts = [" ".join(each) for each in words]
         alone = np.diff(analyzer.docs(texts).offsets)
         times = _writable(self._times(np.maximum(view.lengths[documents], alone)), texts)
         for i, k, each, text in zip(documents.tolist(), times, words, texts, strict=True):
             copied = " ".join(word for word in each for _ in range(k))
-            yield _copied(view, i, k, (copied, text))._replace(query=query) if k else _TOO_LONG
+            yield _pair_with_copies(view, i, k, (copied, text))._replace(query=query) if k else _TOO_LONG
 
 
 def _writable(times: Ints, texts: list[str]) -> list[int]:
@@ -161,6 +163,6 @@ def _writable(times: Ints, texts: list[str]) -> list[int]:
     return kept
 
 
-def _copied(view: View, document: int, k: int, texts: tuple[str, str]) -> Made:
+def _pair_with_copies(view: View, document: int, k: int, texts: tuple[str, str]) -> Made:
     doc_id = view.pool.doc_ids[document]
     return Made(texts, (f"{doc_id}*{k}", doc_id), {"copies": k})

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from whyrank.core import WhyrankError
-from whyrank.studies.axioms.algebra import made_from, vote
+from whyrank.studies.axioms.algebra import axiom_of_call, vote
 from whyrank.studies.axioms.axiom import Axiom
 
 _VOTE = re.compile(r"vote\((?!\s*[A-Za-z_]\w*\s*=)|minimum\s*=")
@@ -42,7 +42,7 @@ def parse_expression(text: str, **common: Any) -> Axiom:
     try:
         source, calls = _with_placeholders(text)
         tree = ast.parse(source, mode="eval").body
-        found = _combined(tree, {name: made_from(call, common) for name, call in calls.items()})
+        found = _evaluate(tree, {name: axiom_of_call(call, common) for name, call in calls.items()})
         what = "is a number and no axiom"
     except _Unreadable as error:
         found, what = None, str(error)
@@ -122,7 +122,7 @@ def _bracket(text: str) -> str:
     return "has a bracket that is not closed" if depths[-1] else ""
 
 
-def _combined(node: ast.AST, known: Mapping[str, Axiom]) -> Any:
+def _evaluate(node: ast.AST, known: Mapping[str, Axiom]) -> Any:
     """The axiom, or the number, of a part of the expression."""
     match node:
         case ast.Name(id=name):
@@ -130,12 +130,12 @@ def _combined(node: ast.AST, known: Mapping[str, Axiom]) -> Any:
         case ast.Constant(value=int() | float() as number):
             return number
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_combined(operand, known)
+            return -_evaluate(operand, known)
         case ast.Call(func=ast.Name(id="vote"), args=[_, *_] as parts, keywords=keywords):
-            options = {keyword.arg or "": _combined(keyword.value, known) for keyword in keywords}
-            return vote(*(_combined(part, known) for part in parts), **options)
+            options = {keyword.arg or "": _evaluate(keyword.value, known) for keyword in keywords}
+            return vote(*(_evaluate(part, known) for part in parts), **options)
         case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATORS:
-            one, two = _combined(left, known), _combined(right, known)
+            one, two = _evaluate(left, known), _evaluate(right, known)
             if isinstance(one, Axiom) + isinstance(two, Axiom) != (1 if isinstance(operation, ast.Mult) else 2):
                 raise _Unreadable("combines what cannot be combined")
             return _OPERATORS[type(operation)](one, two)

@@ -16,10 +16,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Flags, Floats, Ints, WhyrankError, check_text, track
+from whyrank.core import Codes, Flags, Floats, Ints, WhyrankError, track
 from whyrank.data import Collection
 from whyrank.studies.axioms.axiom import Axiom
-from whyrank.studies.axioms.view import View, Views, spelled
+from whyrank.studies.axioms.view import View, Views, surface_form
 from whyrank.text import Analyzer, plain_words
 from whyrank.text.vectors import GloVe, Vectors, collection_vectors, open_vectors
 
@@ -65,7 +65,6 @@ class SemanticAxiom(Axiom):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_text("vectors", self.vectors)
         if not self.vectors:
             raise WhyrankError("vectors must be 'collection' or a file of word vectors")
 
@@ -115,7 +114,7 @@ def vectors_of(views: Views, spec: str, seed: int) -> TermVectors:
 
 def _mean_of_forms(views: Views, vectors: Vectors, used: Codes, names: list[str]) -> Floats:
     """For each term the direction of the mean of its word forms; of the term itself where it has none."""
-    units = _look_up(vectors, _rows(vectors, [spelled(name) for name in names]))
+    units = _look_up(vectors, _rows(vectors, [surface_form(name) for name in names]))
     forms = _forms_of(views, vectors)
     forms = forms[np.isin(forms[:, 0], used)]
     term, row = np.searchsorted(used, forms[:, 0]), forms[:, 1].astype(np.int32)

@@ -12,21 +12,15 @@ import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Flags, Ints
-from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, QueryTerms
+from whyrank.studies.axioms.axiom import LongQuery, OfAnyLength, Precondition, QueryTerms
 from whyrank.studies.axioms.view import View
 
 NEVER = np.iinfo(np.int32).max  # the position of what a document does not have
 
 
-@dataclass(frozen=True)
-class SharedTerms:
+def shared_terms(least: int) -> Precondition:
     """The two documents share at least so many distinct query terms."""
-
-    least: int = 1
-
-    def __call__(self, view: View, a: Codes, b: Codes) -> Flags:
-        """A flag per pair."""
-        return np.asarray(_shared(_first_positions(view), a, b) >= self.least)
+    return lambda view, a, b: np.asarray(_shared(_first_positions(view), a, b) >= least)
 
 
 def all_terms(view: View, a: Codes, b: Codes) -> Flags:
@@ -83,7 +77,7 @@ class PROX1(OfAnyLength):
 
     name = "PROX1"
     favours = "the text whose query terms first stand closer together"
-    conditions = (SharedTerms(2),)
+    conditions = (shared_terms(2),)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """Fewer words lie between the shared terms in `a`."""
@@ -106,7 +100,7 @@ class PROX2(OfAnyLength):
 
     name = "PROX2"
     favours = "the text whose query terms occur earlier"
-    conditions = (SharedTerms(1),)
+    conditions = (shared_terms(1),)
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """The shared terms come earlier in `a`."""

@@ -164,7 +164,7 @@ class Views(_Memo):
         return iter(self.once("views", lambda: [View(pool, self) for pool in self.pools]))
 
 
-def spelled(term: str) -> str:
+def surface_form(term: str) -> str:
     """A term as a word: tokens that continue a word have a mark in front."""
     return term.removeprefix("##") or term
 

@@ -140,15 +140,15 @@ def _as_large(a: Floats, rows: Floats, given: Floats | None, r: float) -> Flags:
 def _interval(x: Floats, y: Floats, given: Floats | None, seed: int) -> tuple[float | None, float | None]:
     """The middle 95% of r when values are drawn with replacement; every draw is freed of what is given by itself."""
     rows = generator(seed, "bias", "values").integers(0, len(x), size=(DRAWS, len(x)))
-    third = None if given is None else _drawn(given, rows, None)
-    a, b = (_drawn(column, rows, third) for column in (x, y))
+    third = None if given is None else _resample(given, rows, None)
+    a, b = (_resample(column, rows, third) for column in (x, y))
     scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     drawn = np.divide((a * b).sum(axis=1), scale, out=np.full(DRAWS, np.nan), where=scale > 0)
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return or_none(float(low)), or_none(float(high))
 
 
-def _drawn(column: Floats, rows: Ints, given: Floats | None) -> Floats:
+def _resample(column: Floats, rows: Ints, given: Floats | None) -> Floats:
     """Draws of a column, centred and freed of draws of another one; zero where only rounding is left."""
     found: Floats = column[rows] - column[rows].mean(axis=1, keepdims=True)
     if given is not None:
@@ -192,7 +192,7 @@ def appended_weights(found: Floats) -> Floats:
 @lru_cache(maxsize=100_000)
 def spelled(analyzer: str, word: str, query: bool) -> str:
     """A word as an analyzer writes it; in small letters where it is unknown or makes not one term of the word."""
-    made = _made(analyzer)
+    made = _create_analyzer(analyzer)
     if made is None:
         return word.lower()
     terms = made.query_terms(word) if query else made.terms(word)
@@ -207,7 +207,7 @@ def doc_term(table: TermTable, value: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _made(analyzer: str) -> Analyzer | None:
+def _create_analyzer(analyzer: str) -> Analyzer | None:
     """An analyzer, made once: some read a lexicon. None for that of a table from elsewhere."""
     try:
         return analyzers.create(analyzer) if analyzer else None

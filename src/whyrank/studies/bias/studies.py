@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from whyrank.core import Floats, UnknownName, WhyrankError, call_of, check_text, check_whole, generator
+from whyrank.core import Floats, UnknownName, WhyrankError, call_of, check_whole, generator
 from whyrank.data import Collection
 from whyrank.studies.bias.filters import Scorer, apply_filters
 from whyrank.studies.bias.reading import ValueComparison
@@ -32,12 +32,11 @@ from whyrank.studies.bias.templates import (
     written_templates,
 )
 from whyrank.studies.bias.values import DOUBTFUL, PLAIN, SLOT, Slotted, ValueClass, values_of
-from whyrank.studies.bias.wordings import WHEN_YEAR_PUBLISHED, WORDINGS
+from whyrank.studies.catalogue import check_arguments
 from whyrank.text import LUCENE
 
 FOUND, WRITTEN, BOTH, PUBLISHED = "found", "written", "both", "published"
 CLUSTERS = ("both", "doc", "query", "pair")
-COMPAT = "relevance-thesaurus"
 LETTERS = "bias/postfix-letter"
 POOL, MOST = 20, 500  # pairs that are looked at for every template that is kept at most, or for so many
 _scans: WeakKeyDictionary[Collection, dict[ValueClass, Scan]] = WeakKeyDictionary()
@@ -95,6 +94,7 @@ class ValueStudy(ABC):
 
     def check(self) -> None:
         """Raise an error for a wrong value of an argument that every study has."""
+        check_arguments(self, "bias_studies")
         check_whole("most", self.most, 1)
         check_whole("seed", self.seed, 0)
         if self.cluster not in CLUSTERS:
@@ -149,13 +149,10 @@ class Substitution(ValueStudy):
     def __post_init__(self) -> None:
         if isinstance(self.values, int | float) and not isinstance(self.values, bool):
             object.__setattr__(self, "values", str(self.values))
-        for what in ("values", "head", "term", "queries", "templates", "query", "doc", "filters", "compat"):
-            check_text(what, getattr(self, what))
-            if what != "filters" and getattr(self, what) == "":
-                raise WhyrankError(f"bias/{self.name}: {what}= is empty; give a value or leave it out")
         self.check()
-        if self.compat not in (None, COMPAT):
-            raise UnknownName("compat mode of bias studies", str(self.compat), (COMPAT,))
+        empty = [each.name for each in fields(self) if each.name != "filters" and getattr(self, each.name) == ""]
+        if empty:
+            raise WhyrankError(f"bias/{self.name}: {empty[0]}= is empty; give a value or leave it out")
         if (self.query is None) != (self.doc is None):
             raise WhyrankError(f"bias/{self.name}: query= and doc= go together: one query and one text with {SLOT}")
         if SLOT in (self.query or ""):
@@ -222,12 +219,13 @@ class Substitution(ValueStudy):
             return {"": FoundTemplates(given_templates(wanted))}
         if wanted == PUBLISHED and self.name != "when-year":
             raise WhyrankError(f"bias/{self.name} has no published templates; only bias/when-year has")
-        if wanted == WRITTEN and self.name not in WORDINGS:
+        has_written = self.preset.templates == BOTH
+        if wanted == WRITTEN and not has_written:
             raise WhyrankError(f"bias/{self.name} has no written templates; give templates={FOUND}, or a file")
         candidates: dict[str, FoundTemplates] = {}
-        if wanted != FOUND:
-            wordings = WHEN_YEAR_PUBLISHED if wanted == PUBLISHED else WORDINGS.get(self.name, ())
-            candidates["by a value in the query"] = written_templates(wordings, self.value_class)
+        if wanted != FOUND and has_written:
+            name = "when-year-published" if wanted == PUBLISHED else self.name
+            candidates["by a value in the query"] = written_templates(name, self.value_class)
         if wanted in (FOUND, BOTH):
             queries, head = self.queries or self.preset.queries, self.head or self.preset.head
             pairs = POOL * max(self.most, MOST)
@@ -260,8 +258,6 @@ class PostfixLetter(ValueStudy):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for what in ("values", "filters"):
-            check_text(what, getattr(self, what))
         self.check()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from whyrank.core import BadInput, Codes, Flags, Floats, WhyrankError, generator
 from whyrank.data import Collection, read_lines
 from whyrank.scoring import Scores
-from whyrank.studies.bias.values import SLOT, Slotted, ValueClass, ValueSlot, mentions
+from whyrank.studies.bias.values import BUNDLED, SLOT, Slotted, ValueClass, ValueSlot, mentions
 from whyrank.studies.contrasts import Categories, Contrasts, Labels, Scorer, index_texts
 
 JUDGED, HEAD, JUDGED_HEAD = "judged", "head", "judged-head"
@@ -121,10 +121,10 @@ def given_templates(path: str | Path) -> list[Template]:
     return found
 
 
-def written_templates(pairs: Iterable[tuple[str, str]], values: ValueClass) -> FoundTemplates:
-    """The templates of pairs of a query and a text with `{value}`; without queries that name a value."""
-    made = [(query, Slotted.of(text)) for query, text in pairs]
-    free = [Template(q, text, others=values.named(text.around)) for q, text in made if not values.named(q)]
+def written_templates(name: str, values: ValueClass) -> FoundTemplates:
+    """The templates that come with a preset; without those whose query names a value."""
+    made = given_templates(BUNDLED / f"{name}.tsv")
+    free = [t._replace(others=values.named(t.slotted.around)) for t in made if not values.named(t.query)]
     return FoundTemplates(free, len(made) - len(free))
 
 

@@ -1,4 +1,4 @@
-"""Characteristics: what can be measured on the documents of a query, to be varied or held equal.
+"""Characteristics: what can be measure on the documents of a query, to be varied or held equal.
 
 A new one is a function of a `Pool` that gives one number per document (or a row of numbers, compared as a whole):
 
@@ -55,7 +55,7 @@ def overlap(pool: Pool) -> Floats:
     return np.where(total > 0, total / np.maximum(pool.lengths, 1), np.nan)
 
 
-def measured(name: str, pool: Pool) -> Floats:
+def measure(name: str, pool: Pool) -> Floats:
     """A characteristic of all documents of a pool as a matrix: one row per document."""
     values = np.asarray(characteristics.factory(name)(pool), dtype=np.float64)
     return np.ascontiguousarray(values if values.ndim == 2 else values[:, None])

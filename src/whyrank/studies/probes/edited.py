@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, ClassVar
 
-from whyrank.core import Call, UnknownName, WhyrankError, check_flag, check_text, check_whole, seed_for
+from whyrank.core import Call, WhyrankError, check_whole, seed_for
 from whyrank.data import Collection
+from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts, Pair
 from whyrank.studies.pools import Pool, Pools, Source
 from whyrank.text.annotation import Annotator, find_pipeline, import_spacy
@@ -21,7 +22,6 @@ from whyrank.text.annotation.annotator import annotator
 from whyrank.text.edits import Edit, Passage, asks, edits, in_words, options_of
 
 CONTROL = "re-space"
-_COMPAT = ("abnirml",)
 _PUBLISHED_SEED = 42
 
 
@@ -53,12 +53,8 @@ class Edited:
     symmetric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.compat not in (None, *_COMPAT):
-            raise UnknownName("compat mode of edited probes", str(self.compat), _COMPAT)
-        check_flag("respace", self.respace)
+        check_arguments(self, "probes")
         check_whole("seed", self.seed, 0)
-        for name in ("analyzer", "pipeline", "pairs", "candidates"):
-            check_text(name, getattr(self, name))
 
     @property
     def id(self) -> str:

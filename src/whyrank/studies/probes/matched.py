@@ -5,7 +5,7 @@ MacAvaney et al., "ABNIRML: Analyzing the Behavior of Neural IR Models", TACL 20
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from itertools import permutations
 from typing import Any, ClassVar, NamedTuple
@@ -13,12 +13,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from whyrank.core import Codes, Floats, Ints, UnknownName, call_of, check_number, check_text, tolerance_of
+from whyrank.core import Codes, Floats, Ints, call_of, check_number, tolerance_of
+from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts
 from whyrank.studies.pools import Pools, Source, assemble
-from whyrank.studies.probes.characteristics import characteristics, in_words, measured
-
-_COMPAT = ("abnirml",)
+from whyrank.studies.probes.characteristics import characteristics, in_words, measure
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,9 @@ class Matched:
     symmetric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.compat not in (None, *_COMPAT):
-            raise UnknownName("compat mode of matched probes", str(self.compat), _COMPAT)
+        check_arguments(self, "probes")
         check_number("margin", self.margin, 0)
         tolerance_of("tolerance", self.tolerance)
-        for name in ("analyzer", "pairs", "candidates"):
-            check_text(name, getattr(self, name))
 
     @property
     def id(self) -> str:
@@ -70,7 +66,7 @@ class Matched:
         pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
         enumerate_pairs = walk if self.compat == "abnirml" else match
         tolerance = Tolerance(*tolerance_of("tolerance", self.tolerance), self.margin)
-        measures = ((pool, measured(self.control, pool), measured(self.variable, pool)) for pool in pools)
+        measures = ((pool, measure(self.control, pool), measure(self.variable, pool)) for pool in pools)
         found = [(pool, enumerate_pairs(control, variable, tolerance)) for pool, control, variable in measures]
         graded = (pool.relevance[~np.isnan(pool.relevance)] for pool in pools) if self.variable == "relevance" else ()
         one_grade = sum(len(set(grades.tolist())) < 2 for grades in graded)
@@ -114,17 +110,16 @@ def match(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
     Rows are documents. A matrix of several columns is compared as a whole: equal if every column is, higher if no
     column is lower and some column is higher. NaN is never equal and never higher.
     """
-    if tolerance.absolute or tolerance.relative:
-        return _filled(_matches, control, variable, tolerance)
-    usable = np.flatnonzero(~np.isnan(control).any(axis=1))
-    order = usable[np.lexsort(control[usable].T)] if control.shape[1] else usable
-    rows = control[order]
-    new = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
-    starts = np.concatenate([[0], new, [len(rows)]]).astype(np.int64)  # of groups of equal control, and the end
+    order, starts = np.arange(len(control)), np.array([0, len(control)])
+    if not tolerance.absolute and not tolerance.relative:  # only documents of one group can be equal
+        usable = np.flatnonzero(~np.isnan(control).any(axis=1))
+        order = usable[np.lexsort(control[usable].T)] if control.shape[1] else usable
+        rows = control[order]
+        new = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+        starts = np.concatenate([[0], new, [len(rows)]]).astype(np.int64)
     sizes = np.diff(starts)
     room = np.empty(((sizes * (sizes - 1) // 2).sum(), 2), np.int32)
-    n = _grouped(starts, order, variable, tolerance.margin, room)
-    return room[:n]
+    return room[: _match_groups(starts, order, control, variable, *tolerance, room)]
 
 
 def walk(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
@@ -135,30 +130,35 @@ def walk(control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
     first document the backward walk starts at the end of the list, which repeats pairs when all documents are equal.
     """
     order = np.argsort(control.sum(axis=1), kind="stable")
-    return order[_filled(_walked, control[order], variable[order], tolerance)].astype(np.int32)
-
-
-def _filled(enumerate_pairs: Callable[..., int], control: Floats, variable: Floats, tolerance: Tolerance) -> Codes:
-    """Count the pairs, then write them."""
-    n = enumerate_pairs(control, variable, *tolerance, np.empty((0, 2), np.int32))
+    control, variable = control[order], variable[order]
+    n = _walk_pairs(control, variable, *tolerance, np.empty((0, 2), np.int32))  # count the pairs, then write them
     pairs = np.empty((n, 2), np.int32)
-    enumerate_pairs(control, variable, *tolerance, pairs)
-    return pairs
+    _walk_pairs(control, variable, *tolerance, pairs)
+    return order[pairs].astype(np.int32)
 
 
 @njit(cache=True, nogil=True)
-def _grouped(starts: Ints, order: Ints, variable: Floats, margin: float, out: Codes) -> int:
-    """Pairs within groups of equal control; `out` has room for all of them."""
+def _match_groups(
+    starts: Ints,
+    order: Ints,
+    control: Floats,
+    variable: Floats,
+    absolute: float,
+    relative: float,
+    margin: float,
+    out: Codes,
+) -> int:
+    """Write the pairs within groups of documents to `out`, which has room for all, and count them."""
     n = 0
     for group in range(len(starts) - 1):
         for a in range(starts[group], starts[group + 1]):
             for b in range(a + 1, starts[group + 1]):
                 i, j = order[a], order[b]
-                if _higher(variable, i, j, margin):
-                    out[n, 0], out[n, 1] = i, j
-                    n += 1
-                elif _higher(variable, j, i, margin):
-                    out[n, 0], out[n, 1] = j, i
+                if not _equal(control, i, j, absolute, relative):
+                    continue
+                up = _higher(variable, i, j, margin)
+                if up or _higher(variable, j, i, margin):
+                    out[n, 0], out[n, 1] = (i, j) if up else (j, i)
                     n += 1
     return n
 
@@ -184,23 +184,10 @@ def _higher(values: Floats, i: int, j: int, margin: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _matches(control: Floats, variable: Floats, absolute: float, relative: float, margin: float, out: Codes) -> int:
+def _walk_pairs(
+    control: Floats, variable: Floats, absolute: float, relative: float, margin: float, out: Codes
+) -> int:
     """Write the pairs to `out` if it has room, and count them."""
-    n = 0
-    for i in range(len(control)):
-        for j in range(i + 1, len(control)):
-            if not _equal(control, i, j, absolute, relative):
-                continue
-            up = _higher(variable, i, j, margin)
-            if up or _higher(variable, j, i, margin):
-                if n < len(out):
-                    out[n, 0], out[n, 1] = (i, j) if up else (j, i)
-                n += 1
-    return n
-
-
-@njit(cache=True, nogil=True)
-def _walked(control: Floats, variable: Floats, absolute: float, relative: float, margin: float, out: Codes) -> int:
     n, size = 0, len(control)
     for i in range(size):
         for backwards in (False, True):

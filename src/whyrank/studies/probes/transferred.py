@@ -20,15 +20,15 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from whyrank.core import UnknownName, WhyrankError, call_of, check_text, check_whole
+from whyrank.core import UnknownName, WhyrankError, call_of, check_whole
 from whyrank.data.pairs import PairSet, TextPair, open_pairs
+from whyrank.studies.catalogue import check_arguments
 from whyrank.studies.contrasts import Contrasts, Pair
 from whyrank.studies.probes.edited import missing
 from whyrank.studies.probes.queries import PUBLISHED_SEED, Discard, Draft, content_lemmas, query_strategies
 from whyrank.text import analyzers
 from whyrank.text.annotation.annotator import Annotation, annotator
 
-_COMPAT = ("abnirml",)
 _TRIED = 100  # pairs on which other query strategies are tried where a pair set keeps nothing
 
 
@@ -91,11 +91,8 @@ class Transferred:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.compat not in (None, *_COMPAT):
-            raise UnknownName("compat mode of transferred probes", str(self.compat), _COMPAT)
+        check_arguments(self, "probes")
         check_whole("seed", self.seed, 0)
-        for name in ("pairs", "query", "pipeline", "entity", "analyzer"):
-            check_text(name, getattr(self, name))
 
     @property
     def id(self) -> str:
@@ -239,13 +236,6 @@ _WORD = re.compile(r"\w+")
 _BETWEEN = r"(?:\s+|(?<!\w)|(?!\w))"  # white space, which may be missing beside punctuation
 
 
-class Altered(NamedTuple):
-    """A passage with another answer, and the type of the answer."""
-
-    text: str
-    entity: str
-
-
 class Bucket(NamedTuple):
     """Answers that may stand for each other: as many words, the same type of entity."""
 
@@ -274,8 +264,8 @@ class Answers:
         types = [label for label in found if label in self.wanted]
         return Bucket(len(self.analyzer.terms(answer)), types[0]) if types else None
 
-    def alter(self, pair: TextPair) -> Altered:
-        """The passage with every occurrence of the answer replaced by another answer of its bucket.
+    def alter(self, pair: TextPair) -> tuple[str, str]:
+        """The passage with every occurrence of the answer replaced by another of its bucket, and the answer's type.
 
         With `compat`, an answer is replaced inside words too, as by the released code.
         """
@@ -293,7 +283,7 @@ class Answers:
         if not others:
             raise Discard("no other answer of the kind")
         chosen = random.Random(repr((pair.id, answer, self.seed))).choice(others)
-        return Altered(pattern.sub(lambda _: chosen, passage), bucket.entity)
+        return pattern.sub(lambda _: chosen, passage), bucket.entity
 
 
 # Clusters of text pairs: those that share a text belong together, as contrasts of one query do elsewhere.

@@ -1,6 +1,6 @@
 """What the axioms say: the sections of their docstrings, and the reference page that is made from them.
 
-`python -m whyrank.studies.axioms.statements` prints the page; `make docs` writes it to `docs/axioms-reference.md`.
+`python docs/axioms_reference.py` prints the page; `make docs` writes it to `docs/axioms-reference.md`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from whyrank.core import format_value
 from whyrank.studies.axioms import axioms
-from whyrank.studies.axioms.axiom import COMPAT, Axiom
+from whyrank.studies.axioms.axiom import Axiom
 
 FAMILIES = {
     "Term frequency": ("TFC1", "TFC2", "TFC3"),
@@ -26,8 +26,8 @@ FAMILIES = {
     "Query aspects": ("REG", "ANTI-REG"),
     "Semantic matching": ("STMC1", "STMC2", "STMC3"),
 }
-NEEDED = ("Original", "Adapted", "Formula", "Conclusion", "Paper")
 
+COMPAT = "camara-hauff"
 _HEADING = re.compile(r"^(Original|Adapted|Formula|Conclusion|Compat|Paper|Attributes):[ \n]", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"^ *(\w+): (.+(?:\n {8,}\S.*)*)", re.MULTILINE)
 _CODE = re.compile(r"(`[^`]+`)")
@@ -97,7 +97,7 @@ def _section(axiom: type[Axiom]) -> Iterator[str]:
     formula, rest = (conclusion[: end.start()], conclusion[end.start() :]) if end else (conclusion, "")
     yield f"**Conclusion** ({axiom().concludes}): `{formula}`{_prose(rest)}"
     if "Compat" in said:
-        yield f"**`compat={COMPAT[0]}`** ({axiom(compat=COMPAT[0]).concludes}): {_prose(said['Compat'])}"
+        yield f"**`compat={COMPAT}`** ({axiom(compat=COMPAT).concludes}): {_prose(said['Compat'])}"
     if own := [argument for argument in arguments(axiom) if argument not in arguments(Axiom)]:
         yield _table(own)
     yield f"**Paper:** {_prose(said['Paper'])}"
