@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -174,6 +176,27 @@ def _file(path: Path, columns: Mapping[str, str]) -> PairSet:
 
 
 # The layouts of published data sets: their readers, and how a folder in one of them is known.
+
+
+def layout(read: Callable[..., Iterator[TextPair]]) -> Callable[..., PairSet]:
+    """Make a reader of pairs open a pair set, which is named after the reader and the file or folder."""
+
+    @wraps(read)
+    def open_layout(resource: str, **options: Any) -> PairSet:
+        path = existing(resource)
+        name = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
+        title = read.__name__ if name == read.__name__ else f"{read.__name__}:{name}"
+        return PairSet.of(read(path, **options), title, str(path))
+
+    return open_layout
+
+
+def existing(resource: str) -> Path:
+    """The file or folder of a layout, which must be there."""
+    path = Path(resource).expanduser()
+    if not path.exists():
+        raise BadInput(path, "there is no such file or folder", "write LAYOUT:PATH")
+    return path
 
 
 _SENTENCES, _ARTICLES = ("msrp", "wnc", "jfleg", "turkcorpus", "asset", "gyafc"), ("xsum", "cnndm", "nq")
