@@ -81,19 +81,12 @@ def result(folder: Path):
     with ResultWriter(folder / "r", {"collection": "toy"}) as writer:
         writer.add(made)
         writer.finish(made.findings)
-    place = folder / "r"
+    results = folder / "r"
 
     def read():
-        scores = read_scores(place, made.name, made.ranker)
-        return repr(
-            (
-                read_findings(place),
-                read_settings(place),
-                scores.to_pydict(),
-                scores.schema.metadata,
-                read_texts(place),
-            )
-        )
+        scores = read_scores(results, made.name, made.ranker)
+        stored = read_findings(results), read_settings(results), read_texts(results)
+        return repr((stored, scores.to_pydict(), scores.schema.metadata))
 
     return read
 
@@ -218,10 +211,10 @@ def blocks(folder: Path):
         shutil.rmtree(folder_of, ignore_errors=True)
         shutil.copytree(folder, folder_of)
         made = build_table(parm, [str(one)], folder.parent / "t.arrow", audit=["cab"], say=QUIET)
-        told = [
+        facts = [
             {name: fact for name, fact in each.facts.items() if name != "scored"} for each in made
         ]  # when, how fast
-        return repr([(each.digest, sorted(facts.items(), key=str)) for each, facts in zip(made, told, strict=True)])
+        return repr([(each.digest, sorted(known.items(), key=str)) for each, known in zip(made, facts, strict=True)])
 
     return read
 
@@ -250,8 +243,8 @@ def documents(folder: Path):
 
     def read():
         found = read_corpus(corpus, limit=1)
-        asked = [found.docs[f"d{i}"] for i in range(40)]
-        return repr((list(found.docs.items()), asked, list(found.titles.items())))
+        texts = [found.docs[f"d{i}"] for i in range(40)]
+        return repr((list(found.docs.items()), texts, list(found.titles.items())))
 
     read()
     return read
@@ -289,11 +282,13 @@ KINDS = {
 
 def damaged(content: bytes, random: np.random.Generator) -> tuple[bytes, str]:
     """A bit flipped, or, one time in five, the end cut off."""
-    place = int(random.integers(len(content)))
+    position = int(random.integers(len(content)))
     if random.random() < 0.2:
-        return content[:place], f"cut at {place}"
+        return content[:position], f"cut at {position}"
     bit = int(random.integers(8))
-    return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :], f"bit {bit} of byte {place}"
+    return content[:position] + bytes([content[position] ^ 1 << bit]) + content[
+        position + 1 :
+    ], f"bit {bit} of byte {position}"
 
 
 def outcome(read, expected) -> str:

@@ -13,7 +13,7 @@ from whyrank.core.protocols import PartlyScored, checked
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore, rerank
-from whyrank.scoring.asking import Task, answer
+from whyrank.scoring.batches import Batch, score_batch
 
 SOURCE = """
 import math
@@ -118,14 +118,14 @@ class Partial:
 
 def test_pairs_that_the_ranker_itself_gives_up_are_not_tried_again():
     ranker = Partial({1: "down", 2: "down too"})
-    found = answer(ranker, Task(0, ["q"] * 4, list("abcd"), patience=2))
+    found = score_batch(ranker, Batch(0, ["q"] * 4, list("abcd"), patience=2))
     assert ranker.calls == [4]
     assert np.array_equal(found.values, [1, np.nan, np.nan, 1], equal_nan=True)
     assert (found.reasons, found.succeeded, found.gave_up) == ({1: "down", 2: "down too"}, True, False)
 
 
 def test_a_batch_that_fails_as_a_whole_counts_against_patience():
-    found = answer(Partial(), Task(0, ["q"] * 4, list("abcd"), patience=4))
+    found = score_batch(Partial(), Batch(0, ["q"] * 4, list("abcd"), patience=4))
     assert (len(found.reasons), found.succeeded, found.gave_up) == (4, False, True)
     texts = [f"d{i}" for i in CODES]
     with pytest.raises(WhyrankError, match="ranker 'partial' failed on each of the first 20 pairs: down"):

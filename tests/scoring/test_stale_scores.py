@@ -62,12 +62,6 @@ def test_a_ranker_that_changed_gives_one_warning(store):
     assert found.values.tolist() == Engine().score(Plain(), *ROWS).values.tolist()  # and they are used
 
 
-def test_a_ranker_that_scales_within_a_batch_gives_a_warning_in_the_same_run(store):
-    lines, _ = warnings_of(store, Changing(scaled=True))
-    assert len(lines) == 1
-    assert " 1 now" in lines[0]
-
-
 def test_rounding_is_no_change(store):
     warnings_of(store, Changing())
     assert warnings_of(store, Changing(factor=1 + 2e-5))[0] == []
@@ -82,15 +76,6 @@ def test_scores_that_are_kept_anew(store):
     lines, found = warnings_of(store, Changing(factor=2.0))
     assert (lines, found.reused) == ([], 60)
     assert store.get("other", "q0", ["d0"]) == {}
-
-
-def test_forgetting_a_ranker_leaves_the_others(store):
-    Engine(store).score(Plain(), *ROWS)
-    Engine(store).score(Plain("other"), *ROWS)
-    store.forget(repr(Plain()))
-    store.forget("never seen")
-    assert store.get(repr(Plain()), "q0", ["d0"]) == {}
-    assert len(store.get(repr(Plain("other")), "q0", ["d0"])) == 1
 
 
 def test_a_ranker_that_cannot_be_checked_gives_a_warning_and_its_scores_are_used(store):

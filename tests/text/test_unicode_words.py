@@ -86,15 +86,6 @@ def by_uniseg(text):
     return [segment for segment in words(text) if is_token(segment)]
 
 
-DENSE = "aé1٣_‿.’:·,;'\"-  \u0301\u00adカー中ひ々한Ж💩©\n٬"
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.text(DENSE, max_size=30))
-def test_agrees_with_uniseg_on_dense_text(text):
-    assert unicode_words(text) == by_uniseg(text)
-
-
 @settings(max_examples=300, deadline=None)
 @given(st.text(st.characters().filter(judged_by_uniseg), max_size=30))
 def test_agrees_with_uniseg_on_any_characters(text):

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         hidden_prefix,
         lines_of,
         near_folder,
+        open_bytes,
         replacing,
         sweep,
         temporary_room,

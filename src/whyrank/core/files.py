@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import glob
+import gzip
 import hashlib
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from gzip import GzipFile
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from whyrank.core.errors import BadInput, nearest
 
@@ -41,7 +42,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     beside, handle = held(make)
     try:
         yield Path(beside)
-        _flush(beside)
+        with open(beside, "rb") as file:  # after a power failure the name must never stand for an empty file
+            os.fsync(file.fileno())
         os.umask(mask := os.umask(0))
         os.chmod(beside, 0o666 & ~mask)  # mkstemp makes private files; results are ordinary ones
         os.replace(beside, target)
@@ -52,12 +54,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         Path(beside).unlink(missing_ok=True)
         os.close(handle)
-
-
-def _flush(path: str) -> None:
-    """Bring the content to the disk, so that after a power failure the name never stands for an empty file."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
 
 
 def held(make: Callable[[], str]) -> tuple[str, int]:
@@ -185,7 +181,20 @@ def file_digest(path: str | os.PathLike[str], digits: int = 16) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:digits]
 
 
-def lines_of(path: str | os.PathLike[str], file: IO[bytes] | GzipFile) -> Iterator[tuple[int, bytes]]:
+@contextmanager
+def open_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file for reading, unpacked where its content is gzip; one line where it is damaged or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            packed = file.peek(2)[:2] == b"\x1f\x8b"
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if packed else file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
+    except OSError as error:
+        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
+
+
+def lines_of(path: str | os.PathLike[str], file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """The lines of an open file with their numbers from 1; a line that is too long is an error before it is read."""
     number = 0
     while raw := file.readline(MOST_BYTES + 1):

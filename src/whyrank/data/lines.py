@@ -6,15 +6,12 @@ import codecs
 import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from whyrank.core import BadInput, WhyrankError, check_size, lines_of, replacing
+from whyrank.core import BadInput, WhyrankError, check_size, lines_of, open_bytes, replacing
 
-_GZIP = b"\x1f\x8b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _EXAMPLES = 5
 
@@ -44,7 +41,7 @@ def every_line(path: Path) -> Iterator[Line]:
     Unicode stay inside the text. A byte order mark at the beginning is skipped.
     """
     found, number = False, 0
-    with _reading(path) as file:
+    with open_bytes(path) as file:
         for number, raw in lines_of(path, file):
             content = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             try:
@@ -70,28 +67,6 @@ def read_text(path: Path) -> str:
         parts += [line.text, line.end]
         check_size(path, size := size + len(line.raw), "the file")
     return "".join(parts)
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Open a file for reading bytes, unpacked where its content says that it is gzip."""
-    with open(path, "rb") as file:
-        if file.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            yield unpacked
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    try:
-        with opened(path) as file:
-            yield file
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -169,7 +144,7 @@ def json_records(path: Path) -> Iterator[Record]:
 
 def read_json(path: Path) -> Any:
     """The value of a whole JSON file, plain or gzip."""
-    with _reading(path) as file:
+    with open_bytes(path) as file:
         return _parsed(path, file.read(), "get the file again")
 
 

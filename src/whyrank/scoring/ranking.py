@@ -11,7 +11,7 @@ from whyrank.core import Ranker
 from whyrank.data import Collection, Run, ranking
 from whyrank.rankers import CascadeRanker, ExpandingRanker, FusedRanker, RunRanker, Setting, open_ranker, stacked
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
-from whyrank.scoring.asking import Failure
+from whyrank.scoring.batches import Failure
 from whyrank.scoring.engine import Engine
 
 Retriever: TypeAlias = LexicalRanker | ExpandingRanker

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from whyrank.core import Flags, Floats, Ints, Layout, cache_folder, checksum, digest, is_read_only, writing
-from whyrank.scoring.asking import Failure
+from whyrank.scoring.batches import Failure
 from whyrank.scoring.pairs import DIGEST_BYTES, DIGEST_TYPE, Digests, Pairs, unique_pairs
 
 _IDENTITY = "(SELECT identity FROM rankers WHERE id = ranker)"

@@ -11,20 +11,17 @@ Nothing is unpickled.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import logging
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +36,7 @@ from whyrank.core import (
     check_seal,
     damaged,
     lines_of,
+    open_bytes,
     replacing,
     sealed_file,
 )
@@ -57,7 +55,6 @@ _TEXTS = ("*.vec", "*.vec.gz", "glove*.txt", "glove*.txt.gz")
 _BATCH = 16_384  # words
 _SAMPLE = 100  # lines that say how many numbers there are
 _BLANKS = b" \t\r\n"
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,19 +168,6 @@ def _main_file(folder: Path) -> list[Path]:
     return [main] if main.is_file() else []
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The content of a file, unpacked where it is gzip, and the file itself, which knows how far we are."""
-    try:
-        with open(path, "rb") as raw:
-            packed = raw.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
-            yield (gzip.GzipFile(fileobj=raw) if packed else raw), raw  # type: ignore[misc]
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
-
-
 # Text: a word and its numbers a line.
 
 
@@ -191,7 +175,8 @@ def read_text(path: Path) -> Parsed:
     """Read a text file, a batch of lines at a time; a first line with the two counts is passed over."""
     words: list[str] = []
     parts: list[Matrix] = []
-    with _reading(path) as (file, raw), Progress(f"reading {path.name}: bytes", path.stat().st_size) as progress:
+    with open_bytes(path) as file, Progress(f"reading {path.name}: bytes", path.stat().st_size) as progress:
+        read = getattr(file, "fileobj", file)  # of gzip, the packed file
         lines = ((number, text) for number, line in lines_of(path, file) if (text := line.strip(_BLANKS)))
         first = list(islice(lines, _SAMPLE))
         if not first:
@@ -208,7 +193,7 @@ def read_text(path: Path) -> Parsed:
             entries = [_entry(path, number, text, dims) for number, text in batch]
             words += [word for word, _ in entries]
             parts.append(_numbers(path, batch[0][0], entries, dims))
-            progress.step(raw.tell() - progress.done)
+            progress.step(read.tell() - progress.done)
     if len(words) < promised:
         what = f"{len(words):,} words where its first line promises {promised:,}"
         raise BadInput(path, what, "get the file again")
@@ -274,7 +259,7 @@ def _check_finite(path: Path, words: Sequence[str], matrix: Matrix) -> None:
 
 def read_json(path: Path) -> Parsed:
     """Read a JSON file; of each vector the first `dimensions` numbers, where the file says how many there are."""
-    with _reading(path) as (file, _):
+    with open_bytes(path) as file:
         try:
             content = json.load(file)
         except ValueError as error:
