@@ -118,18 +118,6 @@ def test_malformed_texts_are_quoted_in_the_error(text):
     assert repr(text) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        ("porter", "porter"), ("a b", "'a b'"), ("5", "'5'"), ("", "''"), (-math.inf, "-1e999"),
-        ([1, math.inf], "[1, 1e999]"), ((1,), "(1,)"), ({"a": None}, "{'a': None}"), (np.float64(0.5), "0.5"),
-        ([np.int32(3), np.bool_(True)], "[3, True]"), (np.str_("x"), "x"),
-    ],
-)  # fmt: skip
-def test_canonical_notation_of_values(value, written):
-    assert format_value(value) == written
-
-
 @pytest.mark.parametrize("value", [math.nan, [math.nan], object(), b"x", {1, 2}, 1j, np.zeros(2)])
 def test_a_value_without_notation_is_refused(value):
     with pytest.raises(WhyrankError, match="cannot be written in a call string"):

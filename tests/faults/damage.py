@@ -27,32 +27,6 @@ FOR_PEOPLE = (".csv", ".html", ".svg", ".md", ".tex", ".tsv", ".jsonl")
 QUIET = lambda line: None  # noqa: E731
 
 
-def table_of(size: int = 60):
-    from whyrank.tables import TermTable
-
-    random, terms = np.random.default_rng(1), [f"term{i}" for i in range(size)]
-    pairs = [(q, d) for q in terms[:9] for d in terms]
-    made = TermTable.from_triples(*zip(*pairs, strict=True), random.random(len(pairs)), analyzer="lucene", n=3)
-    return TermTable(
-        made.query_terms, made.doc_terms, made.indptr, made.indices, made.weights, made.facts, np.arange(size)
-    )
-
-
-def term_table(suffix: str):
-    def make(folder: Path):
-        from whyrank.tables import open_table
-
-        table_of().save(folder / f"t{suffix}")
-
-        def read():
-            found = open_table(folder / f"t{suffix}")
-            return found.digest, dict(found.facts)
-
-        return read
-
-    return make
-
-
 def contrasts(folder: Path):
     from whyrank.data import open_collection
     from whyrank.studies import save
@@ -220,15 +194,15 @@ def blocks(folder: Path):
 
 
 def vectors(folder: Path):
+    from whyrank.text.vectors import Vectors
     from whyrank.text.vectors.files import read_matrix, write_matrix
 
-    write_matrix(
-        folder / "v.npy", [f"word{i}" for i in range(20)], np.random.default_rng(0).random((20, 5), np.float32)
-    )
+    matrix = np.random.default_rng(0).random((20, 5), np.float32)
+    write_matrix(folder / "v.npy", Vectors("v", [f"word{i}" for i in range(20)], matrix))
 
     def read():
-        words, matrix = read_matrix(folder / "v.npy")
-        return list(words), matrix.tolist()
+        found = read_matrix(folder / "v.npy")
+        return list(found.words), found.matrix.tolist()
 
     return read
 
@@ -250,20 +224,6 @@ def documents(folder: Path):
     return read
 
 
-def trees(folder: Path):
-    from whyrank.data import open_collection
-    from whyrank.rankers.ltr import Boosting, read_model, train_ltr
-
-    train_ltr(open_collection("sample"), "bm25", folder / "model.lgb", boosting=Boosting(trees=4))
-
-    def read():
-        found = read_model(folder / "model.lgb")
-        trees = found.text.partition("\nTree=")[2]
-        return repr((found.names, trees, sorted(found.facts.items())))
-
-    return read
-
-
 def weights(folder: Path):
     from whyrank.rankers import write_weights
     from whyrank.rankers.fuse import read_weights
@@ -273,10 +233,8 @@ def weights(folder: Path):
 
 
 KINDS = {
-    "arrow": term_table(".arrow"), "parquet": term_table(".parquet"), "tsv.gz": term_table(".tsv.gz"),
     "contrasts": contrasts, "result": result, "bias": bias, "statistics": statistics, "em": em, "network": network,
-    "checkpoint": checkpoint, "blocks": blocks, "vectors": vectors, "documents": documents,
-    "trees": trees, "weights": weights,
+    "checkpoint": checkpoint, "blocks": blocks, "vectors": vectors, "documents": documents, "weights": weights,
 }  # fmt: skip
 
 

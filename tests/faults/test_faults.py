@@ -14,8 +14,8 @@ import pytest
 TRIALS = int(os.environ.get("WHYRANK_FAULTS", "10"))
 COMMAND_TRIALS = int(os.environ.get("WHYRANK_FAULTS", "0"))
 KINDS = (
-    "arrow", "parquet", "tsv.gz", "contrasts", "result", "bias", "statistics", "em", "network", "checkpoint", "blocks",
-    "vectors", "documents", "trees", "weights",
+    "contrasts", "result", "bias", "statistics", "em", "network", "checkpoint", "blocks",
+    "vectors", "documents", "weights",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from whyrank.core import Answered, WhyrankError, ask
-from whyrank.core.protocols import PartlyScored, checked
+from whyrank.core.protocols import PartlyScored, check_scores
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, ScoreStore, rerank
@@ -174,6 +174,6 @@ class Lazy:
 )
 def test_what_is_no_array_is_named(make, what):
     with pytest.raises(WhyrankError, match=what):
-        checked(Partial(), make(), 1)
+        check_scores(Partial(), make(), 1)
     if make is later:
         gc.collect()  # Python would complain now about a coroutine that nobody waited for

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-import timeit
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -178,23 +176,3 @@ def test_every_batch_is_committed_before_the_next_is_scored(store):
 
     Engine(store, batch_size=5).score(Looking(), *grid(1, 0, 20))
     assert seen == [0, 5, 10, 15]
-
-
-def best_seconds(work, tries) -> float:
-    """The seconds of this process for the fastest of several calls: others may be cold, or beside a busy neighbour."""
-    return min(timeit.repeat(work, timer=time.process_time, number=1, repeat=tries))
-
-
-@pytest.mark.parametrize(("n_queries", "n_docs"), [(1, 10_000), (100, 100), (10_000, 1)])
-def test_ten_thousand_pairs_of_a_fast_ranker_cost_little(store, n_queries, n_docs):
-    @dataclass(frozen=True)
-    class Fast:
-        name: str = "fast"
-        batch_size: int = 300_000
-
-        def score(self, queries, docs):
-            return np.zeros(len(docs))
-
-    rows = grid(n_queries, 0, n_docs)
-    for fresh in (True, False):
-        assert best_seconds(lambda fresh=fresh: Engine(store, fresh=fresh).score(Fast(), *rows), 3) < 0.2

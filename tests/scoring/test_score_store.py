@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import tempfile
 from pathlib import Path
@@ -213,19 +212,3 @@ def test_a_complete_store_that_cannot_be_written_is_read(folder, name):
     assert "cannot be written, and lacks 2 scores of ranker 'plain'; copy it to a folder" in as_nobody(
         look(folder / name, 4)
     )
-
-
-def test_commits_in_the_log_of_a_store_that_cannot_be_written_are_read_or_missed_aloud(folder):
-    """Another process has the store open, or was killed."""
-    store = ScoreStore(folder / "s")
-    Engine(store).score(Plain(), *grid(2, 0, 3))
-    os.chmod(folder, 0o555)
-    assert (folder / "s-wal").stat().st_size
-    assert as_nobody(look(folder / "s")) == "reused 6"
-    os.chmod(folder, 0o755)
-    for part in ("", "-wal"):
-        shutil.copy(folder / f"s{part}", folder / f"copy{part}")
-        os.chmod(folder / f"copy{part}", 0o444)
-    os.chmod(folder, 0o555)
-    assert "the score store cannot be used (unable to open" in as_nobody(look(folder / "copy"))
-    store.close()

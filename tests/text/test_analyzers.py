@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models
 from side_by_side import in_threads
 from whyrank.core import BadInput, MissingExtra, UnknownName, WhyrankError
 from whyrank.testing import AnalyzerContract
-from whyrank.text import Analyzer, Parts, State, TextCache, analyzers
+from whyrank.text import Analyzer, State, TextCache, analyzers
 from whyrank.text.presets import _tokenizer
 from whyrank.text.steps import limits, lower, porter
 
@@ -120,7 +120,7 @@ def fresh_state(query_steps=None):
     def drop_a(token):
         return None if token == "a" else token
 
-    return State(Parts(lambda texts: [text.split() for text in texts], (str.lower, drop_a), query_steps))
+    return State(lambda texts: [text.split() for text in texts], (str.lower, drop_a), query_steps)
 
 
 def spelled(state, tokens):

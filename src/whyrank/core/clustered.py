@@ -135,12 +135,9 @@ def _t_quantile(freedom: float, level: float) -> float:
 
 
 def mean_interval(
-    values: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    covariance: float = 0.0,
-    bounds: tuple[float, float] | None = None,
-    level: float = 0.95,
-) -> Interval:
+    values: npt.ArrayLike, clusters: npt.ArrayLike | None = None, covariance: float = 0.0,
+    bounds: tuple[float, float] | None = None, level: float = 0.95,
+) -> Interval:  # fmt: skip
     """Confidence interval of the mean of clustered values; without `clusters` each value is one of its own.
 
     With m the mean and, for query q of Q, r_q the sum and n_q the number of its residuals v - m, of n in all, the

@@ -39,7 +39,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.close(handle)
         return name
 
-    beside, handle = held(make)
+    beside, handle = make_locked(make)
     try:
         yield Path(beside)
         with open(beside, "rb") as file:  # after a power failure the name must never stand for an empty file
@@ -56,7 +56,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.close(handle)
 
 
-def held(make: Callable[[], str]) -> tuple[str, int]:
+def make_locked(make: Callable[[], str]) -> tuple[str, int]:
     """Make a temporary file or folder, and lock it for as long as the returned handle is open.
 
     What can be locked is left over from a process that ended; `sweep` removes it.
@@ -106,7 +106,7 @@ def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     lock = Path(path)
     new = not lock.parent.exists()
-    handle = _locked(lock)
+    handle = _lock_file(lock)
     try:
         yield
     finally:
@@ -117,7 +117,7 @@ def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
                 lock.parent.rmdir()
 
 
-def _locked(lock: Path) -> int:
+def _lock_file(lock: Path) -> int:
     while True:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)

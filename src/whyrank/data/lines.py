@@ -112,14 +112,14 @@ class Record(NamedTuple):
         """The field of this name, which must be a string."""
         value = self._field(name)
         if not isinstance(value, str):
-            raise self.wrong(f"{name!r} is {_shown(value)}, not a string")
+            raise self.wrong(f"{name!r} is {_show(value)}, not a string")
         return value
 
     def texts(self, name: str) -> list[str]:
         """The field of this name, which must be a list of one string or more."""
         value = self._field(name)
         if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
-            raise self.wrong(f"{name!r} is {_shown(value)}, not a list of strings")
+            raise self.wrong(f"{name!r} is {_show(value)}, not a list of strings")
         return value
 
     def wrong(self, what: str, remedy: str = "mend this row") -> BadInput:
@@ -136,19 +136,19 @@ def json_records(path: Path) -> Iterator[Record]:
     """Stream JSON lines, one object each; blank lines are skipped."""
     remedy = 'write one object a line, such as {"id": "d1", "text": "..."}'
     for line in read_lines(path):
-        fields = _parsed(path, line.text, remedy, line.number)
+        fields = _parse(path, line.text, remedy, line.number)
         if not isinstance(fields, dict):
-            raise BadInput(path, f"expected a JSON object, found {_shown(fields)}", remedy, line.number)
+            raise BadInput(path, f"expected a JSON object, found {_show(fields)}", remedy, line.number)
         yield Record(path, line.number, fields, len(line.raw))
 
 
 def read_json(path: Path) -> Any:
     """The value of a whole JSON file, plain or gzip."""
     with open_bytes(path) as file:
-        return _parsed(path, file.read(), "get the file again")
+        return _parse(path, file.read(), "get the file again")
 
 
-def _parsed(path: Path, text: str | bytes, remedy: str, line: int | None = None) -> Any:
+def _parse(path: Path, text: str | bytes, remedy: str, line: int | None = None) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -158,7 +158,7 @@ def _parsed(path: Path, text: str | bytes, remedy: str, line: int | None = None)
         raise BadInput(path, f"malformed JSON ({error})", remedy, line) from None
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else text[:40] + "…"
 
@@ -217,10 +217,10 @@ class TextTallies:
 
 def without_surrogates(text: str) -> str:
     """Replace lone surrogates by U+FFFD, one for one; a text without any comes back as the same object."""
-    return text if encodable(text) else _SURROGATE.sub("\ufffd", text)
+    return text if is_encodable(text) else _SURROGATE.sub("\ufffd", text)
 
 
-def encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     """Whether the text can be written as UTF-8."""
     try:
         text.encode()

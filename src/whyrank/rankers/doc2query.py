@@ -172,5 +172,5 @@ class ExpansionStore(TextStore[list[str]]):
         except ValueError:
             found = None
         if not isinstance(found, list):
-            raise self.layout.damaged(self.path)
+            raise self.layout.damage_error(self.path)
         return [str(query) for query in found]

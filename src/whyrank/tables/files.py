@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +34,9 @@ def read_table(path: str | PathLike[str], check: bool = False) -> TermTable:
     Whatever goes wrong becomes one line that names the file.
     """
     try:
-        return _read(Path(path), check)
+        table = _reader(path)(Path(path))
+        if check:
+            check_entries(table)
     except BadInput:
         raise
     except WhyrankError as error:
@@ -44,21 +47,17 @@ def read_table(path: str | PathLike[str], check: bool = False) -> TermTable:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         remedy = "the file is damaged or of another kind; get it again"
         raise BadInput(path, f"cannot be read as a term table ({reason})", remedy) from None
+    return table
 
 
-def _read(path: Path, check: bool) -> TermTable:
+def _reader(path: str | PathLike[str]) -> Callable[[Path], TermTable]:
     from whyrank.tables.tsv import read_tsv
 
     with open(path, "rb") as file:
         head = file.read(8)
     if not head:
         raise BadInput(path, "the file is empty", "a term table has at least a header or one line")
-    readers = {b"PAR1": read_parquet, b"ARROW1": read_arrow}
-    read = next((read for magic, read in readers.items() if head.startswith(magic)), read_tsv)
-    table = read(path)
-    if check:
-        check_entries(table)
-    return table
+    return read_parquet if head.startswith(b"PAR1") else read_arrow if head.startswith(b"ARROW1") else read_tsv
 
 
 def check_suffix(path: str | PathLike[str]) -> None:
@@ -77,11 +76,11 @@ def facts_text(facts: Mapping[str, Any]) -> str:
 
 def writer(path: str) -> Callable[[TermTable, Path], None]:
     """What writes a table in the format that a name ends in."""
-    from whyrank.tables.tsv import write_gzip, write_tsv
+    from whyrank.tables.tsv import write_tsv
 
     check_suffix(path)
-    writers = dict(zip(SUFFIXES, (write_parquet, write_arrow, write_tsv, write_gzip), strict=True))
-    return next(write for suffix, write in writers.items() if path.endswith(suffix))
+    writers = write_parquet, write_arrow, write_tsv, partial(write_tsv, packed=True)
+    return next(write for suffix, write in zip(SUFFIXES, writers, strict=True) if path.endswith(suffix))
 
 
 # Term tables as Arrow columns: three columns with a row per entry, or one row with a list per part.

@@ -12,6 +12,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -31,28 +32,18 @@ _MEANT = {written[1]: meant for meant, written in _ESCAPES.items()} | {"#": "#",
 _ODD = re.compile(r"^[#\ufeff]|[\\\t\n\r]")
 
 
-def write_tsv(table: TermTable, path: Path) -> None:
-    """Write a table as tab-separated text."""
-    with open(path, "wb") as file:
-        _write(table, file)
-
-
-def write_gzip(table: TermTable, path: Path) -> None:
-    """Write a table as tab-separated text, compressed; the same table gives the same bytes."""
-    with open(path, "wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-        _write(table, packed)
-
-
-def _write(table: TermTable, file: IO[bytes]) -> None:
+def write_tsv(table: TermTable, path: Path, packed: bool = False) -> None:
+    """Write a table as tab-separated text, `packed` by gzip; the same table gives the same bytes."""
     import pyarrow as pa
 
     header = "".join(f"# {name}: {value}\n" for name, value in _header_fields(table))
-    file.write(f"{_FIRST}\n{header}".encode())
     rows, queries, docs = table.row_numbers(), escaped_terms(table.query_terms), escaped_terms(table.doc_terms)
-    for start in range(0, len(table), _BATCH):
-        here = slice(start, start + _BATCH)
-        terms = queries.take(pa.array(rows[here])), docs.take(pa.array(table.indices[here]))
-        file.write(tab_separated(*terms, pa.array(table.weights[here])))
+    with open(path, "wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) if packed else nullcontext(raw) as file:
+        file.write(f"{_FIRST}\n{header}".encode())
+        for start in range(0, len(table), _BATCH):
+            here = slice(start, start + _BATCH)
+            terms = queries.take(pa.array(rows[here])), docs.take(pa.array(table.indices[here]))
+            file.write(tab_separated(*terms, pa.array(table.weights[here])))
 
 
 def _header_fields(table: TermTable) -> Iterator[tuple[str, str]]:

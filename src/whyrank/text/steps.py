@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,17 +67,13 @@ def limits(max_length: int = 0, max_digits: int | None = None, max_repeat: int =
 
 
 @lru_cache(maxsize=1 << 20)
-def porter(token: str) -> str:
+def porter(token: str, mode: str = "MARTIN_EXTENSIONS") -> str:
     """Porter's stemmer with its author's own amendments, as Lucene and Terrier have it (Porter 1980)."""
-    stem: str = _porter("MARTIN_EXTENSIONS").stem(token, to_lowercase=False)
-    return stem
+    return str(_porter(mode).stem(token, to_lowercase=False))
 
 
-@lru_cache(maxsize=1 << 20)
-def porter_original(token: str) -> str:
-    """Porter's stemmer as first printed, without the later amendments (Porter 1980)."""
-    stem: str = _porter("ORIGINAL_ALGORITHM").stem(token, to_lowercase=False)
-    return stem
+porter_original = partial(porter, mode="ORIGINAL_ALGORITHM")
+"""Porter's stemmer as first printed, without the later amendments (Porter 1980)."""
 
 
 def krovetz() -> Step:

@@ -167,7 +167,7 @@ def concatenate(text: str, parts: Sequence[Annotation]) -> Annotation:
     characters = list(accumulate((len(part.text) for part in parts), initial=0))
     tokens = list(accumulate(map(len, parts), initial=0))
 
-    def chained(name: str, shift: Callable[[Any, int], Any] = lambda value, part: value) -> Sequence[Any]:
+    def chain(name: str, shift: Callable[[Any, int], Any] = lambda value, part: value) -> Sequence[Any]:
         fields = [getattr(part, name) for part in parts]
         missing = [field for field in fields if isinstance(field, Missing)]
         return missing[0] if missing else tuple(shift(value, i) for i, field in enumerate(fields) for value in field)
@@ -180,8 +180,8 @@ def concatenate(text: str, parts: Sequence[Annotation]) -> Annotation:
 
     shifts: dict[str, Callable[[Any, int], Any]] = dict.fromkeys(("starts", "ends"), offset)
     shifts |= dict.fromkeys(("sentences", "chunks", "entities"), span)
-    fields = {name: chained(name, shift) for name, shift in shifts.items()}
-    return Annotation(text, **fields, **{name: chained(name) for name in ("lemmas", "pos", "stops")})
+    fields = {name: chain(name, shift) for name, shift in shifts.items()}
+    return Annotation(text, **fields, **{name: chain(name) for name in ("lemmas", "pos", "stops")})
 
 
 def _valid(text: str) -> str:

@@ -16,12 +16,11 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,7 @@ from whyrank.core import (
     Progress,
     cache_folder,
     check_seal,
-    damaged,
+    damage_error,
     lines_of,
     open_bytes,
     replacing,
@@ -98,13 +97,6 @@ class Vectors:
         return {word: row for row, word in reversed(list(enumerate(self.words)))}
 
 
-class Parsed(NamedTuple):
-    """Words and the matrix of their vectors, a row each."""
-
-    words: Sequence[str]
-    matrix: Matrix
-
-
 def open_vectors(spec: str) -> Vectors:
     """Read word vectors from a file, a folder or an installed package; text is parsed once and kept in the cache."""
     path = find_vectors(spec)
@@ -115,27 +107,27 @@ def open_vectors(spec: str) -> Vectors:
 @lru_cache(maxsize=2)
 def _open(spec: str, path: Path, size: int, changed: int) -> Vectors:
     if path.suffix == ".npy":
-        return Vectors(spec, *read_matrix(path))
+        return replace(read_matrix(path), name=spec)
     read = read_json if path.name.removesuffix(".gz").endswith(".json") else read_text
     key = hashlib.sha256(f"1\x1f{path}\x1f{size}\x1f{changed}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return cached_vectors(spec, key, lambda: read(path))
 
 
-def cached_vectors(name: str, key: str, make: Callable[[], Parsed]) -> Vectors:
+def cached_vectors(name: str, key: str, make: Callable[[], Vectors]) -> Vectors:
     """The vectors that the cache has under a key, else those that `make` gives, which are kept there.
 
     Where the cache cannot be written, or what it has is damaged, they are made again.
     """
     path = cache_folder() / "vectors" / f"{key}.npy"
     try:
-        return Vectors(name, *read_matrix(path))
+        found = read_matrix(path)
     except (OSError, BadInput):
-        made = make()
-    try:
-        write_matrix(path, made.words, made.matrix)
-    except (OSError, BadInput) as error:
-        log.info("word vectors are not kept: %s", error)
-    return Vectors(name, *made)
+        found = make()
+        try:
+            write_matrix(path, found)
+        except (OSError, BadInput) as error:
+            log.info("word vectors are not kept: %s", error)
+    return replace(found, name=name)
 
 
 def find_vectors(spec: str) -> Path:
@@ -171,7 +163,7 @@ def _main_file(folder: Path) -> list[Path]:
 # Text: a word and its numbers a line.
 
 
-def read_text(path: Path) -> Parsed:
+def read_text(path: Path) -> Vectors:
     """Read a text file, a batch of lines at a time; a first line with the two counts is passed over."""
     words: list[str] = []
     parts: list[Matrix] = []
@@ -203,7 +195,7 @@ def read_text(path: Path) -> Parsed:
         part = parts.pop()
         whole[at : at + len(part)] = part
         at += len(part)
-    return Parsed(words, whole)
+    return Vectors(path.name, words, whole)
 
 
 def _usual_size(lines: Iterable[tuple[int, bytes]]) -> int:
@@ -257,7 +249,7 @@ def _check_finite(path: Path, words: Sequence[str], matrix: Matrix) -> None:
 # JSON: an object with `vectors: {word: [numbers]}`.
 
 
-def read_json(path: Path) -> Parsed:
+def read_json(path: Path) -> Vectors:
     """Read a JSON file; of each vector the first `dimensions` numbers, where the file says how many there are."""
     with open_bytes(path) as file:
         try:
@@ -277,13 +269,13 @@ def read_json(path: Path) -> Parsed:
     if not isinstance(dims, int) or not 1 <= dims <= width:
         raise BadInput(path, f"{width} numbers in each vector where {dims} are expected", _GET_AGAIN)
     _check_finite(path, list(vectors), matrix := np.ascontiguousarray(matrix[:, :dims]))
-    return Parsed(list(vectors), matrix)
+    return Vectors(path.name, list(vectors), matrix)
 
 
 # A matrix of numpy, with its words in `NAME.words.txt`, in `NAME.parquet` or in the only Parquet file of the folder.
 
 
-def read_matrix(path: Path) -> Parsed:
+def read_matrix(path: Path) -> Vectors:
     """Read a matrix and its words; the matrix stays on the disk where it has the right type."""
     named = [_listing(path), path.with_suffix(".parquet")]
     tables = sorted(path.parent.glob("*.parquet"))
@@ -306,16 +298,16 @@ def read_matrix(path: Path) -> Parsed:
         raise BadInput(names, f"{len(words):,} words for {len(matrix):,} vectors in {path.name}", _GET_BOTH)
     for start in range(0, len(matrix), _BATCH):
         _check_finite(path, words[start : start + _BATCH], matrix[start : start + _BATCH])
-    return Parsed(words, matrix)
+    return Vectors(path.name, words, matrix)
 
 
-def write_matrix(path: Path, words: Sequence[str], matrix: Matrix) -> None:
+def write_matrix(path: Path, vectors: Vectors) -> None:
     """Write a matrix and its words beside it; the digest of the words stands behind the matrix."""
-    listed = "".join(f"{word}\n" for word in words).encode("utf-8", "surrogatepass")
+    listed = "".join(f"{word}\n" for word in vectors.words).encode("utf-8", "surrogatepass")
     with replacing(_listing(path)) as beside:
         beside.write_bytes(listed)
     with sealed_file(path) as file:
-        np.save(file, matrix, allow_pickle=False)
+        np.save(file, vectors.matrix, allow_pickle=False)
         file.write(hashlib.sha256(listed).hexdigest().encode())
 
 
@@ -332,7 +324,7 @@ def _check(path: Path, names: Path) -> None:
     if tail[64:].startswith(b"whyrank-sha256:"):
         words = hashlib.sha256(names.read_bytes()).hexdigest()
         if tail[:64] != words.encode():
-            raise damaged(names, _GET_BOTH)
+            raise damage_error(names, _GET_BOTH)
 
 
 def _listed_words(path: Path) -> list[str]:
