@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core import BadInput, WhyrankError
-from whyrank.data import every_line, read_lines
+from whyrank.core import BadInput, WhyrankError, every_line, read_lines, write_lines
 from whyrank.data.documents import full_text, read_corpus, read_queries
-from whyrank.data.lines import write_lines
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1).filter(
     lambda text: not text.isspace() and not text.startswith("\ufeff")

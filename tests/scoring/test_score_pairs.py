@@ -55,9 +55,3 @@ def test_batch_order_is_by_query_then_by_length_of_the_document():
     order = pairs.by_length(np.arange(10))
     assert [len(d) for d in pairs.doc_texts(order)] == [0, 1, 2, 3, 4] * 2
     assert len(set(pairs.query_texts(order)[:5])) == 1
-
-
-@pytest.mark.parametrize(("query", "doc"), [([0, 1], [0]), ([[0]], [[0]])])
-def test_codes_that_are_not_aligned_are_refused(query, doc):
-    with pytest.raises(ValueError, match="aligned"):
-        unique_pairs(["a", "b"], ["c"], np.array(query, np.int32), np.array(doc, np.int32))

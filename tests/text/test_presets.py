@@ -69,8 +69,7 @@ def test_krovetz_gives_words_and_leaves_the_shared_bytes_of_python_alone():
         (b"the\n\xff\xfe\n", r"words\.txt:2: .*UTF-8"),
         (b"the\n\nof course\n", r"words\.txt:3: .*'of course'"),
         (b"\n# only a remark\n", r"words\.txt: there are no stop words"),
-        (b"", r"words\.txt: there are no stop words"),
-        (None, r"words\.txt: cannot read"),
+        (None, r"words\.txt: cannot be read"),
     ],
 )
 def test_bad_stop_word_files_name_file_and_line(tmp_path, content, problem):

@@ -196,8 +196,8 @@ def test_where_there_are_no_vectors_or_several(tmp_path):
 @pytest.fixture
 def parsed(monkeypatch):
     """The files that were parsed; vectors in memory are forgotten when asked for."""
-    done, real = [], files.read_text
-    monkeypatch.setattr(files, "read_text", lambda path: done.append(path.name) or real(path))
+    done, real = [], files.read_text_vectors
+    monkeypatch.setattr(files, "read_text_vectors", lambda path: done.append(path.name) or real(path))
     files._open.cache_clear()
     return done
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import glob
-import gzip
 import hashlib
 import os
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, cast
 
 from whyrank.core.errors import BadInput, nearest
 
 LOCK = ".lock"  # in a folder that one process works on at a time
-MOST_BYTES = 2**26  # of a line: more than any document, and less than what a small gzip file can unpack to
 
 
 @contextmanager
@@ -179,34 +175,6 @@ def file_digest(path: str | os.PathLike[str], digits: int = 16) -> str:
     """The first hexadecimal digits of the SHA-256 of a file's content."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:digits]
-
-
-@contextmanager
-def open_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file for reading, unpacked where its content is gzip; one line where it is damaged or cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            packed = file.peek(2)[:2] == b"\x1f\x8b"
-            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if packed else file
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
-
-
-def lines_of(path: str | os.PathLike[str], file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines of an open file with their numbers from 1; a line that is too long is an error before it is read."""
-    number = 0
-    while raw := file.readline(MOST_BYTES + 1):
-        number += 1
-        check_size(path, len(raw), "this line", number)
-        yield number, raw
-
-
-def check_size(path: str | os.PathLike[str], size: int, what: str, line: int | None = None) -> None:
-    """Raise an error where a part of a file is larger than any text that is meant."""
-    if size > MOST_BYTES:
-        raise BadInput(path, f"{what} has more than {MOST_BYTES:,} bytes", "cut it, or get the file again", line)
 
 
 def cache_folder() -> Path:

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from whyrank.core import BadInput
 from whyrank.data.grades import Grades, grades_for
-from whyrank.data.lines import Tally, TextTallies, is_encodable
+from whyrank.data.tallies import Tally, TextTallies, is_encodable
 from whyrank.data.trec import Qrels, Run, read_run
 
 Texts = Mapping[str, str] | Iterable[tuple[str, str]]

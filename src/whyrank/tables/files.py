@@ -79,7 +79,8 @@ def writer(path: str) -> Callable[[TermTable, Path], None]:
     from whyrank.tables.tsv import write_tsv
 
     check_suffix(path)
-    writers = write_parquet, write_arrow, write_tsv, partial(write_tsv, packed=True)
+    writers: list[Callable[[TermTable, Path], None]]
+    writers = [write_parquet, write_arrow, write_tsv, partial(write_tsv, packed=True)]
     return next(write for suffix, write in zip(SUFFIXES, writers, strict=True) if path.endswith(suffix))
 
 

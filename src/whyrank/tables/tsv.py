@@ -19,8 +19,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import MOST_BYTES, BadInput, check_size, open_bytes
-from whyrank.data import read_lines
+from whyrank.core import MOST_BYTES, BadInput, check_size, open_bytes, read_lines
 from whyrank.tables.files import COLUMNS, Stored, facts_text, table_of
 from whyrank.tables.table import TermTable
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -10,7 +9,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from whyrank.core import BadInput, MissingExtra, WhyrankError
+from whyrank.core import BadInput, MissingExtra, WhyrankError, file_digest, read_lines
 from whyrank.text.analyzer import Step
 
 # Tokenisers: from a text to its raw tokens. `unicode_words` has a chapter of its own.
@@ -136,22 +135,11 @@ def find_stopwords(analyzer: str, given: str | os.PathLike[str], variable: str) 
 
 def read_stopwords(path: str) -> StopWords:
     """Read a UTF-8 file with one word a line; blank lines and lines that start with # are ignored."""
-    try:
-        content = Path(path).expanduser().read_bytes()
-    except (OSError, ValueError, RuntimeError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise BadInput(path, f"cannot read this stop word list ({why})", _ONE_A_LINE) from None
-    words = set()
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").splitlines(), 1):
-        try:
-            text = line.decode().strip()
-        except UnicodeDecodeError:
-            raise BadInput(path, "this is not UTF-8", "save the file as UTF-8", number) from None
-        if text.startswith("#") or not text:
-            continue
+    file = Path(os.path.expanduser(path))
+    lines = [(line.number, line.text.strip()) for line in read_lines(file) if not line.text.lstrip().startswith("#")]
+    for number, text in lines:
         if len(text.split()) > 1:
             raise BadInput(path, f"more than one word in a line: {text!r}", _ONE_A_LINE, number)
-        words.add(text)
-    if not words:
+    if not lines:
         raise BadInput(path, "there are no stop words in it", _ONE_A_LINE)
-    return StopWords(path, frozenset(words), (hashlib.sha256(content).hexdigest()[:16],))
+    return StopWords(path, frozenset(text for _, text in lines), (file_digest(file),))

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
-from whyrank.core import BadInput, check_flag
-from whyrank.data.lines import needed_file, read_json, read_text
+from whyrank.core import BadInput, check_flag, needed_file, read_json, read_text
 from whyrank.data.pairs.rows import TextPair, read_pairs
 from whyrank.data.pairs.sentences import two_columns
 from whyrank.data.pairs.sets import existing, layout

@@ -8,8 +8,16 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core import BadInput, UnknownName, WhyrankError, check_flag
-from whyrank.data.lines import every_line, find_file, json_records, needed_file
+from whyrank.core import (
+    BadInput,
+    UnknownName,
+    WhyrankError,
+    check_flag,
+    every_line,
+    find_file,
+    json_records,
+    needed_file,
+)
 from whyrank.data.pairs.rows import TextPair, tsv_cells, tsv_records
 from whyrank.data.pairs.sets import existing, layout
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from whyrank.core import BadInput, Call, Registry, UnknownName, WhyrankError, parse_call, suggestion
-from whyrank.data.lines import Tally, find_file, without_surrogates
+from whyrank.core import BadInput, Call, Registry, UnknownName, WhyrankError, find_file, parse_call, suggestion
 from whyrank.data.pairs.rows import TextPair, read_pairs, read_records
+from whyrank.data.tallies import Tally, without_surrogates
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "paraphrase": ("a", "b"),

@@ -36,6 +36,7 @@ from whyrank.core import (
     damage_error,
     lines_of,
     open_bytes,
+    read_json,
     replacing,
     sealed_file,
 )
@@ -108,7 +109,7 @@ def open_vectors(spec: str) -> Vectors:
 def _open(spec: str, path: Path, size: int, changed: int) -> Vectors:
     if path.suffix == ".npy":
         return replace(read_matrix(path), name=spec)
-    read = read_json if path.name.removesuffix(".gz").endswith(".json") else read_text
+    read = read_json_vectors if path.name.removesuffix(".gz").endswith(".json") else read_text_vectors
     key = hashlib.sha256(f"1\x1f{path}\x1f{size}\x1f{changed}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return cached_vectors(spec, key, lambda: read(path))
 
@@ -163,7 +164,7 @@ def _main_file(folder: Path) -> list[Path]:
 # Text: a word and its numbers a line.
 
 
-def read_text(path: Path) -> Vectors:
+def read_text_vectors(path: Path) -> Vectors:
     """Read a text file, a batch of lines at a time; a first line with the two counts is passed over."""
     words: list[str] = []
     parts: list[Matrix] = []
@@ -249,13 +250,9 @@ def _check_finite(path: Path, words: Sequence[str], matrix: Matrix) -> None:
 # JSON: an object with `vectors: {word: [numbers]}`.
 
 
-def read_json(path: Path) -> Vectors:
+def read_json_vectors(path: Path) -> Vectors:
     """Read a JSON file; of each vector the first `dimensions` numbers, where the file says how many there are."""
-    with open_bytes(path) as file:
-        try:
-            content = json.load(file)
-        except ValueError as error:
-            raise BadInput(path, f"malformed JSON ({error})", "get the file again") from None
+    content = read_json(path)
     vectors = content.get("vectors") if isinstance(content, dict) else None
     if not isinstance(vectors, dict) or not vectors:
         raise BadInput(path, "no JSON object with 'vectors' by word", _NO_VECTORS)

@@ -5,15 +5,45 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
-import re
+import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
-from whyrank.core import BadInput, WhyrankError, check_size, lines_of, open_bytes, replacing
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.files import replacing
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_EXAMPLES = 5
+MOST_BYTES = 2**26  # of a line: more than any document, and less than what a small gzip file can unpack to
+
+
+@contextmanager
+def open_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file for reading, unpacked where its content is gzip; one line where it is damaged or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            packed = file.peek(2)[:2] == b"\x1f\x8b"
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if packed else file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
+    except OSError as error:
+        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
+
+
+def lines_of(path: str | os.PathLike[str], file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file with their numbers from 1; a line that is too long is an error before it is read."""
+    number = 0
+    while raw := file.readline(MOST_BYTES + 1):
+        number += 1
+        check_size(path, len(raw), "this line", number)
+        yield number, raw
+
+
+def check_size(path: str | os.PathLike[str], size: int, what: str, line: int | None = None) -> None:
+    """Raise an error where a part of a file is larger than any text that is meant."""
+    if size > MOST_BYTES:
+        raise BadInput(path, f"{what} has more than {MOST_BYTES:,} bytes", "cut it, or get the file again", line)
 
 
 class Line(NamedTuple):
@@ -115,10 +145,10 @@ class Record(NamedTuple):
             raise self.wrong(f"{name!r} is {_show(value)}, not a string")
         return value
 
-    def texts(self, name: str) -> list[str]:
-        """The field of this name, which must be a list of one string or more."""
+    def texts(self, name: str, least: int = 1) -> list[str]:
+        """The field of this name, which must be a list of so many strings at least."""
         value = self._field(name)
-        if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, list) or len(value) < least or not all(isinstance(each, str) for each in value):
             raise self.wrong(f"{name!r} is {_show(value)}, not a list of strings")
         return value
 
@@ -161,69 +191,3 @@ def _parse(path: Path, text: str | bytes, remedy: str, line: int | None = None) 
 def _show(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else text[:40] + "…"
-
-
-# Oddities that stop nothing: counted as data streams by, with the first few examples, and listed in notes.
-
-
-class Tally:
-    """Counts one kind of oddity, which `what` names in the plural, and remembers the first few examples."""
-
-    def __init__(self, what: str) -> None:
-        self.what, self.count = what, 0
-        self.first: list[str] = []
-
-    def add(self, example: str) -> None:
-        """Count one more."""
-        self.count += 1
-        if len(self.first) < _EXAMPLES:
-            self.first.append(example)
-
-    def notes(self, source: str) -> list[str]:
-        """One line for the user, or nothing when nothing was counted."""
-        if not self.count:
-            return []
-        more = ", …" if self.count > len(self.first) else ""
-        return [f"{source}: {self.what}: {self.count:,} ({', '.join(self.first)}{more})"]
-
-
-class TextTallies:
-    """What can be odd about `things`, documents or queries: lone surrogates are replaced, empty texts are kept.
-
-    With `strict` an empty text is an error.
-    """
-
-    def __init__(self, things: str, strict: bool = False) -> None:
-        self.things, self.strict = things, strict
-        self.empty = Tally(f"{things} with an empty text")
-        self.mended = Tally(f"{things} with lone surrogates (each replaced by U+FFFD)")
-
-    def mend(self, text_id: str, text: str, source: str | Path, line: int | None = None) -> str:
-        """Count what is odd about a text, and give it in a form that can be encoded."""
-        if not text or text.isspace():
-            if self.strict:
-                what = f"{self.things}: the text of {text_id!r} is empty"
-                raise BadInput(source, what, "give it a text, or open the collection without strict", line)
-            self.empty.add(text_id)
-        mended = without_surrogates(text)
-        if mended is not text:
-            self.mended.add(text_id)
-        return mended
-
-    def notes(self, source: str) -> list[str]:
-        """The lines for the user."""
-        return self.empty.notes(source) + self.mended.notes(source)
-
-
-def without_surrogates(text: str) -> str:
-    """Replace lone surrogates by U+FFFD, one for one; a text without any comes back as the same object."""
-    return text if is_encodable(text) else _SURROGATE.sub("\ufffd", text)
-
-
-def is_encodable(text: str) -> bool:
-    """Whether the text can be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
