@@ -26,9 +26,9 @@ EFFECTS = st.lists(st.tuples(st.sampled_from([-1, 0, 1]), st.integers(0, 6)), mi
 SUMS = st.lists(st.integers(-20, 20), min_size=1, max_size=30)
 
 
-def interval_of(rows, **options) -> Interval:
+def interval_of(rows) -> Interval:
     values, codes = zip(*rows, strict=True)
-    return mean_interval(values, codes, bounds=(-1, 1), **options)
+    return mean_interval(values, codes, bounds=(-1, 1))
 
 
 def sign_flip_oracle(sums) -> float:
@@ -36,9 +36,6 @@ def sign_flip_oracle(sums) -> float:
     signs = list(itertools.product((-1, 1), repeat=len(sums)))
     totals = [abs(sum(e * s for e, s in zip(row, sums, strict=True))) for row in signs]
     return sum(total >= abs(sum(sums)) for total in totals) / len(signs)
-
-
-# cluster_sums
 
 
 # mean_interval
@@ -244,8 +241,10 @@ def test_the_clustered_interval_covers_and_the_naive_one_does_not():
     assert np.mean([low <= truth <= high for low, high in naive]) < 0.6
 
 
-@pytest.mark.parametrize(("queries", "least"), [(8, 0.91), (15, 0.93), (40, 0.93)])
-@pytest.mark.parametrize("probabilities", [(0.5, 0.0, 0.5), (0.9, 0.0, 0.1), (0.05, 0.75, 0.2)])
+@pytest.mark.parametrize(
+    ("queries", "least", "probabilities"),
+    [(8, 0.91, (0.9, 0.0, 0.1)), (15, 0.93, (0.05, 0.75, 0.2)), (40, 0.93, (0.5, 0.0, 0.5))],
+)
 def test_the_interval_keeps_its_level_for_few_queries(queries, least, probabilities):
     """Queries of very different sizes, whose contrasts agree more than chance: see benchmarks/interval_coverage.py for more."""
     draw, truth, covered = np.random.default_rng(queries), probabilities[0] - probabilities[2], 0

@@ -104,18 +104,12 @@ def test_the_rank_test_is_undefined(diffs):
     assert math.isnan(wilcoxon_p(diffs))
 
 
-# both
-
-
 @pytest.mark.parametrize("test", [paired_t_p, wilcoxon_p])
 @given(diffs=DIFFS)
 def test_the_side_does_not_matter(test, diffs):
     p = test(np.array(diffs))
     assert test(-np.array(diffs)) == p
     assert 0 <= p <= 1
-
-
-# sign_p
 
 
 @given(st.integers(0, 300), st.integers(0, 300))
@@ -149,9 +143,6 @@ def test_the_share_keeps_its_level_under_the_null(share):
 @pytest.mark.parametrize(("sums", "counts", "share"), [([3, 4], [5, 6], math.nan), ([], [], 0.5), ([0], [0], 0.5)])
 def test_the_share_is_undefined(sums, counts, share):
     assert math.isnan(share_p(sums, counts, share))
-
-
-# medians
 
 
 # Corrections for the number of tests.
@@ -199,9 +190,6 @@ def test_adjusted_values_are_larger_probabilities_in_the_same_order(method, p_va
 def test_an_unknown_method_is_named_with_the_nearest_known():
     with pytest.raises(UnknownName, match=r"unknown correction 'bonferoni'.*'bonferroni'"):
         adjust([0.1], "bonferoni")
-
-
-# Seeds.
 
 
 def test_known_values_hold_forever():

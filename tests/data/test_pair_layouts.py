@@ -40,8 +40,6 @@ def open_both(layout, folder, options=""):
     return found
 
 
-# --- MSRP ---
-
 MSRP = [
     '1\t10\t11\tHe said "no.\tHe said no.',
     "0\t12\t13\tA dog ran.\tA cat sat.",
@@ -65,9 +63,6 @@ def test_msrp(tmp_path, header, name):
     assert rows(open_pairs(f"msrp:{tmp_path / name.format('train')}")) == MSRP_ROWS[:1]
 
 
-# --- WNC ---
-
-
 def test_wnc_full(tmp_path):
     line = "7\tthe bad m ##an\tthe m ##an\tThe bad man\tThe man\tDET ADJ\tdet amod\n8\ta\tb\tA B\tA\n"
     expected = [("7", {"biased": "The bad man", "neutral": "The man"}), ("8", {"biased": "A B", "neutral": "A"})]
@@ -83,8 +78,6 @@ def test_wnc_table(tmp_path):
     assert rows(open_both("wnc", tmp_path)) == expected
     assert rows(open_both("wnc", tmp_path, "(split=test)")) == expected[1:]
 
-
-# --- JFLEG ---
 
 SENTENCES = [("I has a cat .", "I has a cat ."), ("", "")]
 CORRECTED = [["I have a cat .", "I have one cat .", "My cat .", "A cat ."], ["", "b", "", "d"]]
@@ -136,9 +129,6 @@ def test_jfleg_files_must_be_aligned(tmp_path):
         open_pairs(str(tmp_path))
 
 
-# --- TurkCorpus and ASSET ---
-
-
 def test_turkcorpus(tmp_path):
     lines, objects = tmp_path / "lines", tmp_path / "objects"
     expected = []
@@ -165,8 +155,6 @@ def test_asset(tmp_path, below):
     assert found[0] == ("valid-0-0", {"simple": "a0", "source": "valid one"})
     assert found[-1] == ("test-1-9", {"simple": "b9", "source": "test two"})
 
-
-# --- GYAFC ---
 
 GENRES = ("Entertainment_Music", "Family_Relationships")
 
@@ -214,9 +202,6 @@ def test_gyafc_finds_a_question_map_beside_the_texts(tmp_path):
     assert (without_map.roles, len(without_map)) == ({"formal", "informal"}, 64)
 
 
-# --- XSum ---
-
-
 def is_sampled(name):
     return int(hashlib.sha256(name.encode()).hexdigest()[:2], 16) % 10 == 0
 
@@ -251,8 +236,6 @@ def test_xsum_json(tmp_path):
     assert open_pairs(str(tmp_path), "succinctness").roles == {"summary", "body"}
 
 
-# --- CNN / Daily Mail ---
-
 STORY = "(CNN) -- Text {0}.\n\nMore.\n\n@highlight\n\nFirst point {0}\n\n@highlight\n\nSecond point\n"
 
 
@@ -286,9 +269,6 @@ def test_cnndm(tmp_path):
     assert [pair.id for pair in given if pair.texts["title"]] == [sha1(urls[1])]
 
 
-# --- Natural Questions ---
-
-
 def question(text, answers, *passages):
     contexts = [{"title": f"T{p}", "text": p, "score": 1000, "passage_id": f"{i}"} for i, p in enumerate(passages)]
     return {"question": text, "answers": answers, "positive_ctxs": contexts, "negative_ctxs": [{"text": "no"}]}
@@ -313,11 +293,6 @@ def test_nq(tmp_path):
     assert every[1][1]["passage"] == "It was Ann."
     assert rows(open_pairs(f"nq:{tmp_path / 'biencoder-nq-train.json'}", "factuality")) == rows(found)
 
-
-# --- names ---
-
-
-# --- what is refused ---
 
 MSRP_HEADER = "label\tid1\tid2\tsentence1\tsentence2\n"
 SPELT = {"id": "1", "src": "x", "spellchecked": "x"}

@@ -76,9 +76,6 @@ def test_a_stop_list_that_changed_makes_another_analyzer(tmp_path, name):
         pickle.loads(parcel)
 
 
-# Analyzers of one's own.
-
-
 @pytest.fixture
 def letters():
     @analyzers.register("letters")

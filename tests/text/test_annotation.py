@@ -157,9 +157,6 @@ def test_lines_without_white_space_take_linear_time(blank, line):
     assert time.process_time() - began < 20
 
 
-# The store.
-
-
 @pytest.fixture
 def store(tmp_path):
     opened = AnnotationStore(tmp_path / "annotations.sqlite")

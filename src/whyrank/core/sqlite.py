@@ -226,7 +226,7 @@ class TextStore(Generic[V]):
                 select = f"SELECT text, {of.value}, checksum {rows} AND text IN ({','.join('?' * len(by_digest))})"
                 for key, stored, kept in self._connection.execute(select, (maker, *by_digest)).fetchall():
                     if key in by_digest and kept == checksum(maker, key, stored):
-                        found[by_digest[key]] = self.decoded(by_digest[key], stored, identity)
+                        found[by_digest[key]] = self.decode(by_digest[key], stored, identity)
                     elif key in by_digest and self.renewable:
                         self._connection.execute(f"DELETE {rows} AND text = ?", (maker, key))
                     else:
@@ -236,7 +236,7 @@ class TextStore(Generic[V]):
     def keep(self, identity: str, values: Iterable[tuple[str, V]]) -> None:
         """Commit values of some texts in one step; what is stored of a text already stays."""
         makers, table, key = self.names.makers, self.names.values, self.key(identity)
-        made = [(digest(text), self.encoded(value)) for text, value in values]
+        made = [(digest(text), self.encode(value)) for text, value in values]
         rows = [(text, value, checksum(key, text, value), key) for text, value in made]
         with self.layout.reporting(self.path), writing(self._connection):
             self._connection.execute(f"INSERT OR IGNORE INTO {makers} (identity) VALUES (?)", (key,))
@@ -244,11 +244,11 @@ class TextStore(Generic[V]):
                 f"INSERT OR IGNORE INTO {table} SELECT id, ?, ?, ? FROM {makers} WHERE identity = ?", rows
             )
 
-    def encoded(self, value: V) -> str | bytes:
+    def encode(self, value: V) -> str | bytes:
         """A value as it is stored."""
         raise NotImplementedError
 
-    def decoded(self, text: str, stored: Any, identity: str) -> V:
+    def decode(self, text: str, stored: Any, identity: str) -> V:
         """A value as it was given; the checksum of the row was verified."""
         raise NotImplementedError
 

@@ -161,11 +161,11 @@ class ExpansionStore(TextStore[list[str]]):
         """Open the file, and make it where there is none."""
         super().__init__(path, _LAYOUT, _NAMES)
 
-    def encoded(self, value: list[str]) -> str:
+    def encode(self, value: list[str]) -> str:
         """Queries as JSON."""
         return json.dumps(value)
 
-    def decoded(self, text: str, stored: Any, identity: str) -> list[str]:
+    def decode(self, text: str, stored: Any, identity: str) -> list[str]:
         """Queries from JSON."""
         try:
             found = json.loads(stored)

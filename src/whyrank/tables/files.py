@@ -231,7 +231,7 @@ _TERMS = list(COLUMNS[:2])
 
 def write_parquet(table: TermTable, path: Path) -> None:
     """Write a table as Parquet, with checksums."""
-    metadata = {_FACTS: facts_text(table.facts), _VOCABULARIES: _packed(table)}
+    metadata = {_FACTS: facts_text(table.facts), _VOCABULARIES: _pack(table)}
     options = {"use_dictionary": _TERMS, "dictionary_pagesize_limit": _LARGE, "store_schema": False}
     write_parquet_file(columns_of(table), path, metadata, row_group_size=1 << 24, **options)
 
@@ -246,10 +246,10 @@ def read_parquet(path: Path) -> TermTable:
         about = file.metadata
         check_columns(file.schema_arrow.names)
     with pq.ParquetFile(path, metadata=about, read_dictionary=_TERMS, page_checksum_verification=True) as file:
-        return table_of(file.read(columns=list(COLUMNS)), _stored(about.metadata or {}))
+        return table_of(file.read(columns=list(COLUMNS)), _read_stored(about.metadata or {}))
 
 
-def _packed(table: TermTable) -> bytes:
+def _pack(table: TermTable) -> bytes:
     """Vocabularies and counts as text: those of a million terms fit the metadata well."""
     import pyarrow as pa
 
@@ -265,7 +265,7 @@ def _packed(table: TermTable) -> bytes:
     return base64.b64encode(sink.getvalue())
 
 
-def _stored(metadata: dict[bytes, bytes]) -> Stored:
+def _read_stored(metadata: dict[bytes, bytes]) -> Stored:
     import pyarrow as pa
 
     if _VOCABULARIES not in metadata:

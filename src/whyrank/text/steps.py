@@ -57,12 +57,12 @@ def limits(max_length: int = 0, max_digits: int | None = None, max_repeat: int =
     """
     run = re.compile(rf"(.)\1{{{max_repeat}}}", re.DOTALL) if max_repeat else None
 
-    def limited(token: str) -> str | None:
+    def limit(token: str) -> str | None:
         long = 0 < max_length < len(token)
         numeric = max_digits is not None and sum(map(str.isdigit, token)) > max_digits
         return None if long or numeric or (run and run.search(token)) else token
 
-    return limited
+    return limit
 
 
 @lru_cache(maxsize=1 << 20)
@@ -83,13 +83,13 @@ def krovetz() -> Step:
         raise MissingExtra("the Krovetz stemmer", "krovetz") from None
     stem = krovetzstemmer.Stemmer().stem
 
-    def stemmed(token: str) -> str:
+    def stem_word(token: str) -> str:
         # The extension lower-cases a single letter inside the byte that all of Python shares (b"P" is b"p" from then
         # on), and fails on half a surrogate pair or a zero byte; it leaves words with other letters as they are.
         safe = lower(token)
         return str(stem(safe)) if len(safe) > 1 and safe.isascii() and safe.isprintable() else safe
 
-    return stemmed
+    return stem_word
 
 
 @cache

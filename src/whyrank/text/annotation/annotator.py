@@ -113,7 +113,7 @@ class AnnotationStore(TextStore[Annotation]):
         """The pipeline and the format, so that another format is never read."""
         return super().key(f"{FORMAT} {identity}")
 
-    def encoded(self, value: Annotation) -> bytes:
+    def encode(self, value: Annotation) -> bytes:
         """An annotation without its text, compressed.
 
         A lemma that is the token itself is left out, and so are empty labels; what is missing is stored as its name.
@@ -132,7 +132,7 @@ class AnnotationStore(TextStore[Annotation]):
             content[name] = spans.what if missing else [span if span.label else span[:2] for span in spans]
         return zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 1)
 
-    def decoded(self, text: str, stored: Any, identity: str) -> Annotation:
+    def decode(self, text: str, stored: Any, identity: str) -> Annotation:
         """The annotation of a text; its checksum was verified, so that a row of our own making is whole."""
         content: dict[str, Any] = json.loads(zlib.decompress(stored))
         starts, ends = content["starts"], content["ends"]
