@@ -7,12 +7,8 @@ import json
 from xml.etree import ElementTree
 
 import pytest
-from small_collections import write_collection
 
-from whyrank.core import BadInput
-from whyrank.report import read_findings, read_settings
-from whyrank.report.bias import read_bias_results
-from whyrank.studies import DEMO_BIAS, every_kind, everything, usual_studies
+from whyrank.report import read_bias_results, read_findings, read_settings
 
 TEA = "bias/substitution(values=mint+rose+sage,templates=tea.tsv,head=drink)"
 ROSE = "python:likes.py:rose(version=1)"
@@ -93,28 +89,6 @@ def test_findings_and_results_say_the_same(tea, whyrank):
     assert not (tea / "res" / "table.html").exists()
 
 
-def test_the_report_shows_what_it_favours(tea, whyrank):
-    code, out, err = whyrank("audit", TEA, "-r", ROSE, "--delta", "0.1", "--out", "res")
-    assert code == 0, err
-    page = (tea / "res" / "report.html").read_text()
-    for words in ("What it favours", "Largest differences", "8 templates kept", ">rose<", "favours"):
-        assert words in page
-    assert page.count("effect of each value on the scores of python:likes.py:rose") == 1
-    assert "templates   independent" in out
-    assert "1 study with 24 contrasts" in err
-
-
-def test_markup_in_values_stays_text(tea, whyrank):
-    (tea / "odd.txt").write_text("<b>&\n<script>alert(1)</script>\nrose\n")
-    study = "bias/substitution(values=odd.txt,templates=tea.tsv)"
-    code, _, err = whyrank("audit", study, "-r", ROSE, "--delta", "0.1", "--out", "res")
-    assert code == 0, err
-    page = (tea / "res" / "report.html").read_text()
-    assert "<b>&" not in page
-    assert "<script>alert" not in page
-    assert "&lt;b&gt;&amp;" in page
-
-
 def test_stored_scores_are_used_again(tea, whyrank):
     """What an audit has scored is in the store: the same command scores a sample of it and no more."""
     given = ["-r", ROSE, "--delta", "0.1", "--store", "scores.sqlite"]
@@ -126,47 +100,6 @@ def test_stored_scores_are_used_again(tea, whyrank):
     assert len((tea / "scored.txt").read_text()) == before + 2 * 4
 
 
-def test_an_older_result_is_replaced(tea, whyrank):
-    for study in (TEA, "matched/length|tf"):
-        assert whyrank("audit", study, "-r", "bm25", "--out", "res")[0] == 0
-    assert not (tea / "res" / "bias").exists()
-    with pytest.raises(BadInput, match=r"has no bias\.json"):
-        read_bias_results("res")
-
-
-def test_without_names_all_probes_and_axioms_and_on_the_sample_a_bias_study():
-    for collection, more in (("sample", ["bias/car-brand"]), ("elsewhere", [])):
-        found = {name for pattern in usual_studies(collection) for name in every_kind().match(pattern)}
-        assert found == {*everything().names(), *more}
-        assert not found & set(usual_studies(collection)) - set(more), (
-            "what is found and cannot run is left out, not an error"
-        )
-
-
-def test_the_default_study_has_templates_enough(tmp_path, whyrank):
-    code, out, err = whyrank("audit", *DEMO_BIAS, "-r", "bm25", "--out", tmp_path / "res")
-    assert code == 0, err
-    [result] = read_bias_results(tmp_path / "res")
-    assert result.n_clusters >= 6, "fewer independent templates cannot be significant"
-    assert "bias/car-brand" in out
-
-
-def test_a_collection_without_values_has_written_templates(tmp_path, whyrank):
-    texts = {"a": "tea is hot", "b": "a drink of tea"}
-    write_collection(tmp_path / "docs", texts, {"q": "hot tea"}, "q 0 a 1\nq 0 b 0\n")
-    given = ["-c", tmp_path / "docs", "-r", "bm25", "--out", tmp_path / "res"]
-    assert whyrank("audit", "bias/currency", "matched/length|tf", *given)[0] == 0
-    assert [f.study for f in read_findings(tmp_path / "res")] == ["matched/length|tf", "bias/currency"]
-    assert read_bias_results(tmp_path / "res")[0].n_templates == 8
-
-
-def test_the_published_template_by_option(whyrank):
-    code, out, err = whyrank("audit", "bias/when-year", "TFC1", "-r", "bm25", "--compat", "relevance-thesaurus",
-                             "--json")  # fmt: skip
-    assert code == 0, err
-    assert [row["n"] for row in json.loads(out)][1] == 25 * 24 / 2
-
-
 @pytest.fixture
 def silent(tea):
     """A module of a ranker with no score for some words: each as its name says."""
@@ -176,27 +109,11 @@ def silent(tea):
     return tea
 
 
-def test_a_value_that_a_ranker_does_not_score_is_named_and_left_out(silent, whyrank):
-    code, out, err = whyrank("audit", TEA, "-r", "python:silent.py:rose", "--delta", "none", "--out", "res")
-    assert code == 0, err
-    [result] = read_bias_results("res")
-    assert [row.value for row in result.values] == ["mint", "sage"]
-    assert (result.n_templates, dict(result.unscored)) == (8, {"rose": 8})
-    assert "left out, without a finite score in any template: rose" in out
-
-
 def test_values_because_of_which_nothing_can_be_compared_are_named(silent, whyrank):
     code, _, err = whyrank("audit", TEA, "-r", "python:silent.py:two", "--delta", "none")
     assert code == 2
     said = "has no template with a finite score for every value: it lacks mint, rose; take one that scores any text"
     assert err.splitlines()[-1] == f"whyrank: ranker 'python:silent.py:two' {said}"
-
-
-def test_a_given_delta_is_not_calibrated(whyrank, tea):
-    for delta in ("none", "0.1"):
-        whyrank("audit", TEA, "-r", "python:likes.py:rose", "--delta", delta, "--store", "none")
-        assert len((tea / "scored.txt").read_text()) == 24
-        (tea / "scored.txt").unlink()
 
 
 def test_a_ranker_without_scores_ends_with_an_error_after_the_others_results(whyrank, tea, ranker):

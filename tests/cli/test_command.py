@@ -106,20 +106,3 @@ def test_wrong_values_are_named(run, given, says):
     found = run(*given)
     assert isinstance(found, str)
     assert says in found
-
-
-def test_help_is_the_docstring(run):
-    told = " ".join(run("--help").split())
-    for words in (
-        "Count documents.",
-        "More about it.",
-        "-c, --collection",
-        "Where documents come from, in two lines.",
-        "[default: sample]",
-        "Shorter ones do not count.",
-        "--null / --no-null",
-        "[WHAT]...",
-    ):
-        assert words in told, words
-    assert "Attributes" not in told
-    assert "--hidden" not in told

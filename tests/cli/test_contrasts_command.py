@@ -57,14 +57,6 @@ def test_short_names_and_expressions(whyrank, folder, given, full, n):
     assert json.loads(pq.read_schema(out).metadata[b"whyrank.contrasts"])["study"] == full
 
 
-def test_probes_do_not_take_a_run_for_judgements(whyrank, folder):
-    (folder / "qrels.txt").unlink()
-    given = ("matched/length|tf", "-c", folder, "--candidates", folder / "run.txt", "--out", folder / "c.jsonl")
-    _, _, err = whyrank("contrasts", *given)
-    assert "0 contrasts" in err
-    assert "so axioms pair" not in err
-
-
 class TestPreferences:
     @pytest.fixture
     def pets(self, tmp_path):
@@ -110,11 +102,6 @@ class TestPreferences:
         assert table.column_names[3:-2] == columns
         assert ("left out: axiom TFC2" in err) == ("TFC?" in given or "TFC*" in given)
 
-    def test_max_tokens(self, preferences):
-        for given, expected in (("3", [-1, 0, 1]), ("none", [-1, 0, 1]), ("2", [0, 0, 0])):
-            table, _ = preferences("M-AND", "DIV", "--analyzer", "whitespace", "--max-tokens", given)
-            assert table["M-AND"].to_pylist() == expected, given
-
     def test_without_judgements_a_run_takes_their_place(self, preferences, pets):
         (pets / "qrels.txt").unlink()
         given, run = ("M-AND", "M-AND | -DIV"), ("--candidates", pets / "run.txt")
@@ -125,12 +112,6 @@ class TestPreferences:
         assert table.num_rows == 6
         table, err = preferences(*given, *run, "--pairs", "top:2")
         assert ("so axioms pair" in err, table.num_rows) == (False, 1)
-
-    def test_json_lines(self, whyrank, preferences, pets):
-        table, _ = preferences("TFC1", "M-AND")
-        assert whyrank("contrasts", "TFC1", "M-AND", "-c", pets, "--out", pets / "p.jsonl")[0] == 0
-        rows = [json.loads(line) for line in (pets / "p.jsonl").read_text().splitlines()]
-        assert rows == table.to_pylist()
 
     def test_features_of_candidates(self, preferences, pets):
         table, err = preferences("AND", "--features", "--pairs", "top:4", "--candidates", pets / "run.txt")

@@ -94,32 +94,6 @@ class TestOverlap:
         assert "queries per group: all 14, 13, 13; retrieved" in out
         assert "the relevant document is in bm25" in err
 
-    def test_json_is_the_rows(self, whyrank, runs):
-        down = str(runs / "down.txt")
-        options = [
-            "--groups",
-            "2",
-            "--relevant",
-            "max",
-            "--analyzer",
-            "whitespace",
-            "--seed",
-            "3",
-            "-m",
-            "RR@10",
-            "-m",
-            "P@5",
-            "--json",
-        ]
-        code, out, _ = whyrank("evaluate", "--by", "overlap", "--run", down, "--baseline", "bm25", *options)
-        assert code == 0
-        found = json.loads(out)
-        pairs = [(run, measure) for run in ("bm25", down) for measure in ("RR@10", "P@5")]
-        assert [(r["run"], r["measure"]) for r in found[::4]] == pairs
-        assert [r["group"] for r in found[:4]] == [1, 2, 1, 2]
-        assert (found[0]["difference"], found[-4]["baseline"]) == (None, "bm25")
-        assert found[-4]["difference"] == pytest.approx(found[-4]["mean"] - found[4]["mean"])
-
     def test_files(self, whyrank, tmp_path):
         for name in ("o.csv", "o.json", "o.svg"):
             code, _, err = whyrank("evaluate", "--by", "overlap", "--out", tmp_path / name)
@@ -172,29 +146,6 @@ class TestTune:
         assert f"weights={file}" in spec
         assert json.loads(file.read_text())["queries"] == 20
         assert whyrank("rank", "-r", spec, "--candidates", "bm25", "--out", tmp_path / "r.txt")[0] == 0
-
-    def test_the_same_seed_and_ranges_in_parts(self, whyrank):
-        spec = "fuse(of=['bm25(k1=0.6:1.2:0.6)','ql'],normalise=query)"
-        given = (
-            "tune",
-            "-r",
-            spec,
-            "-m",
-            "nDCG@10",
-            "--restarts",
-            1,
-            "--depth",
-            10,
-            "--candidates",
-            "bm25",
-            "--json",
-        )
-        (_, first, said), (_, second, _) = whyrank(*given), whyrank(*given)
-        found = json.loads(first)
-        assert first == second
-        assert "for each of 2 settings of the parts on 40 queries" in said
-        assert (found["depth"], found["choices"][-1]["dev"]) == (10, found["dev"])
-        assert sum(map(abs, found["choices"][-1]["weights"])) == pytest.approx(1)
 
     def test_what_is_tuned_is_what_is_ranked_under_other_statistics(self, whyrank, tmp_path):
         """Both retrieve with BM25 under the statistics that are given, and so re-rank the same documents."""

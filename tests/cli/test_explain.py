@@ -16,21 +16,8 @@ from whyrank.tables import TermTable
 
 @pytest.fixture
 def table(tmp_path):
-    words = [
-        "mercury",
-        "melting",
-        "melts",
-        "temperature",
-        "scale",
-        "of",
-        "the",
-        "at",
-        "point",
-        "a",
-        "in",
-        "and",
-        "is",
-    ]
+    words = ["mercury", "melting", "melts", "temperature", "scale", "of", "the", "at", "point", "a", "in", "and",
+             "is"]  # fmt: skip
     pairs = [(q, d, (i + 1) / 200) for i, (q, d) in enumerate((q, d) for q in words for d in words)]
     TermTable.from_triples(*zip(*pairs, strict=True), analyzer="whitespace").save(tmp_path / "t.arrow")
     return str(tmp_path / "t.arrow")
@@ -116,17 +103,3 @@ def test_odd_terms_stay_as_they_are(whyrank):
     assert out.lower().count("[cls]") >= 2
     assert out.count("a[bold]b") == 2
     assert "\x1b[31m" not in out
-
-
-@pytest.mark.parametrize("empty", [("", "a text"), ("a query", ""), ("", "")])
-def test_nothing_to_explain_is_no_error(whyrank, empty):
-    for spec in ("bm25", "ql"):
-        assert whyrank("explain", "-r", spec, *empty)[0] == 0
-
-
-def test_model1_ranks_and_audits(whyrank, table, collection):
-    given = ("-r", f"model1:{table}", "-c", collection)
-    code, out, _ = whyrank("rank", *given)
-    assert (code, out.split()[2]) == (0, "d1")
-    code, out, _ = whyrank("audit", "matched/relevance|*", *given, "--delta", "0", "--json")
-    assert (code, {finding["ranker"] for finding in json.loads(out)}) == (0, {f"model1:{table}"})

@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import scipy.stats
-from small_collections import write_collection
 
-from refusals import one_line
 from whyrank.data import open_collection, write_run
 from whyrank.evaluation import evaluate
 from whyrank.rankers import Setting, open_ranker
@@ -29,21 +27,8 @@ def runs(sample):
     return {name: rerank(Engine(), open_ranker(name, Setting(sample)), sample, given)[0] for name in names}
 
 
-ARGUMENTS = [
-    "fidelity",
-    "-t",
-    "ql",
-    "-s",
-    "bm25",
-    "-s",
-    "bm25(k1=2)",
-    "--candidates",
-    "bm25",
-    "--k",
-    "5",
-    "--store",
-    "none",
-]
+SURROGATES = ("-s", "bm25", "-s", "bm25(k1=2)")
+ARGUMENTS = ("fidelity", "-t", "ql", *SURROGATES, "--candidates", "bm25", "--k", "5", "--store", "none")
 
 
 def test_json_has_the_figures_of_scipy(whyrank, sample, runs):
@@ -66,18 +51,6 @@ def test_json_has_the_figures_of_scipy(whyrank, sample, runs):
     measured = {row.run: row.mean for row in evaluate(sample, runs, ["nDCG@10"])}
     assert {r["run"]: r["mean"] for r in found["effectiveness"]} == pytest.approx(measured)
     assert found["settings"].items() >= {"depth": 1000, "missing": "drop", "k": [5], "candidates": ["bm25"]}.items()
-
-
-def test_a_matrix_and_the_rest(whyrank):
-    code, out, err = whyrank(*ARGUMENTS)
-    assert code == 0, err
-    header = next(line.split() for line in out.splitlines() if line.strip().startswith("measure"))
-    assert header == ["measure", "target", "bm25", "bm25(k1=2)"]
-    measures = [line.split()[0] for line in out.splitlines() if line.split()[1:2] == ["ql"]]
-    assert measures[:4] == ["pearson", "kendall", "agreement", "top5"]
-    assert "difference from bm25" in out
-    assert "nDCG@10" in out
-    assert err.splitlines()[-1].startswith("1 target, 2 surrogates on 40 queries with ")
 
 
 def test_files_have_every_query(whyrank, tmp_path):
@@ -139,45 +112,6 @@ def test_a_surrogate_that_lacks_documents_differs_from_the_baseline_over_those_o
     assert (other["n_queries"], other["difference"]) == (len(expected), pytest.approx(np.mean(expected)))
 
 
-def test_several_collections_are_averaged(whyrank, tmp_path, sample):
-    texts = ["cat mat", "cat cat dog", "dog house mat", "the cat house mat"]
-    docs = {f"d{i}": text for i, text in enumerate(texts)}
-    folder = write_collection(tmp_path / "small", docs, {"q1": "cat mat", "q2": "house", "q3": "dog mat"})
-    given = ["fidelity", "-t", "ql", "-s", "bm25", "-c", "sample", "-c", folder, "--depth", "20", "--store", "none"]
-    code, out, err = whyrank(*given, "--json", "-m", "pearson")
-    assert code == 0, err
-    found = json.loads(out)
-    rows = {row["collection"]: row for row in found["fidelity"]}
-    assert list(rows) == ["sample", "small", "average"]
-    assert rows["average"]["mean"] == pytest.approx((rows["sample"]["mean"] + rows["small"]["mean"]) / 2)
-    assert {row["collection"] for row in found["effectiveness"]} == {"sample"}
-    code, out, _ = whyrank(*given, "--k", "2", "--k", "10")
-    assert "average over 2 collections" in out
-    assert "average over 1 of 2 collections alone: top10 of ql with bm25" in " ".join(out.split())
-    assert "alone: top2" not in out
-
-
-def test_a_measure_that_is_named_twice_is_tested_once_and_identities_are_kept(whyrank, sample):
-    found = json.loads(whyrank(*ARGUMENTS, "--json", "-m", "kendall", "-m", "kendall")[1])
-    assert [row["measure"] for row in found["differences"]] == ["kendall"]
-    assert found["differences"][0]["p_adjusted"] == found["differences"][0]["p_value"]
-    identities = {name: repr(open_ranker(name, Setting(sample))) for name in ("ql", "bm25", "bm25(k1=2)")}
-    assert found["rankers"] == {"sample": identities}
-
-
-def test_candidates_that_the_collection_lacks_do_not_count(whyrank, tmp_path, sample):
-    given = {"q01": {"nowhere": 9.0, **dict.fromkeys(list(sample.docs)[:5], 1.0)}, "nobody": {"d001": 1.0}}
-    write_run(tmp_path / "some.txt", given)
-    given = ["fidelity", "-t", "ql", "-s", "bm25", "--candidates", tmp_path / "some.txt", "--depth", "5"]
-    code, _, err = whyrank(*given, "--store", "none")
-    assert code == 0, err
-    assert "documents that the collection does not have: 1 (nowhere)" in err
-    assert "on 1 query with 5 candidates" in err
-    lacking = len(sample.qrels.keys() - {"q01"})
-    assert f"note: sample: {lacking} judged queries without candidates, counted as zero in the effectiveness" in err
-    assert "without candidates" not in whyrank(*ARGUMENTS)[2]
-
-
 def test_published_runs_of_dl19(whyrank, data_folder):
     folder = data_folder / "msmarco_dl19"
     code, out, err = whyrank(
@@ -197,21 +131,6 @@ def test_published_runs_of_dl19(whyrank, data_folder):
     assert row["mean"] == pytest.approx(np.nanmean(expected))
     measured = {row["run"]: row["mean"] for row in found["effectiveness"]}
     assert measured["run:tasb.top100"] == pytest.approx(0.7210, abs=5e-5)
-
-
-def test_without_candidates_bm25_retrieves(whyrank, tmp_path, sample):
-    given = ("fidelity", "-t", "ql", "-s", "bm25", "--depth", "7", "--store", "none")
-    code, _, err = whyrank(*given, "--out", tmp_path / "f.json")
-    assert code == 0, err
-    bm25 = open_ranker("bm25", Setting(sample))
-    expected = {}
-    for q, query in sample.queries.items():
-        scores = bm25.score([query] * len(sample.docs), list(sample.docs.values()))
-        expected[q] = min(7, int(np.count_nonzero(scores > 0)))
-    found = json.loads((tmp_path / "f.json").read_text())["per_query"]
-    assert {row["query_id"]: row["documents"] for row in found} == expected
-    empty = write_collection(tmp_path / "c", {"d": "cats"}, {"1": "...", "2": "?!"})
-    assert "c: no query has candidates; give --candidates RUN" in one_line(whyrank(*given, "-c", empty))
 
 
 @pytest.mark.parametrize("sides", [("-t", "-s"), ("-s", "-t")])

@@ -66,11 +66,6 @@ def interrupted(process) -> None:
     wait_for(lambda: group_is_gone(process), 10)
 
 
-def test_next_to_nothing_is_imported_before_it_is_heard():
-    code = "import sys, whyrank.cli.main; print([m for m in ('typer', 'numpy', 'whyrank.core.errors') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"[]\n"
-
-
 @pytest.mark.parametrize("delay", [0.01, 0.06, 0.25, 1.0])
 def test_while_modules_are_imported(command, slow, delay):
     process = command("audit", "matched/*", "--ranker", slow)
@@ -224,11 +219,6 @@ def test_in_em(stopped, more, said):
 def test_while_scoring(stopped, store, said):
     asked = "rank", "-r", "ql", "--candidates", "bm25", "--out", "run.txt", "--store", store
     assert stopped("whyrank.scoring.ranking.rerank", *asked).startswith(f"whyrank: stopped; {said}")
-
-
-def test_while_tuning_which_stores_nothing(stopped):
-    found = stopped("whyrank.evaluation.tuning.Runner.run", "tune", "-r", "bm25", "--grid", "k1=0.9")
-    assert found == "whyrank: stopped; nothing was kept so far"
 
 
 def test_in_training(stopped):

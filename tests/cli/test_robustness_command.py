@@ -49,16 +49,6 @@ def pets(tmp_path):
     return write_collection(tmp_path / "c", texts, {"1": "cats"}, "1 0 a 1\n1 0 b 0\n")
 
 
-def test_a_ranker_that_fails_on_some_texts(whyrank, pets, ranker):
-    (pets / "qrels.txt").write_text("1 0 a 1\n1 0 b 1\n")
-    given = ("-c", pets, "-r", ranker("1.0 / (len(d) - 9)"), "--delta", "0", "--analyzer", "whitespace", "--json")
-    code, out, err = whyrank("audit", "matched/length|relevance", *given)
-    assert code == 0
-    assert json.loads(out)[0]["nonfinite"] == 1
-    assert "ZeroDivisionError" in err
-    assert "cats purr" in err
-
-
 def test_a_reason_is_one_line_that_steers_no_terminal(whyrank, pets, ranker):
     fails = "if any('purr' in d for d in docs): raise ValueError('two\\nlines and \\x1b[31m red')"
     given = ("edited/prepend-query", "--delta", "0", "-c", pets, "-r", ranker("1.0", fails))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from whyrank.cli import show
 from whyrank.cli.console import figure
-from whyrank.evaluation.stability import stability
 from whyrank.studies import Finding, SweepPoint, Threshold
 
 BASE = Finding(
@@ -48,30 +46,6 @@ def test_the_control_has_a_column_where_there_is_one(shown):
     assert ["control: the score of the study's control, which only joins the tokens of a text by blanks"] in rows
 
 
-def test_without_controls_there_is_no_column(shown):
-    rows = findings_shown(shown, BASE)
-    assert not any("control" in cell for row in rows for cell in row)
-
-
-def test_dropped_questions_are_counted_below_the_table(shown):
-    dropped = "not applicable 2,336; unchanged 12"
-    rows = findings_shown(
-        shown,
-        replace(BASE, dropped=dropped),
-        replace(BASE, dropped=dropped, ranker="ql"),
-        replace(BASE, dropped=dropped, group="relevant", n=7),
-        replace(BASE, study="edited/lemmatize"),
-    )
-    assert rows[-1] == ["edited/typos: 6,912 kept; not applicable 2,336; unchanged 12"]
-    assert sum("kept" in cell for row in rows for cell in row) == 1
-
-
-def test_no_more_than_twelve_studies_are_listed(shown):
-    many = [replace(BASE, study=f"edited/{i}", dropped="unchanged 1") for i in range(15)]
-    assert findings_shown(shown, *many)[-2:] == [["edited/11: 6,912 kept; unchanged 1"], ["and 3 more"]]
-    assert findings_shown(shown, *many[:12])[-1] == ["edited/11: 6,912 kept; unchanged 1"]
-
-
 def test_sweeps_say_where_the_order_settles(shown):
     pair = [("x/a", "bm25", 0.5), ("x/a", "ql", 0.1), ("x/b", "bm25", 0.5), ("x/b", "ql", None)]
     points = [SweepPoint(study, ranker, p, 0.0, score) for study, ranker, score in pair for p in range(100)]
@@ -81,43 +55,11 @@ def test_sweeps_say_where_the_order_settles(shown):
     assert last == {("x/a", "bm25"): "0", ("x/a", "ql"): "0", ("x/b", "bm25"): "–", ("x/b", "ql"): "–"}
 
 
-def test_stability_has_a_row_per_study_and_per_family(shown):
-    scores = {("edited/a", "m1"): 0.1, ("edited/a", "m2"): 0.3, ("edited/b", "m1"): -0.5, ("edited/b", "m2"): -0.5}
-    findings = [replace(BASE, study=study, ranker=ranker, score=x) for (study, ranker), x in scores.items()]
-    rows = stripped(shown(show.stability, stability(findings, {"m*": ["m1", "m2"]})))
-    family = math.sqrt((0.02 + 0) / 2)
-    assert [row for row in rows if row[:1] == ["m*"]] == [
-        ["m*", "edited/a", "2", "+0.200", "0.141", "+0.100", "+0.300", "–"],
-        ["m*", "edited/b", "2", "-0.500", "0.000", "-0.500", "-0.500", "–"],
-        ["m*", "edited/*", "2", "–", f"{family:.3f}", "-0.500", "+0.300", f"{100 * family:.2f}"],
-    ]
-
-
-def test_a_group_without_scores_says_so(shown):
-    assert ["no study has scores of two rankers of a group"] in stripped(shown(show.stability, []))
-
-
 @given(value=st.floats(-2, 2), decimals=st.integers(1, 6))
 def test_is_the_number_that_is_shown(value, decimals):
     shown = figure(value, f"+.{decimals}f")
     assert float(shown) == pytest.approx(value, abs=0.51 * 10**-decimals)
     assert shown[0] == ("-" if float(shown) < 0 else "+")
-
-
-@pytest.mark.parametrize(
-    ("value", "form", "shown"),
-    [
-        (-0.0004, "+.4f", "-0.0004"),
-        (-0.0004, "+.3f", "+0.000"),
-        (-0.0004, ".3f", "+0.000"),
-        (-0.00004, "+.4f", "+0.0000"),
-        (0.0, ".4g", "0"),
-        (-1e-7, ".2g", "-1e-07"),
-        (None, ".3f", "–"),
-    ],
-)
-def test_by_hand(value, form, shown):
-    assert figure(value, form) == shown
 
 
 class TestAxioms:
@@ -148,26 +90,3 @@ class TestAxioms:
         assert "unscored: instances without a finite score; they count in instances, per query" in out
         show.findings([scored], {}, 0.05, "holm")
         assert "unscored" not in capsys.readouterr().out
-
-    def test_nothing_found(self, capsys):
-        undefined = [
-            "satisfied",
-            "satisfied_low",
-            "satisfied_high",
-            "chance",
-            "p_adjusted",
-            "with_relevant",
-            "agreement",
-        ]
-        show.findings([replace(self.FINDING, n=0, n_queries=0, **dict.fromkeys(undefined))], {}, 0.05, "holm")
-        row = next(line for line in capsys.readouterr().out.splitlines() if "LNC1" in line)
-        assert row.count("–") == 7
-
-    def test_two_tables(self, capsys):
-        probe = replace(self.FINDING, study="matched/length|tf", conclusion="", delta=0.4)
-        show.findings([probe, self.FINDING], {"bm25": Threshold(0.4)}, 0.05, "holm")
-        first, _, second = capsys.readouterr().out.partition("  axiom ")
-        assert ("matched/length|tf" in first, "LNC1" in first) == (True, False)
-        assert ("matched/length|tf" in second, "LNC1" in second) == (False, True)
-        assert "delta: bm25 0.4 (given)" in first
-        assert "delta: 0 (axioms)" in second

@@ -33,16 +33,6 @@ def test_a_whole_table(whyrank, files):
     assert lines.index(["car", "auto", "0.5"]) < lines.index(["car", "bus", "0.25"])
 
 
-def test_a_whole_table_as_json(whyrank, files):
-    code, out, _ = whyrank("tables", "show", files[0], "--json", "--top", "2")
-    found = json.loads(out)
-    assert code == 0
-    assert (found["entries"], found["query_terms"], found["document_terms"], found["self_entries"]) == (4, 2, 4, 1)
-    assert found["strongest"] == [["car", "auto", 0.5], ["car", "bus", 0.25]]
-    assert found["facts"] == {"learner": "by hand"}
-    assert found["digest"] == open_table(files[0]).digest
-
-
 def test_terms_in_both_directions(whyrank, files):
     code, out, err = whyrank("tables", "show", files[0], "car", "kitten")
     assert code == 0
@@ -83,16 +73,6 @@ def test_differences(whyrank, files):
     assert ["only", "in", "A", "2"] in lines
 
 
-def test_rounding_is_no_difference(whyrank, tmp_path):
-    for name, weight in (("a", 0.5), ("b", 0.5000001)):
-        TermTable.from_triples(["car", "car"], ["auto", "bus"], [weight, 0.25]).save(tmp_path / f"{name}.arrow")
-    files = tmp_path / "a.arrow", tmp_path / "b.arrow"
-    assert whyrank("tables", "diff", *files)[2] == f"0 of 2 associations differ between {files[0]} and {files[1]}\n"
-    exactly = whyrank("tables", "diff", *files, "--tolerance", "0", "--json")[1]
-    assert json.loads(exactly)["counts"] == {"same": 1, "changed": 1, "only_a": 0, "only_b": 0}
-    assert json.loads(whyrank("tables", "diff", *files, "--json")[1])["changed"] == []
-
-
 def test_differences_as_json_and_files(whyrank, files, tmp_path):
     code, out, err = whyrank("tables", "diff", *files, "--json", "--top", "1", "--out", tmp_path / "d.parquet")
     found = json.loads(out)
@@ -109,13 +89,6 @@ def test_differences_as_json_and_files(whyrank, files, tmp_path):
     assert json.loads((tmp_path / "d.json").read_text())["only_a"][1]["document_term"] == "kitten"
 
 
-def test_a_table_beside_itself(whyrank, files):
-    code, out, err = whyrank("tables", "diff", files[0], files[0])
-    assert code == 0
-    assert err.startswith("0 of 4 associations differ")
-    assert "only in A" in out
-
-
 def test_export_of_synonyms(whyrank, files, tmp_path):
     out = tmp_path / "synonyms.txt"
     done = whyrank("tables", "export", files[0], "--out", out, "--format", "synonyms", "--threshold", "0.2")
@@ -125,13 +98,6 @@ def test_export_of_synonyms(whyrank, files, tmp_path):
     assert out.read_text() == "car, auto\ncat, kitten\n"
     whyrank("tables", "export", files[0], "--out", out, "--format", "synonyms", "--top", "1", "--replace")
     assert out.read_text() == "car => auto\ncat => kitten\n"
-
-
-def test_export_of_terms_that_a_synonym_file_cannot_hold(whyrank, tmp_path):
-    TermTable.from_triples(["a\nb", "c"], ["d", "e"], [1, 1]).save(tmp_path / "t.tsv")
-    code, _, err = whyrank("tables", "export", tmp_path / "t.tsv", "-o", tmp_path / "s", "--format", "synonyms", "--top", "5")  # fmt: skip
-    assert code == 0
-    assert "note: 1 entry left out" in err
 
 
 def test_export_of_expansions(whyrank, files, tmp_path):
@@ -149,12 +115,6 @@ def test_export_to_other_formats(whyrank, files, tmp_path, name):
     kind = name.split(".")[1]
     assert whyrank("tables", "export", files[0], "--out", tmp_path / "x", "--format", kind)[0] == 0
     assert open_table(tmp_path / "x").digest == open_table(files[0]).digest
-
-
-def test_without_a_command(whyrank):
-    code, out, _ = whyrank("tables")
-    assert code == 0
-    assert all(command in out for command in ("show", "diff", "export"))
 
 
 def test_facts_of_a_table_are_one_line_each(tmp_path, whyrank):

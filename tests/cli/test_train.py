@@ -97,33 +97,12 @@ def test_values_are_set(whyrank, tmp_path):
     assert load(tmp_path).max_doc == 20
 
 
-def test_a_key_is_taken_away(whyrank, tmp_path):
-    """A file of triples in the place of the collection."""
-    (tmp_path / "own.tsv").write_text("wall\tthe berlin wall fell\tice\nice\tice and snow\twalls\n")
-    sets = ["data.collection=", f"data.triples={tmp_path / 'own.tsv'}", "tokenizer=collection(size=200)"]
-    code, _, err = whyrank(
-        "train", "smoke", "--out", tmp_path / "x", *QUICK, *(p for s in sets for p in ("--set", s))
-    )
-    assert code == 0, err
-    assert "collection" not in json.loads((tmp_path / "x" / "log.json").read_text())["recipe"]["data"]
-
-
 WRONG = {
     "schedule.rates=1": "unknown key of schedule 'rates'",
-    "as_dict=1": "unknown key of the recipe 'as_dict'",
     "schedule": "write KEY=VALUE",
-    "=3": "write KEY=VALUE",
-    "loss.margin=1": "has no keys",
     "seeds=3": "seeds must be a list",
-    "data=[1": "is no value in YAML",
     "data.collection=nowhere": "nowhere",
-    "encoder=no-such/model": "model no-such/model cannot be loaded",
     "loss=hinge": "unknown loss 'hinge'",
-    "settings.chunk=1": "unknown setting of 'cross' 'chunk'",
-    "schedule.batch.size=3": "has no keys",
-    "data=3": "data: keys with values are expected, not 3",
-    "data.triples=mine.tsv": "a collection or a file of triples, not both; leave one of them empty",
-    "data.collection=": "name a collection, or a file of triples",
 }
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from whyrank.core import WhyrankError, parse_call, sign_flip_p
+from whyrank.core import WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
 from whyrank.evaluation import (
     Hypothesis,
     Runner,
-    default_measures,
     evaluate,
     judge,
     parse_grid,
@@ -72,10 +71,6 @@ def test_missing_queries_count_as_zero():
     assert row.per_query["q7"] == 0.0
 
 
-def test_default_measures_know_the_grades():
-    assert default_measures(open_collection("sample")) == ["nDCG@10", "RR(rel=2)@10", "AP(rel=2)@100"]
-
-
 @pytest.mark.parametrize(("collection", "measure", "baseline", "said"), [
     (TOY, "nDGC@10", None, "nDCG@10"), (TOY, "nDCG@@", None, "nDCG@10"), (TOY, "(((", None, "nDCG@10"),
     (TOY, "nDCG@10", "x", "baseline"), (Collection.of({}, {"q": "x"}, name="bare"), "nDCG@10", None, "judgements"),
@@ -109,24 +104,6 @@ def test_a_group_is_the_mean_per_query():
     assert rows["A"].mean == pytest.approx(sum(means) / 3)
     assert rows["A"].deviation == pytest.approx(np.std(means, ddof=1))
     assert (rows["A"].runs, rows["plain"].runs, rows["plain"].deviation) == (3, 1, None)
-
-
-def test_groups_are_compared_by_their_means():
-    rows = {row.run: row for row in evaluate(TOYS, RUNS, ["nDCG@10"], baseline="B", groups=GROUPS)}
-    diffs = np.array([rows["A"].per_query[q] - rows["B"].per_query[q] for q in sorted(QUERIES)])
-    assert rows["A"].difference == pytest.approx(diffs.mean())
-    assert rows["A"].p_value == sign_flip_p(diffs, 100_000, 0)
-
-
-@pytest.mark.parametrize(
-    ("groups", "says"),
-    [({"A": ["a1", "gone"]}, "'gone'"), ({"A": []}, "needs runs"), ({"A": ["a1", "a1"]}, "each one once"), ({"a2": ["a1"]}, "the name of a run")],
-)  # fmt: skip
-def test_wrong_groups(groups, says):
-    with pytest.raises(WhyrankError, match=says):
-        evaluate(TOYS, RUNS, ["nDCG@10"], groups=groups)
-    with pytest.raises(WhyrankError, match="the baseline 'a2' is in the group 'A', which stands for its runs"):
-        evaluate(TOYS, RUNS, ["nDCG@10"], baseline="a2", groups=GROUPS)
 
 
 def test_hypotheses_are_corrected_together():
@@ -172,16 +149,6 @@ def test_wrong_claims(tmp_path, text, says):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("measure", "way"),
-    [("P", "P@10"), ("P(rel=2)", r"P\(rel=2\)@10"), ("BPM", r"BPM\(max_rel=...\)@10"), ("IPrec", r"IPrec\(recall=...\)")],
-)  # fmt: skip
-def test_a_measure_that_lacks_something_is_one_clear_line(measure, way):
-    with pytest.raises(WhyrankError, match=f"lacks its .*; write it as {way}$") as found:
-        evaluate(TOYS, RUNS, [measure])
-    assert "object" not in str(found.value)
-
-
 def numbered(grade, name="{}"):
     """A collection whose one query is named after a number."""
     return Collection.of({"a": "a", "b": "b"}, {name.format(1): "a"}, {name.format(1): {"a": grade}}, name="toy")
@@ -214,15 +181,6 @@ class TestTuning:
         assert [t.dev for t in trials] == sorted(fresh.values(), reverse=True)
         assert trials[0].test is None
 
-    def test_re_ranks_candidates_with_query_likelihood(self):
-        sample = open_collection("sample")
-        candidates = {q: dict.fromkeys(judged, 1.0) for q, judged in sample.qrels.items()}
-        trials = tune(
-            "ql", {}, split_queries(sample, 0.5, 1), "nDCG@10", Runner(Engine(), Setting(sample), candidates, 10)
-        )
-        assert {t.parameters["mu"] for t in trials} == {100.0, 250.0, 500.0, 1000.0, 1500.0, 2500.0}
-        assert all(t.test is not None and 0 < t.test < 1 for t in trials)
-
     def test_split_is_disjoint_and_seeded(self):
         sample = open_collection("sample")
         one, two = split_queries(sample, 0.5, 7), split_queries(sample, 0.5, 7)
@@ -243,13 +201,6 @@ class TestTuning:
         with pytest.raises(WhyrankError, match="--grid"):
             parse_grid(text)
 
-    def test_no_default_grid(self):
-        sample = open_collection("sample")
-        with pytest.raises(WhyrankError, match="--grid"):
-            tune(
-                "python:x:y", {}, split_queries(sample, 1.0, 0), "nDCG@10", Runner(Engine(), Setting(sample), None, 5)
-            )
-
     def test_the_default_grid_begins_with_what_a_table_says_of_itself(self, tmp_path):
         docs, found = {"a": "ice", "b": "frozen water"}, {}
         toy = Collection.of(docs, {"1": "ice"}, {"1": {"b": 1}}, name="toy")
@@ -266,8 +217,3 @@ class TestTuning:
         assert [set(trial.parameters) for trial in found["export"]].count({"lam"}) == len(found["export"]) - 1 == 8
         assert all(set(trial.parameters) == {"p_self", "lam"} for trial in found["learned"])
         assert len(found["learned"]) == 96
-
-    @pytest.mark.parametrize("share", [0, -1, 1.5])
-    def test_wrong_share(self, share):
-        with pytest.raises(WhyrankError, match="share"):
-            split_queries(TOY, share, 0)

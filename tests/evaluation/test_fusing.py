@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core import WhyrankError, parse_call
+from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
-from whyrank.evaluation import Runner, Split, evaluate, parse_grid, split_queries, tune, without_ranges
+from whyrank.evaluation import Runner, Split, evaluate, split_queries, tune
 from whyrank.evaluation.effectiveness import measure_of
 from whyrank.evaluation.fusion import fit_best
 from whyrank.evaluation.fusion.ascent import fit
@@ -67,18 +67,6 @@ def test_exact_measures_are_those_of_ir_measures(seed, name, ties):
     assert objective_of(measure, collection, pool).value(scores) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["AP@100", "nDCG(judged_only=True)@10", "Bpref", "Rprec"])
-def test_other_measures_are_evaluated(name):
-    collection, pool = toy(4)
-    measure = measure_of(name)
-    assert not is_exact(measure)
-    objective = objective_of(measure, collection, pool)
-    assert isinstance(objective, ByMeasure)
-    found = fit(pool.matrix, objective, restarts=1)
-    assert found.value >= found.uniform
-    assert found.value == pytest.approx(evaluate(collection, {"x": pool.run(found.weights)}, [name])[0].mean)
-
-
 def test_the_sampled_search_finds_what_the_exact_one_finds():
     """A measure that is exact, climbed both ways: few crossings, so that all stretches are tried."""
     collection, pool = toy(7)
@@ -131,7 +119,6 @@ def test_fitted_weights_are_used_as_they_were_measured(tmp_path):
     assert list(rows) == ["bm25", "ql", EQUAL, FITTED]
     assert rows[FITTED].dev >= max(row.dev for row in found.rows) - 1e-12
     assert rows[FITTED].dev == pytest.approx(found.fitted.value)
-    assert rows[EQUAL].dev == pytest.approx(found.fitted.uniform)
     spec = found.save(str(tmp_path / "w.json"))
     assert str(tmp_path) in spec
     best = {q: dict(sorted(docs.items(), key=lambda x: -x[1])[:20]) for q, docs in sample.runs["bm25"].items()}
@@ -153,35 +140,7 @@ def test_the_file_of_weights_knows_the_scales_they_are_for(tmp_path):
         open_ranker(f"fuse(of=['bm25','ql'],weights={path!r})", Setting(sample))
 
 
-def test_a_useless_part_is_weighed_down(tmp_path):
-    module = tmp_path / "mine.py"
-    module.write_text(
-        "import zlib\n\ndef noise(queries, docs):\n    return [zlib.crc32(d.encode()) / 1e6 for d in docs]\n"
-    )
-    sample, runner = sample_runner()
-    found = fit_fusion(f"fuse(of=['bm25','python:{module}:noise'])", Split(sample, None), "RR@10", runner)
-    rows = {row.name: row for row in found.rows}
-    assert rows[FITTED].dev >= rows["bm25"].dev > rows[EQUAL].dev
-    assert rows[FITTED].test is None
-
-
-def test_only_a_fuse_has_weights():
-    sample, runner = sample_runner()
-    with pytest.raises(WhyrankError, match="fitted for a fuse"):
-        fit_fusion("bm25", Split(sample, None), "RR@10", runner)
-
-
 class TestRanges:
-    def test_in_the_call_string(self):
-        call, ranges = without_ranges(parse_call("model1:t.tsv(p_self=0.1:0.3:0.1,lam=0.2,background=table)"))
-        assert str(call) == "model1:t.tsv(lam=0.2,background=table)"
-        assert ranges == {"p_self": [0.1, 0.2, 0.3]}
-
-    def test_whole_numbers_stay_whole(self):
-        assert [type(v) for v in parse_grid("depth=10,20")[1]] == [int, int]
-        assert parse_grid("depth=10:30:10") == ("depth", [10, 20, 30])
-        assert [type(v) for v in parse_grid("threshold=1e-3,0.5")[1]] == [float, float]
-
     def test_any_ranker_with_parameters_can_be_tuned(self, tmp_path):
         sample, runner = sample_runner(depth=50)
         trials = tune("ql(mu=100:300:100,smoothing=dirichlet)", {}, Split(sample, None), "nDCG@10", runner)
@@ -190,11 +149,6 @@ class TestRanges:
         module.write_text("def shorter(queries, docs):\n    return [-len(d) for d in docs]\n")
         both = tune(f"python:{module}:shorter(version=1:2:1)", {}, Split(sample, None), "nDCG@10", runner)
         assert {t.ranker for t in both} == {f"python:{module}:shorter(version={v})" for v in (1, 2)}
-
-    def test_a_parameter_twice(self):
-        sample, runner = sample_runner()
-        with pytest.raises(WhyrankError, match="'k1' is in the call string and in --grid"):
-            tune("bm25(k1=0:1:0.5)", {"k1": [1.0]}, Split(sample, None), "nDCG@10", runner)
 
 
 class TestRangesInParts:

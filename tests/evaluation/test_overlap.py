@@ -15,9 +15,8 @@ from whyrank.data import Collection, open_collection
 from whyrank.evaluation import overlap_of_plan, overlap_split
 from whyrank.evaluation.overlap import GROUPS, Share, shares, split
 from whyrank.rankers import Setting, open_ranker
-from whyrank.scoring import Engine, ScoreStore
-from whyrank.studies import Plan, candidates_for_delta
-from whyrank.studies.delta import thresholds
+from whyrank.scoring import Engine
+from whyrank.studies import Plan
 
 WORDS = ["red", "blue", "green", "fox", "dog", "cat"]
 
@@ -89,24 +88,6 @@ class TestShares:
         fewer = {q: docs for q, docs in collection.qrels.items() if q > "q3"}
         assert shares(replace(collection, qrels=fewer), "whitespace") == [s for s in found[0] if s.query_id in fewer]
 
-    def test_every_relevant_document_has_its_turn(self):
-        collection = Collection.of(dict.fromkeys("abc", "red fox"), {"q": "fox"}, {"q": dict.fromkeys("abc", 1)})
-        assert {shares(collection, seed=seed)[0].doc_ids for seed in range(40)} == {("a",), ("b",), ("c",)}
-
-    def test_terms_are_those_of_the_analyzer(self):
-        docs = {"d": "Foxes run"}
-        collection = Collection.of(
-            docs, {"q": "the running fox and cat", "stop": "the"}, {q: {"d": 1} for q in ("q", "stop")}
-        )
-        assert shares(collection, "lucene") == [Share("q", 2 / 3, ("d",))], "a query without terms has no share"
-        assert shares(collection, "whitespace") == [Share("q", 0.0, ("d",)), Share("stop", 0.0, ("d",))]
-
-    def test_grades_decide_what_is_relevant(self):
-        sample = open_collection("sample")
-        assert sample.grades.relevant == 2
-        chosen = {s.query_id: sample.qrels[s.query_id][s.doc_ids[0]] for s in shares(sample)}
-        assert min(chosen.values()) == 2
-
 
 class TestSplit:
     @given(
@@ -166,21 +147,6 @@ class TestRows:
             assert found == {
                 key: (n, mean if mean is None else pytest.approx(mean)) for key, (n, mean) in expected.items()
             }
-
-    def test_shares_intervals_and_order(self):
-        collection = generated(1, 50)
-        rows = overlap_split(collection, dict(collection.runs), collection.runs["bm25"], analyzer="whitespace")
-        assert [(r.queries, r.group) for r in rows] == [(k, g) for k in ("all", "retrieved") for g in (1, 2, 3)]
-        parts = split(shares(collection, "whitespace"))
-        for row in rows:
-            part = [s.share for s in parts[row.group - 1]]
-            assert (row.share_low, row.share_high) == (min(part), max(part))
-            assert row.ci_low < row.mean < row.ci_high
-            assert row.measure == "nDCG@10"
-            assert row.baseline is None
-        assert rows == overlap_split(
-            collection, dict(collection.runs), collection.runs["bm25"], analyzer="whitespace"
-        )
 
     def test_without_candidates_and_without_retrieved_documents(self):
         """A run without the queries counts as zero."""
@@ -247,42 +213,9 @@ class TestPlan:
         direct = overlap_split(sample, {"bm25": sample.runs["bm25"]}, sample.runs["bm25"], seed=4)
         assert [asdict(r) for r in rows[:6]] == [asdict(r) for r in direct], "the bundled run is that of bm25"
 
-    def test_scores_of_the_calibration_are_used_again(self, tmp_path):
-        sample, store = open_collection("sample"), ScoreStore(tmp_path / "s.sqlite")
-        plan = plan_over(sample, Counting(store))
-        thresholds("p50", plan.rankers, candidates_for_delta(sample), plan.engine)
-        before = sum(plan.engine.scored)
-        assert before > 0
-        overlap_of_plan(plan)
-        assert sum(plan.engine.scored) == before
-
     def test_none_where_there_is_nothing_to_split(self):
         sample = open_collection("sample")
         assert overlap_of_plan(plan_over(replace(sample, qrels={}))) is None
         assert overlap_of_plan(plan_over(replace(sample, runs={}))) is None
         two = {q: sample.qrels[q] for q in list(sample.qrels)[:2]}
         assert overlap_of_plan(plan_over(replace(sample, qrels=two))) is None
-
-    def test_other_candidates_and_analyzer(self):
-        sample = open_collection("sample")
-        cut = {q: dict(list(docs.items())[:3]) for q, docs in sample.runs["bm25"].items()}
-        collection = replace(sample, runs={"bm25": sample.runs["bm25"], "cut": cut})
-        whole, few = (
-            overlap_of_plan(plan_over(collection)),
-            overlap_of_plan(plan_over(collection), "cut", "whitespace"),
-        )
-        assert sum(r.n for r in few if r.queries == "retrieved") < sum(r.n for r in whole if r.queries == "retrieved")
-        assert few[0].share_high != whole[0].share_high or few[1].share_high != whole[1].share_high
-
-
-class Counting(Engine):
-    """An engine that remembers how many pairs it had to score."""
-
-    def __init__(self, store):
-        super().__init__(store)
-        object.__setattr__(self, "scored", [])
-
-    def score(self, *given):
-        found = super().score(*given)
-        self.scored.append(found.scored)
-        return found

@@ -45,20 +45,18 @@ def contrasts(folder: Path):
 def result(folder: Path):
     from whyrank.data import open_collection
     from whyrank.rankers import Setting, open_ranker
-    from whyrank.report import ResultWriter, read_findings, read_scores, read_settings, read_texts
+    from whyrank.report import read_findings, read_scores, read_settings, read_texts, run_plan
     from whyrank.scoring import Engine
-    from whyrank.studies import Plan, answers
+    from whyrank.studies import Plan
     from whyrank.studies.probes import probes
 
     sample, study = open_collection("sample"), probes.create("matched/length|tf")
-    [made] = answers(Plan(sample, {study.id: study}, [open_ranker("bm25", Setting(sample))], Engine()))
-    with ResultWriter(folder / "r", {"collection": "toy"}) as writer:
-        writer.add(made)
-        writer.finish(made.findings)
+    plan = Plan(sample, {study.id: study}, [open_ranker("bm25", Setting(sample))], Engine())
+    [made] = run_plan(plan, {"collection": "toy"}, out=folder / "r").findings
     results = folder / "r"
 
     def read():
-        scores = read_scores(results, made.name, made.ranker)
+        scores = read_scores(results, made.study, made.ranker)
         stored = read_findings(results), read_settings(results), read_texts(results)
         return repr((stored, scores.to_pydict(), scores.schema.metadata))
 
@@ -66,12 +64,13 @@ def result(folder: Path):
 
 
 def bias(folder: Path):
-    from whyrank.report.bias import read_bias_results, write_figures
+    from whyrank.report import Audit, read_bias_results
+    from whyrank.report.folder import record_of
     from whyrank.studies.bias import BiasResult
 
     made = BiasResult("bias/x", "bias/x", "bm25", "toy", 9, 8, 0, {}, 0.5, 1.5, 3, "holm", False, (), (), ())
-    write_figures(folder, [made], {"seed": 3}, 0.05)
-    return lambda: repr(read_bias_results(folder))
+    Audit([], [made], {"seed": 3}, record=record_of({}, {}, {}, [], [])).save(folder / "r")
+    return lambda: repr(read_bias_results(folder / "r"))
 
 
 def statistics(folder: Path):

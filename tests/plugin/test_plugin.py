@@ -127,12 +127,6 @@ def test_the_broken_part_is_left_out_with_one_warning(answered, installed):
     assert "unknown probe or axiom or bias study 'toy/broken'" in done.stderr
 
 
-def test_without_the_package_its_names_are_unknown():
-    done = whyrank("audit", "TFC1", "--ranker", "toy-overlap", "--store", "none")
-    assert done.returncode == 2
-    assert "unknown ranker 'toy-overlap'" in done.stderr
-
-
 def test_the_package_keeps_the_contracts(installed):
     done = python("pytest", "-q", "-p", "no:cacheprovider", HERE / "toy_contracts.py", path=installed)
     assert done.returncode == 0, done.stdout

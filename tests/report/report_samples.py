@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -10,6 +12,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from whyrank.evaluation import OverlapRow
+from whyrank.report import Audit, render
+from whyrank.report.folder import record_of
 from whyrank.scoring import Failure
 from whyrank.studies import Answer, Context, Contrasts, Finding, Pair, Reading, SweepPoint, reading_of
 
@@ -104,6 +108,26 @@ def toy_answer(
 def curve(study: str, ranker: str, *levels: float | None) -> list[SweepPoint]:
     """Scores at percentiles 0 to 99: each level holds for an equal share of them."""
     return [SweepPoint(study, ranker, p, p / 10, levels[p * len(levels) // 100]) for p in range(100)]
+
+
+def report_of(
+    rows: Iterable[Finding], record: dict[str, Any] | None = None, examples: Any = None, **parts: Any
+) -> str:
+    """The report on some findings, with other parts of an audit."""
+    made = Audit(list(rows), settings=(record or {}).get("settings", {}), record=record or {}, **parts)
+    return render(made, examples)
+
+
+def written(path: Path, *answers: Answer, rows: list[Finding] | None = None, **rest: Any) -> Path:
+    """The result folder of some answers; `rest` are settings, thresholds and notes, and parts of an audit."""
+    named = {answer.name: answer.study for answer in answers}
+    failures = [(answer.name, answer.ranker, each) for answer in answers for each in answer.failures]
+    settings, thresholds, notes = (rest.pop(name, {}) for name in ("settings", "thresholds", "notes"))
+    found = [f for answer in answers for f in answer.findings] if rows is None else rows
+    record = record_of(settings, named, thresholds, failures, list(notes))
+    kept = {(answer.name, answer.ranker): answer for answer in answers}
+    Audit(found, settings=record["settings"], answers=kept, record=record, **rest).save(path)
+    return path
 
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -19,14 +19,6 @@ def chosen(diffs, queries, symmetric=False):
     return [[int(example.texts[0].id) for example in end] for end in (found.high, found.low)]
 
 
-def test_the_largest_differences_of_different_queries():
-    assert chosen([9, 8, 7, 6, -1, -2], [0, 0, 0, 1, 1, 2]) == [[0, 1, 3], [5, 4]]
-
-
-def test_different_queries_come_first():
-    assert chosen([9, 8, 7, 6, 5], [0, 0, 1, 1, 2]) == [[0, 2, 4], []]
-
-
 def test_non_finite_and_zero_differences_are_no_examples():
     assert chosen([np.nan, np.inf, 0, 1, -1], [0, 1, 2, 3, 4]) == [[3], [4]]
 
@@ -69,10 +61,6 @@ def test_words_of_the_query_are_marked():
     assert marker("The cat & dog")("A CAT, the concat <dog>") == (
         "A <mark>CAT</mark>, the concat &lt;<mark>dog</mark>&gt;"
     )
-
-
-def test_small_words_are_marked_where_there_are_no_others():
-    assert marker("to be")("to be") == "<mark>to</mark> <mark>be</mark>"
 
 
 @given(st.text(), st.text())

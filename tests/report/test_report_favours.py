@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_samples import NASTY, axiom, finding
+from report_samples import NASTY, finding, report_of
 from test_report_html import Page, spaced
 
 from whyrank.core import BadInput
-from whyrank.report import bias as favours
-from whyrank.report import render, to_latex, to_markdown, verdicts
-from whyrank.report.bias import read_bias_results, write_figures
+from whyrank.report import Audit, read_bias_results, to_latex, to_markdown, verdicts, views
+from whyrank.report.folder import record_of
 from whyrank.studies import Finding
 from whyrank.studies.bias import BiasResult, Correlation, PairRow, ValueRow
 
@@ -64,17 +63,10 @@ def row(r: BiasResult, **changes) -> Finding:
 def page_of(*results: BiasResult, more=()) -> Page:
     rows = [row(r, meaning="differs") for r in results]
     studies = [{"name": r.study, "symmetric": True} for r in results]
-    return Page(render([*rows, *more], {"studies": studies}, bias=results))
+    return Page(report_of([*rows, *more], {"studies": studies}, details=list(results)))
 
 
 class TestFigures:
-    def test_how_far_values_lie_apart(self):
-        assert (TEAS.range, TEAS.range_deltas) == (pytest.approx(0.7), pytest.approx(3.5))
-        assert replace(TEAS, delta=None).range_deltas is None
-        assert (NONE.range, NONE.favoured, NONE.disfavoured) == (None, "", "")
-        assert (FLAT.range, FLAT.favoured, FLAT.disfavoured) == (0.0, "", "")
-        assert [favours.is_flat(r) for r in (TEAS, FLAT)] == [False, True]
-
     @pytest.mark.parametrize(
         ("effects", "named"),
         [
@@ -94,7 +86,7 @@ class TestFigures:
     @given(st.lists(st.floats(-9, 9), min_size=2, max_size=12))
     def test_largest_differences_read_upwards(self, effects):
         made = result({f"v{i}": effect for i, effect in enumerate(effects)})
-        shown, gaps = favours.largest_differences(made, 5), np.subtract.outer(effects, effects)
+        shown, gaps = views.largest_differences(made, 5), np.subtract.outer(effects, effects)
         largest = np.sort(np.abs(gaps[np.triu_indices(len(effects), 1)]))[::-1][:5]
         assert [row.difference for row in shown] == pytest.approx(largest.tolist())
         for row in shown:
@@ -102,11 +94,6 @@ class TestFigures:
             assert row.difference == first - second >= 0
             assert row.low <= row.difference <= row.high
             assert row.deltas == pytest.approx(row.difference / 0.2)
-
-    def test_what_is_significant(self):
-        assert favours.significant_pairs(TEAS, 0.05) == 1
-        assert [row.value for row in favours.ranked(TEAS)] == ["rose", "mint", "sage"]
-        assert favours.dropped_of(TEAS) == "by one-value 4; not drawn 1,500"
 
 
 class TestReport:
@@ -133,27 +120,6 @@ class TestReport:
         assert not page.all("svg")
         assert "ql shows no significant preference" in page.text()
 
-    def test_values_of_equal_means_alone_do_not_score_the_same(self):
-        page = page_of(EQUAL)
-        assert "score the same" not in page.text()
-        assert len(page.all("svg")) == 1
-
-    def test_a_study_without_templates(self):
-        page = page_of(NONE)
-        assert "0 templates kept" in page.text()
-        assert "bm25 could not be tested" in page.text()
-
-    def test_every_ranker_has_its_part(self):
-        page = page_of(TEAS, FLAT)
-        assert [data for tag, data in page.texts if tag == "h4"][:2] == ["bm25", "ql"]
-
-    def test_words_on_bias_studies_only_where_there_are_any(self):
-        bare = Page(render([finding()]))
-        assert "Bias study" not in [data for tag, data in bare.texts if tag == "dt"]
-        assert "what is favoured" not in bare.text()
-        assert "A positive score" not in page_of(TEAS).text()
-        assert "A positive score" in page_of(TEAS, more=[finding()]).text()
-
     def test_names_stay_text(self):
         hostile = result({NASTY: 0.3, "x": -0.3}, NASTY, f"bias/{NASTY}", notes=[NASTY], dropped={NASTY: 1})
         page = page_of(hostile)
@@ -172,27 +138,6 @@ class TestVerdict:
             "bm25 favours rose over sage in bias/tea (3.5 δ).", "ql shows no significant preference (α = 0.05).",
         ]  # fmt: skip
 
-    def test_beside_probes_and_axioms(self):
-        more = [finding(), axiom()]
-        assert self.said(TEAS, more=more) == [
-            "bm25 prefers the text with more words, at equal tf (+0.30). It obeys TFC1 in 90% of 100 pairs (chance 47%)."
-            " It favours rose over sage in bias/tea (3.5 δ)."
-        ]
-        silent = [finding(p_adjusted=0.9)]
-        assert self.said(TEAS, more=silent) == ["bm25 favours rose over sage in bias/tea (3.5 δ)."]
-        assert self.said(NONE) == ["bm25 could not be tested."]
-
-    def test_the_largest_three_in_order(self):
-        studies = [
-            result({"a": x, "b": -x}, study=f"bias/{n}") for n, x in zip("wxyz", (0.1, 0.4, 0.2, 0.3), strict=True)
-        ]
-        [told] = self.said(*studies)
-        assert [told.index(f"bias/{n}") for n in "xzy"] == sorted(told.index(f"bias/{n}") for n in "xzy")
-        assert "bias/w" not in told
-
-    def test_in_scores_without_a_delta(self):
-        assert self.said(replace(TEAS, delta=None)) == ["bm25 favours rose over sage in bias/tea (0.7)."]
-
 
 def test_tables_say_what_the_mark_means():
     words = "Bias studies: highest mean score of a value less the lowest, in δ or, without one, in scores; †"
@@ -208,17 +153,14 @@ class TestFolder:
     @given(effects=st.dictionaries(st.text(max_size=9), st.floats(-1e9, 1e9), min_size=1, max_size=5),
            p=st.none() | st.floats(0, 1))  # fmt: skip
     def test_what_is_written_is_read(self, tmp_path_factory, effects, p):
-        folder = tmp_path_factory.mktemp("bias")
-        given_ = [result(effects, p_value=p), FLAT, NONE]
-        write_figures(folder, given_, {}, 0.05)
-        assert read_bias_results(folder) == given_
-
-    def test_a_result_folder_has_them_inside(self, tmp_path):
-        write_figures(tmp_path / "bias", [TEAS], {}, 0.05)
-        assert read_bias_results(tmp_path) == [TEAS]
+        folder = tmp_path_factory.mktemp("bias") / "out"
+        written = [result(effects, p_value=p), FLAT, NONE]
+        Audit([], written, record=record_of({}, {}, {}, [], [])).save(folder)
+        assert read_bias_results(folder) == written
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"results": [{"study": "x"}]}', '{"results": 3}'])
     def test_what_is_not_ours_is_refused(self, tmp_path, text):
-        (tmp_path / "bias.json").write_text(text)
+        Audit([], [TEAS], record=record_of({}, {}, {}, [], [])).save(tmp_path / "out")
+        (tmp_path / "out" / "bias" / "bias.json").write_text(text)
         with pytest.raises(BadInput, match="does not hold results"):
-            read_bias_results(tmp_path)
+            read_bias_results(tmp_path / "out")

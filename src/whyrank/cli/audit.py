@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from whyrank.cli.command import Share, Whole, argument
 from whyrank.cli.console import plural, say, tell_failures
 from whyrank.cli.options import BUNDLED_RANKERS
-from whyrank.cli.studies import StudyOptions, make_plan, spelled
+from whyrank.cli.studies import StudyOptions, make_plan, study_pattern
 from whyrank.core import WhyrankError, printable
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class AuditCommand(StudyOptions):
     """Put studies to rankers: probes, axioms and bias studies, or all that the collection allows.
 
     Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
-    installed, cross:bundled. All probes and axioms are asked, and on the sample also bias/car-brand. The sample is
+    installed, cross:bundled. All probes and axioms are run, and on the sample also bias/car-brand. The sample is
     small, so texts count as matched there when they differ by at most 10%, unless --tolerance says otherwise.
 
     Attributes:
@@ -62,7 +62,7 @@ class AuditCommand(StudyOptions):
     json: bool = False
 
     def run(self) -> None:
-        """Ask, print and write."""
+        """Run the studies, print and write."""
         from whyrank import report
         from whyrank.evaluation import group_rankers, overlap_of_plan
         from whyrank.studies import usual_studies
@@ -73,7 +73,7 @@ class AuditCommand(StudyOptions):
             raise WhyrankError("--format writes tables into the result folder; say where with --out FOLDER")
         if request.out is not None:
             report.check_result(request.out, request.format)
-        patterns = [spelled(each) for each in self.study] or usual_studies(self.collection)
+        patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
         plan = make_plan(
             request, patterns, table=self.table, by=self.by, correction=self.correction, sweep=self.sweep,
             groups=self.group, limited=True,
@@ -137,11 +137,9 @@ class AuditCommand(StudyOptions):
 
     def _show(self, plan: Plan, audit: Audit) -> None:
         from whyrank.cli import show
-        from whyrank.report import verdicts
 
         level = self.alpha, self.correction
-        symmetric = [name for name, study in plan.studies.items() if study.symmetric]
-        for verdict in verdicts(audit.findings, self.alpha, symmetric):
+        for verdict in audit.verdicts:
             print(printable(str(verdict)))
         biased = {result.study for result in audit.details}
         others = [finding for finding in audit.findings if finding.study not in biased]
@@ -160,10 +158,10 @@ def _check_answered(results: Sequence[BiasResult]) -> None:
     for name in dict.fromkeys(result.ranker for result in results):
         own = [result for result in results if result.ranker == name]
         if not any(result.n_templates for result in own) and any(result.nonfinite for result in own):
-            raise WhyrankError(f"ranker {name!r} {_lacking(own)}; take one that scores any text")
+            raise WhyrankError(f"ranker {name!r} {_missing_scores(own)}; take one that scores any text")
 
 
-def _lacking(results: Sequence[BiasResult]) -> str:
+def _missing_scores(results: Sequence[BiasResult]) -> str:
     """What a ranker did not score: any text, or some values, of which the most often missing are named."""
     some = [result for result in results if result.nonfinite]
     if all(sum(result.unscored.values()) == result.nonfinite * result.n_values for result in some):

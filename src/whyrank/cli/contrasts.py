@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from whyrank.cli.command import argument, refuse
 from whyrank.cli.console import plural, say, tell_computed
 from whyrank.cli.options import check_file, token_limit
-from whyrank.cli.studies import PREFIX, StudyOptions, make_plan, open_studies, spelled, unjudged_note
+from whyrank.cli.studies import PREFIX, StudyOptions, make_plan, open_studies, study_pattern, unjudged_note
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ContrastsCommand(StudyOptions):
         from whyrank.studies import every_kind
 
         check_file(self.out, SUFFIXES, "contrasts")
-        names = [spelled(study) for study in self.study]
+        names = [study_pattern(study) for study in self.study]
         found = [name for each in names for name in every_kind().match(each)]
         if len(found) == 1 and not self.features:
             self._write_contrasts(found[0], names)
@@ -57,7 +57,7 @@ class ContrastsCommand(StudyOptions):
         from whyrank.studies import save
 
         if self.ranker:
-            found, columns, notes = self._answered(given)
+            found, columns, notes = self._score_contrasts(given)
         else:
             collection, studies, notes = open_studies(self, given)
             found, columns = self._sample(next(iter(studies.values())), collection), {}
@@ -68,7 +68,7 @@ class ContrastsCommand(StudyOptions):
         counted = f"{plural(len(found), 'contrast')} of {self.study[0]}{reasons}"
         say(f"{counted}, fingerprint {found.fingerprint[:16]}: {self.out}")
 
-    def _answered(self, given: Sequence[str]) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
+    def _score_contrasts(self, given: Sequence[str]) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
         """Contrasts with a column of scores, differences and effects per ranker; and notes."""
         from whyrank.studies import read_scores
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from whyrank.cli.command import argument
 from whyrank.cli.console import Cell, plural, say, show_rows
-from whyrank.cli.options import Input, check_file, open_collection
+from whyrank.cli.options import Input, check_file
 
 if TYPE_CHECKING:
     from whyrank.data import Collection
@@ -46,18 +46,16 @@ class StatsCommand(Input):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SplitCommand:
+class SplitCommand(Input):
     """Split the judged queries of a collection at random into disjoint parts; queries with one text stay together.
 
     Attributes:
-        collection: a folder, PATH:SPLIT, a BEIR folder, irds:ID, or 'sample'.
         out: a new folder; FOLDER:PART opens.
         parts: NAME=SHARE,..., parts and their shares of the judged queries.
         copy_corpus: copy the documents; by default the folder says where they are.
         analyzer: how words are counted: lucene, krovetz, terrier(stopwords=FILE), whitespace, ...
         seed: seed of everything random.
         json: print JSON on standard output.
-        strict: make doubtful input an error: judgements that point nowhere.
     """
 
     collection: str = argument("COLLECTION")
@@ -67,7 +65,6 @@ class SplitCommand:
     analyzer: str = "lucene"
     seed: int = 0
     json: bool = False
-    strict: bool = False
 
     def run(self) -> None:
         """Split, write and print."""
@@ -75,7 +72,7 @@ class SplitCommand:
         from whyrank.text import analyzers
 
         wanted, counting = parse_parts(self.parts), analyzers.create(self.analyzer)
-        collection = open_collection(self.collection, self.strict)
+        collection = self.open_collection()
         made = split_collection(collection, wanted, self.seed)
         rows = part_statistics(made, counting)
         facts = {"collection": self.collection, "seed": self.seed, "parts": wanted, "analyzer": self.analyzer}

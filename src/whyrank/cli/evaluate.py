@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whyrank.cli.command import Share, Whole, refuse
-from whyrank.cli.console import Cell, figure, plural, say, show_rows, star, table, test_columns
+from whyrank.cli.console import Cell, figure, interval, plural, say, show_rows, star, table, test_columns
 from whyrank.cli.options import Input, check_file
 from whyrank.core import UnknownName, WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.data import Collection, Run
-    from whyrank.evaluation import Effectiveness, Hypothesis, OverlapRow, Tested
+    from whyrank.evaluation import Effectiveness, Hypothesis, HypothesisTest, OverlapRow
 
 SPLIT_FILES = (".csv", ".json", ".svg")
 
@@ -116,8 +116,8 @@ class EvaluateCommand(Input):
         """The first stage is the given run, or the collection's BM25 or only run."""
         from whyrank.core import write_text
         from whyrank.data import first_stage
-        from whyrank.evaluation import overlap_split
-        from whyrank.report import csv_of, overlap_svg, overlap_table
+        from whyrank.evaluation import OverlapRow, overlap_split
+        from whyrank.report import csv_of, overlap_svg, rows_table
 
         name = self.candidates or first_stage(collection)
         first = self.open_run(collection, name) if name else None
@@ -134,7 +134,7 @@ class EvaluateCommand(Input):
         text = json.dumps([asdict(row) for row in rows], indent=1)
         if self.out:
             kind = Path(self.out).suffix
-            svg_or_csv = overlap_svg(rows) if kind == ".svg" else csv_of(overlap_table(rows))
+            svg_or_csv = overlap_svg(rows) if kind == ".svg" else csv_of(rows_table(rows, OverlapRow))
             write_text(Path(self.out), text + "\n" if kind == ".json" else svg_or_csv)
         print(text) if self.json else _show_overlap(rows)
 
@@ -145,14 +145,11 @@ def _write_values(rows: Sequence[Effectiveness], path: Path) -> None:
     from whyrank.core import write_text
     from whyrank.report import csv_of, encodable
 
-    values = [
-        {"run": encodable(row.run), "measure": row.measure, "query_id": query, "value": value}
-        for row in rows
-        for query, value in row.per_query.items()
-    ]
-    text, number = pa.string(), pa.float64()
-    schema = pa.schema([("run", text), ("measure", text), ("query_id", text), ("value", number)])
-    write_text(path, csv_of(pa.Table.from_pylist(values, schema=schema)))
+    values = [(encodable(r.run), r.measure, query, value) for r in rows for query, value in r.per_query.items()]
+    kinds = {"run": pa.string(), "measure": pa.string(), "query_id": pa.string(), "value": pa.float64()}
+    columns = zip(*values, strict=True) if values else [()] * len(kinds)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds.values(), strict=True)]
+    write_text(path, csv_of(pa.table(dict(zip(kinds, arrays, strict=True)))))
 
 
 def _show(rows: Sequence[Effectiveness], alpha: float, correction: str) -> None:
@@ -171,7 +168,7 @@ def _show(rows: Sequence[Effectiveness], alpha: float, correction: str) -> None:
     show_rows("", rows, columns | (tests if compared else {}), 2, caption.strip())
 
 
-def _show_hypotheses(rows: Sequence[Tested], alpha: float, correction: str) -> None:
+def _show_hypotheses(rows: Sequence[HypothesisTest], alpha: float, correction: str) -> None:
     caption = f"p: randomisation test over queries, two-sided; holds, reversed: p < {alpha:g} after correction "
     columns: dict[str, Cell] = {
         "hypothesis": "hypothesis", "claim": lambda row: f"{row.better} > {row.worse}",
@@ -184,24 +181,23 @@ def _show_hypotheses(rows: Sequence[Tested], alpha: float, correction: str) -> N
 
 def _show_overlap(rows: Sequence[OverlapRow]) -> None:
     """Print the means, and where there is a baseline the differences from it: a column per group."""
-    from whyrank.report import interval_of, mean_of, overlap_panels, shares_of
+    from whyrank.report import by_measure, interval_of, mean_of, shares_of
 
-    panels = overlap_panels(rows)
-    header = ["run", "measure", "queries", *(f"group {row.group}: {shares_of(row)}" for row in panels[0].groups)]
-    kinds = [panel for panel in panels if panel.measure == panels[0].measure]
+    panels = by_measure(rows)
+    kinds = next(iter(panels.values()))
+    header = ["run", "measure", "queries", *(f"group {row.group}: {shares_of(row)}" for row in kinds[0].groups)]
     sizes = "; ".join(f"{kind.queries} {', '.join(f'{row.n:,}' for row in kind.groups)}" for kind in kinds)
     caption = "groups by the share of query terms in a relevant document; in brackets the 95% interval, by query\n"
     caption += f"queries per group: {sizes}"
     means, differences, baseline = [], [], None
-    for panel in panels:
+    for panel in (panel for some in panels.values() for panel in some):
         for run, cells in panel.runs.items():
             head = [run, panel.measure, panel.queries]
             means.append([*head, *(f"{mean_of(row)} {interval_of(row)}" for row in cells)])
             if cells[0].baseline is not None:
                 baseline = cells[0].baseline
-                figures = ((row.difference, row.difference_low, row.difference_high) for row in cells)
-                shown = ([figure(value, "+.3f") for value in some] for some in figures)
-                differences.append([*head, *(f"{mean} [{low}, {high}]" for mean, low, high in shown)])
+                shown = ((figure(r.difference, "+.3f"), interval(r.difference_low, r.difference_high)) for r in cells)
+                differences.append([*head, *(" ".join(parts) for parts in shown)])
     table("", header, means, 3, caption)
     if differences:
         table(f"difference from {baseline}", header, differences, 3)

@@ -26,7 +26,7 @@ from whyrank.cli.options import Input, RankerOptions, Scoring, check_file
 from whyrank.core import UnknownName, WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.evaluation.fidelity import Compared, Fidelity, FidelityDifference, FidelityRow
+    from whyrank.evaluation.fidelity import Comparison, Fidelity, FidelityDifference, FidelityRow
     from whyrank.scoring import Engine
 
 LINES_SHOWN = 12  # of what is undefined
@@ -128,7 +128,7 @@ class FidelityCommand(Scoring, RankerOptions, Input):
         tests = (self.k, self.missing, self.measure, self.correction, self.seed)
         return measure_fidelity(compared, baseline, *tests, settings)
 
-    def _compare_on(self, spec: str, run: str | None, engine: Engine, names: dict[str, str]) -> Compared:
+    def _compare_on(self, spec: str, run: str | None, engine: Engine, names: dict[str, str]) -> Comparison:
         """The comparison on one collection; the name of each call string's ranker is added to `names`."""
         from whyrank.evaluation.fidelity import compare_rankers
         from whyrank.scoring import candidates_for
@@ -149,7 +149,7 @@ class FidelityCommand(Scoring, RankerOptions, Input):
         tell_failures(found.failures)
         return found
 
-    def _notes(self, compared: Sequence[Compared]) -> Iterator[str]:
+    def _notes(self, compared: Sequence[Comparison]) -> Iterator[str]:
         """Documents that one side lacks, what zero means for scores below zero, and queries without candidates."""
         treatment = "left out" if self.missing == "drop" else "given 0"
         for each in compared:

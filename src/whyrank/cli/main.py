@@ -73,7 +73,7 @@ def _code() -> Any:
             code = 0
         except Exception as error:
             if not interruption.seen:
-                _stop(*_explained(error))
+                _stop(*_error_line(error))
             code = INTERRUPTED
     return code
 
@@ -86,7 +86,7 @@ def _run() -> Any:
     return app(prog_name="whyrank", standalone_mode=False)
 
 
-def _explained(error: Exception) -> tuple[str, int]:
+def _error_line(error: Exception) -> tuple[str, int]:
     """A wrong request or input, a wrong option, a file that cannot be read or written, or a fault of ours."""
     from whyrank.core import WhyrankError
 

@@ -111,7 +111,7 @@ def _marks(found: Sequence[Finding], alpha: float, correction: str) -> str:
 
 
 def _print_dropped(found: Sequence[Finding]) -> None:
-    """Print a line per study with questions that could not be asked, at most twelve."""
+    """Print a line per study with questions that were dropped, at most twelve."""
     counts = {f.study: f"{f.study}: {f.n:,} kept; {f.dropped}" for f in found if f.group is None and f.dropped}
     lines, more = list(counts.values())[:DROPPED_SHOWN], len(counts) - DROPPED_SHOWN
     for line in [*lines, *[f"and {more:,} more"] * (more > 0)]:
@@ -122,11 +122,11 @@ def sweep(points: Sequence[SweepPoint]) -> None:
     """Print the scores at some percentiles of the calibration of delta."""
     from whyrank.report import MARKS, sweeps_of
 
-    rows = [
-        [each.study, ranker, *(figure(score, "+.3f") for score in each.at_marks(ranker)), each.stable_words]
-        for each in sweeps_of(points).values()
-        for ranker in each.scores
-    ]
+    rows = []
+    for each in sweeps_of(points).values():
+        stable = "–" if not each.compared else "never" if each.settled is None else str(each.settled)
+        for ranker in each.scores:
+            rows.append([each.study, ranker, *(figure(score, "+.3f") for score in each.at_marks(ranker)), stable])
     caption = "scores when delta is this percentile of the neighbour differences\n"
     caption += "stable from: no two rankers change places at higher percentiles (up to 95)"
     table("", ["study", "ranker", *(f"p{mark}" for mark in MARKS), "stable from"], rows, 2, caption)
@@ -134,7 +134,7 @@ def sweep(points: Sequence[SweepPoint]) -> None:
 
 def stability(spreads: Sequence[Spread]) -> None:
     """Print how far the rankers of each group differ, per study and per family."""
-    from whyrank.report import published
+    from whyrank.report import family_deviation
 
     caption = "sd: sample standard deviation of the scores; for a family, the root of the mean variance\n"
     caption += "100 sd: 100 times that, as ABNIRML (TACL 2022, table 4) gives it"
@@ -142,7 +142,7 @@ def stability(spreads: Sequence[Spread]) -> None:
     columns: dict[str, Cell] = {
         "group": "group", "study": "study", "rankers": ("rankers", "d"), "mean": ("mean", "+.3f"),
         "sd": ("deviation", ".3f"), "min": ("low", "+.3f"), "max": ("high", "+.3f"),
-        "100 sd": lambda each: figure(published(each), ".2f"),
+        "100 sd": lambda each: figure(family_deviation(each), ".2f"),
     }  # fmt: skip
     show_rows("", spreads, columns, 2, caption)
 

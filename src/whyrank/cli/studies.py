@@ -64,7 +64,7 @@ class StudyOptions(Scoring, RankerOptions, Input):
         return {name: value for name, value in given.items() if value is not None} | token_limit(self.max_tokens)
 
 
-def spelled(given: str) -> str:
+def study_pattern(given: str) -> str:
     """The pattern or call string that an argument stands for: `axiom/` may be left out, and an expression is one."""
     from whyrank.core import Call, parse_call
     from whyrank.studies import every_kind
@@ -106,7 +106,7 @@ def open_studies(
     axioms = [name for name in made if catalogue.home(name).kind == "axioms"]
     if request.compat == "camara-hauff":
         plain = [name for name in axioms if getattr(made[name], "compat", None) != request.compat]
-        notes += [f"asked as they are, because they have no mode {request.compat}: {', '.join(plain)}"] * bool(plain)
+        notes += [f"run as they are, because they have no mode {request.compat}: {', '.join(plain)}"] * bool(plain)
     collection = request.open_collection()
     if axioms and not request.pairs and not collection.qrels:
         unjudged = unjudged_options(collection, request.candidates)
@@ -146,7 +146,7 @@ def make_plan(
     opened = None if table is None else open_table(table, check=True)
     collection, studies, notes = open_studies(request, patterns, limited)
     if opened is not None and not any(reading_of(study).has_table for study in studies.values()):
-        raise WhyrankError("--table is for bias studies, and none of them is asked for; name one, such as 'bias/*'")
+        raise WhyrankError("--table is for bias studies, and none of them is named; name one, such as 'bias/*'")
     rankers = request.open_rankers(request.ranker, collection)
     group_rankers(groups, [ranker.name for ranker in rankers])  # a wrong group is an error at once
     plan = Plan(collection, studies, rankers, request.engine(), seed=request.seed, limit=request.limit, by=by)
@@ -155,7 +155,7 @@ def make_plan(
     if sweep and bare:
         ways = "give --candidates RUN or --delta-from COLLECTION"
         raise WhyrankError(f"--sweep needs candidates to calibrate {bare[0]} on; {ways}")
-    notes = [*notes, *_tied(studies, used), *_without_chance(studies, used)]
+    notes = [*notes, *_tie_notes(studies, used), *_chance_notes(studies, used)]
     return replace(plan, thresholds=used, notes=notes, table=opened, correction=correction)
 
 
@@ -198,7 +198,7 @@ def _thresholds(request: StudyOptions, plan: Plan, sweep: bool) -> dict[str, Thr
     return unknown | found
 
 
-def _tied(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[str]:
+def _tie_notes(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[str]:
     """A note on each ranker whose tie tolerance decides what is equal in any of the studies."""
     return [
         f"{ranker}: scores that differ by no more than {threshold.tolerance:.3g} count as equal"
@@ -207,7 +207,7 @@ def _tied(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[s
     ]
 
 
-def _without_chance(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[str]:
+def _chance_notes(studies: Mapping[str, Study], used: Mapping[str, Threshold]) -> list[str]:
     """A note on symmetric studies that have no p-value, because nothing says what chance gives."""
     from whyrank.studies import reading_of
 

@@ -28,12 +28,12 @@ class SurprisesCommand:
     Attributes:
         table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
         collection: for corpus evidence, and for the studies of --run.
-        ranker: who is asked with --run.
+        ranker: the ranker of --run.
         run_: put the studies to the ranker: which surprises are confirmed?
         vectors: word vectors, for classes of near terms.
         pipeline: for entity types in the collection; spaCy's if installed, or none.
         values: a class of your own: a file, or a+b+c.
-        top: how many of each kind to show; with --run, to ask about.
+        top: how many of each kind to show; with --run, to study.
         limit: with --run, at most N templates of a study, drawn at random.
         alpha: level of significance, after correction.
         correction: over the whole table: holm, bonferroni, bh or none.
@@ -60,7 +60,7 @@ class SurprisesCommand:
     json: bool = False
 
     def run(self) -> None:
-        """Search, ask where that is wanted, print and write."""
+        """Search, run the studies where that is wanted, print and write."""
         from whyrank.learners.surprises import Looking, absent_entries, confirmed, surprises
         from whyrank.tables import open_table
         from whyrank.text.vectors import open_vectors
@@ -81,9 +81,9 @@ class SurprisesCommand:
             say(f"note: {absent} are not in this table; how low a weight is cannot be judged")
         for line in (*found.notes, *found.unjudged):
             say(f"note: {line}")
-        told = f"; {_answers(shown)}" if self.run_ else ""
+        outcome = f"; {_answers(shown)}" if self.run_ else ""
         count = plural(len(found.significant(self.alpha)), "surprise")
-        say(f"{count} in {len(found.surprises):,} tests{told}: {self.table}")
+        say(f"{count} in {len(found.surprises):,} tests{outcome}: {self.table}")
         if self.run_ and shown and all(each.outcome.startswith("not answered") for each in shown):
             what = "has no finite score for any text; take one that scores any text"
             raise WhyrankError(f"ranker {self.ranker!r} {what}")
@@ -96,7 +96,9 @@ class SurprisesCommand:
             refuse(self, ("ranker",), "is for --run, which puts the studies to it")
             refuse(self, ("limit",), "is for --run: the most templates of a study")
         elif not (self.ranker and self.collection):
-            raise WhyrankError("--run needs --ranker SPEC and --collection SPEC: who is asked, and about which texts")
+            raise WhyrankError(
+                "--run needs --ranker SPEC and --collection SPEC: the ranker, and the texts to make templates of"
+            )
         check_file(self.out, [".json"], "surprises")
         if self.pipeline not in (None, "none") and self.collection is None:
             remedy = "give them with --collection SPEC"
@@ -147,5 +149,5 @@ def _answers(shown: Sequence[Surprise]) -> str:
     answered = [s for s in shown if s.confirmed is not None]
     silent = len(shown) - len(answered)
     lacking = "no templates in the collection, no scores, no test or no study"
-    told = f"{sum(s.confirmed is True for s in answered)} of {len(answered)} asked about are confirmed"
-    return f"{told}; {silent} {'has' if silent == 1 else 'have'} {lacking}" if silent else told
+    confirmed = f"{sum(s.confirmed is True for s in answered)} of {len(answered)} asked about are confirmed"
+    return f"{confirmed}; {silent} {'has' if silent == 1 else 'have'} {lacking}" if silent else confirmed

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from whyrank.evaluation.effectiveness import (
         Effectiveness,
         Hypothesis,
-        Tested,
+        HypothesisTest,
         default_measures,
         evaluate,
         judge,

@@ -212,7 +212,7 @@ class Hypothesis(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tested:
+class HypothesisTest:
     """A hypothesis for one measure: both means, their difference, and the p-values of two-sided tests."""
 
     hypothesis: str
@@ -265,7 +265,7 @@ def read_hypotheses(path: str) -> list[Hypothesis]:
 
 def judge(
     rows: Sequence[Effectiveness], hypotheses: Sequence[Hypothesis], correction: str = "holm", seed: int = 0
-) -> list[Tested]:
+) -> list[HypothesisTest]:
     """Test each hypothesis for each measure; the correction is over the whole table."""
     known = {(row.run, row.measure): row for row in rows}
     runs = sorted({row.run for row in rows})
@@ -279,5 +279,5 @@ def judge(
             compared = against(row, other, seed)
             figures = (compared.ci_low, compared.ci_high, compared.p_value, compared.p_t)
             difference = float(compared.difference or 0.0)
-            found.append(Tested(*each, measure, row.mean, other.mean, row.n_queries, difference, *figures))
+            found.append(HypothesisTest(*each, measure, row.mean, other.mean, row.n_queries, difference, *figures))
     return with_adjusted_p(found, correction)

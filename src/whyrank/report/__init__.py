@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.report.arrow import csv_of, encodable, overlap_table
+    from whyrank.report.arrow import csv_of, encodable, rows_table
     from whyrank.report.audit import Audit, open_audit, run_plan
-    from whyrank.report.bias import dropped_of, is_flat, read_bias_results, significant_pairs
     from whyrank.report.charts import overlap_svg
     from whyrank.report.folder import (
         ResultWriter,
         check_result,
+        read_bias_results,
         read_findings,
         read_scores,
         read_settings,
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from whyrank.report.tables import from_csv, to_csv, to_json, to_latex, to_markdown
     from whyrank.report.views import (
         MARKS,
+        by_measure,
+        dropped_of,
+        family_deviation,
         interval_of,
+        is_flat,
         mean_of,
-        overlap_panels,
-        published,
         scales_of,
         shares_of,
+        significant_pairs,
         sweeps_of,
     )
 

@@ -7,13 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
 from whyrank.core import Codes
-from whyrank.evaluation import OverlapRow
 from whyrank.studies import Categories, Contrasts, Finding, Labels, Reading, arrow
 
 _TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
@@ -29,11 +27,6 @@ def rows_table(rows: Sequence[Any], kind: type) -> Any:
 def findings_table(findings: Sequence[Finding]) -> Any:
     """One row per finding."""
     return rows_table(findings, Finding)
-
-
-def overlap_table(rows: Sequence[OverlapRow]) -> Any:
-    """One row per run, measure, kind of queries and group."""
-    return rows_table(rows, OverlapRow)
 
 
 def findings_of(table: Any) -> list[Finding]:
@@ -65,11 +58,6 @@ def table_of_csv(text: str) -> Any:
     return _with_strings(table, r"^'('*[=+\-@\t\r\n])", r"\1")
 
 
-def texts_table(texts: Sequence[str]) -> Any:
-    """Every text with its index."""
-    return pa.table({"index": pa.array(np.arange(len(texts), dtype=np.int32)), "text": strings(texts)})
-
-
 def scores_table(contrasts: Contrasts, reading: Reading, query: Codes, docs: Codes) -> Any:
     """One row per contrast; `query` and `docs` are indices into the texts of the whole result."""
     labels = dict(contrasts.labels)
@@ -84,11 +72,6 @@ def scores_table(contrasts: Contrasts, reading: Reading, query: Codes, docs: Cod
     }
     rest = {f"label_{name}" if name in own else name: _column(column) for name, column in labels.items()}
     return pa.table(first | own | rest)
-
-
-def with_metadata(table: Any, metadata: Mapping[str, str]) -> Any:
-    """The table with words about itself in its schema."""
-    return table.replace_schema_metadata({key: encodable(value) for key, value in metadata.items()})
 
 
 def strings(texts: Sequence[str]) -> Any:

@@ -37,19 +37,19 @@ from whyrank.evaluation.stability import stability
 from whyrank.rankers import Setting, open_ranker
 from whyrank.rankers.neural import lines_of
 from whyrank.report.arrow import plain
-from whyrank.report.bias import FOLDER, JSON, read_bias_results
 from whyrank.report.examples import Example, choose
 from whyrank.report.folder import (
     ResultWriter,
+    read_bias_results,
     read_findings,
     read_scores,
     read_settings,
     read_texts,
     record_of,
-    swapped,
-    target_folder,
+    swap_folder,
 )
 from whyrank.report.html import render
+from whyrank.report.sentences import Verdict, verdicts
 from whyrank.scoring import Engine, Failure
 from whyrank.studies import (
     DEMO_TOLERANCE,
@@ -59,7 +59,6 @@ from whyrank.studies import (
     Plan,
     Reading,
     SweepPoint,
-    Threshold,
     answers,
     candidates_for_delta,
     chosen_studies,
@@ -115,7 +114,8 @@ class StudyView:
 class Audit:
     """What rankers answered to studies: findings, details of bias studies, settings, notes, and all scores.
 
-    Two audits are equal where these are; `findings` have fingerprints of the contrasts that were scored.
+    Two audits are equal where these are; `findings` have fingerprints of the contrasts that were scored. `record` is
+    what `settings.json` of a result folder holds: settings, studies, thresholds, failures, notes and versions.
     """
 
     findings: list[Finding]
@@ -125,11 +125,11 @@ class Audit:
     sweep: list[SweepPoint] = field(default_factory=list, compare=False)
     spreads: list[Spread] | None = field(default=None, compare=False)
     overlap: Sequence[OverlapRow] = field(default=(), compare=False)
-    thresholds: Mapping[str, Threshold] = field(default_factory=dict, compare=False)
     table: TermTable | None = field(default=None, compare=False)
     failures: list[Failure] = field(default_factory=list, compare=False)
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict, compare=False)
     folder: Path | None = field(default=None, compare=False)
+    record: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -146,6 +146,26 @@ class Audit:
     def studies(self) -> list[str]:
         """The names of the studies."""
         return list(dict.fromkeys(finding.study for finding in self.findings))
+
+    @property
+    def alpha(self) -> float:
+        """The level of significance of what people see."""
+        return float(self.settings.get("alpha", 0.05))
+
+    @property
+    def correction(self) -> str:
+        """How p-values were corrected."""
+        return str(self.settings.get("correction", ""))
+
+    @property
+    def symmetric(self) -> set[str]:
+        """The studies whose texts have no order, and whose scores no direction."""
+        return {study["name"] for study in self.record.get("studies", ()) if study.get("symmetric")}
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What the findings of each ranker say, in sentences."""
+        return verdicts(self.findings, self.alpha, self.symmetric)
 
     def __getitem__(self, study: str) -> StudyView:
         if study not in self.studies:
@@ -164,37 +184,22 @@ class Audit:
         """Write the report, one HTML file."""
         pairs = dict.fromkeys((finding.study, finding.ranker) for finding in self.findings)
         examples = {pair: choose(*self._read(*pair)) for pair in pairs if self.folder or self.answers}
-        parts = (self.sweep, self.spreads, self.overlap, self.details)
-        write_text(Path(path), render(self.findings, self.record, examples, *parts))
+        write_text(Path(path), render(self, examples))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the result folder, from which `open_audit` reads an equal audit."""
-        if self.folder is not None:
-            with swapped(target_folder(folder)) as fresh:
+        with swap_folder(folder) as fresh:
+            if self.folder is not None:
                 shutil.copytree(self.folder, fresh, dirs_exist_ok=True)
-            return
-        with ResultWriter(folder, self.settings) as writer:
+                return
+            writer = ResultWriter(fresh)
             for answer in self.answers.values():
                 writer.add(answer)
-            self.finish(writer)
-
-    def finish(self, writer: ResultWriter) -> None:
-        """Write all but the scores."""
-        parts = (self.thresholds, self.notes, self.sweep, self.spreads, self.overlap, self.details, self.table)
-        writer.finish(self.findings, *parts)
-
-    @cached_property
-    def record(self) -> dict[str, Any]:
-        """Settings, studies, thresholds, notes and versions, as `settings.json` of a result folder has them."""
-        if self.folder is not None:
-            return read_settings(self.folder)
-        studies = {answer.name: answer.study for answer in self.answers.values()}
-        failures = {"count": len(self.failures), "first": []}
-        return record_of(self.settings, studies, self.thresholds, failures, self.notes)
+            writer.finish(self)
 
     def _read(self, study: str, ranker: str) -> tuple[Contrasts, Reading]:
         if self.folder is not None:
-            return _stored(self.folder, study, ranker, self._texts)
+            return _read_stored(self.folder, study, ranker, self._texts)
         if (study, ranker) not in self.answers:
             raise UnknownName("ranker of this study", ranker, [r for s, r in self.answers if s == study])
         answer = self.answers[study, ranker]
@@ -208,11 +213,11 @@ class Audit:
 def open_audit(folder: str | os.PathLike[str]) -> Audit:
     """The audit of a result folder; scores and texts are read when they are needed."""
     path, record = Path(folder), read_settings(folder)
-    details = read_bias_results(path) if (path / FOLDER / JSON).is_file() else []
-    return Audit(read_findings(path), details, record["settings"], record["notes"], folder=path)
+    found = read_findings(path), read_bias_results(path)
+    return Audit(*found, record["settings"], record["notes"], folder=path, record=record)
 
 
-def _stored(folder: Path, study: str, ranker: str, texts: Sequence[str]) -> tuple[Contrasts, Reading]:
+def _read_stored(folder: Path, study: str, ranker: str, texts: Sequence[str]) -> tuple[Contrasts, Reading]:
     """The contrasts and the scores of one study and one ranker, as a result folder has them."""
     columns: dict[str, Any] = labels_of(read_scores(folder, study, ranker))
     own = {name: columns.pop(name) for name in ("query", "docs", "scores", "diff", "effect", "finite")}
@@ -275,8 +280,8 @@ def audit(
         options = {"tolerance": DEMO_TOLERANCE} | options
     opened = open_collection(collection) if isinstance(collection, str) else collection
     setting, engine = Setting(opened, str(options.get("analyzer", "lucene"))), engine or Engine()
-    scorers = [_ranker(each, setting) for each in _listed(rankers)]
-    named = usual_studies(opened.name) if studies is None else _listed(studies)
+    scorers = [_ranker(each, setting) for each in _as_list(rankers)]
+    named = usual_studies(opened.name) if studies is None else _as_list(studies)
     chosen = chosen_studies(named, options | {"seed": seed}, opened, limit)
     adjust([], correction)  # a wrong one is an error before anything is scored
     spec = None if delta is None else str(delta)
@@ -311,12 +316,16 @@ def run_plan(
     Scores are held in memory where there is no folder, unless they are not to be kept. `swept` adds the scores at
     every delta, `groups` how far the rankers of each group differ, `overlap` the split that it gives.
     """
-    found, findings = Audit([], thresholds=plan.thresholds, table=plan.table), list[Finding]()
-    labels, failures = set[str](), dict[tuple[str, Failure], Failure]()
-    with ResultWriter(out, settings) if out is not None else nullcontext() as writer:
+    found, findings = Audit([], settings=plain(settings), table=plan.table), list[Finding]()
+    studies, labels, failures = dict[str, Study](), set[str](), dict[tuple[str, str, str], tuple[str, str, Failure]]()
+    with swap_folder(out) if out is not None else nullcontext() as fresh:
+        writer = ResultWriter(fresh) if fresh is not None else None
         for answer in track(answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
             findings += answer.findings
-            failures |= {(answer.ranker, failure): failure for failure in answer.failures}
+            studies[answer.name] = answer.study
+            for failure in answer.failures:  # each pair counts once, however many studies have it
+                pair = (answer.ranker, failure.query, failure.doc)
+                failures.setdefault(pair, (answer.name, answer.ranker, failure))
             labels |= set(answer.contrasts.labels) if reading_of(answer.study).has_groups else set()
             found.details += [answer.details] if answer.details is not None else []
             found.sweep += sweep(answer, plan.thresholds[answer.ranker]) if swept else []
@@ -333,14 +342,15 @@ def run_plan(
         found.overlap = (overlap() if overlap is not None else None) or ()
         computed = [line for ranker in plan.rankers for line in lines_of(ranker)]
         found.notes = [*plan.collection.notes, *plan.notes, *computed, *few_queries(found.findings)]
-        found.settings, found.failures = plain(settings), list(failures.values())
+        found.failures = [failure for _, _, failure in failures.values()]
+        found.record = record_of(found.settings, studies, plan.thresholds, list(failures.values()), found.notes)
         if writer is not None:
-            found.finish(writer)
+            writer.finish(found)
     found.folder = None if out is None else Path(out)
     return found
 
 
-def _listed(given: Any) -> list[Any]:
+def _as_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 

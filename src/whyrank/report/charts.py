@@ -18,10 +18,10 @@ from markupsafe import Markup, escape
 
 from whyrank.evaluation import OverlapRow
 from whyrank.report.arrow import plain
-from whyrank.report.bias import ranked
 from whyrank.report.views import (
     OverlapPanel,
     Row,
+    by_effect,
     by_measure,
     rankers_of,
     shares_of,
@@ -37,6 +37,7 @@ _CURVES = 8  # colours of lines; with 7 patterns of dashes, 56 lines look differ
 _DASHES: Any = [[1, 0], [7, 3], [2, 2.5], [9, 3, 2, 3], [14, 4], [4, 5], [9, 3, 2, 3, 2, 3]]
 _HAS_INTERVAL = "isValid(datum.low) && isValid(datum.high)"
 _WIDTH = 320
+_UNCUT = 6  # characters that fit into any label
 
 
 def forest(rows: Mapping[str, Row], alpha: float) -> Any:
@@ -70,7 +71,7 @@ def forest(rows: Mapping[str, Row], alpha: float) -> Any:
         ticks = base.transform_filter("isValid(datum.chance)").mark_tick(thickness=1.5)
         ink = alt.value(_colours()["ink"])
         layers.append(ticks.encode(x=alt.X("chance:Q", **axis), color=ink, opacity=alt.value(1)))
-    return _finished(alt.layer(*layers).properties(width=2 * _WIDTH, height=len(rows) * (10 + 12 * len(rankers))))
+    return _with_style(alt.layer(*layers).properties(width=2 * _WIDTH, height=len(rows) * (10 + 12 * len(rankers))))
 
 
 def _point(finding: Finding, alpha: float) -> dict[str, Any]:
@@ -112,13 +113,13 @@ def sweep_chart(points: Sequence[SweepPoint]) -> Any:
     settled = base.transform_filter("datum.kind === 'settled'").encode(x=x, y=y)
     settled = settled.mark_point(shape="triangle-up", filled=True, color=ink)
     layers = alt.layer(median, curves, settled, data=alt.InlineData(values=data))
-    return _finished(_panels(layers, columns=3 if len({row["panel"] for row in data}) > 2 else 2))
+    return _with_style(_panels(layers, columns=3 if len({row["panel"] for row in data}) > 2 else 2))
 
 
 def overlap_chart(rows: Sequence[OverlapRow]) -> Any:
     """A row of panels per measure: means by overlap with the relevant document, a line per run, and 95% intervals."""
     runs = [_label(run) for run in dict.fromkeys(row.run for row in rows)]
-    return _finished(alt.vconcat(*(_overlap_of_measure(panels, runs) for panels in by_measure(rows).values())))
+    return _with_style(alt.vconcat(*(_overlap_of_measure(panels, runs) for panels in by_measure(rows).values())))
 
 
 def _overlap_of_measure(panels: Sequence[OverlapPanel], runs: Sequence[str]) -> Any:
@@ -145,14 +146,14 @@ def _overlap_of_measure(panels: Sequence[OverlapPanel], runs: Sequence[str]) -> 
 
 def bias_chart(results: Sequence[BiasResult], alpha: float) -> Any:
     """Effects of the values on the scores of each ranker, the highest first, significant ones in another colour."""
-    return _finished(alt.hconcat(*(_values_of_result(result, alpha) for result in results)))
+    return _with_style(alt.hconcat(*(_values_of_result(result, alpha) for result in results)))
 
 
 def _values_of_result(result: BiasResult, alpha: float) -> Any:
     data = [
         {"value": _label(row.value), "effect": row.effect, "low": row.low, "high": row.high,
          "significant": significant(row, alpha)}
-        for row in ranked(result)
+        for row in by_effect(result)
     ]  # fmt: skip
     colours = _colours()
     axis: dict[str, Any] = {"title": "difference from the mean of all values", "axis": alt.Axis(tickCount=5)}
@@ -172,7 +173,9 @@ def _values_of_result(result: BiasResult, alpha: float) -> Any:
 
 
 def _label(text: str) -> str:
-    return one_line(text) or DASH
+    """A text on one line; in one that may be cut, boxes for characters of two code units, which Vega would halve."""
+    label = one_line(text) or DASH
+    return label if len(label) <= _UNCUT else re.sub(r"[^\u0000-\uffff]", "□", label)
 
 
 def _colour(field: str, names: Sequence[str]) -> Any:
@@ -192,7 +195,7 @@ def _panels(layers: Any, columns: int) -> Any:
     return panel.facet(facet, columns=columns).resolve_axis(x="independent")
 
 
-def _finished(chart: Any) -> Any:
+def _with_style(chart: Any) -> Any:
     """The chart in the look that all of them have."""
     colour = _colours()
     text = {"labelColor": colour["soft"], "titleColor": colour["soft"], "titleFontWeight": "normal"}
@@ -228,19 +231,19 @@ def dark_style() -> str:
     return "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n"
 
 
-def _drawn(chart: Any) -> str:
+def _svg_of(chart: Any) -> str:
     return vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
 
 
 def picture(chart: Any, label: str) -> Markup:
     """A chart as a picture inside a page; the label is for those who do not see it."""
     said = Markup('<svg role="img" aria-label="{}" ').format(one_line(label))
-    return Markup(_drawn(chart).replace("<svg ", said, 1))
+    return Markup(_svg_of(chart).replace("<svg ", said, 1))
 
 
 def svg_file(chart: Any, title: str) -> str:
     """A chart as the content of an SVG file."""
-    start, content = _drawn(chart).split(">", 1)
+    start, content = _svg_of(chart).split(">", 1)
     return f"{start}>\n<title>{escape(one_line(title))}</title>\n<style>\n{dark_style()}</style>\n{content}\n"
 
 

@@ -8,7 +8,7 @@ report.html             all of it for people
 tables/                 findings.md and findings.tex, on request
 sweep.csv, sweep.svg    scores at every percentile of delta, on request
 stability.csv           spread of scores within groups of rankers, on request
-bias/                   the figures of bias studies, value by value: bias.json, CSV files, drawings
+bias/                   bias studies: bias.json with all results, values.csv, pairs.csv, correlations.csv, drawings
 table.html              the term table that they are compared with, to search, sort and filter, where one is named
 overlap.csv, .svg       effectiveness by overlap with the relevant document, where there are judgements
 """
@@ -22,12 +22,12 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,7 @@ from whyrank.core import (
     sealed_json,
     suggestion,
     sweep,
+    write_text,
 )
 from whyrank.data import read_parquet, write_parquet
 from whyrank.evaluation import OverlapRow, Spread
@@ -54,30 +55,29 @@ from whyrank.report.arrow import (
     encodable,
     findings_of,
     findings_table,
-    overlap_table,
     plain,
     rows_table,
     scores_table,
-    texts_table,
-    with_metadata,
+    strings,
 )
-from whyrank.report.bias import FOLDER as BIAS
-from whyrank.report.bias import write_figures
 from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
 from whyrank.report.table_page import write_page
 from whyrank.report.tables import to_latex, to_markdown
+from whyrank.report.views import by_study
 from whyrank.report.words import slug
-from whyrank.scoring import one_line
+from whyrank.scoring import Failure, one_line
 from whyrank.studies import Answer, Contrasts, Finding, SweepPoint, Threshold, reading_of
 from whyrank.studies.bias import BiasResult
-from whyrank.tables import TermTable
+
+if TYPE_CHECKING:
+    from whyrank.report.audit import Audit
 
 KIND = "whyrank result folder"
 FORMAT = 1
 FORMATS = ("markdown", "latex", "csv")
 FAILURES_KEPT = 100
-TABLE_PAGE = "table.html"
+TABLE_PAGE, BIAS, BIAS_JSON = "table.html", "bias", "bias.json"
 _FILES = frozenset(
     ["settings.json", "findings.parquet", "findings.csv", "texts.parquet", "report.html", "scores", "tables",
      "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg", BIAS, TABLE_PAGE]
@@ -88,40 +88,17 @@ _AGAIN = "run the audit again"
 
 
 class ResultWriter:
-    """Collects answers and writes a result folder; an older result at the same path is replaced as a whole.
+    """Writes a result into an empty folder (see `swap_folder`): `add` every answer, then `finish`."""
 
-    Use it in a `with` block: `add` every answer, then `finish`. When the block fails or is interrupted, what was
-    at the path before is still there.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
-        self.path, self.settings = check_result(path, settings.get("formats") or ()), dict(settings)
-        self.findings: list[Finding] = []
-        self._swap: AbstractContextManager[Path] = swapped(self.path)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (folder / "scores").mkdir()
         self._texts: dict[str, int] = {}
         self._indexed: tuple[Contrasts, Codes, Codes] | None = None
-        self._studies: dict[str, Study] = {}
         self._examples: dict[tuple[str, str], Examples] = {}
-        self._failures: list[dict[str, str]] = []
-        self._failed: set[tuple[str, str, str]] = set()
-        self._finished = False
-
-    def __enter__(self) -> Self:
-        self._folder = self._swap.__enter__()
-        (self._folder / "scores").mkdir()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None and not self._finished:
-            unfinished = WhyrankError(f"{self.path}: nothing was written, because the result was not finished")
-            self._swap.__exit__(WhyrankError, unfinished, None)
-            raise unfinished
-        self._swap.__exit__(kind, error, trace)
 
     def add(self, answer: Answer) -> None:
-        """Write the scores of one answer and keep its findings and a few examples."""
+        """Write the scores of one answer and keep a few examples."""
         key = (answer.name, answer.ranker)
         if key in self._examples:
             raise WhyrankError(f"study {key[0]} was put to {key[1]} twice; name it once")
@@ -131,66 +108,43 @@ class ResultWriter:
         table = scores_table(contrasts, answer.reading, *self._indexed[1:])
         facts = {"study": answer.name, "call": answer.study.id, "ranker": answer.ranker}
         facts |= {"fingerprint": contrasts.fingerprint}
-        write_parquet(with_metadata(table, facts), _scores_file(self._folder, *key))
+        named = table.replace_schema_metadata({name: encodable(fact) for name, fact in facts.items()})
+        write_parquet(named, _scores_file(self._folder, *key))
         self._examples[key] = choose(contrasts, answer.reading)
-        self._studies.setdefault(answer.name, answer.study)
-        self.findings.extend(answer.findings)
-        for failure in answer.failures:  # each pair is counted once, however many studies ask about it
-            pair = (answer.ranker, failure.query, failure.doc)
-            if pair not in self._failed and len(self._failures) < FAILURES_KEPT:
-                texts = {"query": failure.query, "doc": failure.doc, "reason": failure.reason}
-                shown = {name: one_line(text, 200) for name, text in texts.items()}
-                self._failures.append({"study": answer.name, "ranker": answer.ranker} | shown)
-            self._failed.add(pair)
 
-    def finish(
-        self,
-        findings: Sequence[Finding],
-        thresholds: Mapping[str, Threshold] | None = None,
-        notes: Sequence[str] = (),
-        sweep: Sequence[SweepPoint] = (),
-        spreads: Sequence[Spread] | None = None,
-        overlap: Sequence[OverlapRow] | None = None,
-        details: Sequence[BiasResult] = (),
-        table: TermTable | None = None,
-    ) -> None:
-        """Write everything but the scores: the findings (with corrected p-values), texts, settings and report.
-
-        The report links to a page of `table`, the term table that bias studies were compared with.
-        """
+    def finish(self, audit: Audit) -> None:
+        """Write everything but the scores; the report links to a page of the audit's term table."""
         from whyrank.report.charts import overlap_svg, sweep_svg
 
-        failures = {"count": len(self._failed), "first": self._failures}
-        record = record_of(self.settings, self._studies, thresholds or {}, failures, notes)
+        findings, settings = audit.findings, audit.settings
         rows = findings_table(findings)
         write_parquet(rows, self._folder / "findings.parquet")
-        write_parquet(texts_table(list(self._texts)), self._folder / "texts.parquet")
+        texts = pa.table({"index": pa.array(range(len(self._texts)), pa.int32()), "text": strings(list(self._texts))})
+        write_parquet(texts, self._folder / "texts.parquet")
         self._write_text("findings.csv", csv_of(rows))
-        self._write_text("settings.json", sealed_json(record, indent=2, allow_nan=False))
-        if table is not None:
-            write_page(table, self._folder / TABLE_PAGE, str(self.settings.get("table", "table")))
-        linked = None if table is None else TABLE_PAGE
-        page = render(findings, record, self._examples, sweep, spreads, overlap or (), details, linked)
-        self._write_text("report.html", page)
-        alpha, correction = float(self.settings.get("alpha", 0.05)), str(self.settings.get("correction", ""))
-        formats = self.settings.get("formats") or ()
+        self._write_text("settings.json", sealed_json(audit.record, indent=2, allow_nan=False))
+        if audit.table is not None:
+            write_page(audit.table, self._folder / TABLE_PAGE, str(settings.get("table", "table")))
+        self._write_text(
+            "report.html", render(audit, self._examples, TABLE_PAGE if audit.table is not None else None)
+        )
+        formats, marks = settings.get("formats") or (), (audit.alpha, audit.correction)
         if "markdown" in formats:
-            self._write_text("tables/findings.md", to_markdown(findings, alpha, correction=correction))
+            self._write_text("tables/findings.md", to_markdown(findings, *marks))
         if "csv" in formats:
             self._write_text("tables/findings.csv", csv_of(rows))
         if "latex" in formats:
-            self._write_text("tables/findings.tex", to_latex(findings, alpha, correction=correction))
-        if spreads is not None:
-            self._write_text("stability.csv", csv_of(rows_table(spreads, Spread)))
-        if sweep:
-            self._write_text("sweep.csv", csv_of(rows_table(sweep, SweepPoint)))
-            self._write_text("sweep.svg", sweep_svg(sweep))
-        if overlap:
-            self._write_text("overlap.csv", csv_of(overlap_table(overlap)))
-            self._write_text("overlap.svg", overlap_svg(overlap))
-        if details:
-            write_figures(self._folder / BIAS, details, record["settings"], alpha)
-        self._finished = True
+            self._write_text("tables/findings.tex", to_latex(findings, audit.alpha, correction=audit.correction))
+        if audit.spreads is not None:
+            self._write_text("stability.csv", csv_of(rows_table(audit.spreads, Spread)))
+        if audit.sweep:
+            self._write_text("sweep.csv", csv_of(rows_table(audit.sweep, SweepPoint)))
+            self._write_text("sweep.svg", sweep_svg(audit.sweep))
+        if audit.overlap:
+            self._write_text("overlap.csv", csv_of(rows_table(audit.overlap, OverlapRow)))
+            self._write_text("overlap.svg", overlap_svg(audit.overlap))
+        if audit.details:
+            write_figures(self._folder / BIAS, audit.details, settings, audit.alpha)
 
     def _indices(self, texts: Sequence[str]) -> Codes:
         """The numbers of some texts among all texts of the result."""
@@ -203,20 +157,33 @@ class ResultWriter:
         path.write_text(encodable(text), encoding="utf-8", newline="\n")
 
 
+def write_figures(folder: Path, results: Sequence[BiasResult], settings: Mapping[str, Any], alpha: float) -> None:
+    """Write the figures of bias studies: all of them as JSON, CSV files of their rows, a drawing per study."""
+    from whyrank.report.charts import bias_svg
+
+    record = {"settings": dict(settings), "results": [result.as_dict() for result in results]}
+    write_text(folder / BIAS_JSON, sealed_json(record, indent=1))
+    for kind in ("values", "pairs", "correlations"):
+        rows = [
+            {"study": result.study, "ranker": result.ranker, **asdict(row)}
+            for result in results
+            for row in getattr(result, kind)
+        ]
+        write_text(folder / f"{kind}.csv", csv_of(pa.Table.from_pylist(rows)) if rows else "")
+    for study, found in by_study([result for result in results if result.values]).items():
+        write_text(folder / f"{slug(study, '')}.svg", encodable(bias_svg(found, alpha)))
+
+
 def record_of(
     settings: Mapping[str, Any],
     studies: Mapping[str, Study],
     thresholds: Mapping[str, Threshold],
-    failures: Mapping[str, Any],
+    failures: Sequence[tuple[str, str, Failure]],
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    """Settings, studies, deltas, failures, notes and versions, as plain values that JSON can hold."""
+    """Settings, studies, deltas, failures (study, ranker, pair), notes and versions, as values that JSON can hold."""
     versions = {"whyrank": whyrank.__version__, "python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "not installed"
+    versions |= {package: version(package) for package in _PACKAGES}
     described = []
     for name, study in studies.items():
         row = {"name": name, "call": study.id, "positive": study.positive, "symmetric": study.symmetric}
@@ -231,6 +198,11 @@ def record_of(
             deltas[ranker] |= {"differences": len(calibration.diffs), "chance": threshold.chance}
             deltas[ranker] |= {"percentiles": percentiles}
         deltas[ranker] |= {"axioms": threshold.exact} if axioms else {}
+    first = [
+        {"study": study, "ranker": ranker}
+        | {name: one_line(getattr(failure, name), 200) for name in ("query", "doc", "reason")}
+        for study, ranker, failure in failures[:FAILURES_KEPT]
+    ]
     record: dict[str, Any] = plain(
         {
             "kind": KIND,
@@ -239,7 +211,7 @@ def record_of(
             "settings": settings,
             "studies": described,
             "thresholds": deltas,
-            "failures": failures,
+            "failures": {"count": len(failures), "first": first},
             "notes": notes,
             "versions": versions | {"platform": platform.platform()},
         }
@@ -277,6 +249,17 @@ def read_texts(path: str | os.PathLike[str]) -> list[str]:
     return texts
 
 
+def read_bias_results(path: str | os.PathLike[str]) -> list[BiasResult]:
+    """The results of the bias studies of a result folder; none where no such study was put to a ranker."""
+    file, again = _folder(path) / BIAS / BIAS_JSON, "put the studies to the rankers again"
+    if not file.exists():
+        return []
+    try:
+        return [BiasResult.from_dict(row) for row in read_sealed_json(file, again)["results"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(file, f"does not hold results of bias studies ({error})", again) from None
+
+
 def check_result(path: str | os.PathLike[str], formats: Sequence[str]) -> Path:
     """The real path of a result folder; an error for a path or a format that cannot be written."""
     for name in formats:
@@ -290,7 +273,7 @@ def _scores_file(folder: Path, study: str, ranker: str) -> Path:
 
 
 def _folder(path: str | os.PathLike[str]) -> Path:
-    if not restored(path).is_dir():
+    if not restore(path).is_dir():
         raise BadInput(path, "is not a folder", _REMEDY)
     if not is_result_folder(Path(path)):
         raise BadInput(path, "is not a result folder of whyrank: its settings.json is missing or not ours", _REMEDY)
@@ -310,7 +293,7 @@ def _read(path: Path) -> Any:
 
 def target_folder(path: str | os.PathLike[str]) -> Path:
     """The real path of a result folder; an error unless it is free or holds an older result."""
-    target = restored(path)
+    target = restore(path)
     here = Path(os.path.realpath("."))
     if target == here or target in here.parents:
         raise WhyrankError(
@@ -329,7 +312,7 @@ def target_folder(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def restored(path: str | os.PathLike[str]) -> Path:
+def restore(path: str | os.PathLike[str]) -> Path:
     """The real path of a result folder; an older result that a killed process left hidden is put back first."""
     target = Path(os.path.realpath(path))
     if not target.exists() and (left := hidden(target, "old")):
@@ -353,7 +336,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def swapped(path: str | os.PathLike[str]) -> Iterator[Path]:
+def swap_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give an empty folder beside `path`; it replaces `path` only when the block succeeds."""
     target = target_folder(path)
     sweep(target)

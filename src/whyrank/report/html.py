@@ -14,22 +14,22 @@ from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from whyrank.evaluation import OverlapRow, Spread
-from whyrank.report import bias as biases
 from whyrank.report import views, words
 from whyrank.report.arrow import encodable
 from whyrank.report.examples import Examples, marker, shorten
-from whyrank.report.sentences import verdicts
 from whyrank.report.tables import to_json
-from whyrank.report.views import Row, StudySweep, rankers_of, sweeps_of
+from whyrank.report.views import Row, StudySweep
 from whyrank.report.words import slug
-from whyrank.studies import Finding, SweepPoint
+from whyrank.studies import LAST
 from whyrank.studies.bias import BiasResult
+
+if TYPE_CHECKING:
+    from whyrank.report.audit import Audit
 
 _FAMILIES = {
     "matched": ("Matched pairs", "Two texts for one query that agree in one measure and differ in another."),
@@ -82,39 +82,26 @@ class StudyFamily:
 
 
 def render(
-    findings: Sequence[Finding],
-    record: Mapping[str, Any] | None = None,
-    examples: Mapping[tuple[str, str], Examples] | None = None,
-    sweep: Sequence[SweepPoint] = (),
-    spreads: Sequence[Spread] | None = None,
-    overlap: Sequence[OverlapRow] = (),
-    bias: Sequence[BiasResult] = (),
-    table_page: str | None = None,
+    audit: Audit, examples: Mapping[tuple[str, str], Examples] | None = None, table_page: str | None = None
 ) -> str:
-    """The report on some findings as HTML.
+    """The report on an audit as HTML.
 
     Args:
-        findings: with corrected p-values.
-        record: what `settings.json` of a result folder holds; what is missing is left out.
+        audit: its findings have corrected p-values; what its record lacks is left out.
         examples: contrasts to show, by study and ranker.
-        sweep: scores at every percentile of delta, where there was a sweep.
-        spreads: how far the rankers of a group differ, where groups were given.
-        overlap: effectiveness by overlap with the relevant document, where there are judgements.
-        bias: the results of bias studies, which have findings too.
-        table_page: where a page of the term table lies that these were compared with.
+        table_page: where a page of the term table lies that bias studies were compared with.
     """
     from whyrank.report import charts
 
-    record = _EMPTY | dict(record or {})
-    settings, rankers, sweeps = record["settings"], rankers_of(findings), sweeps_of(sweep)
-    alpha = float(settings.get("alpha", 0.05))
-    symmetric = {study["name"] for study in record.get("studies", ()) if study.get("symmetric")}
-    sections = _sections(findings, examples or {}, symmetric, sweeps, biases.by_study(bias))
-    families = _families(sections, alpha, views.shared_names(findings))
-    page = {
+    findings, record = audit.findings, _EMPTY | audit.record
+    alpha, rankers, sweeps = audit.alpha, views.rankers_of(findings), views.sweeps_of(audit.sweep)
+    several = views.shared_names(findings)
+    sections = _sections(audit, examples or {}, sweeps, several)
+    families = _families(sections, alpha, several)
+    page: dict[str, Any] = {
         "title": _title(rankers),
         "collections": views.collections_of(findings),
-        "several": views.shared_names(findings),
+        "several": several,
         "rankers": rankers,
         "contrasts": sum(section.row.n for section in sections),
         "sections": [section for family in families for section in family.sections],
@@ -124,20 +111,21 @@ def render(
         "axioms": any(section.row.conclusion for section in sections),
         "favours": any(section.bias for section in sections),
         "directed": any(not section.row.conclusion and not section.bias for section in sections) or not sections,
-        "verdicts": verdicts(findings, alpha, symmetric),
+        "verdicts": audit.verdicts,
         "deltas": views.delta_words([f for f in findings if not f.conclusion]),
         "axiom_deltas": views.delta_words([f for f in findings if f.conclusion]),
         "scales": {ranker: scale for ranker, scale in views.scales_of(findings).items() if scale},
         "alpha": alpha,
-        "correction": words.correction_words(str(settings.get("correction", ""))),
-        "by": settings.get("by"),
+        "correction": words.correction_words(audit.correction),
+        "by": audit.settings.get("by"),
         "record": record,
         "findings_json": script_json(to_json(findings)),
-        "stability": views.stability_groups(spreads, rankers),
-        "overlap": views.by_measure(overlap),
+        "stability": views.stability_groups(audit.spreads, rankers),
+        "overlap": views.by_measure(audit.overlap),
         "table_page": table_page,
         "sweep_chart": None,
         "overlap_chart": None,
+        "chart_style": Markup(charts.dark_style()),
         "bias_chart": lambda result: charts.picture(
             charts.bias_chart([result], alpha),
             f"{result.study}: effect of each value on the scores of {result.ranker}",
@@ -145,12 +133,12 @@ def render(
     }
     if any(sweep.curves for sweep in sweeps.values()):
         label = f"Scores of each study by percentile of δ of {', '.join(rankers)}"
-        page["sweep_chart"] = charts.picture(charts.sweep_chart(sweep), label)
-    if overlap:
-        runs = ", ".join(dict.fromkeys(row.run for row in overlap))
+        page["sweep_chart"] = charts.picture(charts.sweep_chart(audit.sweep), label)
+    if audit.overlap:
+        runs = ", ".join(dict.fromkeys(row.run for row in audit.overlap))
         label = f"{', '.join(page['overlap'])} by overlap of {runs}"
-        page["overlap_chart"] = charts.picture(charts.overlap_chart(overlap), label)
-    return fill("report", ("palette", "report"), page | {"chart_style": Markup(charts.dark_style())})
+        page["overlap_chart"] = charts.picture(charts.overlap_chart(audit.overlap), label)
+    return fill("report", ("palette", "report"), page)
 
 
 def fill(name: str, styles: Sequence[str], values: Mapping[str, Any]) -> str:
@@ -183,21 +171,22 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {
-        "count": words.count, "figure": words.figure, "p": words.p_value, "signed": words.signed,
-        "breakable": words.breakable, "sentence": words.sentence, "interval": words.interval, "shorten": shorten,
-        "day": _day, "setting": _setting, "dropped": words.dropped_words, "share": words.share,
-        "share_interval": words.share_interval, "bias_range": words.bias_range, "concludes": words.conclusion_words,
-        "agrees": words.agreement_words, "per": words.per, "shares_of": views.shares_of, "mean_of": views.mean_of,
-        "interval_of": views.interval_of,
+    filters = (
+        words.count, words.figure, words.signed, words.breakable, words.sentence, words.interval, words.share,
+        words.share_interval, words.bias_range, words.per, views.shares_of, views.mean_of, views.interval_of, shorten,
+    )  # fmt: skip
+    functions = (
+        views.standing, views.lean, views.shade, views.significant, views.family_deviation, views.is_flat,
+        views.by_effect, views.significant_pairs, views.dropped_of, views.largest_differences, words.bounds, marker,
+    )  # fmt: skip
+    environment.filters |= {function.__name__: function for function in filters} | {
+        "p": words.p_value, "dropped": words.dropped_words, "concludes": words.conclusion_words,
+        "agrees": words.agreement_words, "day": _day, "setting": _setting,
     }  # fmt: skip
-    environment.globals |= {
-        "standing": views.standing, "lean": views.lean, "shade": views.shade, "significant": views.significant,
-        "published": views.published, "marks": views.MARKS, "marker": marker, "bounds": words.bounds,
-        "is_flat": biases.is_flat, "ranked": biases.ranked,
-        "significant_pairs": biases.significant_pairs, "dropped_of": biases.dropped_of,
-        "largest_differences": biases.largest_differences,
-    }  # fmt: skip
+    environment.globals |= {function.__name__: function for function in functions} | {
+        "marks": views.MARKS,
+        "last": LAST,
+    }
     return environment
 
 
@@ -223,13 +212,12 @@ def _families(sections: Sequence[Section], alpha: float, several: bool) -> list[
 
 
 def _sections(
-    findings: Sequence[Finding],
+    audit: Audit,
     examples: Mapping[tuple[str, str], Examples],
-    symmetric: set[str],
     sweeps: Mapping[str, StudySweep],
-    bias: Mapping[str, Sequence[BiasResult]],
+    several: bool,
 ) -> list[Section]:
-    rows, several = views.rows_of(findings), views.shared_names(findings)
+    rows, bias, symmetric = views.rows_of(audit.findings), views.by_study(audit.details), audit.symmetric
     bare = _bare([row.study for row in rows])
     found = []
     for (study, collection), parts in groupby(rows, key=lambda row: (row.study, row.collection)):
@@ -237,7 +225,6 @@ def _sections(
         if whole.group is not None:  # only groups were given
             whole, groups = Row(study, collection, None, whole.meaning), [whole, *groups]
         calls = dict.fromkeys(finding.call for finding in whole.cells.values() if finding.call != study)
-        shown = [(ranker, examples[study, ranker]) for ranker in whole.cells if (study, ranker) in examples]
         found.append(
             Section(
                 anchor=f"study-{slug(study, collection) if several else slug(study)}",
@@ -245,7 +232,7 @@ def _sections(
                 call=", ".join(filter(None, calls)),
                 row=whole,
                 groups=groups,
-                examples=shown,
+                examples=[(ranker, examples[study, ranker]) for ranker in whole.cells if (study, ranker) in examples],
                 symmetric=study in symmetric,
                 sweep=sweeps.get(study),
                 bias=bias.get(study, ()),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from whyrank.report.views import rankers_of, significant, standing
 from whyrank.report.words import axiom_name, bias_range, instances, share, signed
@@ -21,16 +20,6 @@ class Claim:
 
     def __str__(self) -> str:
         return f"{self.text} ({self.figure})"
-
-
-class Sentence(NamedTuple):
-    """Claims of one kind; `verb` begins the sentence where the claims have none."""
-
-    verb: str
-    claims: Sequence[Claim]
-
-    def __str__(self) -> str:
-        return f"{self.verb} {'; '.join(map(str, self.claims))}".strip()
 
 
 @dataclass(frozen=True)
@@ -50,14 +39,15 @@ class Verdict:
     favoured: Sequence[Claim] = ()
 
     @property
-    def sentences(self) -> list[Sentence]:
-        """What is said, in order."""
-        first = Sentence("" if self.claims else self.otherwise, self.claims)
-        rest = [Sentence("obeys", self.obeyed), Sentence("breaks", self.broken), Sentence("favours", self.favoured)]
-        return [first] * bool(str(first)) + [each for each in rest if each.claims]
+    def sentences(self) -> list[tuple[str, Sequence[Claim]]]:
+        """What is said, in order: the verb of a sentence, where its claims have none, and the claims."""
+        rest = [("obeys", self.obeyed), ("breaks", self.broken), ("favours", self.favoured)]
+        first = ("" if self.claims else self.otherwise, self.claims)
+        return [first] * any(first) + [each for each in rest if each[1]]
 
     def __str__(self) -> str:
-        return f"{self.ranker} {'. It '.join(map(str, self.sentences))}."
+        said = [f"{verb} {'; '.join(map(str, claims))}".strip() for verb, claims in self.sentences]
+        return f"{self.ranker} {'. It '.join(said)}."
 
 
 def verdicts(

@@ -42,14 +42,14 @@ def write_page(
 
 def render_table(table: TermTable, name: str, left_out: int = 0) -> str:
     """The page of a table as HTML."""
-    classes = classes_of_entries(table)
+    classes, codes = classes_of_entries(table)
     data = {
         "query": list(table.query_terms),
         "doc": list(table.doc_terms),
-        "classes": classes.names,
+        "classes": classes,
         "rows": np.diff(table.indptr).tolist(),
         "terms": table.indices.tolist(),
-        "kinds": classes.codes.tolist(),
+        "kinds": codes.tolist(),
         "weights": [float(f"{weight:.4g}") for weight in table.weights.tolist()],
     }
     facts = [
@@ -72,15 +72,8 @@ def _strongest(table: TermTable) -> TermTable:
     return table.kept(among)
 
 
-class Classes(NamedTuple):
-    """The names of classes, and the number of each entry's class."""
-
-    names: list[str]
-    codes: Codes
-
-
-def classes_of_entries(table: TermTable) -> Classes:
-    """One class for each entry: how its two terms are related, or else what its document term is."""
+def classes_of_entries(table: TermTable) -> tuple[list[str], Codes]:
+    """Names of classes, and the number of each entry's: how its terms are related, or what its document term is."""
     lists = {name: values for name, values in LISTS.items() if name != "letters"}
     listed = {doc_term(table, value): name for name, values in lists.items() for value in values if value}
     names = [SAME, LONGER, SHORTER, *PATTERNS, *lists, MIXED, WORDS]
@@ -92,7 +85,7 @@ def classes_of_entries(table: TermTable) -> Classes:
         return listed.get(term) or (WORDS if re.fullmatch(r"[^\W\d_]+", term) else MIXED)
 
     if not len(table):
-        return Classes([], np.zeros(0, np.int32))
+        return [], np.zeros(0, np.int32)
     row_numbers = table.row_numbers()
     longer = np.array([table.query_numbers.get(term[:-1], -1) for term in table.doc_terms], dtype=np.int64)
     shorter = np.array([table.doc_numbers.get(term[:-1], -1) for term in table.query_terms], dtype=np.int64)
@@ -101,4 +94,4 @@ def classes_of_entries(table: TermTable) -> Classes:
     codes[longer[table.indices] == row_numbers] = names.index(LONGER)
     codes[self_entries(table)] = names.index(SAME)
     used = np.unique(codes)
-    return Classes([names[i] for i in used], np.searchsorted(used, codes).astype(np.int32))
+    return [names[i] for i in used], np.searchsorted(used, codes).astype(np.int32)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from whyrank.report.arrow import csv_of, findings_of, findings_table, plain, table_of_csv
 from whyrank.report.views import Row, collections_of, delta_words, rankers_of, rows_of, significant, standing
@@ -20,6 +19,7 @@ _LATEX = {
     "δ": r"$\delta$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$", "−": "$-$", "–": "--",
 }  # fmt: skip
 _HYPHENS = re.compile("-(?=-)")
+_FIGURES = ("n", "queries", "agreement")  # columns that are no text
 _STANDING = {1: "†", 0: "", -1: "‡"}
 
 
@@ -48,15 +48,13 @@ def to_markdown(findings: Sequence[Finding], alpha: float = 0.05, correction: st
 
 def _markdown(findings: Sequence[Finding], alpha: float, correction: str) -> str:
     rankers, rows = rankers_of(findings), rows_of(findings)
-    lead = _Lead.of(rows)
-    rules = ["---"] * lead.words + ["---:"] * (len(lead.names) - lead.words + len(rankers))
-    body = [[*lead.cells(row), *(_plain_cell(row, r, alpha) for r in rankers)] for row in rows]
-    lines = [
-        _pipes(map(escape_markdown, [*lead.names, *rankers])),
-        _pipes(rules),
-        *(_pipes(map(escape_markdown, row)) for row in body),
-    ]
-    return "\n".join([*lines, "", escape_markdown(legend(findings, alpha, correction)), ""])
+    lead = _lead(rows)
+    head = [*lead, *rankers]
+    body = [[*(show(row) for show in lead.values()), *(_plain_cell(row, r, alpha) for r in rankers)] for row in rows]
+    rules = ["---:" if name in _FIGURES or name not in lead else "---" for name in head]
+    lines = [map(escape_markdown, head), rules, *(map(escape_markdown, row) for row in body)]
+    table = [f"| {' | '.join(cells)} |" for cells in lines]
+    return "\n".join([*table, "", escape_markdown(legend(findings, alpha, correction)), ""])
 
 
 def to_latex(
@@ -81,21 +79,20 @@ def to_latex(
 
 def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label: str, correction: str) -> str:
     rankers, rows = rankers_of(findings), rows_of(findings)
-    lead = _Lead.of(rows)
+    lead = _lead(rows)
     safe = re.sub(r"[^A-Za-z0-9:._-]+", "-", label)
-    head = ["$n$" if name == "n" else escape_latex(name.capitalize()) for name in lead.names]
+    head = ["$n$" if name == "n" else escape_latex(name.capitalize()) for name in lead]
     words = " ".join(filter(None, [caption, legend(findings, alpha, correction)]))
-    columns = "l" * lead.words + "r" * (len(lead.names) - lead.words + len(rankers))
+    columns = "".join("r" if name in _FIGURES else "l" for name in lead) + "r" * len(rankers)
     body = []
     for row in rows:
         bold = row.strongest()
         cells = [_latex_cell(row.cells.get(ranker), ranker in bold, alpha) for ranker in rankers]
-        body.append(_ampersands([*map(escape_latex, lead.cells(row)), *cells]))
+        body.append([*(escape_latex(show(row)) for show in lead.values()), *cells])
+    first, *rest = [" & ".join(cells) + r" \\" for cells in ([*head, *map(escape_latex, rankers)], *body)]
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(words)}}}", rf"\label{{{safe}}}",
-        rf"\begin{{tabular}}{{{columns}}}", r"\toprule",
-        _ampersands([*head, *map(escape_latex, rankers)]), r"\midrule",
-        *body, r"\bottomrule",
+        rf"\begin{{tabular}}{{{columns}}}", r"\toprule", first, r"\midrule", *rest, r"\bottomrule",
         r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
     return "\n".join([*lines, ""])
@@ -117,10 +114,8 @@ def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> s
             f"† marks p < {alpha:g}, tested by query, after {correction_words(correction)}. {DASH}: no answer. "
         )
     if any(finding.range is not None for finding in findings):
-        said += (
-            "Bias studies: highest mean score of a value less the lowest, in δ or, without one, in scores; † where "
-        )
-        said += "any value differs. "
+        said += "Bias studies: highest mean score of a value less the lowest, in δ or, without one, in scores; "
+        said += "† where any value differs. "
     if any(finding.control is not None for finding in findings):
         said += "In brackets: the score of the control, a copy of the text that only joins its tokens by blanks. "
     deltas = "; ".join(f"{ranker} {delta}" for ranker, delta in delta_words(findings))
@@ -143,36 +138,20 @@ def _parts(findings: Sequence[Finding]) -> list[list[Finding]]:
     return [part for part in (scored, axioms) if part] or [[]]
 
 
-@dataclass(frozen=True)
-class _Lead:
-    """The columns before those of the rankers: the first `words` are text, the rest figures."""
-
-    names: Sequence[str]
-    words: int
-
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> _Lead:
-        """Collection and group are needed only where they tell rows apart."""
-        axioms = any(row.conclusion for row in rows)
-        several = len({row.collection for row in rows}) > 1
-        grouped = any(row.group is not None for row in rows)
-        words = ["axiom" if axioms else "study", *["collection"] * several, *["group"] * grouped]
-        words += ["conclusion"] * axioms
-        return cls([*words, "n", "queries", *["agreement"] * axioms], len(words))
-
-    def cells(self, row: Row) -> list[str]:
-        """The cells of a row."""
-        known = {
-            "study": row.study,
-            "axiom": row.study,
-            "collection": row.collection,
-            "group": "all" if row.group is None else row.group,
-            "conclusion": row.conclusion,
-            "n": count(row.n),
-            "queries": count(row.n_queries),
-            "agreement": share(row.judged.agreement if row.judged else None),
-        }
-        return [known[name] for name in self.names]
+def _lead(rows: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
+    """The columns before those of the rankers; collection and group only where they tell rows apart."""
+    axioms = any(row.conclusion for row in rows)
+    columns: dict[str, Callable[[Row], str]] = {"axiom" if axioms else "study": lambda row: row.study}
+    if len({row.collection for row in rows}) > 1:
+        columns["collection"] = lambda row: row.collection
+    if any(row.group is not None for row in rows):
+        columns["group"] = lambda row: "all" if row.group is None else row.group
+    if axioms:
+        columns["conclusion"] = lambda row: row.conclusion
+    columns |= {"n": lambda row: count(row.n), "queries": lambda row: count(row.n_queries)}
+    if axioms:
+        columns["agreement"] = lambda row: share(row.judged.agreement if row.judged else None)
+    return columns
 
 
 def _plain_cell(row: Row, ranker: str, alpha: float) -> str:
@@ -198,11 +177,3 @@ def _latex_cell(finding: Finding | None, bold: bool, alpha: float) -> str:
     mark = r"^{\dagger}" if significant(finding, alpha) else ""
     control = "" if finding.control is None else f" (${signed(finding.control, minus='-')}$)"
     return (rf"$\mathbf{{{number}}}{mark}$" if bold else f"${number}{mark}$") + control
-
-
-def _pipes(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _ampersands(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"

@@ -1,13 +1,14 @@
-"""Results laid out as people read them: rows of findings, sweeps, panels of the overlap split, groups of rankers."""
+"""Results laid out as people read them: rows of findings, sweeps, the overlap split, groups of rankers, biases."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from whyrank.evaluation import ALL, OverlapRow, Spread
-from whyrank.report.words import DASH, figure, share
+from whyrank.report.words import DASH, bounds, figure, share
 from whyrank.studies import LAST, Finding, SweepPoint, stable_from
 from whyrank.studies.bias import BiasResult, PairRow, ValueRow
 
@@ -180,22 +181,6 @@ class StudySweep:
         """The percentile from which on the order holds; None without an order, and where it changes to the end."""
         return self.stable if self.compared and self.stable is not None and self.stable < LAST else None
 
-    @property
-    def stable_words(self) -> str:
-        """The percentile, `never`, or a dash where there is nothing to compare."""
-        if not self.compared:
-            return DASH
-        return "never" if self.settled is None else str(self.settled)
-
-    @property
-    def sentence(self) -> str:
-        """What the sweep says about the order of the rankers; nothing where there is none."""
-        if not self.compared:
-            return ""
-        if self.settled is None:
-            return f"The order of rankers is never stable: it changes up to percentile {LAST}."
-        return f"The order of rankers is stable from percentile {self.settled} on."
-
     def at_marks(self, ranker: str) -> list[float | None]:
         """The scores of a ranker at the percentiles that tables show."""
         return [self.scores[ranker].get(mark) for mark in MARKS]
@@ -234,21 +219,12 @@ class OverlapPanel:
         return sum(row.n for row in self.groups)
 
 
-def overlap_panels(rows: Sequence[OverlapRow]) -> list[OverlapPanel]:
-    """The panels in the order of the rows."""
-    found: dict[tuple[str, str], dict[str, list[OverlapRow]]] = {}
-    for measure in dict.fromkeys(row.measure for row in rows):
-        for row in (each for each in rows if each.measure == measure):
-            found.setdefault((measure, row.queries), {}).setdefault(row.run, []).append(row)
-    return [OverlapPanel(*key, runs) for key, runs in found.items()]
-
-
 def by_measure(rows: Sequence[OverlapRow]) -> dict[str, list[OverlapPanel]]:
-    """The panels of each measure."""
-    found: dict[str, list[OverlapPanel]] = {}
-    for panel in overlap_panels(rows):
-        found.setdefault(panel.measure, []).append(panel)
-    return found
+    """The panels of each measure, in the order of the rows."""
+    found: dict[str, dict[str, dict[str, list[OverlapRow]]]] = {}
+    for row in rows:
+        found.setdefault(row.measure, {}).setdefault(row.queries, {}).setdefault(row.run, []).append(row)
+    return {name: [OverlapPanel(name, *panel) for panel in panels.items()] for name, panels in found.items()}
 
 
 def shares_of(row: OverlapRow) -> str:
@@ -264,28 +240,60 @@ def mean_of(row: OverlapRow) -> str:
 
 def interval_of(row: OverlapRow) -> str:
     """The interval of the mean in brackets."""
-    return DASH if row.ci_low is None or row.ci_high is None else f"[{row.ci_low:.3f}, {row.ci_high:.3f}]"
+    return bounds(row.ci_low, row.ci_high, "{:.3f}".format)
 
 
-@dataclass(frozen=True)
-class StabilityGroup:
-    """The rankers that a pattern names, and how far their scores spread per study and per family."""
-
-    pattern: str
-    rankers: Sequence[str]
-    spreads: Sequence[Spread]
-
-
-def stability_groups(spreads: Sequence[Spread] | None, rankers: Sequence[str]) -> list[StabilityGroup]:
-    """The groups in their order; none where none were given."""
+def stability_groups(
+    spreads: Sequence[Spread] | None, rankers: Sequence[str]
+) -> list[tuple[str, Sequence[str], Sequence[Spread]]]:
+    """The pattern of each group of rankers, the rankers that it names, and how far their scores spread."""
     patterns = dict.fromkeys(spread.group for spread in spreads or ())
-    return [
-        StabilityGroup(pattern, fnmatch.filter(rankers, pattern), [s for s in spreads or () if s.group == pattern])
-        for pattern in patterns
-    ]
+    return [(p, fnmatch.filter(rankers, p), [s for s in spreads or () if s.group == p]) for p in patterns]
 
 
-def published(spread: Spread) -> float | None:
+def family_deviation(spread: Spread) -> float | None:
     """For a family, 100 times the root of the mean variance over its studies, as ABNIRML's table 4 gives it."""
     is_family = spread.mean is None
     return 100 * spread.deviation if is_family else None
+
+
+# Results of bias studies.
+
+
+def by_study(results: Sequence[BiasResult]) -> dict[str, list[BiasResult]]:
+    """The results of each study, one per ranker."""
+    found: dict[str, list[BiasResult]] = {}
+    for result in results:
+        found.setdefault(result.study, []).append(result)
+    return found
+
+
+def is_flat(result: BiasResult) -> bool:
+    """Whether all values score the same, as for a ranker that does not see them; equal means alone are not enough."""
+    return not any(figure for row in result.values for figure in (row.effect, row.low, row.high))
+
+
+def by_effect(result: BiasResult) -> list[ValueRow]:
+    """The values from the most to the least favoured."""
+    return sorted(result.values, key=lambda row: -row.effect)
+
+
+def significant_pairs(result: BiasResult, alpha: float) -> int:
+    """How many pairs of values differ after correction."""
+    return sum(significant(row, alpha) for row in result.pairs)
+
+
+def largest_differences(result: BiasResult, most: int = 10) -> list[PairRow]:
+    """The pairs of values that lie furthest apart, the higher one first."""
+    found = []
+    for row in sorted(result.pairs, key=lambda row: -abs(row.difference))[:most]:
+        low, high, deltas = (None if x is None else -x for x in (row.high, row.low, row.deltas))
+        turned: dict[str, Any] = {"first": row.second, "second": row.first, "difference": -row.difference}
+        turned |= {"low": low, "high": high, "deltas": deltas}
+        found.append(row if row.difference >= 0 else replace(row, **turned))
+    return found
+
+
+def dropped_of(result: BiasResult) -> str:
+    """How many templates were left out, by reason, in the order of the filters; empty where none were."""
+    return "; ".join(f"{reason} {count:,}" for reason, count in result.dropped.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Callable
 from hashlib import sha256
 
 from markupsafe import Markup
@@ -39,13 +40,6 @@ def share(value: float | None, decimals: int = 1) -> str:
     return f"<{least:.{decimals}f}%" if value > 0 and float(text) == 0 else f"{text}%"
 
 
-def share_interval(finding: Finding) -> str:
-    """The confidence interval of the share satisfied, in percent."""
-    if finding.satisfied_low is None or finding.satisfied_high is None:
-        return DASH
-    return f"[{100 * finding.satisfied_low:.1f}, {100 * finding.satisfied_high:.1f}]"
-
-
 def count(value: int) -> str:
     """A whole number with commas between thousands."""
     return f"{value:,}"
@@ -56,9 +50,9 @@ def figure(value: float | None) -> str:
     return DASH if value is None or not math.isfinite(value) else f"{value:.4g}".replace("-", MINUS)
 
 
-def bounds(low: float | None, high: float | None) -> str:
-    """An interval in brackets, with four significant digits."""
-    return DASH if low is None or high is None else f"[{figure(low)}, {figure(high)}]"
+def bounds(low: float | None, high: float | None, show: Callable[[float], str] = figure) -> str:
+    """An interval in brackets."""
+    return DASH if low is None or high is None else f"[{show(low)}, {show(high)}]"
 
 
 def p_value(value: float | None) -> str:
@@ -69,10 +63,13 @@ def p_value(value: float | None) -> str:
 
 
 def interval(finding: Finding) -> str:
-    """The confidence interval in brackets."""
-    if finding.ci_low is None or finding.ci_high is None:
-        return DASH
-    return f"[{signed(finding.ci_low)}, {signed(finding.ci_high)}]"
+    """The confidence interval of the score."""
+    return bounds(finding.ci_low, finding.ci_high, signed)
+
+
+def share_interval(finding: Finding) -> str:
+    """The confidence interval of the share satisfied, in percent."""
+    return bounds(finding.satisfied_low, finding.satisfied_high, lambda value: f"{100 * value:.1f}")
 
 
 def bias_range(finding: Finding) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import whyrank
 from toy_bias import BRANDS, PLANTED, TERMS, Toy, ask_bias, toy_collection
-from whyrank.report import csv_of, from_csv, render, to_csv, to_markdown
+from whyrank.report import Audit, csv_of, from_csv, render, to_csv, to_markdown
 from whyrank.report.arrow import findings_of, findings_table
 from whyrank.report.views import significant
 from whyrank.scoring import Engine
@@ -166,4 +166,4 @@ def test_findings_without_a_strength_are_read_and_shown():
     assert from_csv(csv_of(table)) == [old]
     assert (old.range, old.favoured, old.p_omnibus) == (None, "", None)
     assert f"{old.score:+.2f}" in to_markdown([old])
-    assert f"{old.score:+.2f}" in render([old])
+    assert f"{old.score:+.2f}" in render(Audit([old]))

@@ -6,7 +6,7 @@ from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
     from whyrank.evaluation.fidelity.agreement import (
-        Compared,
+        Comparison,
         check_settings,
         compare_rankers,
         compare_runs,

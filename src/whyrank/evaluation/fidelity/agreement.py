@@ -83,7 +83,7 @@ def compare_runs(target: AnyRun, surrogate: AnyRun, ks: Sequence[int] = KS, miss
     """
     check_settings(ks, missing)
     queries = list(dict.fromkeys([*target, *surrogate]))
-    lists = [_aligned(target.get(q, {}), surrogate.get(q, {}), missing) for q in queries]
+    lists = [_align(target.get(q, {}), surrogate.get(q, {}), missing) for q in queries]
     documents = np.array([len(x) for x, _, _ in lists], np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(documents)])
     x, y = (np.concatenate([np.zeros(0), *(each[side] for each in lists)]) for side in (0, 1))
@@ -94,7 +94,7 @@ def compare_runs(target: AnyRun, surrogate: AnyRun, ks: Sequence[int] = KS, miss
     return PerQuery(queries, documents, np.array([alone for _, _, alone in lists], np.int64), values)
 
 
-def _aligned(target: Scores, surrogate: Scores, missing: str) -> tuple[Floats, Floats, int]:
+def _align(target: Scores, surrogate: Scores, missing: str) -> tuple[Floats, Floats, int]:
     """The two lists of scores of the same documents, and how many documents only one side has."""
     x, y = _finite(target), _finite(surrogate)
     common = x.keys() & y.keys() if len(x) != len(y) or x.keys() != y.keys() else x.keys()
@@ -112,7 +112,7 @@ def _finite(scores: Scores) -> Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class Comparison:
     """What was found on one collection.
 
     Attributes:
@@ -135,7 +135,7 @@ class Compared:
 def compare_rankers(
     collection: Collection, targets: Sequence[Ranker], surrogates: Sequence[Ranker], candidates: Run, engine: Engine,
     ks: Sequence[int] = KS, missing: str = "drop",
-) -> Compared:  # fmt: skip
+) -> Comparison:  # fmt: skip
     """Score the candidates with every ranker, and compare every surrogate with every target."""
     runs: dict[str, Run] = {}
     failures: list[Failure] = []
@@ -148,10 +148,10 @@ def compare_rankers(
         for target in targets
         for surrogate in surrogates
     }
-    return Compared(collection, candidates, runs, cells, failures, {name: repr(r) for name, r in rankers.items()})
+    return Comparison(collection, candidates, runs, cells, failures, {name: repr(r) for name, r in rankers.items()})
 
 
-def common_pairs(found: Compared, baseline: str, ks: Sequence[int] = KS) -> dict[Cell, tuple[PerQuery, PerQuery]]:
+def common_pairs(found: Comparison, baseline: str, ks: Sequence[int] = KS) -> dict[Cell, tuple[PerQuery, PerQuery]]:
     """For surrogates that have scored other documents than the baseline: both, over those that both have scored.
 
     Over fewer documents a correlation is another one, however faithful the surrogate.

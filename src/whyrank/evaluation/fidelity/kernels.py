@@ -47,13 +47,13 @@ def dense_ranks(values: Floats) -> Ints:
 @njit(cache=True, nogil=True)
 def pearson(x: Floats, y: Floats) -> float:
     """Pearson's correlation of two lists that are not constant."""
-    a, b = _centred(x), _centred(y)
+    a, b = _centre(x), _centre(y)
     found: float = np.sum(a * b) / np.sqrt(np.sum(a * a) * np.sum(b * b))
     return min(1.0, max(-1.0, found))
 
 
 @njit(cache=True, nogil=True)
-def _centred(values: Floats) -> Floats:
+def _centre(values: Floats) -> Floats:
     """Differences from the mean, the largest of size 1: squares of very large or small ones would be lost."""
     scaled = values / np.abs(values).max()
     centred = scaled - scaled.mean()
@@ -71,8 +71,8 @@ def concordance(target: Ints, surrogate: Ints) -> tuple[float, float]:
     n = len(target)
     width = surrogate.max() + 1
     keys = np.sort(target * width + surrogate)
-    both, x_ties = _tied(keys), _tied(keys // width)
-    y_ties, pairs = _tied(np.sort(surrogate)), n * (n - 1) // 2
+    both, x_ties = _tied_pairs(keys), _tied_pairs(keys // width)
+    y_ties, pairs = _tied_pairs(np.sort(surrogate)), n * (n - 1) // 2
     net = float(pairs - x_ties - y_ties + both - 2 * _inversions(keys % width, width))
     x_open, y_open = float(pairs - x_ties), float(pairs - y_ties)
     tau = net / (np.sqrt(x_open) * np.sqrt(y_open))
@@ -80,7 +80,7 @@ def concordance(target: Ints, surrogate: Ints) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)
-def _tied(ordered: Ints) -> int:
+def _tied_pairs(ordered: Ints) -> int:
     """Pairs of equal values in a sorted list."""
     found, run = 0, 0
     for i in range(1, len(ordered)):
@@ -109,30 +109,16 @@ def _inversions(ranks: Ints, width: int) -> int:
 @njit(cache=True, nogil=True)
 def overlap(target: Ints, surrogate: Ints, k: int) -> float:
     """Expected share of documents in both top k when ties are broken at random; there are more than k documents."""
-    x_last, x_share = _border(target, k)
-    y_last, y_share = _border(surrogate, k)
-    total = 0.0
-    for i in range(len(target)):
-        total += _inside(target[i], x_last, x_share) * _inside(surrogate[i], y_last, y_share)
-    return total / k
+    found: float = np.sum(_inside(target, k) * _inside(surrogate, k)) / k
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _border(ranks: Ints, k: int) -> tuple[int, float]:
-    """The rank of the last of the top k, and the chance of a document of that rank to be among them."""
+def _inside(ranks: Ints, k: int) -> Floats:
+    """The chance of each document to be among the top k: a share where its rank is that of the last of them."""
     last = np.sort(ranks)[len(ranks) - k]
-    above, level = 0, 0
-    for i in range(len(ranks)):
-        above += ranks[i] > last
-        level += ranks[i] == last
-    return last, (k - above) / level
-
-
-@njit(cache=True, nogil=True)
-def _inside(rank: int, last: int, share: float) -> float:
-    if rank == last:
-        return share
-    return 1.0 if rank > last else 0.0
+    share = (k - np.sum(ranks > last)) / np.sum(ranks == last)
+    return np.where(ranks > last, 1.0, np.where(ranks == last, share, 0.0))
 
 
 @njit(cache=True, nogil=True)

@@ -24,7 +24,7 @@ from whyrank.core import (
     write_text,
 )
 from whyrank.evaluation.effectiveness import Effectiveness, evaluate, with_adjusted_p
-from whyrank.evaluation.fidelity.agreement import KS, Cell, Compared, PerQuery, common_pairs, measures_of
+from whyrank.evaluation.fidelity.agreement import KS, Cell, Comparison, PerQuery, common_pairs, measures_of
 from whyrank.studies import or_none
 
 AVERAGE, MEASURE = "average", "nDCG@10"
@@ -91,7 +91,7 @@ def summarise(found: Mapping[str, Cells], measures: Sequence[str]) -> list[Fidel
 
 
 def _row(name: str, cell: Cell, measure: str, parts: Sequence[Floats]) -> FidelityRow:
-    kept = _defined(parts)
+    kept = _without_nan(parts)
     queries, all_queries = sum(map(len, kept)), sum(map(len, parts))
     low, high = map(or_none, stratified_interval(kept))
     return FidelityRow(name, *cell, measure, _mean(kept), low, high, queries, all_queries - queries, len(kept))
@@ -124,7 +124,7 @@ def differences(
 def _difference(
     name: str, cell: Cell, baseline: str, measure: str, parts: Sequence[Pair], seed: int
 ) -> FidelityDifference:
-    kept = _defined([_paired(*pair, measure) for pair in parts])
+    kept = _without_nan([_differences(*pair, measure) for pair in parts])
     shares = np.concatenate([np.zeros(0), *(part / len(part) for part in kept)])
     p_value = or_none(sign_flip_p(shares, FLIPS, seed))
     p_t = or_none(paired_t_p(kept[0])) if len(parts) == 1 and kept else None
@@ -133,7 +133,7 @@ def _difference(
     return FidelityDifference(name, *cell, baseline, measure, _mean(kept), low, high, p_value, p_t, queries)
 
 
-def _paired(one: PerQuery, other: PerQuery, measure: str) -> Floats:
+def _differences(one: PerQuery, other: PerQuery, measure: str) -> Floats:
     """Differences by query; both have the queries of the target, but perhaps not in one order."""
     row = {q: i for i, q in enumerate(other.queries)}
     rows = np.array([(i, row[q]) for i, q in enumerate(one.queries) if q in row], np.int64).reshape(-1, 2)
@@ -141,7 +141,7 @@ def _paired(one: PerQuery, other: PerQuery, measure: str) -> Floats:
     return found
 
 
-def _defined(parts: Sequence[Floats]) -> list[Floats]:
+def _without_nan(parts: Sequence[Floats]) -> list[Floats]:
     """The values that are defined, without collections that have none."""
     return [kept for part in parts if len(kept := part[~np.isnan(part)])]
 
@@ -158,7 +158,7 @@ class Fidelity:
     """
 
     settings: Mapping[str, Any]
-    compared: Sequence[Compared]
+    compared: Sequence[Comparison]
     rows: Sequence[FidelityRow]
     differences: Sequence[FidelityDifference]
     effectiveness: Sequence[tuple[str, Effectiveness]]
@@ -203,7 +203,7 @@ class Fidelity:
 
 
 def measure_fidelity(
-    compared: Sequence[Compared], baseline: str, ks: Sequence[int] = KS, missing: str = "drop",
+    compared: Sequence[Comparison], baseline: str, ks: Sequence[int] = KS, missing: str = "drop",
     measures: Sequence[str] = (), correction: str = "holm", seed: int = 0, settings: Mapping[str, Any] | None = None,
 ) -> Fidelity:  # fmt: skip
     """Summarise and test what was found on some collections; without `measures` all of them.

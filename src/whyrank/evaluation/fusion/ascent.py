@@ -54,11 +54,10 @@ class Ascent(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """The best weights (absolute values add up to 1), their value, that of equal weights, and all ascents."""
+    """The best weights (absolute values add up to 1), their value, and all ascents."""
 
     weights: tuple[float, ...]
     value: float
-    uniform: float
     ascents: Sequence[Ascent]
 
 
@@ -80,11 +79,10 @@ def fit(
         _ascent(columns, objective, *_start(columns, i, seed), tolerance) for i in track(range(restarts), "fitting")
     ]
     best = max(found, key=lambda ascent: ascent.value)
-    equal = objective.value(combined(columns, _scaled(np.ones(len(columns)))))
-    return Fitted(best.weights, best.value, equal, found)
+    return Fitted(best.weights, best.value, found)
 
 
-def combined(columns: Floats, weights: Floats) -> Floats:
+def weighted_sum(columns: Floats, weights: Floats) -> Floats:
     """The weighted sum, added up column by column, so that equal rows have equal scores to the bit."""
     total = np.zeros(columns.shape[1])
     for column, weight in zip(columns, weights, strict=True):
@@ -96,14 +94,14 @@ def _start(columns: Floats, number: int, seed: int) -> tuple[Floats, Ints]:
     """Weights to start from, and the order of the columns."""
     size = len(columns)
     if number == 0:
-        return _scaled(np.ones(size)), np.arange(size)
+        return _normalise(np.ones(size)), np.arange(size)
     drawn = generator(seed, "coordinate ascent", str(number))
     spread = columns.std(axis=1)
-    return _scaled(drawn.exponential(size=size) / np.where(spread > 0, spread, 1.0)), drawn.permutation(size)
+    return _normalise(drawn.exponential(size=size) / np.where(spread > 0, spread, 1.0)), drawn.permutation(size)
 
 
 def _ascent(columns: Floats, objective: Objective, start: Floats, order: Ints, tolerance: float) -> Ascent:
-    weights, value, passes, gained = start, objective.value(combined(columns, start)), 0, np.inf
+    weights, value, passes, gained = start, objective.value(weighted_sum(columns, start)), 0, np.inf
     while passes < _MOST_PASSES and gained >= max(tolerance, _GAIN):
         before = value
         for j in order.tolist():
@@ -115,13 +113,13 @@ def _ascent(columns: Floats, objective: Objective, start: Floats, order: Ints, t
 def _along(columns: Floats, objective: Objective, weights: Floats, value: float, j: int) -> tuple[Floats, float]:
     """The best weights that differ in one column only, and their value; the given ones where none are better."""
     others = np.where(np.arange(len(weights)) == j, 0.0, weights)
-    segments = objective.segments(combined(columns, others), columns[j])
+    segments = objective.segments(weighted_sum(columns, others), columns[j])
     for point in [*_points(segments, weights[j], value), 0.0]:
         moved = np.where(np.arange(len(weights)) == j, point, weights)
         if not moved.any():
             continue
-        moved = _scaled(moved)
-        found = objective.value(combined(columns, moved))
+        moved = _normalise(moved)
+        found = objective.value(weighted_sum(columns, moved))
         if found > value + _GAIN:
             return moved, found
     return weights, value
@@ -148,5 +146,5 @@ def middles(segments: Segments, unit: float) -> Floats:
     return np.asarray(np.clip(inner, segments.low, segments.high))
 
 
-def _scaled(weights: Floats) -> Floats:
+def _normalise(weights: Floats) -> Floats:
     return np.asarray(weights / np.abs(weights).sum())

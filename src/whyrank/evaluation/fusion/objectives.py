@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from numba import njit
 from whyrank.core import Floats, Ints, WhyrankError
 from whyrank.data import Collection, ranking
 from whyrank.evaluation.effectiveness import AnyRun, evaluate
-from whyrank.evaluation.fusion.ascent import Objective, Segments, combined, middles, scale_of
+from whyrank.evaluation.fusion.ascent import Objective, Segments, middles, scale_of, weighted_sum
 from whyrank.rankers import FusedRanker
 from whyrank.scoring import Engine, rerank
 
@@ -46,7 +47,7 @@ class CandidateMatrix:
 
     def run(self, weights: Sequence[float]) -> AnyRun:
         """The run that the weighted sum gives."""
-        return self.run_of(combined(np.ascontiguousarray(self.matrix.T), np.array(weights, dtype=np.float64)))
+        return self.run_of(weighted_sum(np.ascontiguousarray(self.matrix.T), np.array(weights, dtype=np.float64)))
 
     def run_of(self, scores: Floats) -> AnyRun:
         """The run with one score for each row."""
@@ -137,16 +138,19 @@ class RankedGains:
 
     def value(self, scores: Floats) -> float:
         """The mean measure."""
-        total = _measure(scores, self.offsets, self.gains, self.discounts, self.norms, self.first)
-        return float(total) / max(self.n_queries, 1)
+        total, _, _ = self._sweep(scores, np.zeros(len(scores)))
+        return total / max(self.n_queries, 1)
 
     def segments(self, base: Floats, slope: Floats) -> Segments:
         """The mean measure of base + t * slope for all t: every stretch between two changes."""
-        start, times, changes = _sweep(base, slope, self.offsets, self.gains, self.discounts, self.norms, self.first)
+        start, times, changes = self._sweep(base, slope)
         order = np.argsort(times, kind="stable")
         edges, totals = times[order], start + np.concatenate([[0.0], np.cumsum(changes[order])])
         ends = np.concatenate([edges, [np.inf]])
         return Segments(np.concatenate([[-np.inf], edges]), ends, totals / max(self.n_queries, 1))
+
+    def _sweep(self, base: Floats, slope: Floats) -> tuple[float, Floats, Floats]:
+        return _sweep(base, slope, self.offsets, self.gains, self.discounts, self.norms, self.first)
 
 
 def cut(discounts: Floats, cutoff: int | None) -> Floats:
@@ -207,25 +211,6 @@ def _formula(name: str, rel: int, cutoff: int | None) -> _Formula:
         "R": _Formula(hits, np.ones_like, lambda grades: float(hits(grades).sum())),
         "Success": _Formula(hits, np.ones_like, lambda grades: 1.0, first=True),
     }[name]
-
-
-@njit(cache=True, nogil=True)
-def _measure(scores: Floats, offsets: Ints, gains: Floats, discounts: Floats, norms: Floats, first: bool) -> float:
-    """The sum over queries of gain * discount[rank] / norm, or with `first` of the best discount of a hit."""
-    total = 0.0
-    for q in range(len(offsets) - 1):
-        found = 0.0
-        for i in range(offsets[q], offsets[q + 1]):
-            if gains[i] > 0:
-                rank = 0
-                for j in range(offsets[q], offsets[q + 1]):
-                    rank += scores[j] > scores[i] or (scores[j] == scores[i] and j < i)
-                if first:
-                    found = max(found, discounts[rank])
-                else:
-                    found += gains[i] * discounts[rank] / norms[q]
-        total += found
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -294,19 +279,12 @@ def _sweep(
     return start, times[:n], changes[:n]
 
 
-@njit(cache=True, nogil=True)
 def crossings(base: Floats, slope: Floats, offsets: Ints, labels: Ints) -> Floats:
     """All t where two texts of one query with different labels swap ranks, in no order."""
-    size = 0
-    for q in range(len(offsets) - 1):
-        for i in range(offsets[q], offsets[q + 1]):
-            for j in range(i + 1, offsets[q + 1]):
-                size += labels[i] != labels[j] and slope[i] != slope[j]
-    found, n = np.empty(size), 0
-    for q in range(len(offsets) - 1):
-        for i in range(offsets[q], offsets[q + 1]):
-            for j in range(i + 1, offsets[q + 1]):
-                if labels[i] != labels[j] and slope[i] != slope[j]:
-                    found[n] = (base[j] - base[i]) / (slope[i] - slope[j])
-                    n += 1
-    return found
+    found = [np.zeros(0)]
+    for low, high in pairwise(offsets.tolist()):
+        i, j = low + np.array(np.triu_indices(high - low, 1))
+        swap = (labels[i] != labels[j]) & (slope[i] != slope[j])
+        i, j = i[swap], j[swap]
+        found.append((base[j] - base[i]) / (slope[i] - slope[j]))
+    return np.concatenate(found)

@@ -3,7 +3,7 @@
   const table = document.getElementById("overview-table");
   const bodies = [...table.tBodies];
   const studies = () => bodies.flatMap((body) => [...body.querySelectorAll("tr.study")]);
-  const original = new Map(studies().map((row, place) => [row, place]));
+  const original = new Map(studies().map((row, index) => [row, index]));
 
   function value(row, column) {
     const given = row.cells[column].dataset.value;

@@ -3,9 +3,9 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const size = data.terms.length, step = 200;
   const [terms, kinds, weights] = [Int32Array.from(data.terms), Int32Array.from(data.kinds), Float32Array.from(data.weights)];
-  const asked = new Int32Array(size);
-  let place = 0;
-  data.rows.forEach((length, row) => { asked.fill(row, place, place += length); });
+  const queryOf = new Int32Array(size);
+  let start = 0;
+  data.rows.forEach((length, row) => { queryOf.fill(row, start, start += length); });
   const largest = weights.reduce((a, b) => Math.max(a, b), 0) || 1;
   const element = (id) => document.getElementById(id);
   const body = element("entries").tBodies[0];
@@ -17,7 +17,7 @@
   };
   const [queryRanks, docRanks, classRanks] = [ranks(data.query), ranks(data.doc), ranks(data.classes)];
   const keys = {
-    query: (i) => queryRanks[asked[i]], doc: (i) => docRanks[terms[i]],
+    query: (i) => queryRanks[queryOf[i]], doc: (i) => docRanks[terms[i]],
     weight: (i) => weights[i], class: (i) => classRanks[kinds[i]],
   };
   let [key, direction, found, shown] = ["weight", -1, [], 0];
@@ -37,7 +37,7 @@
     const least = Math.fround(Number(element("least").value) || 0);  // weights are of single precision too
     found = [];
     for (let i = 0; i < size; i += 1) {
-      if ((!queries || queries[asked[i]]) && (!docs || docs[terms[i]]) && (kind < 0 || kinds[i] === kind)
+      if ((!queries || queries[queryOf[i]]) && (!docs || docs[terms[i]]) && (kind < 0 || kinds[i] === kind)
           && weights[i] >= least) found.push(i);
     }
     element("count").textContent = `${found.length.toLocaleString("en")} of ${size.toLocaleString("en")}`;
@@ -63,7 +63,7 @@
     const rows = document.createDocumentFragment();
     for (const i of found.slice(shown, shown + step)) {
       const row = document.createElement("tr");
-      cell(row, data.query[asked[i]]).dir = "auto";
+      cell(row, data.query[queryOf[i]]).dir = "auto";
       cell(row, data.doc[terms[i]]).dir = "auto";
       cell(row, String(data.weights[i]), "num").style.setProperty("--w", (weights[i] / largest).toFixed(3));
       cell(row, data.classes[kinds[i]]);
