@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import string
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -22,9 +20,7 @@ atoms = st.one_of(texts, numbers, st.booleans(), st.none())
 values = st.recursive(
     atoms,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.lists(inner, max_size=3).map(tuple),
-        st.dictionaries(atoms, inner, max_size=3),
+        st.lists(inner, max_size=3), st.lists(inner, max_size=3).map(tuple), st.dictionaries(atoms, inner, max_size=3)
     ),
     max_leaves=8,
 )
@@ -92,31 +88,14 @@ def test_parts_of_a_call(text, expected):
 @pytest.mark.parametrize(
     ("written", "value"),
     [
-        ("5", 5),
-        ("-1.5e3", -1500.0),
-        ("1_000", 1000),
-        ("1e999", math.inf),
-        ("True", True),
-        ("None", None),
-        ("true", "true"),
-        ("lucene", "lucene"),
-        ("/data/stop.txt", "/data/stop.txt"),
-        ("C:\\lists\\stop.txt", "C:\\lists\\stop.txt"),
-        ("a[0]", "a[0]"),
-        ("[x]", "[x]"),
-        ("1#x", "1#x"),
-        ("10%", "10%"),
-        ("top:100", "top:100"),
-        ("'5'", "5"),
-        ('"it\'s (not) a, b = c"', "it's (not) a, b = c"),
-        ("'two\\nlines'", "two\nlines"),
-        ("[1, 'a)', (2,)]", [1, "a)", (2,)]),
-        ("{'a': [1], 2: None}", {"a": [1], 2: None}),
-        ("()", ()),
-        ("[]", []),
-        ("{}", {}),
+        ("5", 5), ("-1.5e3", -1500.0), ("1_000", 1000), ("1e999", math.inf), ("True", True), ("None", None),
+        ("true", "true"), ("lucene", "lucene"), ("/data/stop.txt", "/data/stop.txt"),
+        ("C:\\lists\\stop.txt", "C:\\lists\\stop.txt"), ("a[0]", "a[0]"), ("[x]", "[x]"), ("1#x", "1#x"),
+        ("10%", "10%"), ("top:100", "top:100"), ("'5'", "5"), ('"it\'s (not) a, b = c"', "it's (not) a, b = c"),
+        ("'two\\nlines'", "two\nlines"), ("[1, 'a)', (2,)]", [1, "a)", (2,)]),
+        ("{'a': [1], 2: None}", {"a": [1], 2: None}), ("()", ()), ("[]", []), ("{}", {}),
     ],
-)
+)  # fmt: skip
 def test_values_are_literals_or_bare_strings(written, value):
     found = parse_call(f"n(first={written}, last=0)").arguments
     assert found == {"first": value, "last": 0}
@@ -126,101 +105,23 @@ def test_values_are_literals_or_bare_strings(written, value):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        " ",
-        "(a=1)",
-        ":resource",
-        "name:",
-        "name:(a=1)",
-        "bm25(k1=1",
-        "bm25 k1",
-        "bm25)",
-        "bm25(1)",
-        "bm25(k1)",
-        "bm25(k1=)",
-        "bm25(k1==2)",
-        "bm25(=2)",
-        "bm25(,)",
-        "bm25(k1=1,,b=2)",
-        "bm25(k1=1 b=2)",
-        "bm25(k1=1,k1=2)",
-        "bm25(9a=1)",
-        "bm25(a=two words)",
-        "bm25(a='open)",
-        "bm25(a='x'y)",
-        "bm25(a=x'y')",
-        "bm25(a='\\x')",
-        "bm25(a='two\nlines')",
-        "bm25(a=[1,x])",
-        "bm25(a=[1,2)",
-        "bm25(a={[]: 1})",
-        "bm25(a=(1,2)",
-        "bm25(a=f(x))",
-        "bm25(a=" + "(" * 300 + ")" * 300 + ")",
-        "n:dir(copy)",
+        "", " ", "(a=1)", ":resource", "name:", "name:(a=1)", "bm25(k1=1", "bm25 k1", "bm25)", "bm25(1)",
+        "bm25(k1)", "bm25(k1=)", "bm25(k1==2)", "bm25(=2)", "bm25(,)", "bm25(k1=1,,b=2)", "bm25(k1=1 b=2)",
+        "bm25(k1=1,k1=2)", "bm25(9a=1)", "bm25(a=two words)", "bm25(a='open)", "bm25(a='x'y)", "bm25(a=x'y')",
+        "bm25(a='\\x')", "bm25(a='two\nlines')", "bm25(a=[1,x])", "bm25(a=[1,2)", "bm25(a={[]: 1})",
+        "bm25(a=(1,2)", "bm25(a=f(x))", "bm25(a=" + "(" * 300 + ")" * 300 + ")", "n:dir(copy)",
     ],
-)
+)  # fmt: skip
 def test_malformed_texts_are_quoted_in_the_error(text):
     with pytest.raises(WhyrankError) as caught:
         parse_call(text)
     assert repr(text) in str(caught.value)
 
 
-def test_the_error_names_the_place():
-    with pytest.raises(WhyrankError, match="'k1' is given twice"):
-        parse_call("bm25(k1=1,k1=2)")
-    with pytest.raises(WhyrankError, match="expected a comma at 'b=2'"):
-        parse_call("bm25(k1=1 b=2)")
-    with pytest.raises(WhyrankError, match="expected key=value at '5'"):
-        parse_call("n(a='(x', 5)")
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        ("porter", "porter"),
-        ("a b", "'a b'"),
-        ("5", "'5'"),
-        ("", "''"),
-        (-math.inf, "-1e999"),
-        ([1, math.inf], "[1, 1e999]"),
-        ((1,), "(1,)"),
-        ({"a": None}, "{'a': None}"),
-        (np.float64(0.5), "0.5"),
-        ([np.int32(3), np.bool_(True)], "[3, True]"),
-        (np.str_("x"), "x"),
-    ],
-)
-def test_canonical_notation_of_values(value, written):
-    assert format_value(value) == written
-
-
 @pytest.mark.parametrize("value", [math.nan, [math.nan], object(), b"x", {1, 2}, 1j, np.zeros(2)])
 def test_a_value_without_notation_is_refused(value):
     with pytest.raises(WhyrankError, match="cannot be written in a call string"):
         format_value(value)
-
-
-def test_a_resource_that_looks_like_arguments_keeps_its_brackets():
-    assert str(Call("n", "dir(copy)")) == "n:dir(copy)()"
-    assert str(Call("n", "dir", {"a": 1})) == "n:dir(a=1)"
-
-
-class Range(NamedTuple):
-    low: int
-    high: int
-
-
-def test_named_tuples_are_written_as_tuples():
-    assert format_value(Range(1, 2)) == "(1, 2)"
-
-
-@given(st.text(string.printable))
-def test_a_string_is_bare_only_if_it_parses_back(text):
-    written = format_value(text)
-    assert parse_call(f"n(a={written})").arguments == {"a": text}
-    forbidden = set(",()='\"" + string.whitespace)
-    assert written != text or not forbidden & set(text)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
 import sys
 
 import pytest
 
-from whyrank.core import Progress, printable, progress, track
+from whyrank.core import Progress, printable, progress
 
 CONTROL = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]|\r")
 QUARTER = "reading:  25% 1,000/4,000 (400/s, 0:08 left)"
@@ -113,23 +112,5 @@ def test_the_line(total, done, seconds, unit, line):
     assert shown.line(seconds) == line
 
 
-def test_track_gives_every_item_and_shows_on_standard_error(clock, monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    found = []
-    for item in track("abc", "letters", 3):
-        clock.now += 1.5
-        found.append(item)
-    assert found == ["a", "b", "c"]
-    assert "letters:  67% 2/3" in terminal.drawn[0]
-    assert terminal.is_clear
-
-
 def test_control_characters_are_spelled_out():
     assert printable("a\x1b[2J\u202eb\n\tc\x85") == "a\\u001b[2J\\u202eb\n\tc\\u0085"
-
-
-def test_rich_is_imported_when_there_is_something_to_draw():
-    code = "import sys; from whyrank.core import Progress; Progress('x', 1).step(); print('rich' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -83,43 +83,6 @@ def test_a_builtin_is_not_imported_before_it_is_asked_for(on_path):
     assert "lazy_thing_module" in sys.modules
 
 
-def test_the_builtins_of_whyrank_resolve():
-    from whyrank.data import collections
-    from whyrank.rankers import rankers
-    from whyrank.studies.probes import probes
-    from whyrank.text import analyzers
-
-    for registry in (collections, probes, rankers, analyzers):
-        assert registry.names()
-        assert all(callable(registry.factory(n)) or registry.factory(n).names() for n in registry.names())
-
-
-def test_registering_returns_the_class_and_makes_objects(things):
-    made = things.create("thing:file.txt(size=2)")
-    assert made == Thing("file.txt", 2)
-    assert things.create(made.id) == made
-    assert things.register("other")(Thing) is Thing
-
-
-def test_forgetting_frees_the_name(things):
-    things.forget("thing")
-    assert "thing" not in things
-    assert things.names() == []
-    things.register("thing")(Thing)
-    things.forget("never registered")
-
-
-def test_names_are_sorted_and_matched_by_shell_patterns(things):
-    for name in ("b/two", "b/one", "a"):
-        things.register(name)(Thing)
-    assert things.names() == ["a", "b/one", "b/two", "thing"]
-    assert things.match("b/*") == ["b/one", "b/two"]
-    assert things.match("?") == ["a"]
-    assert things.match("*") == things.names()
-    with pytest.raises(UnknownName, match=r"unknown thing 'thong\*'; did you mean 'thing'\?"):
-        things.match("thong*")
-
-
 def test_defaults_fill_only_what_is_accepted_and_not_given(things):
     assert things.create("thing", analyzer="krovetz", seed=3) == Thing(None, 1, "krovetz")
     assert things.create("thing(analyzer=terrier)", analyzer="krovetz") == Thing(None, 1, "terrier")
@@ -148,19 +111,6 @@ def test_a_family_makes_all_ids_with_its_prefix(things, family):
     for wrong in ("shape/rund", "shape/round(sizes=2)", "shape/round(name=square)"):
         with pytest.raises(UnknownName):
             things.create(wrong)
-
-
-def test_a_single_object_may_stand_beside_a_family(things):
-    things.register("shape/")(Shapes())
-    things.register("shape/oval")(Thing)
-    assert things.names() == ["shape/oval", "shape/round", "shape/square", "thing"]
-    assert things.create("shape/oval") == Thing()
-
-
-def test_call_of_leaves_out_defaults_and_what_the_name_says():
-    assert call_of(Thing(), "thing") == "thing"
-    assert call_of(Thing("a:b(c)", 2), "thing") == "thing:a:b(c)(size=2)"
-    assert call_of(Thing(size=2, analyzer="x y"), "thing", without=["size"]) == "thing(analyzer='x y')"
 
 
 def test_an_installed_package_is_found_when_it_is_asked_for(on_path, things):

@@ -63,26 +63,6 @@ def kept(tmp_path) -> DiskDocs:
     return docs
 
 
-def test_two_thousand_documents(kept):
-    assert len(kept) == 2000
-    assert kept["doc-1999"] == "Title 1999 text 1999 " + "wörd " * (1999 % 7)
-    assert "doc-5" in kept
-    assert "doc-2000" not in kept
-    assert 7 not in kept
-    assert "\ud800" not in kept
-    assert kept.get("nothing") is None
-    assert ("doc-0", "text 0 ") in kept.items()
-    with pytest.raises(KeyError, match="nothing"):
-        kept["nothing"]
-
-
-def test_front_to_back_over_many_chunks(kept, monkeypatch):
-    monkeypatch.setattr(disk, "_CHUNK", 64)
-    rows = [(f"doc-{i}", kept[f"doc-{i}"]) for i in range(2000)]
-    assert list(kept.items()) == rows
-    assert (list(kept), list(kept.values())) == ([i for i, _ in rows], [text for _, text in rows])
-
-
 def test_titles_and_many_texts_at_once(kept):
     titles = DiskTitles(kept)
     assert len(titles) == sum(1 for i in range(2000) if i % 3)
@@ -172,17 +152,6 @@ def test_a_killed_build_is_not_taken_for_whole_and_is_swept_by_the_next(tmp_path
     (left,) = leftovers()
     assert len(read_corpus(path, limit=0).docs) == 20
     assert leftovers() == [disk.store_folder(path)] != [left]
-
-
-def test_of_two_builds_at_once_the_first_wins(tmp_path):
-    path = write(tmp_path / "c.jsonl", numbered(20))
-    target = disk.store_folder(path)
-    with disk.building(target) as slow, disk.StoreWriter(slow) as writer:
-        writer.add("other", "other", "")
-        assert len(read_corpus(path, limit=0).docs) == 20
-        writer.finish([], 0)
-    assert len(DiskDocs(target)) == 20
-    assert leftovers() == [target]
 
 
 def test_processes_that_build_at_once_all_get_the_documents(tmp_path):

@@ -106,12 +106,6 @@ def test_the_only_split_is_read_and_noted(tmp_path):
     assert collection.notes == ["split 'test' was read, the only one in f"]
 
 
-def test_plain_queries_come_before_splits(tmp_path):
-    fill(tmp_path, OURS | {"queries.dev.tsv": "9\tdev\n"})
-    assert set(open_collection(str(tmp_path)).queries) == {"1", "2"}
-    assert set(open_collection(f"{tmp_path}:dev").queries) == {"9"}
-
-
 def test_other_files_that_serve(tmp_path):
     files = without(OURS, "corpus.jsonl", "qrels.txt") | {"passages.jsonl": '{"docno": "a", "text": "p"}'}
     collection = open_collection(str(fill(tmp_path / "f", files)))
@@ -182,10 +176,6 @@ def test_an_empty_text_is_noted_or_with_strict_fatal(tmp_path, monkeypatch, limi
     (tmp_path / "queries.tsv").write_text("1\tone\n")
     with pytest.raises(BadInput, match=r"corpus\.jsonl:3: .*'b' is empty"):
         open_collection(str(tmp_path), strict=True)
-
-
-def test_the_name_of_a_folder_brings_known_grades(tmp_path):
-    assert open_collection(str(fill(tmp_path / "dl19", OURS))).grades.name(2) == "highly relevant"
 
 
 def test_a_large_corpus_stays_on_disk(tmp_path, monkeypatch):

@@ -24,14 +24,6 @@ def test_known_scales(name, scale):
     assert known_grades(name) is scale
 
 
-def test_groups_follow_the_scale():
-    for scale, lowest in ((TREC_DL, 0), (ANTIQUE, 1), (LIVEQA, 1)):
-        groups = [scale.group(grade) for grade in range(lowest, lowest + 4)]
-        assert groups == ["non-relevant", "non-relevant", "relevant", "relevant"]
-    assert (TREC_DL.relevant, TREC_DL.nonrelevant, ANTIQUE.relevant, ANTIQUE.nonrelevant) == (2, 0, 3, 1)
-    assert [TREC_DL.name(1), TREC_DL.name(9)] == ["related", "9"]
-
-
 def test_a_scale_on_its_head_is_refused():
     with pytest.raises(WhyrankError, match=r"non-relevant 2, lowest relevant 2"):
         Grades({}, relevant=2, nonrelevant=2)
@@ -61,11 +53,6 @@ def test_a_declared_scale_wins_over_a_known_one():
     assert grades_for("dl19", {"q": {"d": 3}}, notes, Grades({}, relevant=3)).relevant == 3
     assert grades_for("dl19", {"q": {"d": 3}}, notes) is TREC_DL
     assert notes == [only.format(3), only.format(2)]
-
-
-def test_a_scale_without_names_gets_numbers():
-    scale = grades_for("x", {"q": {"d": 4}}, [], Grades({}, relevant=3, nonrelevant=1))
-    assert scale.names == {1: "1", 3: "3", 4: "4"}
 
 
 def test_grades_that_do_not_fit_the_scale_are_noted():
@@ -99,15 +86,11 @@ def test_a_declaration_is_read(tmp_path):
     ("text", "what"),
     [
         ("", r"collection\.yaml: the file is empty"),
-        ("- a\n- b\n", r"collection\.yaml: Input should be a valid dictionary"),
         ("nmae: x\n", r"collection\.yaml: nmae: .*; known keys: name, grades"),
         ("grades: {relevant: high}\n", r"collection\.yaml: grades\.relevant: Input should be a valid integer"),
-        ("grades: {names: {zero: x}}\n", r"collection\.yaml: grades\.names\.zero: Input should be a valid integer"),
         ("grades: {relevant: 0}\n", r"collection\.yaml: the non-relevant grade must lie below .*; mend 'relevant'"),
         ("name: x\ngrades: [1\n", r"collection\.yaml:3: malformed YAML"),
-        ("name: 2020-13-45\n", r"collection\.yaml: "),
         (b"name: \xff\xff\n", r"collection\.yaml: cannot be read"),
-        ("corpus: none.jsonl\nnmae: x\n", r"collection\.yaml: nmae"),
     ],
 )
 def test_a_bad_declaration_is_named(tmp_path, text, what):

@@ -95,14 +95,6 @@ def test_a_large_one_is_looked_up(register, small, monkeypatch):
         open_collection(f"irds:{name}", strict=True)
 
 
-def test_many_documents_are_not_even_tried(register, small, monkeypatch):
-    monkeypatch.setattr(irds, "_MANY", 2)
-    name = register(small)
-    assert isinstance(open_collection(f"irds:{name}").docs, dict)  # the count is not known before the store is built
-    small.docs_store().build()
-    assert isinstance(open_collection(f"irds:{name}").docs, irds.StoredDocs)
-
-
 def test_scored_documents_are_a_run(register, small):
     dataset = ir_datasets.Dataset(*small._constituents, Scored())
     runs = open_collection(f"irds:{register(dataset)}").runs

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from whyrank.core import BadInput, WhyrankError
-from whyrank.data.pairs import open_pairs, pair_layouts
+from whyrank.data.pairs import open_pairs
 from whyrank.data.pairs.sets import detect
 
 
@@ -31,7 +31,7 @@ def rows(found):
     return [(pair.id, dict(pair.texts)) for pair in found]
 
 
-def opened(layout, folder, options=""):
+def open_both(layout, folder, options=""):
     """Open by name, and see that the folder alone says the same."""
     found = open_pairs(f"{layout}:{folder}{options}")
     assert detect(folder) == layout
@@ -40,21 +40,12 @@ def opened(layout, folder, options=""):
     return found
 
 
-def test_the_names():
-    assert pair_layouts.names() == ["asset", "cnndm", "gyafc", "jfleg", "msrp", "nq", "turkcorpus", "wnc", "xsum"]
-
-
-# --- MSRP ---
-
 MSRP = [
     '1\t10\t11\tHe said "no.\tHe said no.',
     "0\t12\t13\tA dog ran.\tA cat sat.",
     "1\t14\t15\tIt rains.\tRain falls.",
 ]
-MSRP_ROWS = [
-    ("10-11", {"a": 'He said "no.', "b": "He said no."}),
-    ("14-15", {"a": "It rains.", "b": "Rain falls."}),
-]
+MSRP_ROWS = [("10-11", {"a": 'He said "no.', "b": "He said no."}), ("14-15", {"a": "It rains.", "b": "Rain falls."})]
 
 
 @pytest.mark.parametrize(
@@ -67,12 +58,9 @@ MSRP_ROWS = [
 def test_msrp(tmp_path, header, name):
     write(tmp_path, {name.format("train"): "\r\n".join([header, *MSRP[:2], ""])})
     write(tmp_path, {name.format("test"): "\r\n".join([header, *MSRP[2:], ""])})
-    assert rows(opened("msrp", tmp_path)) == MSRP_ROWS
-    assert rows(opened("msrp", tmp_path, "(split=test)")) == MSRP_ROWS[1:]
+    assert rows(open_both("msrp", tmp_path)) == MSRP_ROWS
+    assert rows(open_both("msrp", tmp_path, "(split=test)")) == MSRP_ROWS[1:]
     assert rows(open_pairs(f"msrp:{tmp_path / name.format('train')}")) == MSRP_ROWS[:1]
-
-
-# --- WNC ---
 
 
 def test_wnc_full(tmp_path):
@@ -80,18 +68,16 @@ def test_wnc_full(tmp_path):
     expected = [("7", {"biased": "The bad man", "neutral": "The man"}), ("8", {"biased": "A B", "neutral": "A"})]
     for file in ("one/biased.full", "two/WNC/biased.full", "three/bias_data/WNC/biased.full"):
         write(tmp_path, {file: line})
-        assert rows(opened("wnc", tmp_path / file.partition("/")[0])) == expected
+        assert rows(open_both("wnc", tmp_path / file.partition("/")[0])) == expected
         assert rows(open_pairs(f"wnc:{tmp_path / file}", "neutrality")) == expected
 
 
 def test_wnc_table(tmp_path):
     write(tmp_path, {"train.tsv": 'biased\tneutral\nso "good\tfine\n', "test.tsv": "biased\tneutral\nx\tx\n"})
     expected = [("train-0", {"biased": 'so "good', "neutral": "fine"}), ("test-0", {"biased": "x", "neutral": "x"})]
-    assert rows(opened("wnc", tmp_path)) == expected
-    assert rows(opened("wnc", tmp_path, "(split=test)")) == expected[1:]
+    assert rows(open_both("wnc", tmp_path)) == expected
+    assert rows(open_both("wnc", tmp_path, "(split=test)")) == expected[1:]
 
-
-# --- JFLEG ---
 
 SENTENCES = [("I has a cat .", "I has a cat ."), ("", "")]
 CORRECTED = [["I have a cat .", "I have one cat .", "My cat .", "A cat ."], ["", "b", "", "d"]]
@@ -118,7 +104,7 @@ def jfleg_json(folder):
 @pytest.mark.parametrize("make", [jfleg_lines, jfleg_json])
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_jfleg(tmp_path, make, end):
-    found = opened("jfleg", make(tmp_path), "(keep_newline=True)" if end else "")
+    found = open_both("jfleg", make(tmp_path), "(keep_newline=True)" if end else "")
     expected = [
         (f"{split}-{n}-{i}", {"fluent": ref + end, "source": source + end, "spellchecked": checked + end})
         for split in ("dev", "test")
@@ -143,9 +129,6 @@ def test_jfleg_files_must_be_aligned(tmp_path):
         open_pairs(str(tmp_path))
 
 
-# --- TurkCorpus and ASSET ---
-
-
 def test_turkcorpus(tmp_path):
     lines, objects = tmp_path / "lines", tmp_path / "objects"
     expected = []
@@ -157,8 +140,8 @@ def test_turkcorpus(tmp_path):
         expected += [
             (f"{split}-0-{i}", {"simple": f"{split} ( {i} )", "source": f"{split} ( old )"}) for i in range(8)
         ]
-    assert rows(opened("turkcorpus", lines)) == rows(opened("turkcorpus", objects)) == expected
-    assert rows(opened("turkcorpus", lines, "(split=tune)")) == expected[8:]
+    assert rows(open_both("turkcorpus", lines)) == rows(open_both("turkcorpus", objects)) == expected
+    assert rows(open_both("turkcorpus", lines, "(split=tune)")) == expected[8:]
     assert rows(open_pairs(f"turkcorpus:{objects / 'test.jsonl'}", "simplicity")) == expected[:8]
 
 
@@ -167,13 +150,11 @@ def test_asset(tmp_path, below):
     for split in ("valid", "test"):
         write(tmp_path, {f"{below}asset.{split}.orig": f"{split} one\n{split} two\n"})
         write(tmp_path, {f"{below}asset.{split}.simp.{i}": f"a{i}\nb{i}\n" for i in range(10)})
-    found = rows(opened("asset", tmp_path))
+    found = rows(open_both("asset", tmp_path))
     assert len(found) == 40
     assert found[0] == ("valid-0-0", {"simple": "a0", "source": "valid one"})
     assert found[-1] == ("test-1-9", {"simple": "b9", "source": "test two"})
 
-
-# --- GYAFC ---
 
 GENRES = ("Entertainment_Music", "Family_Relationships")
 
@@ -213,15 +194,12 @@ def test_gyafc_with_its_question_map(tmp_path):
 def test_gyafc_finds_a_question_map_beside_the_texts(tmp_path):
     question_map(gyafc(tmp_path / "GYAFC_Corpus"))
     write(tmp_path, {"questions.tsv": "77-q\tWhat is love?\n"})
-    found = opened("gyafc", tmp_path, "(split=test,genre=Family_Relationships)")
+    found = open_both("gyafc", tmp_path, "(split=test,genre=Family_Relationships)")
     assert len(found) == 2 * 2 * 4
     assert {pair.texts["question"] for pair in found} == {"", "What is love?"}
     assert all(pair.id.startswith("Family_Relationships-test-") for pair in found)
-    without_map = opened("gyafc", gyafc(tmp_path / "plain"))
+    without_map = open_both("gyafc", gyafc(tmp_path / "plain"))
     assert (without_map.roles, len(without_map)) == ({"formal", "informal"}, 64)
-
-
-# --- XSum ---
 
 
 def is_sampled(name):
@@ -238,10 +216,10 @@ def test_xsum_files(tmp_path):
     texts = {
         n: {"title": f"Title {n}", "summary": f"First {n}.", "body": f"Body of {n}.\n\nMore of it."} for n in ids
     }
-    assert rows(opened("xsum", tmp_path)) == list(texts.items())
+    assert rows(open_both("xsum", tmp_path)) == list(texts.items())
     kept = [n for n in ids if is_sampled(f"{n}.summary")]
     assert 0 < len(kept) < 20
-    assert rows(opened("xsum", tmp_path, "(sample10=True)")) == [(n, texts[n]) for n in kept]
+    assert rows(open_both("xsum", tmp_path, "(sample10=True)")) == [(n, texts[n]) for n in kept]
 
 
 def test_xsum_json(tmp_path):
@@ -249,7 +227,7 @@ def test_xsum_json(tmp_path):
         {"id": str(n), "category": "x", "title": f"t{n}", "text": f"b{n}", "summary": f"s{n}"} for n in range(60)
     ]
     write(tmp_path, {"articles.jsonl.gz": json_lines(*objects)})
-    found = opened("xsum", tmp_path)
+    found = open_both("xsum", tmp_path)
     assert rows(found) == [(str(n), {"title": f"t{n}", "summary": f"s{n}", "body": f"b{n}"}) for n in range(60)]
     sampled = [row[0] for row in rows(open_pairs(f"xsum:{tmp_path / 'articles.jsonl.gz'}(sample10=True)"))]
     assert sampled == [str(n) for n in range(60) if is_sampled(f"{n}.summary")] != []
@@ -257,8 +235,6 @@ def test_xsum_json(tmp_path):
     write(tmp_path, {"articles.jsonl.gz": json_lines(*untitled)})
     assert open_pairs(str(tmp_path), "succinctness").roles == {"summary", "body"}
 
-
-# --- CNN / Daily Mail ---
 
 STORY = "(CNN) -- Text {0}.\n\nMore.\n\n@highlight\n\nFirst point {0}\n\n@highlight\n\nSecond point\n"
 
@@ -276,11 +252,11 @@ def test_cnndm(tmp_path):
         (each, {"summary": f"First point {each}\nSecond point", "body": f"(CNN) -- Text {each}.\n\nMore."})
         for each in ids
     ]
-    assert rows(opened("cnndm", tmp_path)) == plain
-    assert rows(opened("cnndm", tmp_path / "cnn")) == plain[:30]
-    assert rows(opened("cnndm", tmp_path / "cnn" / "stories")) == plain[:30]
+    assert rows(open_both("cnndm", tmp_path)) == plain
+    assert rows(open_both("cnndm", tmp_path / "cnn")) == plain[:30]
+    assert rows(open_both("cnndm", tmp_path / "cnn" / "stories")) == plain[:30]
     kept = [each for each in ids if is_sampled(each)]
-    assert [row[0] for row in rows(opened("cnndm", tmp_path, "(sample10=True)"))] == kept != []
+    assert [row[0] for row in rows(open_both("cnndm", tmp_path, "(sample10=True)"))] == kept != []
     write(
         tmp_path,
         {"cnn_titles.tsv": f"{sha1(urls[0])}\tFirst title \n", "dm_titles.tsv": f"{urls[1]}\tSecond title\n"},
@@ -291,15 +267,6 @@ def test_cnndm(tmp_path):
     assert titles == {sha1(urls[0]): "First title", sha1(urls[1]): "Second title"}
     given = open_pairs(f"cnndm:{tmp_path}(titles='{tmp_path / 'dm_titles.tsv'}')")
     assert [pair.id for pair in given if pair.texts["title"]] == [sha1(urls[1])]
-
-
-def test_a_story_may_have_no_text_or_no_highlights(tmp_path):
-    write(tmp_path, {"a.story": "\n\n@highlight\n\nPoint\n", "b.story": "Text"})
-    expected = [("a", {"summary": "Point", "body": ""}), ("b", {"summary": "", "body": "Text"})]
-    assert rows(open_pairs(str(tmp_path))) == expected
-
-
-# --- Natural Questions ---
 
 
 def question(text, answers, *passages):
@@ -319,34 +286,13 @@ def test_nq(tmp_path):
     write(tmp_path, {"biencoder-nq-train.json": json.dumps(NQ, indent=4)})
     first = {"question": "who sang it", "answer": "Ann", "passage": "Ann sang it.", "title": "TAnn sang it."}
     none = {"question": "who danced", "answer": "Cy", "passage": "", "title": "", "passage_id": ""}
-    found = opened("nq", tmp_path)
+    found = open_both("nq", tmp_path)
     assert rows(found) == [("0", {**first, "passage_id": "0"}), ("3", none)]
-    every = rows(opened("nq", tmp_path, "(every_passage=True)"))
+    every = rows(open_both("nq", tmp_path, "(every_passage=True)"))
     assert [row[0] for row in every] == ["0-0", "0-1", "3-0"]
     assert every[1][1]["passage"] == "It was Ann."
     assert rows(open_pairs(f"nq:{tmp_path / 'biencoder-nq-train.json'}", "factuality")) == rows(found)
 
-
-def test_nq_takes_the_old_name_of_the_id_and_packed_files(tmp_path):
-    item = question("q", ["a"], "p")
-    item["positive_ctxs"][0] = {"text": "p", "psg_id": 12}
-    write(tmp_path, {"biencoder-nq-dev.json.gz": json.dumps([item])})
-    texts = {"question": "q", "answer": "a", "passage": "p", "title": "", "passage_id": "12"}
-    assert rows(opened("nq", tmp_path)) == [("0", texts)]
-
-
-# --- names ---
-
-
-def test_a_set_is_named_after_layout_and_folder(tmp_path):
-    write(tmp_path / "wnc", {"biased.full": "7\ta\tb\tc\td\n"})
-    assert open_pairs(str(tmp_path / "wnc")).name == "wnc"
-    assert open_pairs(f"wnc:{tmp_path / 'wnc' / 'biased.full'}").name == "wnc:biased"
-    (tmp_path / "wnc").rename(tmp_path / "mine")
-    assert open_pairs(str(tmp_path / "mine")).name == "wnc:mine"
-
-
-# --- what is refused ---
 
 MSRP_HEADER = "label\tid1\tid2\tsentence1\tsentence2\n"
 SPELT = {"id": "1", "src": "x", "spellchecked": "x"}
@@ -359,38 +305,22 @@ DPR = "biencoder-nq-dev.json"
     [
         ({"test.tsv": "\n".join(MSRP)}, "msrp:{}(split=test)", ("test.tsv:1", "header")),
         ({"test.tsv": MSRP_HEADER + "1\t2\t3\tx\n"}, "msrp:{}(split=test)", ("test.tsv:2", "two sentences")),
-        ({"test.tsv": MSRP_HEADER + "yes\t2\t3\tx\ty\n"}, "msrp:{}(split=test)", ("test.tsv:2", "0 or 1")),
-        ({"test.tsv": MSRP_HEADER + "0\t2\t3\tx\ty\n"}, "msrp:{}(split=test)", ("no pairs",)),
         ({"train.tsv": MSRP_HEADER + MSRP[0]}, "{}", ("has no msr_paraphrase_test.txt or test.tsv",)),
-        ({"train.tsv": MSRP_HEADER + MSRP[0]}, "{}(split=tset)", ("did you mean 'test'",)),
         ({"train.tsv": MSRP_HEADER}, "msrp:{}/train.tsv(split=test)", ("no splits",)),
         ({"biased.full": "7\ta\tb\tc\td\n8\ta\tb\n"}, "{}", ("biased.full:2", "columns")),
         ({"dev.jsonl": json_lines({**SPELT, "refs": "x"})}, "jfleg:{}(split=dev)", ("dev.jsonl:1", "'refs'")),
-        ({"dev.jsonl": json_lines({**SPELT, "refs": []})}, "jfleg:{}(split=dev)", ("'refs'",)),
-        ({"dev.jsonl": json_lines({**SPELT, "refs": ["a", 1]})}, "jfleg:{}(split=dev)", ("'refs'",)),
         ({"dev.jsonl": "{}"}, "jfleg:{}(keep_newline=yes)", ("keep_newline must be True or False",)),
         ({"Entertainment_Music/x": ""}, "gyafc:{}(genre=Family)", ("unknown genre 'Family'",)),
         ({"Entertainment_Music/x": ""}, "gyafc:{}(qids='{}')", ("add questions=FILE",)),
         ({**QIDS, "questions.tsv": "76\tWho?\n"}, "{}", ("tune/informal.qids:2", "'77'")),
         ({**QIDS, "questions.tsv": "76\tWho?\n77\n"}, "{}", ("questions.tsv:2", "columns")),
-        ({"x": ""}, "gyafc:{}", ("no Entertainment_Music or Family_Relationships",)),
         ({"2.summary": SUMMARY.replace("RESTBODY", "BODY")}, "{}", ("2.summary", "[SN]RESTBODY[SN]")),
         ({"articles.jsonl": json_lines({"id": "1", "text": "x"})}, "xsum:{}", ("articles.jsonl", "'summary'")),
-        ({"articles.jsonl": json_lines({"id": "1", "summary": "x"})}, "xsum:{}", ("'text'",)),
-        ({"x": ""}, "xsum:{}", ("no articles.jsonl",)),
         ({"x": ""}, "cnndm:{}", ("no .story files",)),
         ({"a.story": "x", "titles.tsv": "a\tb\tc\n"}, "{}", ("titles.tsv:1", "title")),
-        ({"b.story": ""}, "{}", ("b.story", "empty")),
         ({DPR: json.dumps([NQ[0], "x"])}, "{}", ("item [1]", "JSON array of objects")),
-        ({DPR: json.dumps([{**NQ[0], "positive_ctxs": ["x"]}])}, "{}", ("item [0].positive_ctxs[0]",)),
         ({DPR: json.dumps([{**NQ[0], "answers": "Ann"}])}, "{}", ("item [0].answers", "list")),
-        ({DPR: json.dumps([{"answers": ["Ann"]}])}, "{}", ("item [0].question", "required")),
-        ({DPR: json.dumps({"a": 1})}, "{}", (DPR, "valid list")),
-        ({DPR: "[]"}, "{}", ("no pairs",)),
         ({DPR: "[1,\n2 3]"}, "{}", (f"{DPR}:2", "malformed JSON")),
-        ({DPR: "[" * 100_000}, "{}", ("malformed JSON",)),
-        ({DPR: b'["na\xefve"]'}, "{}", ("malformed JSON", "utf-8")),
-        ({DPR: gzip.compress(json.dumps(list(range(10_000))).encode())[:-100]}, "{}", ("gzip data is damaged",)),
     ],
 )
 def test_refusals(tmp_path, files, spec, words):

@@ -1,4 +1,4 @@
-"""Real collections, with the counts that their descriptions state."""
+"""Real collections and pair sets, with the counts that their descriptions state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from whyrank.core import BadInput
 from whyrank.data import open_collection
-from whyrank.data.disk import DiskDocs
+from whyrank.data.pairs import open_pairs
 
 
 def sizes(collection):
@@ -64,14 +64,6 @@ def test_the_runs_of_dl19_are_read_as_ir_measures_reads_them(data_folder):
         assert {len(by_doc) for by_doc in run.values()} == {100}
 
 
-def test_dl19_on_disk(data_folder, monkeypatch):
-    memory = open_collection(str(data_folder / "msmarco_dl19"))
-    monkeypatch.setenv("WHYRANK_MEMORY_LIMIT", "1M")
-    kept = open_collection(str(data_folder / "msmarco_dl19"), strict=True)
-    assert isinstance(kept.docs, DiskDocs)
-    assert kept.docs == memory.docs
-
-
 def test_trecqa(data_folder):
     collection = open_collection(f"{data_folder / 'trecqa'}:test", strict=True)
     assert sizes(collection) == (1517, 100, 1517)
@@ -80,14 +72,29 @@ def test_trecqa(data_folder):
         open_collection(str(data_folder / "trecqa"))
 
 
-def test_medquad(data_folder):
-    collection = open_collection(f"{data_folder / 'medquad'}:dev", strict=True)
-    assert sizes(collection) == (15_809, 1509, 1509)
-    assert collection.grades.group(1) == "relevant"
+# Pair sets.
 
 
-def test_nq_utd(data_folder):
-    collection = open_collection(str(data_folder / "nq_utd"), strict=True)
-    assert sizes(collection) == (800, 80, 800)
-    assert collection.notes == ["split 'test' was read, the only one in nq_utd"]
-    assert collection.docs == open_collection(f"{data_folder / 'nq_utd'}:test").docs
+@pytest.mark.parametrize(
+    ("folder", "kind", "count", "parts"),
+    [
+        ("msrp", "paraphrase", 3_900, {"train": 2_753, "test": 1_147}),
+        ("jfleg", "fluency", 6_004, {"dev": 754 * 4, "test": 747 * 4}),
+        ("turkcorpus", "simplicity", 18_872, {"test": 359 * 8, "tune": 2_000 * 8}),
+        ("wnc_sample", "neutrality", 1_100, {"train": 1_000, "test": 100}),
+    ],
+)
+def test_row_counts(data_folder, folder, kind, count, parts):
+    found = open_pairs(str(data_folder / folder), kind)
+    assert len(found) == len({pair.id for pair in found}) == count
+    assert found.notes == ()
+    for split, size in parts.items():
+        assert len(open_pairs(f"{data_folder / folder}(split={split})")) == size
+
+
+def test_identical_pairs_are_kept(data_folder):
+    jfleg = open_pairs(str(data_folder / "jfleg"))
+    assert sum(pair.texts["source"] != pair.texts["fluent"] for pair in jfleg) == 5_175
+    assert sum(pair.texts["spellchecked"] != pair.texts["fluent"] for pair in jfleg) == 5_571
+    wnc = open_pairs(str(data_folder / "wnc_sample"))
+    assert sum(pair.texts["biased"] == pair.texts["neutral"] for pair in wnc) == 5

@@ -60,30 +60,30 @@ class Command(NamedTuple):
     read: Callable[[Path], object]
 
 
-def result(place: Path) -> object:
+def result(folder: Path) -> object:
     import pyarrow.parquet as pq
 
     from whyrank.report import read_findings, read_texts
 
-    tables = [(file.name, pq.read_table(file).to_pydict()) for file in sorted((place / "out/scores").iterdir())]
-    findings = [replace(each, seconds=0) for each in read_findings(place / "out")]
-    return repr((findings, tables, read_texts(place / "out")))
+    tables = [(file.name, pq.read_table(file).to_pydict()) for file in sorted((folder / "out/scores").iterdir())]
+    findings = [replace(each, seconds=0) for each in read_findings(folder / "out")]
+    return repr((findings, tables, read_texts(folder / "out")))
 
 
 def file(name: str = "out") -> Callable[[Path], object]:
-    return lambda place: (place / name).read_bytes()
+    return lambda folder: (folder / name).read_bytes()
 
 
-def table(place: Path) -> object:
+def table(folder: Path) -> object:
     from whyrank.tables import open_table
 
-    return open_table(place / "t.arrow").digest
+    return open_table(folder / "t.arrow").digest
 
 
-def network(place: Path) -> object:
+def network(folder: Path) -> object:
     from whyrank.networks import digest
 
-    return digest(place / "out")
+    return digest(folder / "out")
 
 
 COMMANDS = {
@@ -112,7 +112,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-def make_inputs(place: Path) -> None:
+def make_inputs(folder: Path) -> None:
     """A slice of the sample, recipes, a ranker that takes its time and a network."""
     import torch
 
@@ -121,7 +121,7 @@ def make_inputs(place: Path) -> None:
     from whyrank.networks import ModelTokenizer, NeuralModel1Network, save
 
     torch.set_num_threads(1)
-    sample, toy = Path(str(whyrank.data.__file__)).parent / "sample", place / "toy"
+    sample, toy = Path(str(whyrank.data.__file__)).parent / "sample", folder / "toy"
     (toy / "runs").mkdir(parents=True)
     queries = (sample / "queries.tsv").read_text().splitlines()[:6]
     kept = {line.split("\t")[0] for line in queries}
@@ -134,24 +134,24 @@ def make_inputs(place: Path) -> None:
     (toy / "qrels.txt").write_text("\n".join(qrels) + "\n")
     (toy / "corpus.jsonl").write_text("\n".join(found[doc] for doc in sorted(docs & found.keys())) + "\n")
     (toy / "runs/bm25.txt").write_text("\n".join(line for line in run if line.split()[2] in docs) + "\n")
-    (place / "mine.py").write_text(RANKER)
-    (place / "cross.yaml").write_text(RECIPE.replace("ARCHITECTURE", "cross") + CROSS)
-    (place / "parm.yaml").write_text(RECIPE.replace("ARCHITECTURE", "parm") + PARM)
+    (folder / "mine.py").write_text(RANKER)
+    (folder / "cross.yaml").write_text(RECIPE.replace("ARCHITECTURE", "cross") + CROSS)
+    (folder / "parm.yaml").write_text(RECIPE.replace("ARCHITECTURE", "parm") + PARM)
     save(
-        NeuralModel1Network.over_tokenizer(ModelTokenizer(saved(place)), dims=8, widths=(8, 8, 4), max_doc=30),
-        place / "nm1",
+        NeuralModel1Network.over_tokenizer(ModelTokenizer(saved(folder)), dims=8, widths=(8, 8, 4), max_doc=30),
+        folder / "nm1",
     )
 
 
-def start(arguments: str, place: Path, most: int | None = None) -> int:
+def start(arguments: str, folder: Path, most: int | None = None) -> int:
     """Run a command in a fork, in a process group of its own; gives its id."""
     child = os.fork()
     if child:
         return child
     os.setsid()
-    os.chdir(place)
-    os.environ |= {"WHYRANK_CACHE": str(place / "cache")}
-    log = os.open(place / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.chdir(folder)
+    os.environ |= {"WHYRANK_CACHE": str(folder / "cache")}
+    log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
     if most is not None:
@@ -172,7 +172,7 @@ def start(arguments: str, place: Path, most: int | None = None) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         if most is None:
-            (place / "modules.txt").write_text(" ".join(sys.modules))
+            (folder / "modules.txt").write_text(" ".join(sys.modules))
         os._exit(code)
 
 
@@ -193,71 +193,71 @@ def killed(child: int, seconds: float) -> bool:
     return True
 
 
-def said(place: Path) -> str:
-    return (place / "log.txt").read_text(errors="replace")[-1500:]
+def said(folder: Path) -> str:
+    return (folder / "log.txt").read_text(errors="replace")[-1500:]
 
 
-def kill(command: Command, place: Path, dice: random.Random, duration: float) -> dict[str, object]:
+def kill(command: Command, folder: Path, dice: random.Random, duration: float) -> dict[str, object]:
     """Kill it one to three times."""
     moments = [dice.uniform(0, duration) for _ in range(dice.choice((1, 1, 2, 3)))]
-    return {"kills": sum(killed(start(command.arguments, place), seconds) for seconds in moments), "at": moments}
+    return {"kills": sum(killed(start(command.arguments, folder), seconds) for seconds in moments), "at": moments}
 
 
-def together(command: Command, place: Path, dice: random.Random, duration: float) -> dict[str, object]:
+def together(command: Command, folder: Path, dice: random.Random, duration: float) -> dict[str, object]:
     """Start it twice at once; one succeeds, the other does too or is refused."""
-    first = start(command.arguments, place)
+    first = start(command.arguments, folder)
     time.sleep(dice.uniform(0, duration / 2))
-    codes = [ended(start(command.arguments, place)), ended(first)]
-    return {"codes": codes, "wrong": said(place) if sorted(codes) not in ([0, 0], [0, 2]) else ""}
+    codes = [ended(start(command.arguments, folder)), ended(first)]
+    return {"codes": codes, "wrong": said(folder) if sorted(codes) not in ([0, 0], [0, 2]) else ""}
 
 
-def full(command: Command, place: Path, dice: random.Random, duration: float) -> dict[str, object]:
+def full(command: Command, folder: Path, dice: random.Random, duration: float) -> dict[str, object]:
     """Let no file grow beyond a size that is drawn: it succeeds or says what it cannot write."""
     most = int(2 ** dice.uniform(8, 18))
     store = dice.choice(("--store s", "--store none"))  # without one, it comes as far as the output
-    code = ended(start(command.arguments.replace("--store s", store), place, most))
-    return {"size": most, "code": code, "wrong": said(place) if code not in (0, 2) else ""}
+    code = ended(start(command.arguments.replace("--store s", store), folder, most))
+    return {"size": most, "code": code, "wrong": said(folder) if code not in (0, 2) else ""}
 
 
 FAULTS = {"kill": kill, "together": together, "full": full}
 
 
 def trial(
-    name: str, fault: str, place: Path, dice: random.Random, duration: float, expected: object
+    name: str, fault: str, folder: Path, dice: random.Random, duration: float, expected: object
 ) -> dict[str, object]:
     command = COMMANDS[name]
-    told = FAULTS[fault](command, place, dice, duration)
-    code = ended(start(command.arguments, place))
+    found = FAULTS[fault](command, folder, dice, duration)
+    code = ended(start(command.arguments, folder))
     if code:
-        return {**told, "equal": False, "wrong": f"exit code {code}: {said(place)}"}
-    if "Traceback" in (place / "log.txt").read_text(errors="replace"):
-        return {**told, "equal": False, "wrong": said(place)}
-    left = [each.name for each in place.rglob(".*") if each.suffix in (".tmp", ".old")]
-    equal = command.read(place) == expected
-    return {**told, "equal": equal and not left, "left": left}
+        return {**found, "equal": False, "wrong": f"exit code {code}: {said(folder)}"}
+    if "Traceback" in (folder / "log.txt").read_text(errors="replace"):
+        return {**found, "equal": False, "wrong": said(folder)}
+    left = [each.name for each in folder.rglob(".*") if each.suffix in (".tmp", ".old")]
+    equal = command.read(folder) == expected
+    return {**found, "equal": equal and not left, "left": left}
 
 
-def main(fault: str, folder: Path, seed: int, trials: int, names: list[str]) -> None:
-    inputs = folder / "inputs"
+def main(fault: str, root: Path, seed: int, trials: int, names: list[str]) -> None:
+    inputs = root / "inputs"
     make_inputs(inputs)
     for name in names or COMMANDS:
         for warm in range(2):
-            shutil.copytree(inputs, folder / name / f"whole{warm}")
-            begun = time.monotonic()
-            code = ended(start(COMMANDS[name].arguments, folder / name / f"whole{warm}"))
-            duration = time.monotonic() - begun
-            assert code == 0, (name, code, said(folder / name / f"whole{warm}"))
-            for module in (folder / name / f"whole{warm}" / "modules.txt").read_text().split():
+            shutil.copytree(inputs, root / name / f"whole{warm}")
+            began = time.monotonic()
+            code = ended(start(COMMANDS[name].arguments, root / name / f"whole{warm}"))
+            duration = time.monotonic() - began
+            assert code == 0, (name, code, said(root / name / f"whole{warm}"))
+            for module in (root / name / f"whole{warm}" / "modules.txt").read_text().split():
                 with suppress(Exception):  # some are no files, as those that `six` makes
                     import_module(module)
-        expected = [COMMANDS[name].read(folder / name / f"whole{warm}") for warm in range(2)]
+        expected = [COMMANDS[name].read(root / name / f"whole{warm}") for warm in range(2)]
         assert expected[0] == expected[1], name
         for number in range(trials):
-            place = folder / name / f"{fault}{number}"
-            shutil.copytree(inputs, place)
-            told = trial(name, fault, place, random.Random(f"{seed} {name} {number}"), duration, expected[0])
-            print(json.dumps({"command": name, "fault": fault, "duration": round(duration, 2), **told}), flush=True)
-            shutil.rmtree(place) if told["equal"] else None
+            folder = root / name / f"{fault}{number}"
+            shutil.copytree(inputs, folder)
+            found = trial(name, fault, folder, random.Random(f"{seed} {name} {number}"), duration, expected[0])
+            print(json.dumps({"command": name, "fault": fault, "duration": round(duration, 2), **found}), flush=True)
+            shutil.rmtree(folder) if found["equal"] else None
 
 
 if __name__ == "__main__":

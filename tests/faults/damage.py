@@ -27,32 +27,6 @@ FOR_PEOPLE = (".csv", ".html", ".svg", ".md", ".tex", ".tsv", ".jsonl")
 QUIET = lambda line: None  # noqa: E731
 
 
-def table_of(size: int = 60):
-    from whyrank.tables import TermTable
-
-    random, terms = np.random.default_rng(1), [f"term{i}" for i in range(size)]
-    pairs = [(q, d) for q in terms[:9] for d in terms]
-    made = TermTable.from_triples(*zip(*pairs, strict=True), random.random(len(pairs)), analyzer="lucene", n=3)
-    return TermTable(
-        made.query_terms, made.doc_terms, made.indptr, made.indices, made.weights, made.facts, np.arange(size)
-    )
-
-
-def term_table(suffix: str):
-    def make(folder: Path):
-        from whyrank.tables import open_table
-
-        table_of().save(folder / f"t{suffix}")
-
-        def read():
-            found = open_table(folder / f"t{suffix}")
-            return found.digest, dict(found.facts)
-
-        return read
-
-    return make
-
-
 def contrasts(folder: Path):
     from whyrank.data import open_collection
     from whyrank.studies import save
@@ -79,19 +53,12 @@ def result(folder: Path):
     sample, study = open_collection("sample"), probes.create("matched/length|tf")
     plan = Plan(sample, {study.id: study}, [open_ranker("bm25", Setting(sample))], Engine())
     [made] = run_plan(plan, {"collection": "toy"}, out=folder / "r").findings
-    place = folder / "r"
+    results = folder / "r"
 
     def read():
-        scores = read_scores(place, made.study, made.ranker)
-        return repr(
-            (
-                read_findings(place),
-                read_settings(place),
-                scores.to_pydict(),
-                scores.schema.metadata,
-                read_texts(place),
-            )
-        )
+        scores = read_scores(results, made.study, made.ranker)
+        stored = read_findings(results), read_settings(results), read_texts(results)
+        return repr((stored, scores.to_pydict(), scores.schema.metadata))
 
     return read
 
@@ -217,24 +184,24 @@ def blocks(folder: Path):
         shutil.rmtree(folder_of, ignore_errors=True)
         shutil.copytree(folder, folder_of)
         made = build_table(parm, [str(one)], folder.parent / "t.arrow", audit=["cab"], say=QUIET)
-        told = [
+        facts = [
             {name: fact for name, fact in each.facts.items() if name != "scored"} for each in made
         ]  # when, how fast
-        return repr([(each.digest, sorted(facts.items(), key=str)) for each, facts in zip(made, told, strict=True)])
+        return repr([(each.digest, sorted(known.items(), key=str)) for each, known in zip(made, facts, strict=True)])
 
     return read
 
 
 def vectors(folder: Path):
+    from whyrank.text.vectors import Vectors
     from whyrank.text.vectors.files import read_matrix, write_matrix
 
-    write_matrix(
-        folder / "v.npy", [f"word{i}" for i in range(20)], np.random.default_rng(0).random((20, 5), np.float32)
-    )
+    matrix = np.random.default_rng(0).random((20, 5), np.float32)
+    write_matrix(folder / "v.npy", Vectors("v", [f"word{i}" for i in range(20)], matrix))
 
     def read():
-        words, matrix = read_matrix(folder / "v.npy")
-        return list(words), matrix.tolist()
+        found = read_matrix(folder / "v.npy")
+        return list(found.words), found.matrix.tolist()
 
     return read
 
@@ -249,24 +216,10 @@ def documents(folder: Path):
 
     def read():
         found = read_corpus(corpus, limit=1)
-        asked = [found.docs[f"d{i}"] for i in range(40)]
-        return repr((list(found.docs.items()), asked, list(found.titles.items())))
+        texts = [found.docs[f"d{i}"] for i in range(40)]
+        return repr((list(found.docs.items()), texts, list(found.titles.items())))
 
     read()
-    return read
-
-
-def trees(folder: Path):
-    from whyrank.data import open_collection
-    from whyrank.rankers.ltr import Boosting, read_model, train_ltr
-
-    train_ltr(open_collection("sample"), "bm25", folder / "model.lgb", boosting=Boosting(trees=4))
-
-    def read():
-        found = read_model(folder / "model.lgb")
-        trees = found.text.partition("\nTree=")[2]
-        return repr((found.names, trees, sorted(found.facts.items())))
-
     return read
 
 
@@ -279,20 +232,20 @@ def weights(folder: Path):
 
 
 KINDS = {
-    "arrow": term_table(".arrow"), "parquet": term_table(".parquet"), "tsv.gz": term_table(".tsv.gz"),
     "contrasts": contrasts, "result": result, "bias": bias, "statistics": statistics, "em": em, "network": network,
-    "checkpoint": checkpoint, "blocks": blocks, "vectors": vectors, "documents": documents,
-    "trees": trees, "weights": weights,
+    "checkpoint": checkpoint, "blocks": blocks, "vectors": vectors, "documents": documents, "weights": weights,
 }  # fmt: skip
 
 
 def damaged(content: bytes, random: np.random.Generator) -> tuple[bytes, str]:
     """A bit flipped, or, one time in five, the end cut off."""
-    place = int(random.integers(len(content)))
+    position = int(random.integers(len(content)))
     if random.random() < 0.2:
-        return content[:place], f"cut at {place}"
+        return content[:position], f"cut at {position}"
     bit = int(random.integers(8))
-    return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :], f"bit {bit} of byte {place}"
+    return content[:position] + bytes([content[position] ^ 1 << bit]) + content[
+        position + 1 :
+    ], f"bit {bit} of byte {position}"
 
 
 def outcome(read, expected) -> str:

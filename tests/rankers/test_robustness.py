@@ -12,7 +12,7 @@ from whyrank.core.protocols import PartlyScored
 from whyrank.data import Collection
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine, rerank
-from whyrank.scoring.asking import Task, answer
+from whyrank.scoring.batches import Batch, score_batch
 
 SOURCE = """
 import math
@@ -116,7 +116,7 @@ class Partial:
 
 
 def test_a_batch_that_fails_as_a_whole_counts_against_patience():
-    found = answer(Partial(), Task(0, ["q"] * 4, list("abcd"), patience=4))
+    found = score_batch(Partial(), Batch(0, ["q"] * 4, list("abcd"), patience=4))
     assert (len(found.reasons), found.succeeded, found.gave_up) == (4, False, True)
     texts = [f"d{i}" for i in CODES]
     with pytest.raises(WhyrankError, match="ranker 'partial' failed on each of the first 20 pairs: down"):

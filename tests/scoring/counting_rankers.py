@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,10 +98,11 @@ class Misbehaving:
 
 
 class OddError(WhyrankError):
-    """Does not survive pickling: its arguments differ from those of its base."""
+    """Cannot be pickled."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(f"{first} and {second}")
+        self.lock = threading.Lock()
 
 
 class LoadsNowhere:

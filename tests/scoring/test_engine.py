@@ -1,20 +1,15 @@
 from __future__ import annotations
 
-import time
-import timeit
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from counting_rankers import Counting, Plain, grid, read_log, true_score
+from counting_rankers import grid, true_score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyrank.core import Serial, WhyrankError
+from whyrank.core import WhyrankError
 from whyrank.scoring import Engine, Failure, ScoreStore
-
-ODD = ["", "\0", "a\0", "\ud800", "\ud800\udc00", "\U00010000", "y" * 2_000_000]
 
 
 @dataclass(frozen=True)
@@ -46,14 +41,14 @@ TEXTS = st.lists(st.text("ab\0\ud800 ", max_size=3), min_size=1, max_size=5)
 
 
 @st.composite
-def asked(draw):
+def requests(draw):
     queries, docs = draw(TEXTS), draw(TEXTS)
     rows = draw(st.lists(st.tuples(st.integers(0, len(queries) - 1), st.integers(0, len(docs) - 1)), max_size=25))
     query, doc = np.array(rows, np.int32).reshape(-1, 2).T
     return queries, docs, query, doc
 
 
-@given(asked(), st.integers(1, 9))
+@given(requests(), st.integers(1, 9))
 def test_each_distinct_pair_is_scored_once_in_batches_of_one_order(rows, batch_size):
     spy = Spy()
     scores = Engine(batch_size=batch_size).score(spy, *rows)
@@ -69,7 +64,7 @@ def test_each_distinct_pair_is_scored_once_in_batches_of_one_order(rows, batch_s
     assert one.pairs == spy.pairs
 
 
-@given(asked(), st.permutations(range(5)), st.randoms(use_true_random=False), st.integers(1, 4))
+@given(requests(), st.permutations(range(5)), st.randoms(use_true_random=False), st.integers(1, 4))
 def test_scores_depend_neither_on_order_nor_on_duplicates_even_for_a_ranker_that_sees_its_batch(
     rows, names, random, batch_size
 ):
@@ -92,7 +87,7 @@ def test_scores_depend_neither_on_order_nor_on_duplicates_even_for_a_ranker_that
     assert second.tolist() == first[again].tolist()
 
 
-@given(asked(), asked(), st.integers(1, 5))
+@given(requests(), requests(), st.integers(1, 5))
 @settings(max_examples=40, deadline=None)
 def test_with_a_store_the_scores_are_those_without(tmp_path_factory, rows, more, batch_size):
     distinct = [{(r[0][q], r[1][d]) for q, d in zip(r[2], r[3], strict=True)} for r in (rows, more)]
@@ -105,59 +100,6 @@ def test_with_a_store_the_scores_are_those_without(tmp_path_factory, rows, more,
     assert set(spy.pairs) == distinct[1] - distinct[0]
     assert (second.scored, second.reused) == (len(distinct[1] - distinct[0]), len(distinct[1] & distinct[0]))
     assert (third.scored, third.reused) == (0, len(distinct[1]))
-
-
-def test_pairs_come_grouped_by_query():
-    spy = Spy()
-    queries, docs, query, doc = grid(5, 0, 11)
-    shuffled = np.random.default_rng(1).permutation(len(query))
-    Engine(batch_size=7).score(spy, queries, docs, query[shuffled], doc[shuffled])
-    seen = [q for q, _ in spy.pairs]
-    assert [len(b) for b in spy.batches] == [7] * 7 + [6]
-    assert sum(a != b for a, b in pairwise(seen)) == 4
-
-
-@pytest.mark.parametrize("stored", [True, False])
-def test_no_pairs_give_no_scores(store, stored):
-    spy = Spy()
-    for texts in ([], ["a"]):
-        scores = Engine(store if stored else None).score(spy, texts, texts, codes(), codes())
-        assert scores.values.shape == (0,)
-        assert scores[1:4] == ([], 0, 0)
-    assert spy.batches == []
-
-
-@pytest.mark.parametrize("stored", [True, False])
-def test_odd_texts_are_scored_and_reused(store, stored):
-    query, doc = np.repeat(codes(*range(7)), 7), np.tile(codes(*range(7)), 7)
-    engine = Engine(store if stored else None)
-    for reused in (0, 49 if stored else 0):
-        scores = engine.score(Plain(), ODD, ODD, query, doc)
-        assert scores.values.tolist() == expected(ODD, ODD, query, doc)
-        assert scores.reused == reused
-
-
-def test_the_store_outlives_the_process_that_wrote_it(tmp_path):
-    rows = grid(3, 0, 10)
-    for counts in ((30, 0), (0, 30)):
-        with ScoreStore(tmp_path / "s.sqlite") as store:
-            scores = Engine(store, checked=0).score(Counting(str(tmp_path / "log")), *rows)
-        assert (scores.scored, scores.reused) == counts
-        assert scores.values.tolist() == expected(*rows)
-    assert len(read_log(tmp_path / "log")) == 30
-
-
-def test_rankers_of_different_repr_do_not_share_scores(store):
-    @dataclass(frozen=True)
-    class Constant:
-        value: float
-        name: str = "constant"
-
-        def score(self, queries, docs):
-            return np.full(len(docs), self.value)
-
-    for value in (1.0, 2.0, 1.0):
-        assert set(Engine(store).score(Constant(value), *grid(2, 0, 3)).values) == {value}
 
 
 class _Changing:
@@ -234,69 +176,3 @@ def test_every_batch_is_committed_before_the_next_is_scored(store):
 
     Engine(store, batch_size=5).score(Looking(), *grid(1, 0, 20))
     assert seen == [0, 5, 10, 15]
-
-
-def best_seconds(work, tries) -> float:
-    """The seconds of this process for the fastest of several calls: others may be cold, or beside a busy neighbour."""
-    return min(timeit.repeat(work, timer=time.process_time, number=1, repeat=tries))
-
-
-def test_three_million_rows_are_a_matter_of_seconds():
-    @dataclass(frozen=True)
-    class Fast:
-        name: str = "fast"
-        batch_size: int = 500_000
-
-        def score(self, queries, docs):
-            return np.array([len(d) for d in docs])
-
-    docs = ["x" * i for i in range(1000)]
-    random = np.random.default_rng(0)
-    query, doc = (random.integers(0, n, 3_000_000, dtype=np.int32) for n in (100, 1000))
-    rows = ([f"q{i}" for i in range(100)], docs, query, doc)
-    found = []
-    assert best_seconds(lambda: found.append(Engine().score(Fast(), *rows)), 2) < 3
-    scores = found[0]
-    assert scores.values.tolist() == doc.tolist()
-    assert scores.scored == 100_000
-
-
-@pytest.mark.parametrize(("n_queries", "n_docs"), [(1, 10_000), (100, 100), (10_000, 1)])
-def test_ten_thousand_pairs_of_a_fast_ranker_cost_little(store, n_queries, n_docs):
-    @dataclass(frozen=True)
-    class Fast:
-        name: str = "fast"
-        batch_size: int = 300_000
-
-        def score(self, queries, docs):
-            return np.zeros(len(docs))
-
-    rows = grid(n_queries, 0, n_docs)
-    for fresh in (True, False):
-        assert best_seconds(lambda fresh=fresh: Engine(store, fresh=fresh).score(Fast(), *rows), 3) < 0.2
-
-
-def test_nothing_is_printed(capsys, store):
-    Engine(store).score(Spy(answers={"d0": np.nan}), *grid(2, 0, 40))
-    assert capsys.readouterr() == ("", "")
-
-
-def test_progress_names_the_ranker_and_counts_what_is_missing(store, monkeypatch):
-    from whyrank.scoring import engine as job
-
-    steps = []
-
-    class Recorded(job.Progress):
-        def step(self, n=1):
-            super().step(n)
-            steps.append((self.what, self.total, self.done))
-
-    monkeypatch.setattr(job, "Progress", Recorded)
-    Engine(store).score(Spy(), *grid(1, 0, 10))
-    Engine(store, batch_size=16).score(Spy(), *grid(1, 0, 40))
-    assert steps == [("scoring spy", 10, 10), ("scoring spy", 30, 16), ("scoring spy", 30, 30)]
-
-
-def test_engines_default_to_no_store_and_this_process():
-    assert Engine() == Engine(None, Serial(), None)
-    assert Engine().score(Spy(), *grid(1, 0, 3)).seconds >= 0

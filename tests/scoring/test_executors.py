@@ -31,7 +31,7 @@ from whyrank.core import (
     parallel,
 )
 from whyrank.scoring import Engine, Failure
-from whyrank.scoring.asking import BatchScores
+from whyrank.scoring.batches import BatchScores
 
 
 @pytest.fixture(autouse=True)
@@ -117,10 +117,6 @@ def test_requests_that_make_no_sense_are_refused(make, error, words):
         make()
 
 
-def test_the_address_of_a_cluster_is_an_option():
-    assert Scoring(store="none", executor="ray", ray_address="auto").engine().executor == Ray(address="auto")
-
-
 def test_where_ray_is_missing_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"whyrank\[ray\]"):
@@ -131,20 +127,6 @@ def test_an_address_without_a_cluster_is_refused_at_once():
     pytest.importorskip("ray", reason="ray is not installed")
     with pytest.raises(WhyrankError, match="no Ray cluster at"):
         Engine(executor=Ray(address="127.0.0.1:1")).score(Plain(), *grid(1, 0, 3))
-
-
-def test_others_may_register_an_executor():
-    @executors.register("backwards")
-    @dataclass(frozen=True)
-    class Backwards:
-        def run(self, function, shared, tasks, late=None):
-            yield from reversed(list(Serial().run(function, shared, tasks)))
-
-    try:
-        scores = Engine(executor=executor("backwards"), batch_size=4).score(Plain(), *grid(3, 0, 20))
-        assert scores.values.tolist() == serial_scores(grid(3, 0, 20))
-    finally:
-        executors.forget("backwards")
 
 
 def test_processes_give_the_same_scores_and_failures_as_one(store):
@@ -181,19 +163,6 @@ def test_a_ranker_that_changed_is_sent_again_and_a_worker_that_died_between_call
     assert len(loads(ranker.log)) == 4
 
 
-def test_no_process_starts_when_nothing_is_missing(store, monkeypatch):
-    Engine(store).score(Plain(), *grid(2, 0, 5))
-
-    def start(*args, **kwargs):
-        raise AssertionError("a process was started")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("joblib.externals.loky.get_reusable_executor", start)
-        assert Engine(store, Processes(2), checked=0).score(Plain(), *grid(2, 0, 5)).reused == 10
-        with pytest.raises(AssertionError, match="was started"):
-            Engine(store, Processes(2)).score(Plain(), *grid(2, 0, 6))
-
-
 def test_a_file_that_was_changed_on_its_way_is_not_opened(tmp_path):
     (tmp_path / "shared").write_bytes(pickle.dumps(print))
     result, error = parallel._work(len, "mine", b"another digest", str(tmp_path / "shared"), [])
@@ -207,8 +176,8 @@ def test_a_worker_that_is_killed_costs_its_unfinished_batches_alone(tmp_path):
     found = Engine(executor=Processes(2), batch_size=4).score(ranker, *rows)
     assert (tmp_path / "log.died").exists()
     assert found.values.tolist() == serial_scores(rows)
-    asked = read_log(ranker.log)
-    assert len(asked) - len(set(asked)) <= 2 * 4  # a batch of four pairs for each of two workers
+    scored = read_log(ranker.log)
+    assert len(scored) - len(set(scored)) <= 2 * 4  # a batch of four pairs for each of two workers
 
 
 def test_a_batch_that_kills_every_worker_is_reported_and_what_was_committed_stays(store):
@@ -273,17 +242,6 @@ def test_a_batch_that_was_given_up_too_early_is_tried_again():
     assert scores.failures == []
 
 
-def test_batches_larger_than_a_pipe_go_through():
-    queries, docs, query, doc = grid(2, 0, 40)
-    docs = [d + "x" * 50_000 for d in docs]
-    scores = Engine(executor=Processes(2), batch_size=40).score(Picky("d3"), queries, docs, query, doc)
-    bad = [d for d in docs if d.startswith("d3")]
-    assert {(f.query, f.doc) for f in scores.failures} == {(q, d) for q in queries for d in bad}
-    good = np.isfinite(scores.values)
-    expected = [true_score(queries[q], docs[d]) for q, d in zip(query[good], doc[good], strict=True)]
-    assert scores.values[good].tolist() == expected
-
-
 # Ray: a cluster of two nodes on this machine.
 
 
@@ -326,8 +284,8 @@ def test_a_node_of_a_ray_cluster_that_is_killed_costs_its_unfinished_batches_alo
     killer.join()
     assert found.values.tolist() == expected
     assert store.get(repr(counting), "q1", rows[1]) == {d: true_score("q1", d) for d in rows[1]}
-    asked = read_log(counting.log)
-    assert len(asked) - len(set(asked)) <= 2 * 4
+    scored = read_log(counting.log)
+    assert len(scored) - len(set(scored)) <= 2 * 4
 
     with pytest.raises(WhyrankError, match=r"'misbehaving': a worker was lost 3 times"):
         engine.score(Misbehaving("kill_itself"), *grid(1, 0, 8))
@@ -345,12 +303,7 @@ def test_an_interruption_ends_the_cluster_that_a_command_started(tmp_path):
         sys.executable,
         "-m",
         "whyrank.cli.main",
-        "audit",
-        "matched/*",
-        "--executor",
-        "ray",
-        "--batch-size",
-        "8",
+        *["audit", "matched/*", "--executor", "ray", "--batch-size", "8"],
     ]
     process = subprocess.Popen([*command, "--ranker", f"python:{tmp_path}/slow.py:slow"], start_new_session=True,
                                env=os.environ | {"WHYRANK_CACHE": str(tmp_path)}, text=True, stderr=subprocess.PIPE)  # fmt: skip

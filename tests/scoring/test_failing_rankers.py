@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.scoring import Engine, Failure, ScoreStore
-from whyrank.scoring.asking import Task, answer
 
 
 @dataclass(frozen=True)
@@ -93,35 +92,6 @@ def test_a_ranker_that_never_works_is_asked_for_twenty_single_pairs(batch_size):
     assert sum(len(call) == 1 for call in ranker.calls) == 20
 
 
-def test_fewer_than_twenty_failures_are_only_failures():
-    ranker = Raising(frozenset(f"d{i}" for i in range(19)))
-    scores = Engine(batch_size=4).score(ranker, *grid(1, 0, 19))
-    assert np.isnan(scores.values).all()
-    assert len(scores.failures) == 19
-
-
-def test_once_something_worked_any_number_may_fail():
-    bad = frozenset(f"d{i:03}" for i in range(200))
-    ranker = Raising(bad)
-    docs = ["ok", *sorted(bad)]  # the shortest document comes first
-    scores = Engine(batch_size=8).score(ranker, ["q"], docs, np.zeros(201, np.int32), np.arange(201, dtype=np.int32))
-    assert np.isnan(scores.values).tolist() == [False] + [True] * 200
-
-
-def test_patience_ends_with_the_first_success_inside_a_batch():
-    docs = ["ok", *(f"d{i}" for i in range(9))]
-    found = answer(Raising(frozenset(docs[1:])), Task(0, ["q"] * 10, docs, patience=2))
-    assert (found.succeeded, found.gave_up, sorted(found.reasons)) == (True, False, list(range(1, 10)))
-
-
-def test_scores_from_the_store_do_not_prove_that_the_ranker_works(tmp_path):
-    with ScoreStore(tmp_path / "s.sqlite") as store:
-        bad = frozenset(f"d{i}" for i in range(100, 200))
-        Engine(store).score(Raising(bad), *grid(1, 0, 50))
-        with pytest.raises(WhyrankError, match="first 20"):
-            Engine(store).score(Raising(bad), *grid(1, 0, 200)[:2], *(c[100:] for c in grid(1, 0, 200)[2:]))
-
-
 def test_a_user_error_of_the_ranker_is_passed_on_at_once():
     error = WhyrankError("weights.bin: no such file")
     ranker = Raising(frozenset({"d5"}), error)
@@ -186,11 +156,6 @@ def test_any_real_numbers_are_scores(kind, shape):
     scores = Engine().score(Returning(ones.tolist() if kind is list else ones.astype(kind)), *grid(1, 0, 3))
     assert scores.values.dtype == np.float64
     assert sorted(scores.values.tolist()) == [0.0, 1.0, 1.0]
-
-
-def test_an_exception_without_a_message_is_named_by_its_type():
-    reasons = answer(Raising(frozenset({"d"}), MemoryError()), Task(0, ["q"], ["d"])).reasons
-    assert reasons == {0: "MemoryError"}
 
 
 def test_a_run_that_goes_on_is_not_stopped_by_pairs_that_failed_before(tmp_path):

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from counting_rankers import Counting, grid, read_log, true_score
+from counting_rankers import Counting, read_log, true_score
 
 from side_by_side import group_is_gone, wait_for
-from whyrank.scoring import Engine, ScoreStore
+from whyrank.scoring import ScoreStore
 
 HERE = str(Path(__file__).parent)
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -101,22 +101,6 @@ def test_workers_do_not_outlive_a_killed_parent_even_inside_a_long_batch(tmp_pat
         process.communicate()
 
 
-def test_two_runs_on_one_store_lose_nothing(tmp_path):
-    store, go = str(tmp_path / "scores.sqlite"), tmp_path / "go"
-    logs = [str(tmp_path / "log")] * 2  # the log is part of the identity: both are the same ranker
-    spans = [(0, 70), (40, 110)]
-    runs = [start(store, log, "serial", 0.001, 4, *span, 3, str(go)) for log, span in zip(logs, spans, strict=True)]
-    time.sleep(0.5)
-    go.touch()
-    counts = [finish(run) for run in runs]
-    assert all(scored + reused == 280 and failures == 0 for scored, reused, failures in counts)
-    expected = {(f"q{i}", f"d{j}"): true_score(f"q{i}", f"d{j}") for i in range(4) for j in range(110)}
-    assert committed(store, Counting(logs[0], 0.001), 4, 110) == expected
-    with ScoreStore(store) as opened:
-        scores = Engine(opened).score(Counting(logs[0], 0.001), *grid(4, 0, 110))
-    assert (scores.scored, scores.reused) == (0, 440)
-
-
 def test_several_runs_on_one_store_divide_the_pairs(tmp_path):
     store, log, go = str(tmp_path / "scores.sqlite"), str(tmp_path / "log"), tmp_path / "go"
     runs = [start(store, log, "serial", 0.05, 4, 0, 120, 5, str(go)) for _ in range(3)]
@@ -127,19 +111,6 @@ def test_several_runs_on_one_store_divide_the_pairs(tmp_path):
     everything = {(f"q{i}", f"d{j}"): true_score(f"q{i}", f"d{j}") for i in range(4) for j in range(120)}
     assert committed(store, Counting(log, 0.05), 4, 120) == everything
     assert len(read_log(log)) == sum(scored for scored, _, _ in counts) < 1.5 * 480  # and not three times
-
-
-def test_the_pairs_of_a_run_that_dies_are_left_to_the_other(tmp_path):
-    store, log, go = str(tmp_path / "scores.sqlite"), str(tmp_path / "log"), tmp_path / "go"
-    dying, other = (start(store, log, "serial", 0.05, 4, 0, 60, 5, str(go)) for _ in range(2))
-    time.sleep(0.5)
-    go.touch()
-    wait_for(lambda: len(read_log(log)) >= 60)
-    os.kill(dying.pid, signal.SIGKILL)
-    dying.communicate()
-    scored, reused, failures = finish(other)
-    assert (scored + reused, failures) == (240, 0)
-    assert len(committed(store, Counting(log, 0.05), 4, 60)) == 240
 
 
 def test_a_script_needs_no_main_guard(tmp_path):

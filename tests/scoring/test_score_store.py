@@ -1,22 +1,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from counting_rankers import Picky, Plain, grid, true_score
+from counting_rankers import Plain, grid, true_score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from side_by_side import in_threads
-from whyrank.core import WhyrankError, cache_folder
+from whyrank.core import WhyrankError
 from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.scoring.pairs import digest, unique_pairs
-from whyrank.scoring.store import Blobs, merge
 
 ODD = ["", "\0", "a\0", "\ud800", "\ud800\udc00", "\U00010000", "y" * 2_000_000]
 
@@ -29,12 +27,6 @@ def put(store, identity, scores, failures=()):
     rows = np.arange(len(pairs.keys))
     wanted = zip(pairs.query_texts(rows), pairs.doc_texts(rows), strict=True)
     store.add(identity, pairs, rows, np.array([scores[pair] for pair in wanted], float), failures)
-
-
-def test_the_default_file_is_in_the_cache_folder():
-    with ScoreStore() as store:
-        put(store, "r", {("q", "d"): 1.0})
-    assert (cache_folder() / "scores.sqlite").exists()
 
 
 PAIRS = st.tuples(st.sampled_from(["q1", "q2", "", "\ud800"]), st.text("ab\0\udc00", max_size=2))
@@ -126,15 +118,6 @@ def test_a_commit_that_fails_leaves_nothing_behind(store):
     assert store.get("r", "q", ["d"]) == {"d": 2.0}
 
 
-def test_threads_may_share_a_store(store):
-    def work(n):
-        for i in range(20):
-            put(store, "r", {("q", f"{n}-{i}"): float(i)})
-
-    assert in_threads(work, 4) == []
-    assert len(store.get("r", "q", [f"{n}-{i}" for n in range(4) for i in range(20)])) == 80
-
-
 def test_many_may_make_the_store_at_once(tmp_path):
     def work(n):
         with ScoreStore(tmp_path / "new.sqlite") as store:
@@ -153,46 +136,12 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     assert path.read_text().startswith("not a database")
 
 
-def test_another_programs_database_is_refused_and_left_alone(tmp_path):
-    path = tmp_path / "other.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE theirs (x)")
-    connection.commit()
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(WhyrankError, match=r"other\.sqlite: not a score store.*pass another path"):
-        ScoreStore(path)
-    assert path.read_bytes() == before
-
-
-def test_a_store_of_another_version_is_refused(tmp_path):
-    path = tmp_path / "scores.sqlite"
-    ScoreStore(path).close()
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    with pytest.raises(WhyrankError, match=r"scores\.sqlite: a score store of version 99.*delete it or pass"):
-        ScoreStore(path)
-
-
 def damaged_store(tmp_path):
     path = tmp_path / "scores.sqlite"
     with ScoreStore(path) as store:
         put(store, "r", {(f"q{i}", f"d{j}"): 1.0 for i in range(50) for j in range(50)})
         store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
-
-
-def test_a_damaged_file_is_reported(tmp_path):
-    path = damaged_store(tmp_path)
-    content = bytearray(path.read_bytes())
-    content[8192:] = b"\xff" * (len(content) - 8192)
-    path.write_bytes(content)
-    with (
-        pytest.raises(WhyrankError, match=r"scores\.sqlite: .*delete it or pass another path"),
-        ScoreStore(path) as store,
-    ):
-        put(store, "r", {("q1", "d1"): 2.0})
 
 
 def test_a_damaged_row_is_reported(tmp_path):
@@ -211,27 +160,6 @@ def test_a_damaged_row_is_reported(tmp_path):
     with ScoreStore(path) as store:
         store.forget("r")
         assert store.get("r", "q1", ["d1"]) == {}
-
-
-def test_a_folder_in_place_of_the_file_is_reported(tmp_path):
-    with pytest.raises(WhyrankError, match="the score store cannot be used"):
-        ScoreStore(tmp_path)
-
-
-def test_a_file_in_place_of_the_folder_is_reported(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(WhyrankError, match="the score store cannot be used"):
-        ScoreStore(tmp_path / "file" / "scores.sqlite")
-
-
-def test_digests_that_share_their_start_are_told_apart():
-    start = b"\x07" * 8
-    old = Blobs(start + b"\x01" * 8, np.array([1.0]).tobytes())
-    merged = merge(old, Blobs(start + b"\x02" * 8, np.array([2.0]).tobytes()))
-    assert merged is not None
-    assert {merged.docs[:16], merged.docs[16:]} == {start + b"\x01" * 8, start + b"\x02" * 8}
-    assert sorted(np.frombuffer(merged.scores)) == [1.0, 2.0]
-    assert merge(old, Blobs(old.docs, np.array([9.0]).tobytes())) is None
 
 
 def as_nobody(work):
@@ -284,31 +212,3 @@ def test_a_complete_store_that_cannot_be_written_is_read(folder, name):
     assert "cannot be written, and lacks 2 scores of ranker 'plain'; copy it to a folder" in as_nobody(
         look(folder / name, 4)
     )
-
-
-def test_what_failed_before_is_asked_again_and_not_kept_where_nothing_can_be_written(folder):
-    with ScoreStore(folder / "s") as store:
-        Engine(store).score(Picky("d2"), *grid(1, 0, 5))
-    os.chmod(folder, 0o555)
-
-    def work():
-        found = Engine(ScoreStore(folder / "s")).score(Picky("d2"), *grid(1, 0, 5))
-        return f"{found.scored} {found.reused} {len(found.failures)}"
-
-    assert as_nobody(work) == "1 4 1"
-
-
-def test_commits_in_the_log_of_a_store_that_cannot_be_written_are_read_or_missed_aloud(folder):
-    """Another process has the store open, or was killed."""
-    store = ScoreStore(folder / "s")
-    Engine(store).score(Plain(), *grid(2, 0, 3))
-    os.chmod(folder, 0o555)
-    assert (folder / "s-wal").stat().st_size
-    assert as_nobody(look(folder / "s")) == "reused 6"
-    os.chmod(folder, 0o755)
-    for part in ("", "-wal"):
-        shutil.copy(folder / f"s{part}", folder / f"copy{part}")
-        os.chmod(folder / f"copy{part}", 0o444)
-    os.chmod(folder, 0o555)
-    assert "the score store cannot be used (unable to open" in as_nobody(look(folder / "copy"))
-    store.close()

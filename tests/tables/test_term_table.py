@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,13 +10,8 @@ from term_table_samples import TERMS, as_dict, tables
 
 from whyrank.core import WhyrankError
 from whyrank.tables import TermTable
-from whyrank.tables.table import Entry
 
 PARTS = {"query_terms": ["a", "b"], "doc_terms": ["x", "y"], "indptr": [0, 2, 3], "indices": [0, 1, 1], "weights": [0.5, 0.25, 1]}  # fmt: skip
-
-
-def small():
-    return TermTable.from_triples(["car", "car", "cat"], ["auto", "car", "auto"], [0.5, 0.25, 0.125], learner="mine")
 
 
 @given(tables())
@@ -52,25 +45,6 @@ def test_look_up_is_that_of_a_dictionary(drawn, other, n):
         assert [(t, -w) for t, w in table.query_terms_for(d, n)] == [(q, w) for w, _, q in best[:n]]
 
 
-@given(st.dictionaries(st.tuples(TERMS, TERMS), st.floats(0, 1, width=32), max_size=12))
-def test_from_triples(entries):
-    table = TermTable.from_triples([q for q, _ in entries], [d for _, d in entries], list(entries.values()))
-    assert as_dict(table) == entries
-    assert list(table.query_terms) == list(dict.fromkeys(q for q, _ in entries))
-    assert list(table.doc_terms) == list(dict.fromkeys(d for _, d in entries))
-
-
-def test_by_hand():
-    table = small()
-    assert len(table) == 3
-    assert list(table.rows()) == [Entry("car", "auto", 0.5), Entry("car", "car", 0.25), Entry("cat", "auto", 0.125)]
-    assert table.doc_terms_for("car", 1) == [("auto", 0.5)]
-    assert table.query_terms_for("auto") == [("car", 0.5), ("cat", 0.125)]
-    assert table.doc_terms_for("dog") == table.query_terms_for("dog") == []
-    assert table.facts == {"learner": "mine"}
-    assert repr(table) == "TermTable(2 x 2 terms, 3 entries)"
-
-
 def test_parts_are_of_one_kind_and_fixed():
     table = TermTable(**PARTS, counts=[3, 4])
     kinds = [
@@ -101,12 +75,6 @@ def test_what_is_no_table(parts, message):
         TermTable(**{**PARTS, **parts})
 
 
-def test_rows_may_begin_anywhere():
-    table = TermTable(["a", "b", "c", "d"], ["x", "y"], [0, 0, 2, 2, 2], [0, 1], [1, 2])
-    assert as_dict(table) == {("b", "x"): 1, ("b", "y"): 2}
-    assert len(TermTable([], [], [0], np.empty(0, np.int32), np.empty(0))) == 0
-
-
 @pytest.mark.parametrize(
     ("triples", "message"),
     [((["a", "b", "a"], ["x", "y", "x"], [1, 2, 3]), "the pair 'a', 'x' comes twice; keep one weight per pair"),
@@ -128,11 +96,3 @@ def test_digest_tells_tables_apart(first, second):
     assert (one.digest == other.digest) == (parts[0] == parts[1])
     assert len(one.digest) == 16
     assert int(one.digest, 16) >= 0
-
-
-def test_digest_is_of_content_not_of_facts():
-    assert small().digest == TermTable.from_triples(["car", "car", "cat"], ["auto", "car", "auto"], [0.5, 0.25, 0.125]).digest  # fmt: skip
-
-
-def test_travels_to_other_processes():
-    assert as_dict(pickle.loads(pickle.dumps(small()))) == as_dict(small())  # as executors hand rankers over

@@ -42,10 +42,6 @@ def test_pruned(drawn, threshold, top_query, top_doc, vocabulary):
     assert found.facts == {**table.facts, **{name: given for name, given in limits.items() if given is not None}}
 
 
-def test_a_threshold_keeps_what_equals_it_in_single_precision():
-    assert len(TermTable.from_triples(["a"], ["b"], [0.1]).pruned(threshold=0.1)) == 1
-
-
 def test_facts_tell_the_limits_that_hold():
     learned = TermTable.from_triples(["a", "a"], ["b", "c"], [0.5, 0.2], threshold=0.1, top=9, top_doc=1)
     found = learned.pruned(0.3, top_query=2, top_doc=5)

@@ -117,11 +117,6 @@ def test_expansions(tmp_path, drawn, threshold, top):
     assert written == (len(found), len(left), 0)
 
 
-def test_expansions_of_an_empty_table(tmp_path):
-    write_expansions(TermTable.from_triples([], [], []), tmp_path / "e.json")
-    assert json.loads((tmp_path / "e.json").read_text()) == {}
-
-
 @pytest.mark.parametrize("analyzer", ["wordpiece:network(max_tokens=477)", "whitespace"])
 def test_special_pieces_are_not_for_engines(tmp_path, analyzer):
     """They are left out before the best are taken; where terms are words of texts, none is special."""

@@ -53,22 +53,6 @@ def test_nothing_is_lost(tmp_path, suffix, drawn):
     assert again.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("term", ["\ufeff", "\ufeffx", "# x", "# entries: 5", "#", "\\#", "\\", "\\t"])
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_first_term_that_looks_like_something_else(tmp_path, suffix, term):
-    table = TermTable.from_triples([term, "a"], [term, "b"], [1, 2])
-    table.save(tmp_path / f"t{suffix}")
-    assert_same(open_table(tmp_path / f"t{suffix}"), table)
-
-
-@pytest.mark.parametrize("source", SUFFIXES)
-@pytest.mark.parametrize("target", SUFFIXES)
-def test_from_any_format_to_any_other(tmp_path, source, target):
-    small().save(tmp_path / f"a{source}")
-    open_table(tmp_path / f"a{source}").save(tmp_path / f"b{target}")
-    assert_same(open_table(tmp_path / f"b{target}"), small())
-
-
 def test_the_content_says_the_format(tmp_path):
     for suffix in SUFFIXES:
         small().save(tmp_path / f"x{suffix}")
@@ -108,14 +92,6 @@ def test_every_cut_is_noticed(tmp_path, suffix):
         refused(cut)
 
 
-def test_a_cut_of_text_that_was_packed_later(tmp_path):
-    small().save(tmp_path / "t.tsv")
-    whole = (tmp_path / "t.tsv").read_bytes()
-    for size in range(len(whole)):
-        (tmp_path / "t.gz").write_bytes(gzip.compress(whole[:size]))
-        refused(tmp_path / "t.gz")
-
-
 def test_no_file_and_no_table(tmp_path):
     refused(tmp_path / "none.tsv", "no such file")
     refused(tmp_path, "cannot be read")
@@ -151,13 +127,6 @@ def test_text_that_is_wrong(tmp_path, text, words):
     refused(tmp_path / "t.tsv", *words)
 
 
-def test_bytes_that_are_no_text(tmp_path):
-    (tmp_path / "t.tsv").write_bytes(b"a\tb\t1\n\xff\tb\t1\n")
-    refused(tmp_path / "t.tsv", ":2: byte 1 of this line (0xff) is not UTF-8")
-    (tmp_path / "t.tsv").write_bytes(bytes(range(256)) * 4)
-    refused(tmp_path / "t.tsv")
-
-
 @pytest.mark.parametrize("write", [pq.write_table, write_feather])
 def test_foreign_columns(tmp_path, write):
     columns = {"query_term": ["b", "a", "b"], "document_term": ["x", "x", "a"], "weight": [1.0, 2.0, 3.0], "more": [1, 2, 3]}  # fmt: skip
@@ -191,15 +160,6 @@ def test_vocabulary_and_rows_that_contradict_each_other(tmp_path):
     refused(tmp_path / "t.parquet", "'lorry' is not in the vocabulary of the file")
     pq.write_table(table.slice(2), tmp_path / "t.parquet")  # fewer rows are fine: the terms are known
     assert as_dict(open_table(tmp_path / "t.parquet")) == {("#cat", "kit\tten"): 0.125}
-
-
-def test_many_row_groups(tmp_path):
-    table = generated(20_000, 400, 900)
-    table.save(tmp_path / "t.parquet")
-    file = pq.ParquetFile(tmp_path / "t.parquet")
-    pq.write_table(file.read(), tmp_path / "p.parquet", row_group_size=700)
-    found = open_table(tmp_path / "p.parquet")
-    assert as_dict(found) == as_dict(table)
 
 
 MEASURED = """
@@ -268,15 +228,15 @@ def test_entries_of_a_mapped_file_are_checked_when_asked(tmp_path):
         open_table(tmp_path / "t.arrow", check=True)
 
 
-@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
-def test_damage_never_ends_in_another_error(tmp_path, suffix):
-    """Some bytes are other ones: the table that it was, another one, or a clear error."""
-    random, file = np.random.default_rng(1), tmp_path / f"table{suffix}"
-    generated(6000, 20, 900).save(file)
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet", ".tsv.gz"])
+def test_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path, suffix):
+    random, file, table = np.random.default_rng(1), tmp_path / f"table{suffix}", generated(6000, 20, 900)
+    table.save(file)
     whole = np.frombuffer(file.read_bytes(), np.uint8)
     for _ in range(150):
         damaged = whole.copy()
-        damaged[random.integers(len(whole), size=3)] = random.integers(256, size=3)
+        damaged[random.integers(len(whole))] ^= np.uint8(1 << random.integers(8))
         file.write_bytes(damaged.tobytes())
         with suppress(WhyrankError):
-            open_table(file, check=True)
+            found = open_table(file, check=True)
+            assert (found.digest, dict(found.facts)) == (table.digest, dict(table.facts))

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models
 from side_by_side import in_threads
 from whyrank.core import BadInput, MissingExtra, UnknownName, WhyrankError
 from whyrank.testing import AnalyzerContract
-from whyrank.text import Analyzer, Parts, State, TextCache, Vocabulary, analyzers
+from whyrank.text import Analyzer, State, TextCache, analyzers
 from whyrank.text.presets import _tokenizer
 from whyrank.text.steps import limits, lower, porter
 
@@ -76,9 +76,6 @@ def test_a_stop_list_that_changed_makes_another_analyzer(tmp_path, name):
         pickle.loads(parcel)
 
 
-# Analyzers of one's own.
-
-
 @pytest.fixture
 def letters():
     @analyzers.register("letters")
@@ -88,13 +85,6 @@ def letters():
 
     yield letters
     analyzers.forget("letters")
-
-
-def test_one_of_your_own(letters):
-    made = analyzers.create("letters(longest=6)")
-    assert made.terms("The cats sat; 12 elephants") == ["the", "cat", "sat"]
-    assert analyzers.create(made.id) == made == pickle.loads(pickle.dumps(made))
-    assert analyzers.create("letters").terms("elephants") == ["eleph"]
 
 
 def test_editing_your_own_makes_another_analyzer(tmp_path):
@@ -127,7 +117,7 @@ def fresh_state(query_steps=None):
     def drop_a(token):
         return None if token == "a" else token
 
-    return State(Parts(lambda texts: [text.split() for text in texts], (str.lower, drop_a), query_steps))
+    return State(lambda texts: [text.split() for text in texts], (str.lower, drop_a), query_steps)
 
 
 def spelled(state, tokens):
@@ -136,16 +126,6 @@ def spelled(state, tokens):
 
 def expected(text):
     return [token.lower() for token in text.split() if token.lower() != "a"]
-
-
-@given(st.lists(st.text(max_size=3)))
-def test_vocabulary_numbers_terms_in_order_of_first_sight(terms):
-    vocabulary = Vocabulary()
-    ids = [vocabulary.id(term) for term in terms]
-    assert vocabulary.terms == list(dict.fromkeys(terms))
-    assert [vocabulary.terms[i] for i in ids] == terms
-    assert [vocabulary.find(term) for term in terms] == ids
-    assert (len(vocabulary), vocabulary.find("not there")) == (len(set(terms)), -1)
 
 
 @given(TEXTS, TEXTS, st.integers(0, 400))
@@ -158,24 +138,6 @@ def test_cached_answers_equal_fresh_ones_however_small_the_cache(before, texts, 
         assert spelled(state, found) == [expected(text) for text in texts]
         assert state.docs.cache.held <= capacity
         found.ids[:] = 99  # what a caller does to its answer does not change the next one
-
-
-def test_queries_share_the_vocabulary_and_have_steps_of_their_own():
-    state = fresh_state(query_steps=(str.lower,))
-    assert spelled(state, state.docs.tokens(["A b"])) == [["b"]]
-    assert spelled(state, state.queries.tokens(["A b"])) == [["a", "b"]]
-    assert state.vocabulary.terms == ["b", "a"]
-
-
-def test_the_cache_forgets_what_was_unused_for_longest():
-    ids = np.arange(68, dtype=np.int32)
-    cache = TextCache(capacity=200)
-    cache.put("one", ids)
-    cache.put("two", ids)
-    assert cache.get("one") is ids
-    cache.put("three", ids)
-    assert (cache.get("two"), len(cache), cache.held) == (None, 2, 200)
-    assert cache.get("one") is ids
 
 
 def test_texts_without_tokens_are_bounded_too():
@@ -203,11 +165,6 @@ def test_a_single_text_is_refused_because_its_characters_would_pass_for_texts():
         fresh_state().docs.tokens("one text")
 
 
-def test_an_analyzer_without_parts_is_refused():
-    with pytest.raises(WhyrankError, match=r"analyzers\.create"):
-        Analyzer("made up", "made up").docs(["x"])
-
-
 @pytest.mark.parametrize(
     ("spec", "error", "problem"),
     [
@@ -215,21 +172,14 @@ def test_an_analyzer_without_parts_is_refused():
         ("terrier(stopword=x)", UnknownName, "did you mean 'stopwords'"),
         ("lucene:x", WhyrankError, "takes no resource"),
         ("terrier", WhyrankError, r"terrier\(stopwords=FILE\) or set WHYRANK_TERRIER_STOPWORDS=FILE"),
-        ("indri", WhyrankError, r"indri\(stopwords=FILE\) or set WHYRANK_INDRI_STOPWORDS=FILE"),
         ("terrier(stopwords=5)", WhyrankError, "not a path"),
-        ("words(stopwords=absent)", BadInput, "absent"),
         ("chain(tokens=unicod)", UnknownName, "did you mean 'unicode'"),
-        ("chain(stem=portr)", UnknownName, "did you mean 'porter'"),
         ("chain(stop=absent.txt)", BadInput, r"absent\.txt"),
         ("chain(lower=1)", WhyrankError, "lower must be True or False"),
         ("chain(stop=5)", WhyrankError, "stop must be text"),
-        ("chain(stem=None)", WhyrankError, "stem must be text"),
         ("chain(max_length=-1)", WhyrankError, "max_length must be a whole number"),
-        ("chain(max_length=None)", WhyrankError, "max_length must be a whole number"),
-        ("chain(max_digits=True)", WhyrankError, "max_digits must be a whole number"),
         ("chain(max_repeat=2.5)", WhyrankError, "max_repeat must be a whole number"),
         ("wordpiece", WhyrankError, "wordpiece:PATH"),
-        ("wordpiece:absent", BadInput, "absent"),
         *((f"wordpiece:absent(max_tokens={bad})", WhyrankError, "max_tokens") for bad in ("0", "True", "2.5", "x")),
     ],
 )

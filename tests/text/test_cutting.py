@@ -102,11 +102,6 @@ def test_a_long_word_is_cut_inside(text, most):
         assert cut_texts(characters(), [text], most) == [text if len(text) <= most else text[:most].rstrip()]
 
 
-def test_a_word_is_cut_inside_only_beyond_a_thousand_characters():
-    assert cut_texts(characters(), ["ab " + "x" * 998], 50) == ["ab"]
-    assert cut_texts(characters(), ["ab " + "x" * 1000], 50) == ["ab " + "x" * 47]
-
-
 @pytest.mark.parametrize("unit", ["a", "文字", "http://x.y/abc-def?"])
 def test_two_megabytes_without_a_blank(unit):
     analyzer, text = analyzers.create("lucene"), unit * (2_000_000 // len(unit.encode()))
@@ -115,21 +110,3 @@ def test_two_megabytes_without_a_blank(unit):
     assert time.perf_counter() - start < 30  # a search that goes on by characters would take hours
     assert size(analyzer, cut) == 512
     assert size(analyzer, text[: len(cut) + len(unit) * 300]) > 512
-
-
-def test_two_megabytes_of_one_token_stay_whole():
-    text = "a" * 2_000_000
-    assert cut_texts(analyzers.create("whitespace"), [text], 1) == [text]
-
-
-def test_what_is_not_cut():
-    for name in ("lucene", "whitespace"):
-        assert cut_texts(analyzers.create(name), ["", " ", "\n\n", "?!"], 1) == ["", " ", "\n\n", "?!"]
-        assert cut_texts(analyzers.create(name), [], 1) == []
-    texts = ["one two three " * 500, ""]
-    assert cut_texts(analyzers.create("whitespace"), texts, None) == texts
-
-
-def test_stop_words_do_not_count_where_the_analyzer_drops_them():
-    assert cut_texts(analyzers.create("lucene"), ["The cat of the house is here"], 2) == ["The cat of the house is"]
-    assert cut_texts(analyzers.create("whitespace"), ["The cat of the house is here"], 2) == ["The cat"]

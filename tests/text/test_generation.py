@@ -8,14 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tiny_generators import KINDS, WORDS, generator
 from whyrank.core import WhyrankError
 from whyrank.text import MAX_INPUT, MAX_NEW, generate, generation, load, positions_of
 from whyrank.text.edits.content import doc2query
-from whyrank.text.generation import longest_beginning
 
 torch = pytest.importorskip("torch", reason="the extra models is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra models is not installed")
@@ -86,14 +83,6 @@ def test_tokens_are_drawn_by_their_probabilities_from_the_ten_most_probable(mode
     assert set(drawn) <= set(expected)
 
 
-def test_global_generator_is_left_alone(model):
-    torch.manual_seed(5)
-    expected = torch.rand(1)
-    torch.manual_seed(5)
-    generate(["wall"], model, 2, 0)
-    assert torch.rand(1) == expected
-
-
 def test_expanded_text(model):
     found = doc2query("berlin wall", random.Random(3), model=model, n=2)
     assert found.startswith("berlin wall ")
@@ -125,13 +114,6 @@ def test_of_a_long_text_the_text_is_cut_and_not_the_question(tmp_path, positions
     assert generate(["berlin wall fell " * 1000], folder, 2, 0)[0]
 
 
-def test_a_short_text_is_asked_about_as_a_whole(model):
-    made = load(model)
-    if not made.model.config.is_encoder_decoder:
-        whole = made.tokenizer(f"berlin wall\n\n{QUESTION}")["input_ids"]
-        assert made.ids("berlin wall") == whole
-
-
 def test_a_model_without_room_for_the_question_is_one_clear_line(tmp_path):
     folder = generator("causal", tmp_path / "causal", positions=MAX_NEW + 5)
     with pytest.raises(WhyrankError, match=rf"reads {MAX_NEW + 5} tokens, too few for a question") as refused:
@@ -147,13 +129,6 @@ def test_an_encoder_reads_as_many_tokens_as_it_has_positions(tmp_path):
     assert len(load(folder).ids("wall " * 500)) == 100
     texts = ["wall " * 500, "berlin", "when fell a city " * 9]
     assert generate(texts, folder, 3, 0) == [generate([text], folder, 3, 0)[0] for text in texts]
-
-
-@given(st.text(alphabet="ab é", max_size=40), st.integers(-1, 45))
-def test_as_much_of_the_beginning_as_fits(text, room):
-    found = longest_beginning(text, lambda part: len(part.encode()) <= room)
-    fitting_ones = [text[:n] for n in range(len(text) + 1) if len(text[:n].encode()) <= room]
-    assert found == (fitting_ones[-1] if fitting_ones else None)
 
 
 @pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM"])
@@ -200,10 +175,3 @@ def test_without_a_table_what_is_declared_is_no_limit(kind):
     model = made(kind, FREE[kind])
     assert positions_of(model) is None
     reads(model, 4 * DECLARED)
-
-
-def test_of_several_tables_the_longest_counts():
-    both = torch.nn.ModuleDict({"text": made("bert", SIZE), "image": torch.nn.ModuleDict()})
-    both["image"]["position_embedding"] = torch.nn.Embedding(9, 4)
-    both["image"]["relative_position_bias"] = torch.nn.Embedding(90, 4)
-    assert positions_of(both) == DECLARED

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         LISTING,
         check_listed,
         check_seal,
-        damaged,
+        damage_error,
         list_checksums,
         read_sealed_json,
         seal,
@@ -46,21 +46,34 @@ if TYPE_CHECKING:
     )
     from whyrank.core.files import (
         LOCK,
-        MOST_BYTES,
         cache_folder,
-        check_size,
         check_writable,
         exclusive,
         file_digest,
-        held,
         hidden,
         hidden_prefix,
-        lines_of,
+        make_locked,
         near_folder,
         replacing,
         sweep,
         temporary_room,
         write_text,
+    )
+    from whyrank.core.lines import (
+        MOST_BYTES,
+        Line,
+        Record,
+        check_size,
+        every_line,
+        find_file,
+        json_records,
+        lines_of,
+        needed_file,
+        open_bytes,
+        read_json,
+        read_lines,
+        read_text,
+        write_lines,
     )
     from whyrank.core.parallel import Executor, Processes, Ray, Serial, executor, executors, in_worker
     from whyrank.core.progress import Progress, printable, silent, track

@@ -43,14 +43,14 @@ def parse_call(text: str) -> Call:
     head, arguments = _split_arguments(text.strip(), text)
     name, colon, resource = head.partition(":")
     if not _BARE.fullmatch(name := name.strip()) or (colon and not resource):
-        raise WhyrankError(f"{_shown(text)} is not a call string; write NAME, NAME:RESOURCE or NAME(key=value,...)")
+        raise WhyrankError(f"{_show(text)} is not a call string; write NAME, NAME:RESOURCE or NAME(key=value,...)")
     return Call(name, resource if colon else None, arguments)
 
 
 def format_value(value: Any) -> str:
     """Write a value so that it parses back: bare where a string needs no quotes, else a literal."""
     bare = isinstance(value, str) and _BARE.fullmatch(value) and value[0] not in _CLOSING
-    return str(value) if bare and _literal(value) == value else _spelled(value)
+    return str(value) if bare and _literal(value) == value else _spell(value)
 
 
 def arguments_of(obj: Any) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _split_arguments(text: str, whole: str) -> tuple[str, dict[str, Any]]:
     """Cut `head(arguments)` at the last bracket that closes at the end and has arguments behind it."""
     if not text.endswith(")"):
         return text, {}
-    problem = WhyrankError(f"{_shown(whole)}: the brackets do not match")
+    problem = WhyrankError(f"{_show(whole)}: the brackets do not match")
     for start in reversed([i for i, character in enumerate(text) if character == "("]):
         if _closing(text, start, {"(": ")"}) != len(text) - 1:
             continue
@@ -103,14 +103,14 @@ def _arguments(inside: str, whole: str) -> dict[str, Any]:
     while rest:
         key = _KEY.match(rest)
         if not key:
-            raise WhyrankError(f"{_shown(whole)}: expected key=value at {_shown(rest, whole)}")
+            raise WhyrankError(f"{_show(whole)}: expected key=value at {_show(rest, whole)}")
         value, rest = _take_value(rest[key.end() :], whole)
         if key[1] in found:
-            raise WhyrankError(f"{_shown(whole)}: {key[1]!r} is given twice")
+            raise WhyrankError(f"{_show(whole)}: {key[1]!r} is given twice")
         found[key[1]] = value
         rest = rest.lstrip()
         if rest and rest[0] != ",":
-            where = f"{_shown(whole)}: expected a comma at {_shown(rest, whole)}"
+            where = f"{_show(whole)}: expected a comma at {_show(rest, whole)}"
             raise WhyrankError(f"{where}; quote values with blanks or brackets")
         rest = rest[1:].lstrip()
     return found
@@ -120,24 +120,24 @@ def _take_value(rest: str, whole: str) -> tuple[Any, str]:
     """Read one value off the front of `rest`; give it and what follows."""
     quoted, bare = _QUOTED.match(rest), _BARE.match(rest)
     if quoted:
-        return _evaluated(quoted[0], whole), rest[quoted.end() :]
+        return _evaluate(quoted[0], whole), rest[quoted.end() :]
     end = _closing(rest, 0, _CLOSING) if rest[:1] in _CLOSING else None
     if end is not None and not (bare and bare.end() > end):
-        return _evaluated(rest[: end + 1], whole), rest[end + 1 :]
+        return _evaluate(rest[: end + 1], whole), rest[end + 1 :]
     if bare:
         return _literal(bare[0]), rest[bare.end() :]
-    where = f"{_shown(whole)}: a value is missing at {_shown(rest, whole)}"
+    where = f"{_show(whole)}: a value is missing at {_show(rest, whole)}"
     raise WhyrankError(f"{where}; quote values with blanks or brackets")
 
 
-def _evaluated(text: str, whole: str) -> Any:
+def _evaluate(text: str, whole: str) -> Any:
     try:
         return ast.literal_eval(text)
     except _NOT_LITERAL:
-        raise WhyrankError(f"{_shown(whole)}: {_shown(text, whole)} is not a Python literal") from None
+        raise WhyrankError(f"{_show(whole)}: {_show(text, whole)} is not a Python literal") from None
 
 
-def _shown(part: str, whole: str = "") -> str:
+def _show(part: str, whole: str = "") -> str:
     """A part of a call string for a message; with a URL, where a key may stand, only the beginning of the whole."""
     if "://" not in (whole or part):
         return repr(part)
@@ -152,7 +152,7 @@ def _literal(text: str) -> Any:
         return text
 
 
-def _spelled(value: Any) -> str:
+def _spell(value: Any) -> str:
     """A Python literal for a value, with infinity as a number too large for a float."""
     match value.item() if isinstance(value, np.generic) else value:
         case float(number) if math.isnan(number):
@@ -160,11 +160,11 @@ def _spelled(value: Any) -> str:
         case float(number) if math.isinf(number):
             return "1e999" if number > 0 else "-1e999"
         case dict(items):
-            return "{" + ", ".join(f"{_spelled(k)}: {_spelled(v)}" for k, v in items.items()) + "}"
+            return "{" + ", ".join(f"{_spell(k)}: {_spell(v)}" for k, v in items.items()) + "}"
         case list(items):
-            return "[" + ", ".join(map(_spelled, items)) + "]"
+            return "[" + ", ".join(map(_spell, items)) + "]"
         case tuple(items):
-            return "(" + ", ".join(map(_spelled, items)) + ("," if len(items) == 1 else "") + ")"
+            return "(" + ", ".join(map(_spell, items)) + ("," if len(items) == 1 else "") + ")"
         case None | str() | int() | float() as plain:
             return repr(plain)
     raise WhyrankError(f"{value!r} cannot be written in a call string; use strings, numbers, lists or dictionaries")

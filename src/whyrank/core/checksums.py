@@ -82,10 +82,10 @@ def check_seal(path: str | os.PathLike[str], remedy: str) -> None:
     except OSError as error:
         raise BadInput(path, f"cannot be read ({error.strerror or error})", remedy) from None
     if not same:
-        raise damaged(path, remedy)
+        raise damage_error(path, remedy)
 
 
-def damaged(path: str | os.PathLike[str], remedy: str) -> BadInput:
+def damage_error(path: str | os.PathLike[str], remedy: str) -> BadInput:
     """The error for a file that does not match its checksum."""
     return BadInput(path, "is damaged: it does not match its checksum", remedy)
 
@@ -107,7 +107,7 @@ def read_sealed_json(path: str | os.PathLike[str], remedy: str) -> Any:
     check_seal(path, remedy)
     found = json.loads(Path(path).read_text(encoding="utf-8"))
     if isinstance(found, dict) and not _MARK.fullmatch(str(found.pop(KEY, EMPTY)).encode()):
-        raise damaged(path, remedy)
+        raise damage_error(path, remedy)
     return found
 
 
@@ -127,10 +127,9 @@ def check_listed(folder: Path, remedy: str) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(listing, f"cannot be read ({error})", remedy) from None
     for name, digest in digests.items():
-        if (folder / name).exists() and file_digest(
-            folder / name, 64
-        ) != digest:  # whoever reads it says what is missing
-            raise damaged(folder / name, remedy)
+        file = folder / name  # whoever reads it says what is missing
+        if file.exists() and file_digest(file, 64) != digest:
+            raise damage_error(file, remedy)
 
 
 def _find(file: BinaryIO) -> int | None:

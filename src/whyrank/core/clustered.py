@@ -16,6 +16,7 @@ from whyrank.core.seeds import generator
 
 EXACT_CLUSTERS = 13  # 2**13 assignments of signs cost no more than the usual number of random ones
 TIE = 1e-10  # two statistics this near, relative to the largest possible one, differ by rounding only
+UPPER = 0.975  # the quantile at the upper end of a 95% interval
 BLOCK = 1_000_000  # random numbers held at once: some 25 MB with all that is derived from them
 COLLAPSE = 8  # a multinomial or binomial draw costs about as much as this many draws of one cluster
 
@@ -128,20 +129,17 @@ def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) 
     return _Estimate(mean, max(variance, independent), max(1.0, n / size - 1), queries, others, correlation)
 
 
-def _t_quantile(freedom: float, level: float) -> float:
+def _t_quantile(freedom: float) -> float:
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, (1 + level) / 2))
+    return float(stdtrit(freedom, UPPER))
 
 
 def mean_interval(
-    values: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    covariance: float = 0.0,
+    values: npt.ArrayLike, clusters: npt.ArrayLike | None = None, covariance: float = 0.0,
     bounds: tuple[float, float] | None = None,
-    level: float = 0.95,
-) -> Interval:
-    """Confidence interval of the mean of clustered values; without `clusters` each value is one of its own.
+) -> Interval:  # fmt: skip
+    """95% confidence interval of the mean of clustered values; without `clusters` each value is one of its own.
 
     With m the mean and, for query q of Q, r_q the sum and n_q the number of its residuals v - m, of n in all, the
     variance of m is the jackknife's, (Q - 1)/Q sum_q (r_q / (n - n_q))^2, plus `covariance` / n^2 (what contrasts of
@@ -167,12 +165,12 @@ def mean_interval(
     if math.isnan(variance):
         return Interval(math.nan, math.nan)
     if bounds is None:
-        half = _t_quantile(freedom, level) * math.sqrt(variance)
+        half = _t_quantile(freedom) * math.sqrt(variance)
         return Interval(mean - half, mean + half)
     low, high = bounds
     usual, most = round(mean), 1.0
     if others < queries:  # the largest share of queries of a kind that is likely with so many seen
-        most = float(betaincinv(others + 1, queries - others, (1 + level) / 2))
+        most = float(betaincinv(others + 1, queries - others, UPPER))
     widest = Interval(usual - most * (usual - low), usual + most * (high - usual))
     if array.min() == array.max():
         return widest
@@ -180,15 +178,15 @@ def mean_interval(
     centre, width = (low + high) / 2, (high - low) / 2
     x = (mean - centre) / width
     variance += correlation * (width * (1 + abs(x)) / queries) ** 2
-    ratio = _t_quantile(freedom, level) ** 2 * variance / width**2 / (1 - x**2)
+    ratio = _t_quantile(freedom) ** 2 * variance / width**2 / (1 - x**2)
     half = math.sqrt(ratio * (1 - x**2 + ratio))
     ends = [centre + width * (x + end) / (1 + ratio) for end in (-half, half)]
     lowest, highest = (max(low, 0) if array.min() >= 0 else low), (min(high, 0) if array.max() <= 0 else high)
     return Interval(max(ends[0], widest.low, lowest), min(ends[1], widest.high, highest))
 
 
-def stratified_interval(parts: Sequence[Floats], level: float = 0.95) -> Interval:
-    """Confidence interval of the mean of the means of several samples of independent values.
+def stratified_interval(parts: Sequence[Floats]) -> Interval:
+    """95% confidence interval of the mean of the means of several samples of independent values.
 
     Variances add up, and so do degrees of freedom (Satterthwaite, Biometrics Bulletin 2, 1946). NaN where a sample
     has fewer than two values.
@@ -201,7 +199,7 @@ def stratified_interval(parts: Sequence[Floats], level: float = 0.95) -> Interva
     if total == 0:
         return Interval(mean, mean)
     freedom = total**2 / float(sum(each.variance**2 / each.freedom for each in found))
-    half = _t_quantile(freedom, level) * math.sqrt(total) / len(found)
+    half = _t_quantile(freedom) * math.sqrt(total) / len(found)
     return Interval(mean - half, mean + half)
 
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from os import PathLike
+from typing import Any
 
 
 class WhyrankError(Exception):
     """A request or its input was wrong; the message is one clear line for the user."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class BadInput(WhyrankError):
     """A file holds something that cannot be used; the message names file, line and remedy."""
 
     def __init__(self, path: str | PathLike[str], what: str, remedy: str = "", line: int | None = None) -> None:
-        place = f"{path}:{line}" if line is not None else f"{path}"
-        super().__init__(f"{place}: {what}" + (f"; {remedy}" if remedy else ""))
+        where = f"{path}:{line}" if line is not None else f"{path}"
+        super().__init__(f"{where}: {what}" + (f"; {remedy}" if remedy else ""))
         self.path, self.what, self.remedy, self.line = path, what, remedy, line
-
-    def __reduce__(self) -> tuple[type[BadInput], tuple[object, ...]]:
-        return type(self), (self.path, self.what, self.remedy, self.line)
 
 
 class UnknownName(WhyrankError):
@@ -33,9 +35,6 @@ class UnknownName(WhyrankError):
         super().__init__(f"unknown {kind} {name!r}; {suggestion(name, names)}")
         self.kind, self.name, self.known = kind, name, tuple(names)
 
-    def __reduce__(self) -> tuple[type[UnknownName], tuple[object, ...]]:
-        return type(self), (self.kind, self.name, self.known)
-
 
 class MissingExtra(WhyrankError):
     """An optional dependency is not installed; the message says which extra brings it."""
@@ -43,9 +42,6 @@ class MissingExtra(WhyrankError):
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency; install it with: pip install 'whyrank[{extra}]'")
         self.what, self.extra = what, extra
-
-    def __reduce__(self) -> tuple[type[MissingExtra], tuple[object, ...]]:
-        return type(self), (self.what, self.extra)
 
 
 def suggestion(name: str, known: list[str]) -> str:

@@ -10,14 +10,11 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from gzip import GzipFile
 from pathlib import Path
-from typing import IO
 
 from whyrank.core.errors import BadInput, nearest
 
 LOCK = ".lock"  # in a folder that one process works on at a time
-MOST_BYTES = 2**26  # of a line: more than any document, and less than what a small gzip file can unpack to
 
 
 @contextmanager
@@ -38,10 +35,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.close(handle)
         return name
 
-    beside, handle = held(make)
+    beside, handle = make_locked(make)
     try:
         yield Path(beside)
-        _flush(beside)
+        with open(beside, "rb") as file:  # after a power failure the name must never stand for an empty file
+            os.fsync(file.fileno())
         os.umask(mask := os.umask(0))
         os.chmod(beside, 0o666 & ~mask)  # mkstemp makes private files; results are ordinary ones
         os.replace(beside, target)
@@ -54,13 +52,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.close(handle)
 
 
-def _flush(path: str) -> None:
-    """Bring the content to the disk, so that after a power failure the name never stands for an empty file."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-
-
-def held(make: Callable[[], str]) -> tuple[str, int]:
+def make_locked(make: Callable[[], str]) -> tuple[str, int]:
     """Make a temporary file or folder, and lock it for as long as the returned handle is open.
 
     What can be locked is left over from a process that ended; `sweep` removes it.
@@ -110,7 +102,7 @@ def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     lock = Path(path)
     new = not lock.parent.exists()
-    handle = _locked(lock)
+    handle = _lock_file(lock)
     try:
         yield
     finally:
@@ -121,7 +113,7 @@ def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
                 lock.parent.rmdir()
 
 
-def _locked(lock: Path) -> int:
+def _lock_file(lock: Path) -> int:
     while True:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
@@ -183,21 +175,6 @@ def file_digest(path: str | os.PathLike[str], digits: int = 16) -> str:
     """The first hexadecimal digits of the SHA-256 of a file's content."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:digits]
-
-
-def lines_of(path: str | os.PathLike[str], file: IO[bytes] | GzipFile) -> Iterator[tuple[int, bytes]]:
-    """The lines of an open file with their numbers from 1; a line that is too long is an error before it is read."""
-    number = 0
-    while raw := file.readline(MOST_BYTES + 1):
-        number += 1
-        check_size(path, len(raw), "this line", number)
-        yield number, raw
-
-
-def check_size(path: str | os.PathLike[str], size: int, what: str, line: int | None = None) -> None:
-    """Raise an error where a part of a file is larger than any text that is meant."""
-    if size > MOST_BYTES:
-        raise BadInput(path, f"{what} has more than {MOST_BYTES:,} bytes", "cut it, or get the file again", line)
 
 
 def cache_folder() -> Path:

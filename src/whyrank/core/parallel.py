@@ -38,6 +38,8 @@ from whyrank.core.registry import Registry
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Shared = TypeVar("Shared")
+Results = Generator[Result, None, None]
+Late = Callable[[Task, float], Result]
 
 ATTEMPTS = 3
 """A task is submitted so many times at most: first, and again where its worker was lost."""
@@ -50,12 +52,9 @@ class Executor(Protocol):
     """Applies a function to tasks and yields each result as it completes; closing the generator ends the work."""
 
     def run(
-        self,
-        function: Callable[[Shared, Task], Result],
-        shared: Shared,
-        tasks: Iterable[Task],
-        late: Callable[[Task, float], Result] | None = None,
-    ) -> Generator[Result, None, None]:
+        self, function: Callable[[Shared, Task], Result], shared: Shared, tasks: Iterable[Task],
+        late: Late[Task, Result] | None = None,
+    ) -> Results[Result]:  # fmt: skip
         """Yield `function(shared, task)` for every task, in any order.
 
         `late(task, seconds)` is the result of a task that took longer than the executor allows.
@@ -68,12 +67,9 @@ class Serial:
     """Works on one task after the other in this process."""
 
     def run(
-        self,
-        function: Callable[[Shared, Task], Result],
-        shared: Shared,
-        tasks: Iterable[Task],
-        late: Callable[[Task, float], Result] | None = None,
-    ) -> Generator[Result, None, None]:
+        self, function: Callable[[Shared, Task], Result], shared: Shared, tasks: Iterable[Task],
+        late: Late[Task, Result] | None = None,
+    ) -> Results[Result]:  # fmt: skip
         """Yield the results in the order of the tasks."""
         for task in tasks:
             yield function(shared, task)
@@ -92,18 +88,14 @@ class Processes:
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a number of workers or a limit that makes no sense."""
         _check_workers(self.workers)
         if self.timeout is not None:
             check_number("timeout", self.timeout, 0, strict=True)
 
     def run(
-        self,
-        function: Callable[[Shared, Task], Result],
-        shared: Shared,
-        tasks: Iterable[Task],
-        late: Callable[[Task, float], Result] | None = None,
-    ) -> Generator[Result, None, None]:
+        self, function: Callable[[Shared, Task], Result], shared: Shared, tasks: Iterable[Task],
+        late: Late[Task, Result] | None = None,
+    ) -> Results[Result]:  # fmt: skip
         """Yield the results as they complete."""
         sent = _Sent.of(shared)
         with tempfile.TemporaryDirectory(prefix="whyrank-") as folder:
@@ -171,17 +163,13 @@ class Ray:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a number of workers that makes no sense."""
         _check_workers(self.workers)
         check_text("address", self.address)
 
     def run(
-        self,
-        function: Callable[[Shared, Task], Result],
-        shared: Shared,
-        tasks: Iterable[Task],
-        late: Callable[[Task, float], Result] | None = None,
-    ) -> Generator[Result, None, None]:
+        self, function: Callable[[Shared, Task], Result], shared: Shared, tasks: Iterable[Task],
+        late: Late[Task, Result] | None = None,
+    ) -> Results[Result]:  # fmt: skip
         """Yield the results as they complete."""
         sent, ray = _Sent.of(shared), self._connect()
         payload = ray.put(np.frombuffer(sent.payload, np.uint8))  # an array is mapped into workers, not copied
@@ -221,15 +209,8 @@ class Ray:
         return ray
 
 
-executors: Registry[Executor] = Registry(
-    "executors",
-    "executor",
-    {
-        "serial": "whyrank.core.parallel:Serial",
-        "processes": "whyrank.core.parallel:Processes",
-        "ray": "whyrank.core.parallel:Ray",
-    },
-)
+_BUILTIN = {kind.__name__.lower(): f"{__name__}:{kind.__name__}" for kind in (Serial, Processes, Ray)}
+executors: Registry[Executor] = Registry("executors", "executor", _BUILTIN)
 
 
 def executor(name: str) -> Executor:

@@ -9,13 +9,13 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from rich.live import Live
 
 T = TypeVar("T")
+AFTER = 2.0  # seconds of work before a line is drawn on a terminal
 REDRAW, REPEAT = 0.1, 30.0  # seconds between two drawings on a terminal, and between two lines elsewhere
 # all control characters (C0, C1) but line feed and tab, and those that change the direction of writing
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -33,22 +33,18 @@ class Progress:
     a log, a line every thirty seconds.
     """
 
-    def __init__(
-        self, what: str, total: int | None = None, stream: TextIO | None = None, after: float = 2.0, unit: str = ""
-    ) -> None:
+    def __init__(self, what: str, total: int | None = None, stream: TextIO | None = None, unit: str = "") -> None:
         self.what, self.total, self.done, self.unit = what, total, 0, unit and f" {unit}"
         self._stream = stream if stream is not None else sys.stderr
         self._drawn = bool(self._stream) and self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._live: Live | None = None
         self._start = time.monotonic()
-        self._next = self._start + (after if self._drawn else REPEAT)
+        self._next = self._start + (AFTER if self._drawn else REPEAT)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
             self._live = None

@@ -116,11 +116,11 @@ def ask(ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Answered
     try:
         given = ranker.score(queries, docs)
     except PartlyScored as partly:
-        return Answered(checked(ranker, partly.scores, len(docs)), partly.reasons, partly.in_order)
-    return Answered(checked(ranker, given, len(docs)), {})
+        return Answered(check_scores(ranker, partly.scores, len(docs)), partly.reasons, partly.in_order)
+    return Answered(check_scores(ranker, given, len(docs)), {})
 
 
-def checked(ranker: Ranker, given: object, size: int) -> Floats:
+def check_scores(ranker: Ranker, given: object, size: int) -> Floats:
     """What `score` returned for `size` pairs as numbers; an error that names the ranker where it is none."""
     try:
         scores = np.asarray(given)

@@ -43,7 +43,7 @@ class Layout:
         """Open a file of this kind, making it where there is none; refuse files that are something else."""
         with self.reporting(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            connection = _to_read(path) if is_read_only(path) else _opened(str(path))
+            connection = _connect_to_read(path) if is_read_only(path) else _connect(str(path))
         try:
             with self.reporting(path):
                 self._prepare(connection, path)
@@ -65,7 +65,7 @@ class Layout:
             remedy = f"see that it can be written and that no other program holds it, or {self.elsewhere}"
             raise BadInput(path, f"the {self.what} cannot be used ({error})", remedy) from error
 
-    def damaged(self, path: Path, rather: str = "") -> BadInput:
+    def damage_error(self, path: Path, rather: str = "") -> BadInput:
         """The error for a row that is not as it was written; `rather` is what a user may try first."""
         return BadInput(path, f"the {self.what} is damaged", rather + self.remedy)
 
@@ -115,10 +115,10 @@ def is_read_only(path: Path) -> bool:
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
-def _to_read(path: Path) -> sqlite3.Connection:
+def _connect_to_read(path: Path) -> sqlite3.Connection:
     """Open a file that cannot be written; without its log, which may be missing, when nobody can write one."""
     address = f"{path.resolve().as_uri()}?mode=ro"
-    connection = _opened(address)
+    connection = _connect(address)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
@@ -126,11 +126,11 @@ def _to_read(path: Path) -> sqlite3.Connection:
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size:  # it holds commits
             raise
-        return _opened(f"{address}&immutable=1")
+        return _connect(f"{address}&immutable=1")
     return connection
 
 
-def _opened(address: str) -> sqlite3.Connection:
+def _connect(address: str) -> sqlite3.Connection:
     uri = address.startswith("file:")
     return sqlite3.connect(address, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=uri)
 
@@ -226,17 +226,17 @@ class TextStore(Generic[V]):
                 select = f"SELECT text, {of.value}, checksum {rows} AND text IN ({','.join('?' * len(by_digest))})"
                 for key, stored, kept in self._connection.execute(select, (maker, *by_digest)).fetchall():
                     if key in by_digest and kept == checksum(maker, key, stored):
-                        found[by_digest[key]] = self.decoded(by_digest[key], stored, identity)
+                        found[by_digest[key]] = self.decode(by_digest[key], stored, identity)
                     elif key in by_digest and self.renewable:
                         self._connection.execute(f"DELETE {rows} AND text = ?", (maker, key))
                     else:
-                        raise self.layout.damaged(self.path)
+                        raise self.layout.damage_error(self.path)
         return found
 
     def keep(self, identity: str, values: Iterable[tuple[str, V]]) -> None:
         """Commit values of some texts in one step; what is stored of a text already stays."""
         makers, table, key = self.names.makers, self.names.values, self.key(identity)
-        made = [(digest(text), self.encoded(value)) for text, value in values]
+        made = [(digest(text), self.encode(value)) for text, value in values]
         rows = [(text, value, checksum(key, text, value), key) for text, value in made]
         with self.layout.reporting(self.path), writing(self._connection):
             self._connection.execute(f"INSERT OR IGNORE INTO {makers} (identity) VALUES (?)", (key,))
@@ -244,11 +244,11 @@ class TextStore(Generic[V]):
                 f"INSERT OR IGNORE INTO {table} SELECT id, ?, ?, ? FROM {makers} WHERE identity = ?", rows
             )
 
-    def encoded(self, value: V) -> str | bytes:
+    def encode(self, value: V) -> str | bytes:
         """A value as it is stored."""
         raise NotImplementedError
 
-    def decoded(self, text: str, stored: Any, identity: str) -> V:
+    def decode(self, text: str, stored: Any, identity: str) -> V:
         """A value as it was given; the checksum of the row was verified."""
         raise NotImplementedError
 

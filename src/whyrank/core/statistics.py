@@ -96,13 +96,9 @@ def sign_p(positive: int, negative: int) -> float:
 
 
 def share_p(
-    sums: npt.ArrayLike,
-    counts: npt.ArrayLike,
-    share: float,
-    flips: int = 10_000,
-    seed: int = 0,
+    sums: npt.ArrayLike, counts: npt.ArrayLike, share: float, flips: int = 10_000, seed: int = 0,
     covariance: float = 0.0,
-) -> float:
+) -> float:  # fmt: skip
     """Two-sided test by query of H0: the share of non-neutral effects of a symmetric study equals `share`.
 
     Flips the signs of the centred sums S_q - share * N_q, where S_q counts the non-neutral effects of query q
@@ -145,9 +141,7 @@ def adjust(p_values: npt.ArrayLike, method: str) -> Floats:
         p = p * m
     elif method == "holm":
         p = np.maximum.accumulate(p * np.arange(m, 0, -1))
-    elif (
-        method == "bh"
-    ):  # m / j first: it is never below 1, so rounding cannot push an adjusted value below the raw one
+    elif method == "bh":  # m / j first: it is never below 1, so that rounding pushes no value below the raw one
         p = np.minimum.accumulate((p * (m / np.arange(1, m + 1)))[::-1])[::-1]
     adjusted[order] = np.minimum(1.0, p)
     return adjusted

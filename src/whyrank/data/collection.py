@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from whyrank.core import BadInput
 from whyrank.data.grades import Grades, grades_for
-from whyrank.data.lines import Tally, TextTallies, encodable
+from whyrank.data.tallies import Tally, TextTallies, is_encodable
 from whyrank.data.trec import Qrels, Run, read_run
 
 Texts = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -38,17 +38,10 @@ class Collection:
 
     @classmethod
     def of(
-        cls,
-        docs: Texts,
-        queries: Texts,
-        qrels: Judgements = (),
-        *,
-        runs: Mapping[str, Run] | None = None,
-        name: str = "collection",
-        titles: Mapping[str, str] | None = None,
-        grades: Grades | None = None,
+        cls, docs: Texts, queries: Texts, qrels: Judgements = (), *, runs: Mapping[str, Run] | None = None,
+        name: str = "collection", titles: Mapping[str, str] | None = None, grades: Grades | None = None,
         strict: bool = False,
-    ) -> Collection:
+    ) -> Collection:  # fmt: skip
         """Make a collection from plain Python.
 
         Args:
@@ -88,7 +81,7 @@ def plain_texts(kind: str, given: Texts, notes: list[str], strict: bool = False)
     texts: dict[str, str] = {}
     for number, item in enumerate(given.items() if isinstance(given, Mapping) else given, 1):
         match item:
-            case (str(text_id), str(text)) if text_id and encodable(text_id):
+            case (str(text_id), str(text)) if text_id and is_encodable(text_id):
                 if text_id in texts:
                     what = f"item {number}: id {text_id!r} occurs twice"
                     raise BadInput(kind, what, "give every text an id of its own")
@@ -173,9 +166,6 @@ class LazyRuns(Mapping[str, Run]):
         if name not in self._read:
             self._read[name] = self._readers[name]()
         return self._read[name]
-
-    def __repr__(self) -> str:
-        return f"LazyRuns({', '.join(self)})"
 
 
 def run_files(folder: Path, references: References, notes: list[str]) -> LazyRuns:

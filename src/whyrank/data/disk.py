@@ -37,10 +37,10 @@ from whyrank.core import (
     WhyrankError,
     cache_folder,
     check_listed,
-    damaged,
-    held,
+    damage_error,
     hidden_prefix,
     list_checksums,
+    make_locked,
     sweep,
 )
 
@@ -65,7 +65,7 @@ class DiskDocs(Mapping[str, str]):
             raise ValueError(f"the document store {folder} is not whole")
         self.folder, self.notes = folder, list(map(str, meta["notes"]))
         self.corpus_bytes = int(meta["corpus_bytes"])
-        self._texts, self._ids = _mapped(folder / "texts"), _mapped(folder / "ids")
+        self._texts, self._ids = _map_file(folder / "texts"), _map_file(folder / "ids")
         self._integers: dict[str, npt.NDArray[Any]] = {
             name: np.asarray(np.memmap(folder / name, kind, "r")) for name, kind in present.items()
         }
@@ -80,7 +80,7 @@ class DiskDocs(Mapping[str, str]):
         return isinstance(doc_id, str) and self.position(doc_id) is not None  # without reading the text
 
     def __getitem__(self, doc_id: str) -> str:
-        return self._text(self._known(doc_id)).decode()
+        return self._text(self._position_of(doc_id)).decode()
 
     def __reduce__(self) -> tuple[type[DiskDocs], tuple[Path]]:
         return type(self), (self.folder,)
@@ -98,7 +98,7 @@ class DiskDocs(Mapping[str, str]):
 
     def get_many(self, doc_ids: Sequence[str]) -> list[str]:
         """Texts of these documents in the given order, read in the order of the file."""
-        positions = [self._known(doc_id) for doc_id in doc_ids]
+        positions = [self._position_of(doc_id) for doc_id in doc_ids]
         texts = {position: self._text(position).decode() for position in sorted(set(positions))}
         return [texts[position] for position in positions]
 
@@ -124,22 +124,24 @@ class DiskDocs(Mapping[str, str]):
     def texts(self) -> Iterator[str]:
         """All texts, from front to back."""
         texts = _slices(self._texts, self._integers["text_ends"])
-        return (self._checked(text, position).decode() for position, text in enumerate(texts))
+        return (self._verify(text, position).decode() for position, text in enumerate(texts))
 
     def titled(self) -> Ints:
         """Positions of the documents that have a title."""
         return np.flatnonzero(self._integers["title_sizes"])
 
     def _text(self, position: int) -> bytes:
-        return self._checked(_slice(self._texts, self._integers["text_ends"], position), position)
+        return self._verify(_slice(self._texts, self._integers["text_ends"], position), position)
 
-    def _checked(self, text: bytes, position: int) -> bytes:
+    def _verify(self, text: bytes, position: int) -> bytes:
         crcs = self._integers.get("crcs")
         if crcs is not None and zlib.crc32(text) != crcs[position]:
-            raise damaged(self.folder / "texts", f"remove the folder {self.folder}; the next command makes it again")
+            raise damage_error(
+                self.folder / "texts", f"remove the folder {self.folder}; the next command makes it again"
+            )
         return text
 
-    def _known(self, doc_id: str) -> int:
+    def _position_of(self, doc_id: str) -> int:
         position = self.position(doc_id) if isinstance(doc_id, str) else None
         if position is None:
             raise KeyError(doc_id)
@@ -193,7 +195,7 @@ def hash_of(doc_id: str) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def _mapped(path: Path) -> mmap.mmap | bytes:
+def _map_file(path: Path) -> mmap.mmap | bytes:
     with open(path, "rb") as file:
         # an empty file cannot be mapped
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
@@ -319,7 +321,7 @@ def folder_beside(target: Path) -> Iterator[Path]:
         return str(made)
 
     sweep(target)
-    made, handle = held(make)
+    made, handle = make_locked(make)
     try:
         yield Path(made)
     finally:

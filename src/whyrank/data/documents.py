@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core import BadInput, WhyrankError, track
+from whyrank.core import BadInput, Record, WhyrankError, json_records, read_lines, track
 from whyrank.data.disk import DiskDocs, DiskTitles, StoreWriter, building, open_store, store_folder
-from whyrank.data.lines import Record, TextTallies, encodable, json_records, read_lines, without_surrogates
+from whyrank.data.tallies import TextTallies, is_encodable, without_surrogates
 
 _ID_KEYS = ("id", "_id", "docno", "doc_id")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -114,7 +114,7 @@ def full_text(title: str, text: str) -> str:
 def _id(record: Record) -> str:
     key = next((key for key in _ID_KEYS if key in record.fields), "id")
     found = record.text(key)
-    if not found or not encodable(found):
+    if not found or not is_encodable(found):
         raise record.wrong(f"{key!r} is {found!r}, which cannot be an id")
     return found
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from whyrank.core import BadInput, WhyrankError, suggestion
+from whyrank.core import BadInput, WhyrankError, find_file, needed_file, suggestion
 from whyrank.data.collection import Collection, References, run_files
 from whyrank.data.documents import Corpus, read_corpus, read_queries
 from whyrank.data.formats import YAML_ERRORS, problem_of, read_yaml
 from whyrank.data.grades import Grades, grades_for
-from whyrank.data.lines import find_file, needed_file
 from whyrank.data.trec import Qrels, read_qrels
 
 _QUERIES = re.compile(r"queries\.(.+)\.tsv(?:\.gz)?")

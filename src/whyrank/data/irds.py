@@ -13,7 +13,7 @@ from whyrank.core import MissingExtra, UnknownName, WhyrankError, track
 from whyrank.data.collection import Collection, LazyRuns, References, plain_qrels, plain_texts
 from whyrank.data.documents import memory_limit
 from whyrank.data.grades import grades_for
-from whyrank.data.lines import without_surrogates
+from whyrank.data.tallies import without_surrogates
 from whyrank.data.trec import Run
 
 _MANY = 1_000_000

@@ -10,16 +10,8 @@ from typing import NamedTuple
 from whyrank.core import BadInput, Registry, WhyrankError, near_folder, suggestion
 from whyrank.data.collection import Collection
 
-collections: Registry[Collection] = Registry(
-    "collections",
-    "collection",
-    {
-        "sample": "whyrank.data.spec:sample",
-        "folder": "whyrank.data.spec:folder",
-        "beir": "whyrank.data.spec:beir",
-        "irds": "whyrank.data.spec:irds",
-    },
-)
+_BUILTIN = {name: f"whyrank.data.spec:{name}" for name in ("sample", "folder", "beir", "irds")}
+collections: Registry[Collection] = Registry("collections", "collection", _BUILTIN)
 
 
 class FolderSpec(NamedTuple):

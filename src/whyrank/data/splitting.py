@@ -12,11 +12,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from whyrank.core import BadInput, WhyrankError, seed_for, write_text
+from whyrank.core import BadInput, WhyrankError, find_file, seed_for, write_lines, write_text
 from whyrank.data.collection import Collection
 from whyrank.data.disk import folder_beside
 from whyrank.data.folder import corpus_file, is_beir
-from whyrank.data.lines import find_file, write_lines
 from whyrank.data.spec import collections, locate
 from whyrank.data.trec import write_qrels
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 
-from whyrank.core import BadInput, WhyrankError
-from whyrank.data.lines import Line, Tally, read_lines, write_lines
+from whyrank.core import BadInput, Line, WhyrankError, read_lines, write_lines
+from whyrank.data.tallies import Tally
 
 Run = dict[str, dict[str, float]]
 Qrels = dict[str, dict[str, int]]

@@ -160,16 +160,16 @@ class ExpansionStore(TextStore[list[str]]):
     def __init__(self, path: Path) -> None:
         super().__init__(path, _LAYOUT, _NAMES)
 
-    def encoded(self, value: list[str]) -> str:
+    def encode(self, value: list[str]) -> str:
         """Queries as JSON."""
         return json.dumps(value)
 
-    def decoded(self, text: str, stored: Any, identity: str) -> list[str]:
+    def decode(self, text: str, stored: Any, identity: str) -> list[str]:
         """Queries from JSON."""
         try:
             found = json.loads(stored)
         except ValueError:
             found = None
         if not isinstance(found, list):
-            raise self.layout.damaged(self.path)
+            raise self.layout.damage_error(self.path)
         return [str(query) for query in found]

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from whyrank.core import Floats, Ints, MissingExtra, check_flag, check_number
 from whyrank.rankers.base import Described, distinct, rows_by_code
 from whyrank.rankers.opening import Setting
-from whyrank.text import Parts, State
+from whyrank.text import State
 from whyrank.text.vectors import Vectors, open_vectors
 
 Solver = Callable[..., tuple[Any, float, Any, Any, int]]
@@ -31,7 +31,7 @@ def words(text: str) -> list[str]:
     return _LETTERS(text.lower())
 
 
-_texts = State(Parts(lambda texts: [words(text) for text in texts], (), None))
+_texts = State(lambda texts: [words(text) for text in texts])
 
 
 @dataclass(frozen=True, repr=False)

@@ -39,9 +39,9 @@ from whyrank.core import (
     Study,
     UnknownName,
     WhyrankError,
-    held,
     hidden,
     hidden_prefix,
+    make_locked,
     read_sealed_json,
     sealed_json,
     suggestion,
@@ -348,7 +348,7 @@ def swap_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         except OSError as error:
             raise BadInput(path, f"cannot be written ({error.strerror or error})", "choose another path") from None
 
-    made, handle = held(folder_beside)
+    made, handle = make_locked(folder_beside)
     beside = Path(made)
     try:
         yield beside

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.scoring.asking import Failure, one_line
+    from whyrank.scoring.batches import Failure, one_line
     from whyrank.scoring.engine import Engine, Scores
-    from whyrank.scoring.ranking import candidates_for, first_ranker, rerank, rescore, retrieve, scored
+    from whyrank.scoring.ranking import candidates_for, first_ranker, rerank, rescore, retrieve, score_candidates
     from whyrank.scoring.store import ScoreStore
 
 front_door(__name__)

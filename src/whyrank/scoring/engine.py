@@ -20,7 +20,7 @@ import numpy as np
 from whyrank import __version__
 from whyrank.core import BadInput, Codes, Executor, Floats, Ints, Progress, Ranker, Serial, WhyrankError, name_of
 from whyrank.rankers import files_digest
-from whyrank.scoring.asking import BatchScores, Failure, Task, answer, one_line, too_late
+from whyrank.scoring.batches import Batch, BatchScores, Failure, one_line, score_batch, time_out
 from whyrank.scoring.pairs import Pairs, unique_pairs
 from whyrank.scoring.store import ScoreStore
 
@@ -96,10 +96,10 @@ class Job:
         )
         rows = known[np.argsort(mixed)[:count]]
         texts = zip(self.pairs.query_texts(rows), self.pairs.doc_texts(rows), strict=True)
-        tasks = iter([Task(i, [query], [doc]) for i, (query, doc) in enumerate(texts)])
+        tasks = iter([Batch(i, [query], [doc]) for i, (query, doc) in enumerate(texts)])
         now, reasons, stored = np.full(len(rows), np.nan), dict[int, str](), self.values[rows]
-        with closing(executor.run(answer, self.ranker, tasks, too_late)) as answers:
-            for found in answers:
+        with closing(executor.run(score_batch, self.ranker, tasks, time_out)) as results:
+            for found in results:
                 now[found.number] = found.values[0]
                 reasons[found.number] = found.reasons.get(0, "")
         least = max(_DRIFT * np.abs(self.values[known]).mean(), getattr(self.ranker, "tie_tolerance", 0.0))
@@ -122,8 +122,8 @@ class Job:
         self.waiting = deque(range(len(self.batches)))
         with Progress(f"scoring {name_of(self.ranker)}", len(missing), unit="pairs") as progress:
             while self.waiting:  # a second round only when a batch was put back after the last one was drawn
-                with closing(executor.run(answer, self.ranker, self._tasks(progress), too_late)) as answers:
-                    for found in answers:
+                with closing(executor.run(score_batch, self.ranker, self._tasks(progress), time_out)) as results:
+                    for found in results:
                         progress.step(self._take(found))
 
     def failures(self) -> list[Failure]:
@@ -131,7 +131,7 @@ class Job:
         bad = np.flatnonzero(~np.isfinite(self.values))
         return self._failures(bad, [self.reasons.get(i, f"score is {self.values[i]}") for i in bad.tolist()])
 
-    def _tasks(self, progress: Progress) -> Iterator[Task]:
+    def _tasks(self, progress: Progress) -> Iterator[Batch]:
         while self.waiting:
             number = self.waiting.popleft()
             if taken_over := self._taken_over(number):
@@ -139,7 +139,7 @@ class Job:
             rows = self.batches[number]
             patience = None if number in self.again else self.patience
             if len(rows):
-                yield Task(number, self.pairs.query_texts(rows), self.pairs.doc_texts(rows), patience)
+                yield Batch(number, self.pairs.query_texts(rows), self.pairs.doc_texts(rows), patience)
 
     def _taken_over(self, number: int) -> int:
         """Take from the store what other processes have scored of a batch meanwhile, and say how many pairs that is.
@@ -162,39 +162,39 @@ class Job:
         self.scored -= int(known.sum())
         return int(known.sum())
 
-    def _take(self, answer: BatchScores) -> int:
-        """Keep an answer and say how many pairs it settled; those of a batch that took too long are tried alone."""
-        rows = self.batches[answer.number]
-        if answer.late and len(rows) > 1:
+    def _take(self, found: BatchScores) -> int:
+        """Keep the scores of a batch and say how many those are; of one that took too long, pairs are tried alone."""
+        rows = self.batches[found.number]
+        if found.late and len(rows) > 1:
             alone = range(len(self.batches), len(self.batches) + len(rows))
             self.batches += _cut(rows, 1)
-            self.again |= set(alone) if answer.number in self.again else set()
+            self.again |= set(alone) if found.number in self.again else set()
             self.waiting.extendleft(reversed(alone))
             return 0
-        self._lose_patience(answer)
-        if answer.gave_up:  # given up before another worker's success was known
-            self.waiting.append(answer.number)
+        self._lose_patience(found)
+        if found.gave_up:  # given up before another worker's success was known
+            self.waiting.append(found.number)
             return 0
-        self.values[rows] = answer.values
-        self.reasons |= {int(rows[i]): reason for i, reason in answer.reasons.items()}
+        self.values[rows] = found.values
+        self.reasons |= {int(rows[i]): reason for i, reason in found.reasons.items()}
         if self.store is not None and not self.store.read_only:
-            raised = np.fromiter(answer.reasons, np.int64, len(answer.reasons))
+            raised = np.fromiter(found.reasons, np.int64, len(found.reasons))
             scored = np.delete(np.arange(len(rows)), raised)
-            failures = self._failures(rows[raised], list(answer.reasons.values()))
-            self.store.add(self.identity, self.pairs, rows[scored], answer.values[scored], failures)
+            failures = self._failures(rows[raised], list(found.reasons.values()))
+            self.store.add(self.identity, self.pairs, rows[scored], found.values[scored], failures)
         if note := getattr(self.ranker, "note_scored", None):  # scores may come from another process
-            finite = rows[np.isfinite(answer.values)]
+            finite = rows[np.isfinite(found.values)]
             note(self.pairs.query_texts(finite), self.pairs.doc_texts(finite))
         return len(rows)
 
-    def _lose_patience(self, answer: BatchScores) -> None:
-        if answer.succeeded:
+    def _lose_patience(self, found: BatchScores) -> None:
+        if found.succeeded:
             self.patience = None
-        elif self.patience is not None and answer.number not in self.again:
-            cost = _COST_OF_LATE if answer.late else 1
-            self.patience -= cost * len(answer.reasons)
+        elif self.patience is not None and found.number not in self.again:
+            cost = _COST_OF_LATE if found.late else 1
+            self.patience -= cost * len(found.reasons)
             if self.patience <= 0:
-                reason = next(iter(answer.reasons.values()))
+                reason = next(iter(found.reasons.values()))
                 raise WhyrankError(
                     f"ranker {name_of(self.ranker)!r} failed on each of the first {PATIENCE // cost} pairs: "
                     f"{one_line(reason)}; the others were not tried"

@@ -57,10 +57,8 @@ class Pairs(NamedTuple):
 
 def unique_pairs(queries: Sequence[str], docs: Sequence[str], query: Codes, doc: Codes) -> Pairs:
     """The distinct pairs among `(queries[query[i]], docs[doc[i]])`; equal texts count as one."""
-    if query.ndim != 1 or query.shape != doc.shape:
-        raise ValueError(f"query and doc must be aligned one-dimensional arrays, not {query.shape} and {doc.shape}")
-    query_texts, query_rank = _distinct(queries, query, "query")
-    doc_texts, doc_rank = _distinct(docs, doc, "doc")
+    query_texts, query_rank = _distinct(queries, query)
+    doc_texts, doc_rank = _distinct(docs, doc)
     width = max(1, len(doc_texts.texts))
     requested, cells = query_rank[query] * width + doc_rank[doc], len(query_texts.texts) * width
     if cells > _DENSE * len(requested):
@@ -75,10 +73,8 @@ def unique_pairs(queries: Sequence[str], docs: Sequence[str], query: Codes, doc:
     return Pairs(query_texts, doc_texts, keys, keys // width, keys % width, inverse)
 
 
-def _distinct(texts: Sequence[str], codes: Codes, what: str) -> tuple[Texts, Ints]:
+def _distinct(texts: Sequence[str], codes: Codes) -> tuple[Texts, Ints]:
     """The distinct texts that `codes` refer to, and the position of each text among them."""
-    if len(codes) and not 0 <= codes.min() <= codes.max() < len(texts):
-        raise ValueError(f"{what} must index {len(texts)} texts, but has values {codes.min()} to {codes.max()}")
     flags = np.zeros(len(texts), np.bool_)
     flags[codes] = True
     used = np.flatnonzero(flags)

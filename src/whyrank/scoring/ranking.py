@@ -11,7 +11,7 @@ from whyrank.core import Ranker
 from whyrank.data import Collection, Run, ranking
 from whyrank.rankers import CascadeRanker, ExpandingRanker, FusedRanker, RunRanker, Setting, open_ranker, stacked
 from whyrank.rankers.lexical import LexicalIndex, LexicalRanker, rows_of
-from whyrank.scoring.asking import Failure
+from whyrank.scoring.batches import Failure
 from whyrank.scoring.engine import Engine
 
 Retriever: TypeAlias = LexicalRanker | ExpandingRanker
@@ -53,9 +53,7 @@ def retrieve(
 
 def retriever(ranker: Ranker) -> Retriever | None:
     """The ranker that retrieves: itself, or the first one of a cascade or a fuse; None where that cannot."""
-    if isinstance(ranker, CascadeRanker):
-        return retriever(ranker.parts[0])
-    if isinstance(ranker, FusedRanker):
+    if isinstance(ranker, CascadeRanker | FusedRanker):
         return retriever(ranker.parts[0])
     behind = ranker.ranker if isinstance(ranker, ExpandingRanker) else ranker
     able = isinstance(behind, LexicalRanker) and behind.retrieves
@@ -124,7 +122,9 @@ def candidates_for(
     return {q: {d: docs[d] for d in ranking(docs)[:depth]} for q, docs in known.items()}
 
 
-def scored(engine: Engine, ranker: Ranker, collection: Collection, candidates: Run) -> tuple[Run, list[Failure]]:
+def score_candidates(
+    engine: Engine, ranker: Ranker, collection: Collection, candidates: Run
+) -> tuple[Run, list[Failure]]:
     """The candidates with the scores of a ranker; a run file is looked up by ids, and what it lacks is no failure."""
     if not isinstance(ranker, RunRanker):
         return rerank(engine, ranker, collection, candidates)

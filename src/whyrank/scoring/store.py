@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from whyrank.core import Flags, Floats, Ints, Layout, cache_folder, checksum, digest, is_read_only, writing
-from whyrank.scoring.asking import Failure
+from whyrank.scoring.batches import Failure
 from whyrank.scoring.pairs import DIGEST_BYTES, DIGEST_TYPE, Digests, Pairs, unique_pairs
 
 _IDENTITY = "(SELECT identity FROM rankers WHERE id = ranker)"
@@ -163,17 +162,12 @@ class ScoreStore:
         self._finalizer = weakref.finalize(self, self._connection.close)
 
     def __repr__(self) -> str:
-        """Name the file."""
         return f"ScoreStore({str(self.path)!r})"
 
     def __enter__(self) -> Self:
-        """Close the file at the end of the block."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the file."""
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -189,7 +183,7 @@ class ScoreStore:
                 return found
             for start in range(0, len(queries), MAX_QUERIES):
                 some = queries[start : start + MAX_QUERIES]
-                stored = self._stored(identity, some)
+                stored = self._load(identity, some)
                 fill(found, pairs, {i: stored[query] for i, query in enumerate(some, start) if query in stored})
         return found
 
@@ -200,7 +194,7 @@ class ScoreStore:
         with self._lock, SCORES.reporting(self.path), writing(self._connection):
             self._connection.execute("INSERT OR IGNORE INTO rankers (identity) VALUES (?)", (_storable(identity),))
             ranker = self._ranker(identity)
-            self._connection.executemany(_SAVE, self._merged(ranker, identity, new))
+            self._connection.executemany(_SAVE, self._merge_rows(ranker, identity, new))
             self._connection.executemany(_SAVE_FAILURE, _failure_rows(ranker, identity, failures))
 
     def forget(self, identity: str) -> None:
@@ -227,7 +221,7 @@ class ScoreStore:
         """The pairs that the ranker raised an exception on, each with the latest reason."""
         with self._lock, SCORES.reporting(self.path):
             rows = self._connection.execute(_FAILURES, (_storable(identity),)).fetchall()
-        return [Failure(_text(query), _text(doc), reason) for query, doc, reason in self._sound(identity, rows)]
+        return [Failure(_text(query), _text(doc), reason) for query, doc, reason in self._verify(identity, rows)]
 
     def failed(self, identity: str, pairs: Pairs, rows: Ints) -> Flags:
         """Which of some pairs the ranker raised an exception on before."""
@@ -244,29 +238,29 @@ class ScoreStore:
         row = self._connection.execute(select, (_storable(identity),)).fetchone()
         return row[0] if row else None
 
-    def _stored(self, identity: str, queries: Sequence[bytes]) -> dict[bytes, Blobs]:
+    def _load(self, identity: str, queries: Sequence[bytes]) -> dict[bytes, Blobs]:
         """What is stored of up to `MAX_QUERIES` queries."""
         marks = ",".join("?" * len(queries))
         select = f"SELECT query, docs, scores, checksum FROM scores WHERE ranker = ? AND query IN ({marks})"
         rows = self._connection.execute(select, (self._ranker(identity), *queries))
-        found = {query: Blobs(docs, scores) for query, docs, scores in self._sound(identity, rows)}
+        found = {query: Blobs(docs, scores) for query, docs, scores in self._verify(identity, rows)}
         if not all(blobs.fit for blobs in found.values()):
-            raise SCORES.damaged(self.path)
+            raise SCORES.damage_error(self.path)
         return found
 
-    def _sound(self, identity: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    def _verify(self, identity: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         """The rows of a ranker without their checksums; an error for one that is not as it was written."""
         for *values, kept in rows:
             if kept != checksum(_storable(identity), *values):
-                raise SCORES.damaged(self.path, "score the ranker anew with --fresh, or ")
+                raise SCORES.damage_error(self.path, "score the ranker anew with --fresh, or ")
             yield tuple(values)
 
-    def _merged(self, ranker: int | None, identity: str, new: dict[bytes, Blobs]) -> list[tuple[object, ...]]:
+    def _merge_rows(self, ranker: int | None, identity: str, new: dict[bytes, Blobs]) -> list[tuple[object, ...]]:
         """The rows to write: new scores together with those that are stored of the same queries."""
         queries, rows, key = list(new), list[tuple[object, ...]](), _storable(identity)
         for start in range(0, len(queries), MAX_QUERIES):
             some = queries[start : start + MAX_QUERIES]
-            old = self._stored(identity, some)
+            old = self._load(identity, some)
             merged = ((query, merge(old.get(query), new[query])) for query in some)
             rows += [(ranker, q, *blobs, checksum(key, q, *blobs)) for q, blobs in merged if blobs is not None]
         return rows

@@ -82,14 +82,14 @@ class TableDifference:
 def difference(first: TermTable, second: TermTable, tolerance: float = TOLERANCE) -> TableDifference:
     """Join two tables over the pairs of either; weights that differ by at most `tolerance` count as the same."""
     check_number("tolerance", tolerance, 0)
-    query_terms, rows = _joined(first.query_terms, first.query_numbers, second.query_terms)
-    doc_terms, columns = _joined(first.doc_terms, first.doc_numbers, second.doc_terms)
+    query_terms, rows = _merge_terms(first.query_terms, first.query_numbers, second.query_terms)
+    doc_terms, columns = _merge_terms(first.doc_terms, first.doc_numbers, second.doc_terms)
     ours = entry_keys(first.row_numbers(), first.indices, len(doc_terms))
     theirs = entry_keys(rows[second.row_numbers()], columns[second.indices], len(doc_terms))
     # a stable sort only merges what is in order already
     both = np.sort(np.concatenate([ours, np.sort(theirs, kind="stable")]), kind="stable")
     keys = both[np.append(True, both[1:] != both[:-1])[: len(both)]]
-    held = [_aligned(keys, ours, first.weights), _aligned(keys, theirs, second.weights)]
+    held = [_align(keys, ours, first.weights), _align(keys, theirs, second.weights)]
     q, d = (part.astype(np.int32) for part in np.divmod(keys, max(len(doc_terms), 1)))
     return TableDifference(query_terms, doc_terms, q, d, held[0][0], held[1][0], held[0][1], held[1][1], tolerance)
 
@@ -114,14 +114,14 @@ def change_lines(found: TableDifference) -> Iterator[bytes]:
         yield tab_separated(*batch.columns)
 
 
-def _joined(terms: Sequence[str], numbers: dict[str, int], others: Sequence[str]) -> tuple[list[str], Codes]:
+def _merge_terms(terms: Sequence[str], numbers: dict[str, int], others: Sequence[str]) -> tuple[list[str], Codes]:
     """The terms of both, and the number of each of the others among them."""
     both = dict(numbers)
     positions = np.fromiter((both.setdefault(term, len(both)) for term in others), np.int32, len(others))
     return list(both), positions
 
 
-def _aligned(keys: Ints, own: Ints, weights: Weights) -> tuple[Weights, Flags]:
+def _align(keys: Ints, own: Ints, weights: Weights) -> tuple[Weights, Flags]:
     """The weights of a table at all the keys, and where it has them."""
     positions = np.searchsorted(keys, own)
     held, has = np.zeros(len(keys), dtype=np.float32), np.zeros(len(keys), dtype=np.bool_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +34,9 @@ def read_table(path: str | PathLike[str], check: bool = False) -> TermTable:
     Whatever goes wrong becomes one line that names the file.
     """
     try:
-        return _read(Path(path), check)
+        table = _reader(path)(Path(path))
+        if check:
+            check_entries(table)
     except BadInput:
         raise
     except WhyrankError as error:
@@ -44,21 +47,17 @@ def read_table(path: str | PathLike[str], check: bool = False) -> TermTable:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         remedy = "the file is damaged or of another kind; get it again"
         raise BadInput(path, f"cannot be read as a term table ({reason})", remedy) from None
+    return table
 
 
-def _read(path: Path, check: bool) -> TermTable:
+def _reader(path: str | PathLike[str]) -> Callable[[Path], TermTable]:
     from whyrank.tables.tsv import read_tsv
 
     with open(path, "rb") as file:
         head = file.read(8)
     if not head:
         raise BadInput(path, "the file is empty", "a term table has at least a header or one line")
-    readers = {b"PAR1": read_parquet, b"ARROW1": read_arrow}
-    read = next((read for magic, read in readers.items() if head.startswith(magic)), read_tsv)
-    table = read(path)
-    if check:
-        check_entries(table)
-    return table
+    return read_parquet if head.startswith(b"PAR1") else read_arrow if head.startswith(b"ARROW1") else read_tsv
 
 
 def check_suffix(path: str | PathLike[str]) -> None:
@@ -77,11 +76,12 @@ def facts_text(facts: Mapping[str, Any]) -> str:
 
 def writer(path: str) -> Callable[[TermTable, Path], None]:
     """What writes a table in the format that a name ends in."""
-    from whyrank.tables.tsv import write_gzip, write_tsv
+    from whyrank.tables.tsv import write_tsv
 
     check_suffix(path)
-    writers = dict(zip(SUFFIXES, (write_parquet, write_arrow, write_tsv, write_gzip), strict=True))
-    return next(write for suffix, write in writers.items() if path.endswith(suffix))
+    writers: list[Callable[[TermTable, Path], None]]
+    writers = [write_parquet, write_arrow, write_tsv, partial(write_tsv, packed=True)]
+    return next(write for suffix, write in zip(SUFFIXES, writers, strict=True) if path.endswith(suffix))
 
 
 # Term tables as Arrow columns: three columns with a row per entry, or one row with a list per part.
@@ -231,7 +231,7 @@ _TERMS = list(COLUMNS[:2])
 
 def write_parquet(table: TermTable, path: Path) -> None:
     """Write a table as Parquet, with checksums."""
-    metadata = {_FACTS: facts_text(table.facts), _VOCABULARIES: _packed(table)}
+    metadata = {_FACTS: facts_text(table.facts), _VOCABULARIES: _pack(table)}
     options = {"use_dictionary": _TERMS, "dictionary_pagesize_limit": _LARGE, "store_schema": False}
     write_parquet_file(columns_of(table), path, metadata, row_group_size=1 << 24, **options)
 
@@ -246,10 +246,10 @@ def read_parquet(path: Path) -> TermTable:
         about = file.metadata
         check_columns(file.schema_arrow.names)
     with pq.ParquetFile(path, metadata=about, read_dictionary=_TERMS, page_checksum_verification=True) as file:
-        return table_of(file.read(columns=list(COLUMNS)), _stored(about.metadata or {}))
+        return table_of(file.read(columns=list(COLUMNS)), _read_stored(about.metadata or {}))
 
 
-def _packed(table: TermTable) -> bytes:
+def _pack(table: TermTable) -> bytes:
     """Vocabularies and counts as text: those of a million terms fit the metadata well."""
     import pyarrow as pa
 
@@ -265,7 +265,7 @@ def _packed(table: TermTable) -> bytes:
     return base64.b64encode(sink.getvalue())
 
 
-def _stored(metadata: dict[bytes, bytes]) -> Stored:
+def _read_stored(metadata: dict[bytes, bytes]) -> Stored:
     import pyarrow as pa
 
     if _VOCABULARIES not in metadata:

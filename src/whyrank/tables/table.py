@@ -82,8 +82,8 @@ class TermTable:
         if not trusted:
             check_entries(self)
         # arrays of one kind that cannot be written to, and vocabularies that stay
-        parts: dict[str, Any] = {name: _fixed(getattr(self, name), kind) for name, kind in _KINDS.items()}
-        parts["counts"] = None if self.counts is None else _fixed(self.counts, np.int64)
+        parts: dict[str, Any] = {name: _freeze(getattr(self, name), kind) for name, kind in _KINDS.items()}
+        parts["counts"] = None if self.counts is None else _freeze(self.counts, np.int64)
         for name in ("query_terms", "doc_terms"):
             terms = getattr(self, name)
             parts[name] = terms if isinstance(terms, ArrowTerms | tuple) else tuple(terms)
@@ -95,8 +95,8 @@ class TermTable:
         cls, query_terms: Sequence[str], doc_terms: Sequence[str], weights: npt.ArrayLike, **facts: Any
     ) -> TermTable:
         """A table of aligned sequences; vocabularies are in the order in which terms first appear."""
-        rows, queries = _encoded(query_terms, "query")
-        columns, docs = _encoded(doc_terms, "document")
+        rows, queries = _encode(query_terms, "query")
+        columns, docs = _encode(doc_terms, "document")
         return cls.from_codes(queries, docs, rows, columns, weights, facts)
 
     @classmethod
@@ -155,7 +155,7 @@ class TermTable:
         shape = len(self.query_terms), len(self.doc_terms)
         turned = csr_array((self.weights, self.indices, self.indptr), shape=shape).tocsc()
         kinds = zip((turned.indptr, turned.indices, turned.data), _KINDS.values(), strict=True)
-        return Rows(*(_fixed(part, kind) for part, kind in kinds))
+        return Rows(*(_freeze(part, kind) for part, kind in kinds))
 
     @cached_property
     def digest(self) -> str:
@@ -349,7 +349,7 @@ def best_of_groups(weights: Weights, groups: Codes, most: int, keep: Flags) -> F
     return best
 
 
-def _fixed(given: npt.ArrayLike, kind: Any) -> npt.NDArray[Any]:
+def _freeze(given: npt.ArrayLike, kind: Any) -> npt.NDArray[Any]:
     array = np.ascontiguousarray(given, dtype=kind).view()
     array.flags.writeable = False
     return array
@@ -368,7 +368,7 @@ def row_starts(rows: npt.NDArray[Any], size: int) -> Ints:
     return starts
 
 
-def _encoded(terms: Sequence[str], side: str) -> tuple[Codes, list[str]]:
+def _encode(terms: Sequence[str], side: str) -> tuple[Codes, list[str]]:
     """The number of each term, and the distinct terms in the order of their first appearance."""
     import pyarrow as pa
 

@@ -11,16 +11,15 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import MOST_BYTES, BadInput, check_size
-from whyrank.data import opened, read_lines
+from whyrank.core import MOST_BYTES, BadInput, check_size, open_bytes, read_lines
 from whyrank.tables.files import COLUMNS, Stored, facts_text, table_of
 from whyrank.tables.table import TermTable
 
@@ -32,28 +31,18 @@ _MEANT = {written[1]: meant for meant, written in _ESCAPES.items()} | {"#": "#",
 _ODD = re.compile(r"^[#\ufeff]|[\\\t\n\r]")
 
 
-def write_tsv(table: TermTable, path: Path) -> None:
-    """Write a table as tab-separated text."""
-    with open(path, "wb") as file:
-        _write(table, file)
-
-
-def write_gzip(table: TermTable, path: Path) -> None:
-    """Write a table as tab-separated text, compressed; the same table gives the same bytes."""
-    with open(path, "wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-        _write(table, packed)
-
-
-def _write(table: TermTable, file: IO[bytes] | gzip.GzipFile) -> None:
+def write_tsv(table: TermTable, path: Path, packed: bool = False) -> None:
+    """Write a table as tab-separated text, `packed` by gzip; the same table gives the same bytes."""
     import pyarrow as pa
 
     header = "".join(f"# {name}: {value}\n" for name, value in _header_fields(table))
-    file.write(f"{_FIRST}\n{header}".encode())
     rows, queries, docs = table.row_numbers(), escaped_terms(table.query_terms), escaped_terms(table.doc_terms)
-    for start in range(0, len(table), _BATCH):
-        here = slice(start, start + _BATCH)
-        terms = queries.take(pa.array(rows[here])), docs.take(pa.array(table.indices[here]))
-        file.write(tab_separated(*terms, pa.array(table.weights[here])))
+    with open(path, "wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) if packed else nullcontext(raw) as file:
+        file.write(f"{_FIRST}\n{header}".encode())
+        for start in range(0, len(table), _BATCH):
+            here = slice(start, start + _BATCH)
+            terms = queries.take(pa.array(rows[here])), docs.take(pa.array(table.indices[here]))
+            file.write(tab_separated(*terms, pa.array(table.weights[here])))
 
 
 def _header_fields(table: TermTable) -> Iterator[tuple[str, str]]:
@@ -122,7 +111,7 @@ class _Tailed:
 
     closed = False
 
-    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self.file, self.last = file, b"\n"
 
     def read(self, size: int = -1) -> bytes:
@@ -137,7 +126,7 @@ def read_tsv(path: Path) -> TermTable:
     import pyarrow as pa
 
     try:
-        with opened(path) as file:
+        with open_bytes(path) as file:
             header = _read_header(path, file)
             file.seek(header.start)
             tailed = _Tailed(file)
@@ -146,8 +135,6 @@ def read_tsv(path: Path) -> TermTable:
             except pa.ArrowInvalid:
                 file.seek(header.start)
                 columns = _read_columns(tailed, header, use_threads=False)  # one thread knows the row of an error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
     except pa.ArrowInvalid as error:
         row = re.search(r"Row #(\d+): (.*)", str(error), re.DOTALL)
         raise _wrong_row(path, header, int(row[1]) if row else None, row[2] if row else str(error)) from None
@@ -173,7 +160,7 @@ def _wrong_row(path: Path, header: _Header, row: int | None, what: str) -> BadIn
     return BadInput(path, " ".join(what.split())[:200], remedy, line.number if line else None)
 
 
-def _read_header(path: Path, file: IO[bytes] | gzip.GzipFile) -> _Header:
+def _read_header(path: Path, file: IO[bytes]) -> _Header:
     """Read the lines before the entries: those of our own header, or comments and the names of the columns."""
     start, lines = (len(_BOM) if file.read(len(_BOM)) == _BOM else 0), 0
     file.seek(start)
@@ -188,7 +175,7 @@ def _read_header(path: Path, file: IO[bytes] | gzip.GzipFile) -> _Header:
     return _Header(start, lines, empty=not line)
 
 
-def _read_own_header(path: Path, file: IO[bytes] | gzip.GzipFile) -> _Header:
+def _read_own_header(path: Path, file: IO[bytes]) -> _Header:
     import pyarrow as pa
 
     found: dict[str, Any] = {}

@@ -58,14 +58,9 @@ class Analyzer:
 
     @classmethod
     def of(
-        cls,
-        id: str | Call,
-        tokenise: Tokenise,
-        steps: Iterable[Step] = (),
-        *,
-        query_steps: Iterable[Step] | None = None,
-        digests: Iterable[str] = (),
-    ) -> Analyzer:
+        cls, id: str | Call, tokenise: Tokenise, steps: Iterable[Step] = (), *,
+        query_steps: Iterable[Step] | None = None, digests: Iterable[str] = (),
+    ) -> Analyzer:  # fmt: skip
         """Build from parts: `query_steps` where queries differ, `digests` of the files that were read."""
 
         def each(texts: Sequence[str]) -> Sequence[Sequence[str]]:
@@ -75,20 +70,14 @@ class Analyzer:
 
     @classmethod
     def of_batches(
-        cls,
-        id: str | Call,
-        tokenise: TokeniseAll,
-        steps: Iterable[Step] = (),
-        *,
-        query_steps: Iterable[Step] | None = None,
-        digests: Iterable[str] = (),
-    ) -> Analyzer:
+        cls, id: str | Call, tokenise: TokeniseAll, steps: Iterable[Step] = (), *,
+        query_steps: Iterable[Step] | None = None, digests: Iterable[str] = (),
+    ) -> Analyzer:  # fmt: skip
         """Build from a tokeniser that takes a list of texts and gives a list of token lists."""
         made = cls(str(id), "#".join([str(id), *digests, *_source_digest(str(id))]))
-        parts = Parts(tokenise, tuple(steps), None if query_steps is None else tuple(query_steps))
+        state = State(tokenise, tuple(steps), None if query_steps is None else tuple(query_steps))
         with _lock:
-            if made.identity not in _states:
-                _states[made.identity] = State(parts)
+            _states.setdefault(made.identity, state)
         return made
 
     @property
@@ -205,23 +194,17 @@ class Vocabulary:
 # from then on analysing is tokenising plus one dictionary look-up per token.
 
 
-class Parts(NamedTuple):
-    """What an analyzer is made of; `query_steps` is None where queries are treated as documents are."""
-
-    tokenise: TokeniseAll
-    steps: tuple[Step, ...]
-    query_steps: tuple[Step, ...] | None
-
-
 class State:
-    """Vocabulary and both sides of an analyzer; one side serves both where the steps are the same."""
+    """Vocabulary and both sides of an analyzer; one side serves both where queries have no steps of their own."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(
+        self, tokenise: TokeniseAll, steps: Sequence[Step] = (), query_steps: Sequence[Step] | None = None
+    ) -> None:
         self.vocabulary, lock = Vocabulary(), threading.Lock()
-        self.stopwords: frozenset[str] = frozenset().union(*(getattr(step, "words", ()) for step in parts.steps))
-        self.docs = self.queries = Side(parts.tokenise, _TermIds(parts.steps, self.vocabulary), lock)
-        if parts.query_steps is not None:
-            self.queries = Side(parts.tokenise, _TermIds(parts.query_steps, self.vocabulary), lock)
+        self.stopwords: frozenset[str] = frozenset().union(*(getattr(step, "words", ()) for step in steps))
+        self.docs = self.queries = Side(tokenise, _TermIds(steps, self.vocabulary), lock)
+        if query_steps is not None:
+            self.queries = Side(tokenise, _TermIds(query_steps, self.vocabulary), lock)
 
 
 class Side:

@@ -219,12 +219,12 @@ def words(stopwords: str = "") -> Analyzer:
     stops, pipeline = _linguistic_stops("words", stopwords), find_pipeline(_TOKEN_RULES)
 
     @cache
-    def loaded() -> Any:
+    def load() -> Any:
         with loading(_TOKEN_RULES):
             return pipeline.load()
 
     def tokens(texts: Sequence[str]) -> list[list[str]]:
-        nlp = loaded()
+        nlp = load()
         with nlp.memory_zone():  # the words of these texts are forgotten after it
             return [[token.text for token in nlp.tokenizer(_valid(text))] for text in texts]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from whyrank.core import BadInput, MissingExtra, WhyrankError
+from whyrank.core import BadInput, MissingExtra, WhyrankError, file_digest, read_lines
 from whyrank.text.analyzer import Step
 
 # Tokenisers: from a text to its raw tokens. `unicode_words` has a chapter of its own.
@@ -58,26 +57,22 @@ def limits(max_length: int = 0, max_digits: int | None = None, max_repeat: int =
     """
     run = re.compile(rf"(.)\1{{{max_repeat}}}", re.DOTALL) if max_repeat else None
 
-    def limited(token: str) -> str | None:
+    def limit(token: str) -> str | None:
         long = 0 < max_length < len(token)
         numeric = max_digits is not None and sum(map(str.isdigit, token)) > max_digits
         return None if long or numeric or (run and run.search(token)) else token
 
-    return limited
+    return limit
 
 
 @lru_cache(maxsize=1 << 20)
-def porter(token: str) -> str:
+def porter(token: str, mode: str = "MARTIN_EXTENSIONS") -> str:
     """Porter's stemmer with its author's own amendments, as Lucene and Terrier have it (Porter 1980)."""
-    stem: str = _porter("MARTIN_EXTENSIONS").stem(token, to_lowercase=False)
-    return stem
+    return str(_porter(mode).stem(token, to_lowercase=False))
 
 
-@lru_cache(maxsize=1 << 20)
-def porter_original(token: str) -> str:
-    """Porter's stemmer as first printed, without the later amendments (Porter 1980)."""
-    stem: str = _porter("ORIGINAL_ALGORITHM").stem(token, to_lowercase=False)
-    return stem
+porter_original = partial(porter, mode="ORIGINAL_ALGORITHM")
+"""Porter's stemmer as first printed, without the later amendments (Porter 1980)."""
 
 
 def krovetz() -> Step:
@@ -88,13 +83,13 @@ def krovetz() -> Step:
         raise MissingExtra("the Krovetz stemmer", "krovetz") from None
     stem = krovetzstemmer.Stemmer().stem
 
-    def stemmed(token: str) -> str:
+    def stem_word(token: str) -> str:
         # The extension lower-cases a single letter inside the byte that all of Python shares (b"P" is b"p" from then
         # on), and fails on half a surrogate pair or a zero byte; it leaves words with other letters as they are.
         safe = lower(token)
         return str(stem(safe)) if len(safe) > 1 and safe.isascii() and safe.isprintable() else safe
 
-    return stemmed
+    return stem_word
 
 
 @cache
@@ -140,22 +135,11 @@ def find_stopwords(analyzer: str, given: str | os.PathLike[str], variable: str) 
 
 def read_stopwords(path: str) -> StopWords:
     """Read a UTF-8 file with one word a line; blank lines and lines that start with # are ignored."""
-    try:
-        content = Path(path).expanduser().read_bytes()
-    except (OSError, ValueError, RuntimeError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise BadInput(path, f"cannot read this stop word list ({why})", _ONE_A_LINE) from None
-    words = set()
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").splitlines(), 1):
-        try:
-            text = line.decode().strip()
-        except UnicodeDecodeError:
-            raise BadInput(path, "this is not UTF-8", "save the file as UTF-8", number) from None
-        if text.startswith("#") or not text:
-            continue
+    file = Path(os.path.expanduser(path))
+    lines = [(line.number, line.text.strip()) for line in read_lines(file) if not line.text.lstrip().startswith("#")]
+    for number, text in lines:
         if len(text.split()) > 1:
             raise BadInput(path, f"more than one word in a line: {text!r}", _ONE_A_LINE, number)
-        words.add(text)
-    if not words:
+    if not lines:
         raise BadInput(path, "there are no stop words in it", _ONE_A_LINE)
-    return StopWords(path, frozenset(words), (hashlib.sha256(content).hexdigest()[:16],))
+    return StopWords(path, frozenset(text for _, text in lines), (file_digest(file),))

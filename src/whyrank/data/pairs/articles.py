@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
-from whyrank.core import BadInput, check_flag
-from whyrank.data.lines import needed_file, read_json, read_text
+from whyrank.core import BadInput, check_flag, needed_file, read_json, read_text
 from whyrank.data.pairs.rows import TextPair, read_pairs
-from whyrank.data.pairs.sentences import existing, layout_set, two_columns
-from whyrank.data.pairs.sets import PairSet
+from whyrank.data.pairs.sentences import two_columns
+from whyrank.data.pairs.sets import existing, layout
 
 _SECTION = re.compile(r"\[SN\]([A-Z-]+)\[SN\]")
 _SECTIONS = {"title": "TITLE", "summary": "FIRST-SENTENCE", "body": "RESTBODY"}
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 
 
-def xsum(resource: str, sample10: bool = False) -> PairSet:
+@layout
+def xsum(resource: Path, sample10: bool = False) -> Iterator[TextPair]:
     """News articles and their first sentences (roles summary, body, and title where known; Narayan et al. 2018).
 
     Args:
@@ -30,12 +30,13 @@ def xsum(resource: str, sample10: bool = False) -> PairSet:
         sample10: keep the published tenth, by the SHA-256 of the name `ID.summary`.
     """
     check_flag("sample10", sample10)
-    files = _below(path := existing(resource), "*.summary")
-    found = map(_sections, files) if files else _json_articles(path)
-    return layout_set("xsum", path, (pair for pair in found if not sample10 or _in_sample(f"{pair.id}.summary")))
+    files = _below(resource, "*.summary")
+    found = map(_sections, files) if files else _json_articles(resource)
+    return (pair for pair in found if not sample10 or _in_sample(f"{pair.id}.summary"))
 
 
-def cnndm(resource: str, titles: str | None = None, sample10: bool = False) -> PairSet:
+@layout
+def cnndm(resource: Path, titles: str | None = None, sample10: bool = False) -> Iterator[TextPair]:
     """Stories and their highlights (roles summary, body, and title where known; See et al. 2017).
 
     Args:
@@ -46,18 +47,20 @@ def cnndm(resource: str, titles: str | None = None, sample10: bool = False) -> P
         sample10: keep the published tenth, by the SHA-256 of the id.
     """
     check_flag("sample10", sample10)
-    path = existing(resource)
-    lists = [existing(titles)] if titles is not None else sorted(path.glob("*titles.tsv*"))
+    lists = [existing(titles)] if titles is not None else sorted(resource.glob("*titles.tsv*"))
     known = {
         key if _SHA1.fullmatch(key) else hashlib.sha1(key.encode()).hexdigest(): title  # of a story's address
         for file in lists
         for key, title in two_columns(file)
     }
-    files = _below(path, "*.story")
+    files = _below(resource, "*.story")
     if not files:
-        raise BadInput(path, "there are no .story files in it", "name the folder that holds them")
-    pairs = (_story(file, known if lists else None) for file in files if not sample10 or _in_sample(_stem(file)))
-    return layout_set("cnndm", path, pairs)
+        raise BadInput(resource, "there are no .story files in it", "name the folder that holds them")
+    for file in files:
+        if not sample10 or _in_sample(_stem(file)):
+            body, *highlights = (part.strip() for part in read_text(file).split("@highlight"))
+            title = {"title": known.get(_stem(file), "")} if lists else {}
+            yield TextPair(_stem(file), {"summary": "\n".join(highlights), "body": body, **title})
 
 
 def _in_sample(name: str) -> bool:
@@ -89,12 +92,6 @@ def _json_articles(path: Path) -> Iterator[TextPair]:
         yield TextPair(row_id, {role: text for role, text in texts.items() if role in _SECTIONS})
 
 
-def _story(file: Path, titles: Mapping[str, str] | None) -> TextPair:
-    body, *highlights = (part.strip() for part in read_text(file).split("@highlight"))
-    title = {} if titles is None else {"title": titles.get(_stem(file), "")}
-    return TextPair(_stem(file), {"summary": "\n".join(highlights), "body": body, **title})
-
-
 # Questions, answers and passages: Natural Questions as DPR distributes them (Karpukhin et al. 2020).
 
 _NQ_FILES = ("biencoder-nq-train.json", "biencoder-nq-dev.json")
@@ -115,7 +112,8 @@ class _Question(BaseModel):
     positive_ctxs: list[_Passage] = []
 
 
-def nq(resource: str, every_passage: bool = False) -> PairSet:
+@layout
+def nq(resource: Path, every_passage: bool = False) -> Iterator[TextPair]:
     """Questions with exactly one answer, and a passage that has it.
 
     The roles are question, answer, passage, and the passage's title and passage_id. A question without a passage
@@ -127,12 +125,7 @@ def nq(resource: str, every_passage: bool = False) -> PairSet:
         every_passage: a pair for every positive passage, as in the published probe, not the first one only.
     """
     check_flag("every_passage", every_passage)
-    path = existing(resource)
-    file = needed_file(path, *_NQ_FILES) if path.is_dir() else path
-    return layout_set("nq", path, _answered_questions(file, every_passage))
-
-
-def _answered_questions(file: Path, every: bool) -> Iterator[TextPair]:
+    file = needed_file(resource, *_NQ_FILES) if resource.is_dir() else resource
     try:
         questions = TypeAdapter(list[_Question]).validate_python(read_json(file))
     except ValidationError as error:
@@ -145,6 +138,6 @@ def _answered_questions(file: Path, every: bool) -> Iterator[TextPair]:
             continue
         question = {"question": each.question, "answer": each.answers[0]}
         passages = each.positive_ctxs or [_NO_PASSAGE]
-        for i, passage in enumerate(passages if every else passages[:1]):
+        for i, passage in enumerate(passages if every_passage else passages[:1]):
             texts = {"passage": passage.text, "title": passage.title, "passage_id": str(passage.passage_id)}
-            yield TextPair(f"{number}-{i}" if every else str(number), {**question, **texts})
+            yield TextPair(f"{number}-{i}" if every_passage else str(number), {**question, **texts})

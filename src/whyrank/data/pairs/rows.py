@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core import BadInput, suggestion
-from whyrank.data.lines import Record, every_line, json_records
+from whyrank.core import BadInput, Record, every_line, json_records, suggestion
 
 
 class TextPair(NamedTuple):

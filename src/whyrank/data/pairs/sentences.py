@@ -8,26 +8,20 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from whyrank.core import BadInput, UnknownName, WhyrankError, check_flag
-from whyrank.data.lines import every_line, find_file, json_records, needed_file
+from whyrank.core import (
+    BadInput,
+    UnknownName,
+    WhyrankError,
+    check_flag,
+    every_line,
+    find_file,
+    json_records,
+    needed_file,
+)
 from whyrank.data.pairs.rows import TextPair, tsv_cells, tsv_records
-from whyrank.data.pairs.sets import PairSet
+from whyrank.data.pairs.sets import existing, layout
 
-# What the layouts share: paths, splits, and files that are aligned line by line.
-
-
-def existing(resource: str) -> Path:
-    """The file or folder of a layout, which must be there."""
-    path = Path(resource).expanduser()
-    if not path.exists():
-        raise BadInput(path, "there is no such file or folder", "write LAYOUT:PATH")
-    return path
-
-
-def layout_set(layout: str, path: Path, pairs: Iterable[TextPair]) -> PairSet:
-    """The pair set of a layout, named after the layout and the file or folder."""
-    name = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
-    return PairSet.of(pairs, layout if name == layout else f"{layout}:{name}", str(path))
+# What the layouts share: splits, and files that are aligned line by line.
 
 
 def choose_splits(splits: Sequence[str], wanted: str | None) -> Sequence[str]:
@@ -121,7 +115,8 @@ _ASSET = _Rewritings(
 )
 
 
-def jfleg(resource: str, split: str | None = None, keep_newline: bool = False) -> PairSet:
+@layout
+def jfleg(resource: Path, split: str | None = None, keep_newline: bool = False) -> Iterator[TextPair]:
     """Learners' sentences and their corrections (roles fluent, source, spellchecked; Napoles et al. 2017).
 
     Four pairs a sentence, dev and test.
@@ -133,11 +128,11 @@ def jfleg(resource: str, split: str | None = None, keep_newline: bool = False) -
         keep_newline: leave a line feed at the end of every text, as the published code did.
     """
     check_flag("keep_newline", keep_newline)
-    path, end = existing(resource), "\n" if keep_newline else ""
-    return layout_set("jfleg", path, _rewritings(_JFLEG, path, split, lambda text: text + end))
+    return _rewritings(_JFLEG, resource, split, lambda text: f"{text}\n" if keep_newline else text)
 
 
-def turkcorpus(resource: str, split: str | None = None) -> PairSet:
+@layout
+def turkcorpus(resource: Path, split: str | None = None) -> Iterator[TextPair]:
     """Sentences of Wikipedia and simpler versions of them (roles simple, source; Xu et al. 2016).
 
     Eight pairs a sentence, test and tune; -lrb- and -rrb- become parentheses.
@@ -147,11 +142,11 @@ def turkcorpus(resource: str, split: str | None = None) -> PairSet:
             and `tune.jsonl` (id, norm, refs), or one such file.
         split: `test` or `tune`, instead of both.
     """
-    path = existing(resource)
-    return layout_set("turkcorpus", path, _rewritings(_TURKCORPUS, path, split, _with_brackets))
+    return _rewritings(_TURKCORPUS, resource, split, _with_brackets)
 
 
-def asset(resource: str, split: str | None = None) -> PairSet:
+@layout
+def asset(resource: Path, split: str | None = None) -> Iterator[TextPair]:
     """TurkCorpus' sentences with ten other simplifications (roles simple, source; Alva-Manchego et al. 2020).
 
     Ten pairs a sentence, valid and test.
@@ -160,9 +155,8 @@ def asset(resource: str, split: str | None = None) -> PairSet:
         resource: a folder with `asset.valid.orig`, `asset.valid.simp.0` ..., or one whose `dataset` is that folder.
         split: `valid` or `test`, instead of both.
     """
-    path = existing(resource)
-    folder = path / "dataset" if (path / "dataset").is_dir() else path
-    return layout_set("asset", path, _rewritings(_ASSET, folder, split, _with_brackets))
+    inside = resource / "dataset"
+    return _rewritings(_ASSET, inside if inside.is_dir() else resource, split, _with_brackets)
 
 
 def _with_brackets(text: str) -> str:
@@ -203,7 +197,8 @@ _WNC_FILES = ("biased.full", "WNC/biased.full", "bias_data/WNC/biased.full")
 _WNC_COLUMNS = 5  # id, source and target in tokens, source and target as they were; tags may follow
 
 
-def msrp(resource: str, split: str | None = None) -> PairSet:
+@layout
+def msrp(resource: Path, split: str | None = None) -> Iterator[TextPair]:
     """Paraphrases (roles a, b) of the MSR Paraphrase Corpus (Dolan and Brockett 2005): train and test, label 1.
 
     Args:
@@ -211,23 +206,19 @@ def msrp(resource: str, split: str | None = None) -> PairSet:
             and `test.tsv` (label, id1, id2, sentence1, sentence2); or one such file.
         split: `train` or `test`, instead of both.
     """
-    path = existing(resource)
-    files = split_files(path, ("train", "test"), split, "msr_paraphrase_{}.txt", "{}.tsv")
-    return layout_set("msrp", path, (pair for file in files.values() for pair in _paraphrases(file)))
+    for file in split_files(resource, ("train", "test"), split, "msr_paraphrase_{}.txt", "{}.tsv").values():
+        for number, (cells, line) in enumerate(tsv_cells(file)):
+            if number == 0 and cells not in _MSRP_HEADERS:
+                expected = ", ".join(_MSRP_HEADERS[0])
+                raise BadInput(file, "this is not the header of MSRP", f"the columns are {expected}", line)
+            if len(cells) != len(_MSRP_HEADERS[0]) or (number and cells[0] not in ("0", "1")):
+                raise BadInput(file, "expected 0 or 1, two ids and two sentences", "separate them by tabs", line)
+            if cells[0] == "1":
+                yield TextPair(f"{cells[1]}-{cells[2]}", {"a": cells[3], "b": cells[4]})
 
 
-def _paraphrases(file: Path) -> Iterator[TextPair]:
-    for number, (cells, line) in enumerate(tsv_cells(file)):
-        if number == 0 and cells not in _MSRP_HEADERS:
-            expected = ", ".join(_MSRP_HEADERS[0])
-            raise BadInput(file, "this is not the header of MSRP", f"the columns are {expected}", line)
-        if len(cells) != len(_MSRP_HEADERS[0]) or (number and cells[0] not in ("0", "1")):
-            raise BadInput(file, "expected 0 or 1, two ids and two sentences", "separate them by tabs", line)
-        if cells[0] == "1":
-            yield TextPair(f"{cells[1]}-{cells[2]}", {"a": cells[3], "b": cells[4]})
-
-
-def wnc(resource: str, split: str | None = None) -> PairSet:
+@layout
+def wnc(resource: Path, split: str | None = None) -> Iterator[TextPair]:
     """Sentences before and after an edit for neutrality (roles biased, neutral; Pryzant et al. 2020).
 
     Args:
@@ -235,23 +226,18 @@ def wnc(resource: str, split: str | None = None) -> PairSet:
             and `test.tsv` under the header biased, neutral, or one such file.
         split: `train` or `test` of the second form, instead of both.
     """
-    path = existing(resource)
-    full = find_file(path, *_WNC_FILES) if path.is_dir() and split is None else None
-    files = {"full": full} if full else split_files(path, ("train", "test"), split, "{}.tsv")
-    return layout_set("wnc", path, (pair for part, file in files.items() for pair in _edits(part, file)))
-
-
-def _edits(split: str, file: Path) -> Iterator[TextPair]:
-    first, _ = next(tsv_cells(file))
-    if {"biased", "neutral"} <= set(first):
-        for number, record in enumerate(tsv_records(file)):
-            yield TextPair(f"{split}-{number}", {role: record.text(role) for role in ("biased", "neutral")})
-        return
-    for cells, line in tsv_cells(file):
-        if len(cells) < _WNC_COLUMNS:
-            what = f"expected {_WNC_COLUMNS} columns or more, found {len(cells)}"
-            raise BadInput(file, what, "the columns are id, src_tok, tgt_tok, src_raw, tgt_raw, ...", line)
-        yield TextPair(cells[0], {"biased": cells[3], "neutral": cells[4]})
+    full = find_file(resource, *_WNC_FILES) if resource.is_dir() and split is None else None
+    files = {"full": full} if full else split_files(resource, ("train", "test"), split, "{}.tsv")
+    for part, file in files.items():
+        if {"biased", "neutral"} <= set(next(tsv_cells(file))[0]):
+            for number, record in enumerate(tsv_records(file)):
+                yield TextPair(f"{part}-{number}", {role: record.text(role) for role in ("biased", "neutral")})
+            continue
+        for cells, line in tsv_cells(file):
+            if len(cells) < _WNC_COLUMNS:
+                what = f"expected {_WNC_COLUMNS} columns or more, found {len(cells)}"
+                raise BadInput(file, what, "the columns are id, src_tok, tgt_tok, src_raw, tgt_raw, ...", line)
+            yield TextPair(cells[0], {"biased": cells[3], "neutral": cells[4]})
 
 
 # Formal and informal answers, with the questions that they answer: GYAFC.
@@ -261,10 +247,11 @@ _OTHER = {"informal": "formal", "formal": "informal"}
 _UNMATCHED = "_"
 
 
+@layout
 def gyafc(
-    resource: str, split: str | None = None, genre: str | None = None, qids: str | None = None,
+    resource: Path, split: str | None = None, genre: str | None = None, qids: str | None = None,
     questions: str | None = None,
-) -> PairSet:  # fmt: skip
+) -> Iterator[TextPair]:  # fmt: skip
     """Formal and informal versions of an answer (roles formal, informal, and question where known; Rao et al. 2018).
 
     Tune and test, both directions, four rewritings each. Without a question map there is no role question; with
@@ -279,26 +266,21 @@ def gyafc(
             each sentence, `_` where none was found; the folder itself unless given.
         questions: a file with id, tab, title of the question (Yahoo! Answers L6); `questions.tsv` unless given.
     """
-    path = existing(resource)
-    base = path / "GYAFC_Corpus" if (path / "GYAFC_Corpus").is_dir() else path
+    base = resource / "GYAFC_Corpus" if (resource / "GYAFC_Corpus").is_dir() else resource
     if genre is not None and genre not in _GENRES:
         raise UnknownName("genre", str(genre), _GENRES)
     genres = [each for each in _GENRES if (base / each).is_dir() and genre in (None, each)]
     if not genres:
         raise BadInput(base, f"the folder has no {genre or ' or '.join(_GENRES)}", "name the folder above them")
-    file = existing(questions) if questions is not None else find_file(path, "questions.tsv")
+    file = existing(questions) if questions is not None else find_file(resource, "questions.tsv")
     titles = None if file is None else {_question_id(key): title for key, title in two_columns(file)}
     if titles is None and qids is not None:
         raise WhyrankError("the ids of questions are of no use without their titles; add questions=FILE")
     ids = existing(qids) if qids is not None else base
-    pairs = (
-        pair
-        for each in genres
-        for part in choose_splits(("tune", "test"), split)
-        for source in _OTHER
-        for pair in _answers(base, ids, Path(each, part), source, titles)
-    )
-    return layout_set("gyafc", path, pairs)
+    for each in genres:
+        for part in choose_splits(("tune", "test"), split):
+            for source in _OTHER:
+                yield from _answers(base, ids, Path(each, part), source, titles)
 
 
 def _answers(base: Path, ids: Path, below: Path, source: str, titles: Mapping[str, str] | None) -> Iterator[TextPair]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from whyrank.core import BadInput, Call, Registry, UnknownName, WhyrankError, parse_call, suggestion
-from whyrank.data.lines import Tally, find_file, without_surrogates
+from whyrank.core import BadInput, Call, Registry, UnknownName, WhyrankError, find_file, parse_call, suggestion
 from whyrank.data.pairs.rows import TextPair, read_pairs, read_records
+from whyrank.data.tallies import Tally, without_surrogates
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "paraphrase": ("a", "b"),
@@ -174,6 +176,27 @@ def _file(path: Path, columns: Mapping[str, str]) -> PairSet:
 
 
 # The layouts of published data sets: their readers, and how a folder in one of them is known.
+
+
+def layout(read: Callable[..., Iterator[TextPair]]) -> Callable[..., PairSet]:
+    """Make a reader of pairs open a pair set, which is named after the reader and the file or folder."""
+
+    @wraps(read)
+    def open_layout(resource: str, **options: Any) -> PairSet:
+        path = existing(resource)
+        name = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
+        title = read.__name__ if name == read.__name__ else f"{read.__name__}:{name}"
+        return PairSet.of(read(path, **options), title, str(path))
+
+    return open_layout
+
+
+def existing(resource: str) -> Path:
+    """The file or folder of a layout, which must be there."""
+    path = Path(resource).expanduser()
+    if not path.exists():
+        raise BadInput(path, "there is no such file or folder", "write LAYOUT:PATH")
+    return path
 
 
 _SENTENCES, _ARTICLES = ("msrp", "wnc", "jfleg", "turkcorpus", "asset", "gyafc"), ("xsum", "cnndm", "nq")

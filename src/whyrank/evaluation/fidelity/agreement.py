@@ -30,7 +30,7 @@ from whyrank.core import Floats, Ints, Ranker, UnknownName, WhyrankError, check_
 from whyrank.data import Collection, Run
 from whyrank.evaluation.effectiveness import AnyRun
 from whyrank.evaluation.fidelity import kernels
-from whyrank.scoring import Engine, Failure, scored
+from whyrank.scoring import Engine, Failure, score_candidates
 
 Scores = Mapping[str, float]
 KS = (10, 100)
@@ -141,7 +141,7 @@ def compare_rankers(
     failures: list[Failure] = []
     rankers = {ranker.name: ranker for ranker in (*targets, *surrogates)}
     for name, ranker in rankers.items():
-        runs[name], failed = scored(engine, ranker, collection, candidates)
+        runs[name], failed = score_candidates(engine, ranker, collection, candidates)
         failures += failed
     cells = {
         (target.name, surrogate.name): compare_runs(runs[target.name], runs[surrogate.name], ks, missing)

@@ -39,7 +39,7 @@ from whyrank.data import Collection, Run, open_run, ranking, texts_of
 from whyrank.learners.local.explaining import RankedList, explain_lists
 from whyrank.rankers import RunRanker, Setting, open_ranker
 from whyrank.rankers.lexical import LexicalRanker
-from whyrank.scoring import Engine, Failure, candidates_for, first_ranker, one_line, scored
+from whyrank.scoring import Engine, Failure, candidates_for, first_ranker, one_line, score_candidates
 from whyrank.tables import TermTable
 
 METHODS = ("occlusion", "lime", "bm25")
@@ -184,7 +184,7 @@ class LocalToGlobal:
         with Progress("explaining", len(ids), unit="queries") as progress:
             for start in range(0, len(ids), BLOCK):
                 block, lists = ids[start : start + BLOCK], []
-                run, failed = scored(engine, target, collection, {q: candidates.get(q, {}) for q in block})
+                run, failed = score_candidates(engine, target, collection, {q: candidates.get(q, {}) for q in block})
                 for query_id in block:
                     query, docs = collection.queries[query_id], run.get(query_id, {})
                     terms, order = bm25.analyzer.query_terms(query), ranking(docs)

@@ -19,7 +19,7 @@ from whyrank.studies.contrasts import Contrasts, Pair
 from whyrank.studies.pools import Pool, Pools, Source
 from whyrank.text.annotation import Annotator, find_pipeline, import_spacy
 from whyrank.text.annotation.annotator import annotator
-from whyrank.text.edits import Edit, Passage, asks, edits, in_words, options_of
+from whyrank.text.edits import Edit, Passage, edits, in_words, inputs_of, options_of
 
 CONTROL = "re-space"
 _PUBLISHED_SEED = 42
@@ -90,7 +90,7 @@ class Edited:
     @property
     def annotates(self) -> bool:
         """Whether texts have to be annotated."""
-        return self.respaces or bool({"annotation", "annotator"} & set(asks(self._edit)))
+        return self.respaces or bool({"annotation", "annotator"} & set(inputs_of(self._edit)))
 
     def contrasts(self, collection: Collection) -> Contrasts:
         """Every text with its edited form; what an edit leaves empty, unchanged or does not apply to is counted."""
@@ -111,8 +111,8 @@ class Edited:
             for row, text in enumerate(pool.texts):
                 others = partial(self._others, pool, text)
                 parts = (pool.query, generators(text), pool.pools.analyzer, Annotator(self.pipeline), others)
-                edited = Passage(text, *parts, self.compat, self.respaces).ask(edit, options)
-                if edited is None and "others" in asks(edit) and not others():
+                edited = Passage(text, *parts, self.compat, self.respaces).apply(edit, options)
+                if edited is None and "others" in inputs_of(edit) and not others():
                     dropped["no non-relevant text of the query"] += 1
                 elif edited is None:
                     dropped["not applicable"] += 1

@@ -18,15 +18,16 @@ import threading
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from sys import intern
 from typing import Any, NamedTuple
 
-from whyrank.core import Names, Progress, TextStore, cache_folder
+from whyrank.core import Executor, Names, Progress, Serial, TextStore, cache_folder
 from whyrank.text.analyzer import TextCache
-from whyrank.text.annotation.parsing import Annotation, Missing, Span, load_parser
+from whyrank.text.annotation.parsing import Annotation, Missing, Span, batches, load_parser
 from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline
 
 __all__ = ["Annotation", "AnnotationStore", "Annotator", "Missing", "Span", "annotator", "parsed_texts"]
@@ -43,9 +44,10 @@ _parsed: Counter[str] = Counter()
 
 @dataclass(frozen=True)
 class Annotator:
-    """Annotates texts with a spaCy pipeline, which is loaded when the first text has to be parsed."""
+    """Annotates texts with a spaCy pipeline, which each process that parses loads once, for the first text."""
 
     name: str = ENGLISH
+    executor: Executor = field(default_factory=Serial, compare=False, repr=False)
 
     @property
     def identity(self) -> str:
@@ -70,8 +72,9 @@ class Annotator:
             found |= {text: known for text in distinct if (known := cache.get(text)) is not None}
             add(store.find(identity, [text for text in distinct if text not in found]).values())
             if fresh := [text for text in distinct if text not in found]:
-                with Progress("annotating", len(fresh)) as progress:
-                    for batch in load_parser(self.name).parse(fresh):
+                parsed = self.executor.run(_parse, self.name, batches(fresh))
+                with Progress("annotating", len(fresh)) as progress, closing(parsed):
+                    for batch in parsed:
                         store.add(identity, batch)
                         add(batch)
                         _parsed[identity] += len(batch)
@@ -79,10 +82,14 @@ class Annotator:
         return [found[text] for text in texts]
 
 
-def annotator(name: str = ENGLISH) -> Annotator:
+def _parse(name: str, texts: Sequence[str]) -> list[Annotation]:
+    return load_parser(name).parse(texts)
+
+
+def annotator(name: str = ENGLISH, executor: Executor | None = None) -> Annotator:
     """The annotator of an installed spaCy pipeline, by the name of its package or by its folder."""
     find_pipeline(name)
-    return Annotator(name)
+    return Annotator(name, executor or Serial())
 
 
 def parsed_texts(annotator: Annotator) -> int:
@@ -106,7 +113,7 @@ class AnnotationStore(TextStore[Annotation]):
         """The pipeline and the format, so that another format is never read."""
         return super().key(f"{FORMAT} {identity}")
 
-    def encoded(self, value: Annotation) -> bytes:
+    def encode(self, value: Annotation) -> bytes:
         """An annotation without its text, compressed.
 
         A lemma that is the token itself is left out, and so are empty labels; what is missing is stored as its name.
@@ -125,7 +132,7 @@ class AnnotationStore(TextStore[Annotation]):
             content[name] = spans.what if missing else [span if span.label else span[:2] for span in spans]
         return zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 1)
 
-    def decoded(self, text: str, stored: Any, identity: str) -> Annotation:
+    def decode(self, text: str, stored: Any, identity: str) -> Annotation:
         """The annotation of a text; its checksum was verified, so that a row of our own making is whole."""
         content: dict[str, Any] = json.loads(zlib.decompress(stored))
         starts, ends = content["starts"], content["ends"]

@@ -97,20 +97,15 @@ class Parser:
         found["entities"] = probe.has_annotation("ENT_IOB")
         self._missing = {what: Missing(what, identity) for what, known in found.items() if not known}
 
-    def parse(self, texts: Sequence[str]) -> Iterator[list[Annotation]]:
-        """Annotate the texts in order, and give them in batches that fit in memory."""
-        for batch in _batches(texts):
-            split = [list(split_text(text, cut_words=self._cut_words)) for text in batch]
-            given = [part for parts in split for part in parts]
-            at_once = min(TEXTS_AT_ONCE, PART_SIZE // max(map(len, given), default=PART_SIZE))
-            with self._nlp.memory_zone():  # the words of this batch are forgotten after it
-                docs = self._nlp.pipe(map(_valid, given), batch_size=at_once)
-                found = map(self._annotation, given, docs)
-                whole = [
-                    concatenate(text, list(islice(found, len(parts))))
-                    for text, parts in zip(batch, split, strict=True)
-                ]
-            yield whole
+    def parse(self, texts: Sequence[str]) -> list[Annotation]:
+        """Annotate texts that fit in memory together, in order."""
+        split = [list(split_text(text, cut_words=self._cut_words)) for text in texts]
+        given = [part for parts in split for part in parts]
+        at_once = min(TEXTS_AT_ONCE, PART_SIZE // max(map(len, given), default=PART_SIZE))
+        with self._nlp.memory_zone():  # the words of these texts are forgotten after it
+            docs = self._nlp.pipe(map(_valid, given), batch_size=at_once)
+            found = map(self._annotation, given, docs)
+            return [concatenate(text, list(islice(found, len(p)))) for text, p in zip(texts, split, strict=True)]
 
     def _annotation(self, text: str, doc: Any) -> Annotation:
         if doc.text != _valid(text):
@@ -172,7 +167,7 @@ def concatenate(text: str, parts: Sequence[Annotation]) -> Annotation:
     characters = list(accumulate((len(part.text) for part in parts), initial=0))
     tokens = list(accumulate(map(len, parts), initial=0))
 
-    def chained(name: str, shift: Callable[[Any, int], Any] = lambda value, part: value) -> Sequence[Any]:
+    def chain(name: str, shift: Callable[[Any, int], Any] = lambda value, part: value) -> Sequence[Any]:
         fields = [getattr(part, name) for part in parts]
         missing = [field for field in fields if isinstance(field, Missing)]
         return missing[0] if missing else tuple(shift(value, i) for i, field in enumerate(fields) for value in field)
@@ -185,8 +180,8 @@ def concatenate(text: str, parts: Sequence[Annotation]) -> Annotation:
 
     shifts: dict[str, Callable[[Any, int], Any]] = dict.fromkeys(("starts", "ends"), offset)
     shifts |= dict.fromkeys(("sentences", "chunks", "entities"), span)
-    fields = {name: chained(name, shift) for name, shift in shifts.items()}
-    return Annotation(text, **fields, **{name: chained(name) for name in ("lemmas", "pos", "stops")})
+    fields = {name: chain(name, shift) for name, shift in shifts.items()}
+    return Annotation(text, **fields, **{name: chain(name) for name in ("lemmas", "pos", "stops")})
 
 
 def _valid(text: str) -> str:
@@ -194,7 +189,7 @@ def _valid(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+def batches(texts: Sequence[str]) -> Iterator[list[str]]:
     """Runs of texts: up to `TEXTS_AT_ONCE` and up to `PART_SIZE` characters, or one text that is longer."""
     batch: list[str] = []
     size = 0

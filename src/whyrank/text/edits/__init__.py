@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.text.edits.base import Edit, Passage, Slot, asks, edits, in_words, options_of, word_of
+    from whyrank.text.edits.base import Edit, Passage, edits, in_words, inputs_of, options_of, word_of
 
 front_door(__name__)

@@ -1,13 +1,13 @@
 """Edits: one change to a text, so that a ranker can be asked what the change is worth to it.
 
-An edit is a function. It asks by name for what it needs, and gives the new text, or None where it does not apply:
+An edit is a function. Its parameters name what it needs, and gives the new text, or None where it does not apply:
 
     @edits.register("shout")
     def shout(text: str) -> str:
         "in capital letters"
         return text.upper()
 
-From then on the probe `edited/shout` exists. What an edit may ask for: `text`, `query`, `rng` (a random generator of
+From then on the probe `edited/shout` exists. What an edit can get: `text`, `query`, `rng` (a random generator of
 its own for each text), `annotation` (sentences, tokens, lemmas, ...), `annotator`, `analyzer`, `others` (texts of
 non-relevant documents of the query), `compat`. Keyword-only parameters with a default are options of the probe:
 `edited/repeat-document(times=3)`. The docstring says in words what the edited text is.
@@ -73,7 +73,7 @@ def moves_words(edit: F) -> F:
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """A text to be edited, with all that an edit may ask for."""
+    """A text to be edited, with all that an edit can get."""
 
     text: str
     query: str
@@ -90,20 +90,20 @@ class Passage:
         found = self.annotator.annotate([self.text])[0]
         return join_tokens(found) if self.respace else found
 
-    def ask(self, edit: Edit, options: Mapping[str, Any]) -> str | None:
-        """Call the edit with what it asks for."""
+    def apply(self, edit: Edit, options: Mapping[str, Any]) -> str | None:
+        """Call the edit with what its parameters name."""
 
         def value(name: str) -> Any:
             if name == "text" and self.respace:
                 return self.annotation.text
             return self.others() if name == "others" else getattr(self, name)
 
-        return edit(**{name: value(name) for name in asks(edit)}, **options)
+        return edit(**{name: value(name) for name in inputs_of(edit)}, **options)
 
 
 @cache
-def asks(edit: Edit) -> tuple[str, ...]:
-    """What an edit asks for: its parameters that are not options."""
+def inputs_of(edit: Edit) -> tuple[str, ...]:
+    """What an edit needs: its parameters that are not options."""
     parameters = inspect.signature(edit).parameters.values()
     return tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from whyrank.core import BadInput, WhyrankError, check_number, check_text, check_whole
+from whyrank.core import BadInput, WhyrankError, check_number, check_text, check_whole, json_records, read_lines
 from whyrank.text.analyzer import Analyzer
 from whyrank.text.edits.base import Slot, fill, published
 
@@ -33,8 +32,6 @@ def repeat_document(text: str, *, times: int = 2) -> str:
 
 
 # Queries that the text may answer, from a file or from a model.
-
-_EXPANSIONS = "give JSON lines with text and queries"
 
 
 def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str = "", n: int = 4) -> str | None:
@@ -65,24 +62,7 @@ doc2query.lacking = _lacking  # type: ignore[attr-defined]
 @lru_cache(maxsize=4)
 def _read_expansions(path: str) -> Mapping[str, list[str]]:
     """Queries by text: one JSON object a line, with `text` and `queries`."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = list(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(path, f"cannot be read as a file of expansions ({error})", _EXPANSIONS) from None
-    found: dict[str, list[str]] = {}
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            text, queries = row["text"], row["queries"]
-        except (ValueError, KeyError, TypeError):
-            text, queries = None, None
-        if not isinstance(text, str) or not isinstance(queries, list):
-            raise BadInput(path, "not a JSON object with text and a list of queries", "mend or drop the line", number)
-        found[text] = [str(query) for query in queries]
-    if not found:
-        raise BadInput(path, "the file is empty", _EXPANSIONS)
-    return found
+    return {record.text("text"): record.texts("queries", least=0) for record in json_records(Path(path))}
 
 
 # Typos: listed misspellings of listed words, or slips of the fingers on a keyboard.
@@ -124,11 +104,7 @@ class _Misspellings(NamedTuple):
 def _read_misspellings(path: str, stopwords: frozenset[str]) -> _Misspellings:
     """Read a list of misspellings; several corrections stand in one field, separated by commas."""
     forms: dict[str, list[str]] = {}
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(path, f"cannot be read as a list of misspellings ({error})", "give a UTF-8 file") from None
-    for number, line in enumerate(lines, 1):
+    for number, line, _ in read_lines(Path(path)):
         wrong, tab, right = line.partition("\t")
         if not tab:
             what = "expected a misspelling and its corrections, separated by a tab"

@@ -11,20 +11,16 @@ Nothing is unpickled.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import logging
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +33,10 @@ from whyrank.core import (
     Progress,
     cache_folder,
     check_seal,
-    damaged,
+    damage_error,
     lines_of,
+    open_bytes,
+    read_json,
     replacing,
     sealed_file,
 )
@@ -57,7 +55,6 @@ _TEXTS = ("*.vec", "*.vec.gz", "glove*.txt", "glove*.txt.gz")
 _BATCH = 16_384  # words
 _SAMPLE = 100  # lines that say how many numbers there are
 _BLANKS = b" \t\r\n"
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,13 +98,6 @@ class Vectors:
         return {word: row for row, word in reversed(list(enumerate(self.words)))}
 
 
-class Parsed(NamedTuple):
-    """Words and the matrix of their vectors, a row each."""
-
-    words: Sequence[str]
-    matrix: Matrix
-
-
 def open_vectors(spec: str) -> Vectors:
     """Read word vectors from a file, a folder or an installed package; text is parsed once and kept in the cache."""
     path = find_vectors(spec)
@@ -118,27 +108,27 @@ def open_vectors(spec: str) -> Vectors:
 @lru_cache(maxsize=2)
 def _open(spec: str, path: Path, size: int, changed: int) -> Vectors:
     if path.suffix == ".npy":
-        return Vectors(spec, *read_matrix(path))
-    read = read_json if path.name.removesuffix(".gz").endswith(".json") else read_text
+        return replace(read_matrix(path), name=spec)
+    read = read_json_vectors if path.name.removesuffix(".gz").endswith(".json") else read_text_vectors
     key = hashlib.sha256(f"1\x1f{path}\x1f{size}\x1f{changed}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return cached_vectors(spec, key, lambda: read(path))
 
 
-def cached_vectors(name: str, key: str, make: Callable[[], Parsed]) -> Vectors:
+def cached_vectors(name: str, key: str, make: Callable[[], Vectors]) -> Vectors:
     """The vectors that the cache has under a key, else those that `make` gives, which are kept there.
 
     Where the cache cannot be written, or what it has is damaged, they are made again.
     """
     path = cache_folder() / "vectors" / f"{key}.npy"
     try:
-        return Vectors(name, *read_matrix(path))
+        found = read_matrix(path)
     except (OSError, BadInput):
-        made = make()
-    try:
-        write_matrix(path, made.words, made.matrix)
-    except (OSError, BadInput) as error:
-        log.info("word vectors are not kept: %s", error)
-    return Vectors(name, *made)
+        found = make()
+        try:
+            write_matrix(path, found)
+        except (OSError, BadInput) as error:
+            log.info("word vectors are not kept: %s", error)
+    return replace(found, name=name)
 
 
 def find_vectors(spec: str) -> Path:
@@ -171,27 +161,15 @@ def _main_file(folder: Path) -> list[Path]:
     return [main] if main.is_file() else []
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The content of a file, unpacked where it is gzip, and the file itself, which knows how far we are."""
-    try:
-        with open(path, "rb") as raw:
-            packed = raw.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
-            yield (gzip.GzipFile(fileobj=raw) if packed else raw), raw  # type: ignore[misc]
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
-
-
 # Text: a word and its numbers a line.
 
 
-def read_text(path: Path) -> Parsed:
+def read_text_vectors(path: Path) -> Vectors:
     """Read a text file, a batch of lines at a time; a first line with the two counts is passed over."""
     words: list[str] = []
     parts: list[Matrix] = []
-    with _reading(path) as (file, raw), Progress(f"reading {path.name}: bytes", path.stat().st_size) as progress:
+    with open_bytes(path) as file, Progress(f"reading {path.name}: bytes", path.stat().st_size) as progress:
+        read = getattr(file, "fileobj", file)  # of gzip, the packed file
         lines = ((number, text) for number, line in lines_of(path, file) if (text := line.strip(_BLANKS)))
         first = list(islice(lines, _SAMPLE))
         if not first:
@@ -208,7 +186,7 @@ def read_text(path: Path) -> Parsed:
             entries = [_entry(path, number, text, dims) for number, text in batch]
             words += [word for word, _ in entries]
             parts.append(_numbers(path, batch[0][0], entries, dims))
-            progress.step(raw.tell() - progress.done)
+            progress.step(read.tell() - progress.done)
     if len(words) < promised:
         what = f"{len(words):,} words where its first line promises {promised:,}"
         raise BadInput(path, what, "get the file again")
@@ -218,7 +196,7 @@ def read_text(path: Path) -> Parsed:
         part = parts.pop()
         whole[at : at + len(part)] = part
         at += len(part)
-    return Parsed(words, whole)
+    return Vectors(path.name, words, whole)
 
 
 def _usual_size(lines: Iterable[tuple[int, bytes]]) -> int:
@@ -272,13 +250,9 @@ def _check_finite(path: Path, words: Sequence[str], matrix: Matrix) -> None:
 # JSON: an object with `vectors: {word: [numbers]}`.
 
 
-def read_json(path: Path) -> Parsed:
+def read_json_vectors(path: Path) -> Vectors:
     """Read a JSON file; of each vector the first `dimensions` numbers, where the file says how many there are."""
-    with _reading(path) as (file, _):
-        try:
-            content = json.load(file)
-        except ValueError as error:
-            raise BadInput(path, f"malformed JSON ({error})", "get the file again") from None
+    content = read_json(path)
     vectors = content.get("vectors") if isinstance(content, dict) else None
     if not isinstance(vectors, dict) or not vectors:
         raise BadInput(path, "no JSON object with 'vectors' by word", _NO_VECTORS)
@@ -292,13 +266,13 @@ def read_json(path: Path) -> Parsed:
     if not isinstance(dims, int) or not 1 <= dims <= width:
         raise BadInput(path, f"{width} numbers in each vector where {dims} are expected", _GET_AGAIN)
     _check_finite(path, list(vectors), matrix := np.ascontiguousarray(matrix[:, :dims]))
-    return Parsed(list(vectors), matrix)
+    return Vectors(path.name, list(vectors), matrix)
 
 
 # A matrix of numpy, with its words in `NAME.words.txt`, in `NAME.parquet` or in the only Parquet file of the folder.
 
 
-def read_matrix(path: Path) -> Parsed:
+def read_matrix(path: Path) -> Vectors:
     """Read a matrix and its words; the matrix stays on the disk where it has the right type."""
     named = [_listing(path), path.with_suffix(".parquet")]
     tables = sorted(path.parent.glob("*.parquet"))
@@ -321,16 +295,16 @@ def read_matrix(path: Path) -> Parsed:
         raise BadInput(names, f"{len(words):,} words for {len(matrix):,} vectors in {path.name}", _GET_BOTH)
     for start in range(0, len(matrix), _BATCH):
         _check_finite(path, words[start : start + _BATCH], matrix[start : start + _BATCH])
-    return Parsed(words, matrix)
+    return Vectors(path.name, words, matrix)
 
 
-def write_matrix(path: Path, words: Sequence[str], matrix: Matrix) -> None:
+def write_matrix(path: Path, vectors: Vectors) -> None:
     """Write a matrix and its words beside it; the digest of the words stands behind the matrix."""
-    listed = "".join(f"{word}\n" for word in words).encode("utf-8", "surrogatepass")
+    listed = "".join(f"{word}\n" for word in vectors.words).encode("utf-8", "surrogatepass")
     with replacing(_listing(path)) as beside:
         beside.write_bytes(listed)
     with sealed_file(path) as file:
-        np.save(file, matrix, allow_pickle=False)
+        np.save(file, vectors.matrix, allow_pickle=False)
         file.write(hashlib.sha256(listed).hexdigest().encode())
 
 
@@ -347,7 +321,7 @@ def _check(path: Path, names: Path) -> None:
     if tail[64:].startswith(b"whyrank-sha256:"):
         words = hashlib.sha256(names.read_bytes()).hexdigest()
         if tail[:64] != words.encode():
-            raise damaged(names, _GET_BOTH)
+            raise damage_error(names, _GET_BOTH)
 
 
 def _listed_words(path: Path) -> list[str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from numba import njit
 
 from whyrank.core import Codes, Floats, Ints, check_number, check_whole, generator, track
 from whyrank.text.analyzer import Analyzer, Tokens
-from whyrank.text.vectors.files import Matrix, Parsed, Vectors, cached_vectors
+from whyrank.text.vectors.files import Matrix, Vectors, cached_vectors
 
 SMALL = 10_000
 """Texts with fewer tokens than this in all keep the words that occur once."""
@@ -160,20 +160,10 @@ def visiting_order(cells: Cooccurrences, rng: np.random.Generator) -> Ints:
 # the numpy error model leaves out the check for a zero divisor (there is none), so the loops use vector registers
 @njit(cache=True, nogil=True, error_model="numpy")
 def visit(
-    row: Codes,
-    column: Codes,
-    log: Column,
-    weight: Column,
-    words: Matrix,
-    contexts: Matrix,
-    word_bias: Column,
-    context_bias: Column,
-    words_seen: Matrix,
-    contexts_seen: Matrix,
-    word_bias_seen: Column,
-    context_bias_seen: Column,
-    rate: np.float32,
-) -> float:
+    row: Codes, column: Codes, log: Column, weight: Column,
+    words: Matrix, contexts: Matrix, word_bias: Column, context_bias: Column,
+    words_seen: Matrix, contexts_seen: Matrix, word_bias_seen: Column, context_bias_seen: Column, rate: np.float32,
+) -> float:  # fmt: skip
     """One epoch: a step of AdaGrad for each cell in turn; gives the sum of the losses before each step."""
     loss, dims = 0.0, words.shape[1]
     for cell in range(len(row)):
@@ -225,11 +215,10 @@ def collection_vectors(docs: Mapping[str, str], analyzer: Analyzer, model: GloVe
     facts.update(np.ascontiguousarray(keys[order], dtype="<u8").data)
     name, key = f"{model!r} of {len(docs)} documents", facts.hexdigest()[:32]
 
-    def train() -> Parsed:
-        found = model.train(_draw(docs, order, analyzer, model.most_tokens), analyzer.vocabulary.terms).vectors
-        return Parsed(found.words, found.matrix)
+    def train() -> Vectors:
+        return model.train(_draw(docs, order, analyzer, model.most_tokens), analyzer.vocabulary.terms).vectors
 
-    return cached_vectors(name, key, train) if len(docs) >= KEPT_FROM else Vectors(name, *train())
+    return cached_vectors(name, key, train) if len(docs) >= KEPT_FROM else replace(train(), name=name)
 
 
 def _keys(docs: Mapping[str, str], seed: int) -> npt.NDArray[np.uint64]:

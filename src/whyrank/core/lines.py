@@ -5,18 +5,45 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
-import re
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
-from whyrank.core import BadInput, WhyrankError, check_size, lines_of, replacing
+from whyrank.core.errors import BadInput, WhyrankError
+from whyrank.core.files import replacing
 
-_GZIP = b"\x1f\x8b"
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_EXAMPLES = 5
+MOST_BYTES = 2**26  # of a line: more than any document, and less than what a small gzip file can unpack to
+
+
+@contextmanager
+def open_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file for reading, unpacked where its content is gzip; one line where it is damaged or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            packed = file.peek(2)[:2] == b"\x1f\x8b"
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if packed else file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
+    except OSError as error:
+        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
+
+
+def lines_of(path: str | os.PathLike[str], file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file with their numbers from 1; a line that is too long is an error before it is read."""
+    number = 0
+    while raw := file.readline(MOST_BYTES + 1):
+        number += 1
+        check_size(path, len(raw), "this line", number)
+        yield number, raw
+
+
+def check_size(path: str | os.PathLike[str], size: int, what: str, line: int | None = None) -> None:
+    """Raise an error where a part of a file is larger than any text that is meant."""
+    if size > MOST_BYTES:
+        raise BadInput(path, f"{what} has more than {MOST_BYTES:,} bytes", "cut it, or get the file again", line)
 
 
 class Line(NamedTuple):
@@ -44,7 +71,7 @@ def every_line(path: Path) -> Iterator[Line]:
     Unicode stay inside the text. A byte order mark at the beginning is skipped.
     """
     found, number = False, 0
-    with _reading(path) as file:
+    with open_bytes(path) as file:
         for number, raw in lines_of(path, file):
             content = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             try:
@@ -70,28 +97,6 @@ def read_text(path: Path) -> str:
         parts += [line.text, line.end]
         check_size(path, size := size + len(line.raw), "the file")
     return "".join(parts)
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Open a file for reading bytes, unpacked where its content says that it is gzip."""
-    with open(path, "rb") as file:
-        if file.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            yield unpacked
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    try:
-        with opened(path) as file:
-            yield file
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(path, f"the gzip data is damaged ({error})", "get the file again") from None
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})") from None
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -137,14 +142,14 @@ class Record(NamedTuple):
         """The field of this name, which must be a string."""
         value = self._field(name)
         if not isinstance(value, str):
-            raise self.wrong(f"{name!r} is {_shown(value)}, not a string")
+            raise self.wrong(f"{name!r} is {_show(value)}, not a string")
         return value
 
-    def texts(self, name: str) -> list[str]:
-        """The field of this name, which must be a list of one string or more."""
+    def texts(self, name: str, least: int = 1) -> list[str]:
+        """The field of this name, which must be a list of so many strings at least."""
         value = self._field(name)
-        if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
-            raise self.wrong(f"{name!r} is {_shown(value)}, not a list of strings")
+        if not isinstance(value, list) or len(value) < least or not all(isinstance(each, str) for each in value):
+            raise self.wrong(f"{name!r} is {_show(value)}, not a list of strings")
         return value
 
     def wrong(self, what: str, remedy: str = "mend this row") -> BadInput:
@@ -161,19 +166,19 @@ def json_records(path: Path) -> Iterator[Record]:
     """Stream JSON lines, one object each; blank lines are skipped."""
     remedy = 'write one object a line, such as {"id": "d1", "text": "..."}'
     for line in read_lines(path):
-        fields = _parsed(path, line.text, remedy, line.number)
+        fields = _parse(path, line.text, remedy, line.number)
         if not isinstance(fields, dict):
-            raise BadInput(path, f"expected a JSON object, found {_shown(fields)}", remedy, line.number)
+            raise BadInput(path, f"expected a JSON object, found {_show(fields)}", remedy, line.number)
         yield Record(path, line.number, fields, len(line.raw))
 
 
 def read_json(path: Path) -> Any:
     """The value of a whole JSON file, plain or gzip."""
-    with _reading(path) as file:
-        return _parsed(path, file.read(), "get the file again")
+    with open_bytes(path) as file:
+        return _parse(path, file.read(), "get the file again")
 
 
-def _parsed(path: Path, text: str | bytes, remedy: str, line: int | None = None) -> Any:
+def _parse(path: Path, text: str | bytes, remedy: str, line: int | None = None) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -183,72 +188,6 @@ def _parsed(path: Path, text: str | bytes, remedy: str, line: int | None = None)
         raise BadInput(path, f"malformed JSON ({error})", remedy, line) from None
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else text[:40] + "…"
-
-
-# Oddities that stop nothing: counted as data streams by, with the first few examples, and listed in notes.
-
-
-class Tally:
-    """Counts one kind of oddity, which `what` names in the plural, and remembers the first few examples."""
-
-    def __init__(self, what: str) -> None:
-        self.what, self.count = what, 0
-        self.first: list[str] = []
-
-    def add(self, example: str) -> None:
-        """Count one more."""
-        self.count += 1
-        if len(self.first) < _EXAMPLES:
-            self.first.append(example)
-
-    def notes(self, source: str) -> list[str]:
-        """One line for the user, or nothing when nothing was counted."""
-        if not self.count:
-            return []
-        more = ", …" if self.count > len(self.first) else ""
-        return [f"{source}: {self.what}: {self.count:,} ({', '.join(self.first)}{more})"]
-
-
-class TextTallies:
-    """What can be odd about `things`, documents or queries: lone surrogates are replaced, empty texts are kept.
-
-    With `strict` an empty text is an error.
-    """
-
-    def __init__(self, things: str, strict: bool = False) -> None:
-        self.things, self.strict = things, strict
-        self.empty = Tally(f"{things} with an empty text")
-        self.mended = Tally(f"{things} with lone surrogates (each replaced by U+FFFD)")
-
-    def mend(self, text_id: str, text: str, source: str | Path, line: int | None = None) -> str:
-        """Count what is odd about a text, and give it in a form that can be encoded."""
-        if not text or text.isspace():
-            if self.strict:
-                what = f"{self.things}: the text of {text_id!r} is empty"
-                raise BadInput(source, what, "give it a text, or open the collection without strict", line)
-            self.empty.add(text_id)
-        mended = without_surrogates(text)
-        if mended is not text:
-            self.mended.add(text_id)
-        return mended
-
-    def notes(self, source: str) -> list[str]:
-        """The lines for the user."""
-        return self.empty.notes(source) + self.mended.notes(source)
-
-
-def without_surrogates(text: str) -> str:
-    """Replace lone surrogates by U+FFFD, one for one; a text without any comes back as the same object."""
-    return text if encodable(text) else _SURROGATE.sub("\ufffd", text)
-
-
-def encodable(text: str) -> bool:
-    """Whether the text can be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

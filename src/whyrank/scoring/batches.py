@@ -1,4 +1,4 @@
-"""Put one batch to a ranker, and find the pairs that it fails on by halving."""
+"""Score one batch of pairs with a ranker, and find the pairs that it fails on by halving."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def one_line(text: str, limit: int = 300) -> str:
     return joined if len(joined) <= limit else joined[:limit] + "…"
 
 
-class Task(NamedTuple):
+class Batch(NamedTuple):
     """One batch of aligned texts.
 
     While nothing has succeeded, the batch is given up after `patience` single pairs have failed; None when
@@ -53,17 +53,17 @@ class BatchScores(NamedTuple):
     late: bool = False
 
 
-def answer(ranker: Ranker, task: Task) -> BatchScores:
+def score_batch(ranker: Ranker, batch: Batch) -> BatchScores:
     """Score a batch; where it raises, halve it until the single pairs that fail are found.
 
     A `WhyrankError` is the user's to mend and no property of a text: it is passed on. A `PartlyScored` says itself
     which pairs fail, so nothing is halved.
     """
-    values, reasons, succeeded = np.full(len(task.docs), np.nan), dict[int, str](), False
-    parts = [(0, len(task.docs))]
+    values, reasons, succeeded = np.full(len(batch.docs), np.nan), dict[int, str](), False
+    parts = [(0, len(batch.docs))]
     while parts:
         start, end = parts.pop()
-        found = _try(ranker, task.queries[start:end], task.docs[start:end])
+        found = _try(ranker, batch.queries[start:end], batch.docs[start:end])
         if isinstance(found, str) and end - start > 1:
             middle = (start + end) // 2
             parts += [(middle, end), (start, middle)]
@@ -72,16 +72,16 @@ def answer(ranker: Ranker, task: Task) -> BatchScores:
         values[start:end] = part.scores
         reasons |= {start + i: reason for i, reason in part.reasons.items()}
         succeeded |= part.in_order or len(part.reasons) < end - start
-        if not succeeded and task.patience is not None and len(reasons) >= task.patience:
-            return BatchScores(task.number, values, reasons, succeeded, gave_up=True)
-    return BatchScores(task.number, values, reasons, succeeded)
+        if not succeeded and batch.patience is not None and len(reasons) >= batch.patience:
+            return BatchScores(batch.number, values, reasons, succeeded, gave_up=True)
+    return BatchScores(batch.number, values, reasons, succeeded)
 
 
-def too_late(task: Task, seconds: float) -> BatchScores:
-    """What stands for the answer to a batch that took longer than so many seconds."""
-    size = len(task.docs)
+def time_out(batch: Batch, seconds: float) -> BatchScores:
+    """The result of a batch that took longer than so many seconds."""
+    size = len(batch.docs)
     reasons = dict.fromkeys(range(size), f"TimeoutError: no answer within {seconds:g} s")
-    return BatchScores(task.number, np.full(size, np.nan), reasons, succeeded=False, late=True)
+    return BatchScores(batch.number, np.full(size, np.nan), reasons, succeeded=False, late=True)
 
 
 def _try(ranker: Ranker, queries: Sequence[str], docs: Sequence[str]) -> Answered | str:
