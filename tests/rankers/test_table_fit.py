@@ -115,7 +115,7 @@ class TestAnalyzer:
         )
         file.unlink()
         Path("stop.txt").unlink()
-        with pytest.raises(WhyrankError, match=r"learned with chain.*cannot read this stop word list.*analyzer="):
+        with pytest.raises(WhyrankError, match=r"learned with chain.*stop.txt.*cannot be read.*analyzer="):
             open_ranker("model1:../with/t.parquet")
         assert not caplog.records
 

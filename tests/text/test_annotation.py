@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from side_by_side import in_threads, wait_for
-from whyrank.core import BadInput, MissingExtra, Processes, WhyrankError, cache_folder
+from whyrank.core import BadInput, MissingExtra, Processes, WhyrankError, cache_folder, working_with
 from whyrank.text.annotation import ENGLISH, Annotator, find_pipeline, parsing, pipelines
 from whyrank.text.annotation import annotator as annotate
 from whyrank.text.annotation.annotator import Annotation, AnnotationStore, Span, annotator, parsed_texts
@@ -335,7 +335,9 @@ class TestPipelines:
 def test_processes_annotate_as_one_process_does():
     texts = [f"{WALL} Number {i}." for i in range(150)]
     expected = annotator().annotate(texts[:75])
-    several = annotator(executor=Processes(workers=2))
+    with working_with(Processes(workers=2, timeout=0.001)):  # the limit is for scores
+        several = annotator()
+    assert several.executor == Processes(workers=2)
     assert several == annotator()
     assert [found.text for found in several.annotate(texts)] == texts
     assert several.annotate(texts)[:75] == expected

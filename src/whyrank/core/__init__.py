@@ -75,7 +75,17 @@ if TYPE_CHECKING:
         read_text,
         write_lines,
     )
-    from whyrank.core.parallel import Executor, Processes, Ray, Serial, executor, executors, in_worker
+    from whyrank.core.parallel import (
+        Executor,
+        Processes,
+        Ray,
+        Serial,
+        current_executor,
+        executor,
+        executors,
+        in_worker,
+        working_with,
+    )
     from whyrank.core.progress import Progress, printable, silent, track
     from whyrank.core.protocols import Answered, Codes, Flags, Floats, Ints, Ranker, Study, ask, name_of
     from whyrank.core.registry import Registry, call_of

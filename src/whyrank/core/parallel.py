@@ -21,8 +21,10 @@ import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
 from multiprocessing import resource_tracker
@@ -210,6 +212,24 @@ class Ray:
 
 
 _BUILTIN = {kind.__name__.lower(): f"{__name__}:{kind.__name__}" for kind in (Serial, Processes, Ray)}
+_current: ContextVar[Executor] = ContextVar("executor", default=Serial())  # noqa: B039 - it is frozen
+
+
+def current_executor() -> Executor:
+    """The executor of the work at hand: that of `working_with`, else this process."""
+    return _current.get()
+
+
+@contextmanager
+def working_with(executor: Executor) -> Iterator[None]:
+    """Let what is done in this block use an executor, without its limit of seconds, which is for scores."""
+    token = _current.set(Processes(executor.workers) if isinstance(executor, Processes) else executor)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 executors: Registry[Executor] = Registry("executors", "executor", _BUILTIN)
 
 

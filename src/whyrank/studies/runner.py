@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Floats, Ints, Ranker, Study, adjust
+from whyrank.core import Floats, Ints, Ranker, Study, adjust, working_with
 from whyrank.data import Collection
 from whyrank.scoring import Engine, Failure, Scores
 from whyrank.studies.contrasts import Categories, Contrasts, index_texts
@@ -87,7 +87,8 @@ def answers(plan: Plan) -> Iterator[Answer]:
             start = time.perf_counter()
             if number == 0 or choose is not None:
                 score = partial(_score_texts, plan.engine, ranker)
-                contrasts = choose(plan.collection, score) if choose else study.contrasts(plan.collection)
+                with working_with(plan.engine.executor):
+                    contrasts = choose(plan.collection, score) if choose else study.contrasts(plan.collection)
                 if plan.limit:
                     contrasts = reading_of(study).sample(contrasts, plan.limit, plan.seed)
                 building = time.perf_counter() - start
@@ -183,7 +184,8 @@ class _Controls:
         if control is None or not len(contrasts) or bool(getattr(control, "unavailable", False)):
             return None
         if control.id not in self._contrasts:
-            self._contrasts[control.id] = control.contrasts(self._plan.collection)
+            with working_with(self._plan.engine.executor):
+                self._contrasts[control.id] = control.contrasts(self._plan.collection)
         whole = self._contrasts[control.id]
         known, wanted = whole.ids, contrasts.ids
         rows = np.ones(len(whole), np.bool_)  # all of them where ids do not tell which texts the study asks about

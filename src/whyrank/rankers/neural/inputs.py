@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Layout(NamedTuple):
+class InputLayout(NamedTuple):
     """What a model reads: special tokens and texts in a row.
 
     Attributes:
@@ -108,7 +108,7 @@ class Taken(NamedTuple):
         return [self.rows.ids[start : start + size] for start, size in bounds]
 
 
-def lay_out(layout: Layout, texts: Mapping[str, Taken], device: str, multiple: int = 1) -> dict[str, Tensor]:
+def lay_out(layout: InputLayout, texts: Mapping[str, Taken], device: str, multiple: int = 1) -> dict[str, Tensor]:
     """A batch of inputs as a model wants them, as wide as its longest row (or up to a multiple of some width)."""
     import torch
 

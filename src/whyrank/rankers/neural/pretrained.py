@@ -15,7 +15,7 @@ from whyrank.core import BadInput, Ints, WhyrankError, check_text, check_whole
 from whyrank.networks import CHARACTERS_PER_TOKEN, Ids
 from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.computing import Computing, in_fp32
-from whyrank.rankers.neural.inputs import Layout
+from whyrank.rankers.neural.inputs import InputLayout
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.readers import (
     DenseReader,
@@ -308,7 +308,7 @@ class QuestionReader(PairReader):
         question = np.append(self.tokens.ids(["Relevant:"], self.most)[0], [] if end is None else [end])
         self.question = question.astype(np.int32)
         parts, names = ("query", "doc", self.question), ("input_ids", "attention_mask")
-        self.layout, self.last = Layout(parts, (0, 0, 0), self.tokens.pad, names), self.tokens.last
+        self.layout, self.last = InputLayout(parts, (0, 0, 0), self.tokens.pad, names), self.tokens.last
         model = AutoModelForSeq2SeqLM.from_pretrained(str(folder), use_safetensors=True, **own)
         self.module = computing.place(model)
         check_length(folder, self.module, self.most)
@@ -361,7 +361,7 @@ class TokenisedTexts:
         found: int | None = self._backend.token_to_id(token)
         return found
 
-    def layout(self, typed: bool) -> Layout:
+    def layout(self, typed: bool) -> InputLayout:
         """What the tokenizer puts around a pair, seen on a pair of two letters."""
         pair = self._backend.encode("a", "b")
         parts = np.array([-1 if part is None else part for part in pair.sequence_ids])
@@ -370,7 +370,7 @@ class TokenisedTexts:
         kinds = (0, first[0], first[-1] + 1, second[0], len(ids) - 1)
         around = (ids[: first[0]], "query", ids[first[-1] + 1 : second[0]], "doc", ids[second[-1] + 1 :])
         names = ("input_ids", "attention_mask", "token_type_ids")[: 3 if typed else 2]
-        return Layout(around, tuple(int(types[i]) for i in kinds), self.pad, names)
+        return InputLayout(around, tuple(int(types[i]) for i in kinds), self.pad, names)
 
     def end(self, items: Any, most: int) -> Any:
         """The first items, or the last ones."""

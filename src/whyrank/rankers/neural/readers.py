@@ -12,7 +12,7 @@ import numpy as np
 from whyrank.core import BadInput, Ints, WhyrankError
 from whyrank.networks import Arrays, Ids, tensors
 from whyrank.rankers.neural.computing import Computing
-from whyrank.rankers.neural.inputs import Layout, Taken, TokenRows, digest_of_tokens, lay_out
+from whyrank.rankers.neural.inputs import InputLayout, Taken, TokenRows, digest_of_tokens, lay_out
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.scorer import Reader, Side, TokenisedInputs
 from whyrank.rankers.neural.weights import architecture_of, config_of
@@ -34,7 +34,7 @@ class PairReader(Reader):
         last: whether the last tokens of what is too long are read, and not the first ones.
     """
 
-    layout: Layout
+    layout: InputLayout
     last = False
 
     def query_ids(self, texts: Sequence[str]) -> list[Ids]:
@@ -101,7 +101,7 @@ class NetworkPairs(PairReader):
         if self._plain:
             cls, sep, pad = (network.tokenizer.special[name] for name in ("cls", "sep", "pad"))
             first, second = np.array([cls], np.int32), np.array([sep], np.int32)
-            self.layout = Layout(
+            self.layout = InputLayout(
                 (first, "query", second, "doc", second), (0, 0, 0, 1, 1), pad, ("ids", "mask", "types")
             )
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any, NamedTuple
 
-from whyrank.core import Executor, Names, Progress, Serial, TextStore, cache_folder
+from whyrank.core import Executor, Names, Progress, Serial, TextStore, cache_folder, current_executor
 from whyrank.text.analyzer import TextCache
 from whyrank.text.annotation.parsing import Annotation, Missing, Span, batches, load_parser
 from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline
@@ -34,6 +34,7 @@ __all__ = ["Annotation", "AnnotationStore", "Annotator", "Missing", "Span", "ann
 
 FORMAT = 1  # goes up with every change of what is written
 HELD_TOKENS = 2_000_000
+FEW = 100  # texts that take less time than other processes take to start
 _NAMES = Names("pipelines", "annotations", "pipeline", "annotation", "BLOB")
 _LAYOUT = _NAMES.layout("cache of annotations", 0x77726E61)
 _SPANS = ("sentences", "chunks", "entities")
@@ -47,7 +48,7 @@ class Annotator:
     """Annotates texts with a spaCy pipeline, which each process that parses loads once, for the first text."""
 
     name: str = ENGLISH
-    executor: Executor = field(default_factory=Serial, compare=False, repr=False)
+    executor: Executor = field(default_factory=current_executor, compare=False, repr=False)
 
     @property
     def identity(self) -> str:
@@ -72,7 +73,8 @@ class Annotator:
             found |= {text: known for text in distinct if (known := cache.get(text)) is not None}
             add(store.find(identity, [text for text in distinct if text not in found]).values())
             if fresh := [text for text in distinct if text not in found]:
-                parsed = self.executor.run(_parse, self.name, batches(fresh))
+                executor = self.executor if len(fresh) > FEW else Serial()
+                parsed = executor.run(_parse, self.name, batches(fresh))
                 with Progress("annotating", len(fresh)) as progress, closing(parsed):
                     for batch in parsed:
                         store.add(identity, batch)
@@ -89,7 +91,7 @@ def _parse(name: str, texts: Sequence[str]) -> list[Annotation]:
 def annotator(name: str = ENGLISH, executor: Executor | None = None) -> Annotator:
     """The annotator of an installed spaCy pipeline, by the name of its package or by its folder."""
     find_pipeline(name)
-    return Annotator(name, executor or Serial())
+    return Annotator(name, executor or current_executor())
 
 
 def parsed_texts(annotator: Annotator) -> int:
