@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -144,13 +144,15 @@ def in_fp32(layer: Any) -> None:
 
 
 def _to_fp32(model: Any, given: Any, output: Any) -> Any:
-    """What a transformer gives, in fp32."""
-    for name, value in output.items():
-        if isinstance(value, tuple):
-            output[name] = tuple(each.float() if hasattr(each, "float") else each for each in value)
-        elif hasattr(value, "is_floating_point") and value.is_floating_point():
-            output[name] = value.float()
-    return output
+    """What a transformer gives, in fp32: tensors, also those within tuples and named outputs."""
+    if isinstance(output, tuple):
+        return tuple(_to_fp32(model, given, each) for each in output)
+    if isinstance(output, Mapping):
+        for name, value in list(output.items()):
+            output[name] = _to_fp32(model, given, value)  # type: ignore[index]
+        return output
+    is_number = getattr(output, "is_floating_point", bool)()
+    return output.float() if is_number else output
 
 
 def has_bfloat16(device: str) -> bool:

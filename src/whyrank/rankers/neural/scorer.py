@@ -188,7 +188,7 @@ class Scorer:
 
         try:
             return [(keys, self.reader(batch, side))]
-        except torch.OutOfMemoryError:
+        except torch.cuda.OutOfMemoryError:
             if len(keys) == 1:
                 raise
         torch.cuda.empty_cache()

@@ -1,0 +1,106 @@
+"""Batches of inputs: put together from texts that are tokenised once, beside joining and padding row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whyrank.rankers.neural.computing import Computing
+from whyrank.rankers.neural.inputs import InputLayout, Taken, TokenRows, lay_out
+from whyrank.rankers.neural.passages import TextPairs
+from whyrank.rankers.neural.pretrained import shares
+from whyrank.rankers.neural.readers import PairReader
+from whyrank.rankers.neural.scorer import Scorer
+
+PAD = 9
+TEXTS = st.lists(st.text("abc", max_size=6), min_size=1, max_size=5)
+SPECIAL = st.lists(st.integers(1, 8), max_size=2).map(lambda ids: np.array(ids, np.int32))
+
+
+def tokenise(texts):
+    return [np.array([ord(letter) for letter in text], np.int32) for text in texts]
+
+
+@given(TEXTS, TEXTS, SPECIAL, SPECIAL, SPECIAL, st.booleans(), st.integers(1, 4), st.data())
+def test_a_batch_is_what_joining_and_padding_give(queries, docs, before, between, after, last, multiple, data):
+    codes = st.lists(
+        st.tuples(st.integers(0, len(queries) - 1), st.integers(0, len(docs) - 1)), min_size=1, max_size=6
+    )
+    query, doc = np.array(data.draw(codes), np.int32).T
+    sides, sizes = (TokenRows(tokenise, queries), TokenRows(tokenise, docs)), []
+    for rows, chosen in zip(sides, (query, doc), strict=True):
+        rows.add(chosen[:1])
+        rows.add(chosen)
+        sizes.append(np.array([data.draw(st.integers(0, size)) for size in rows.sizes[chosen].tolist()], np.int64))
+    layout = InputLayout((before, "query", between, "doc", after), (0, 0, 0, 1, 1), PAD)
+    taken = {
+        name: Taken.of(rows, chosen, size, last)
+        for name, rows, chosen, size in zip(("query", "doc"), sides, (query, doc), sizes, strict=True)
+    }
+    found = lay_out(layout, taken, "cpu", multiple)
+    width = found["input_ids"].shape[1]
+    assert width % multiple == 0
+    for row, (q, d) in enumerate(zip(query, doc, strict=True)):
+        cut = [text[len(text) - size[row] :] if last else text[: size[row]] for text, size in
+               ((tokenise([queries[q]])[0], sizes[0]), (tokenise([docs[d]])[0], sizes[1]))]  # fmt: skip
+        ids = [*before, *cut[0], *between, *cut[1], *after]
+        types = [0] * (len(ids) - len(cut[1]) - len(after)) + [1] * (len(cut[1]) + len(after))
+        filled = width - len(ids)
+        assert found["input_ids"][row].tolist() == ids + [PAD] * filled
+        assert found["attention_mask"][row].tolist() == [1] * len(ids) + [0] * filled
+        assert found["token_type_ids"][row].tolist() == types + [0] * filled
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 30))
+def test_the_longer_text_is_cut_first(first, second, room):
+    """As the tokenizers package cuts pairs: the longer one, down to half of the room."""
+    [n], [m] = shares(np.array([first]), np.array([second]), room)
+    assert n + m == room or (n, m) == (first, second)
+    assert (n, m) <= (first, second)
+    if first + second > room:
+        assert n == first or m == second or abs(n - m) <= 1
+        assert n == first or first > room // 2
+        assert m == second or second > room // 2
+
+
+class Sums(PairReader):
+    """Scores a pair by the sum of its tokens; has room for so many rows at a time."""
+
+    layout = InputLayout(("query", "doc"), (0, 0), 0)
+    module = None
+
+    def __init__(self, room):
+        self.room, self.batches = room, []
+
+    query_ids = doc_ids = staticmethod(tokenise)
+
+    def __call__(self, batch, side="pair"):
+        self.batches.append(len(batch["input_ids"]))
+        if self.batches[-1] > self.room:
+            raise torch.cuda.OutOfMemoryError
+        return batch["input_ids"].sum(1).float()
+
+
+def test_a_batch_that_does_not_fit_is_halved():
+    queries, docs = ["q"] * 13, [f"text {i}" for i in range(13)]
+    reader = Sums(room=3)
+    found = Scorer(reader, Computing("cpu"))(TextPairs.of(queries, docs))
+    assert found.tolist() == [sum(map(ord, query + doc)) for query, doc in zip(queries, docs, strict=True)]
+    assert reader.batches[0] == 13
+    assert max(size for size in reader.batches if size <= 3) == 3
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        Scorer(Sums(room=0), Computing("cpu"))(TextPairs.of(queries, docs))
+
+
+def test_pairs_that_are_the_same_tokens_once_cut_are_read_once():
+    class Short(Sums):
+        def cut(self, query, doc):
+            return query, np.minimum(doc, 2)
+
+    reader = Short(room=99)
+    found = Scorer(reader, Computing("cpu"))(TextPairs.of(["q", "q", "q"], ["abc", "abd", "ab"]))
+    assert len({*found.tolist()}) == 1
+    assert reader.batches == [1]
