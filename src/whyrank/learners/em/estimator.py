@@ -242,6 +242,7 @@ class Estimator:
                 shard.indptr, shard.indices, shard.values, trained.starts, trained.sizes, trained.links,
                 held.starts, held.sizes, held.lengths, held.links, self.scale, int(self.null), update, totals, sums,
             )  # fmt: skip
+            shard.release()
             return totals, sums
 
         totals, sums = np.zeros(len(self.scale)), np.zeros(3)

@@ -188,6 +188,7 @@ def export(estimator: Estimator, threshold: float, top: int | None, facts: Mappi
         sizes += np.bincount(row, minlength=len(sizes))
         indices.add(column[order])
         weights.add(weight[keep][order])
+        shard.release()
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     query_terms = [term for term, number in zip(bitext.target_terms, rows, strict=True) if number >= 0]
     doc_terms = [term for term, number in zip(bitext.source_terms, columns[:-1], strict=True) if number >= 0]

@@ -10,6 +10,7 @@ bitext alone, and so does each sum: the number of threads and the memory change 
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,12 @@ class Shard(NamedTuple):
         trained = self.training
         arrays = (self.indptr, self.indices, self.values, trained.starts, trained.sizes, trained.links)
         return sum(array.nbytes for array in (*arrays, *self.held_out))
+
+    def release(self) -> None:
+        """Let pages of mapped files leave the memory of this process; they come back when they are read again."""
+        for array in (self.indptr, self.indices, self.values, *self.training, *self.held_out):
+            if isinstance(array.base, np.memmap):
+                array.base._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
     def on_disk(self) -> Shard:
         """The same in temporary files that are mapped into memory."""
