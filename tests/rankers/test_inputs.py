@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyrank.rankers.neural.computing import Computing
-from whyrank.rankers.neural.inputs import InputLayout, Taken, TokenRows, lay_out
+from whyrank.rankers.neural.inputs import InputLayout, Taken, TokenRows, fitting_sizes, lay_out
 from whyrank.rankers.neural.passages import TextPairs
-from whyrank.rankers.neural.pretrained import shares
 from whyrank.rankers.neural.readers import PairReader
 from whyrank.rankers.neural.scorer import Scorer
 
@@ -57,7 +56,7 @@ def test_a_batch_is_what_joining_and_padding_give(queries, docs, before, between
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 30))
 def test_the_longer_text_is_cut_first(first, second, room):
     """As the tokenizers package cuts pairs: the longer one, down to half of the room."""
-    [n], [m] = shares(np.array([first]), np.array([second]), room)
+    [n], [m] = fitting_sizes(np.array([first]), np.array([second]), room)
     assert n + m == room or (n, m) == (first, second)
     assert (n, m) <= (first, second)
     if first + second > room:

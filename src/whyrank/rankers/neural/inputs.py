@@ -7,14 +7,15 @@ each row begin in that array and how many of their tokens are read. Nothing is p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Codes, Ints
-from whyrank.networks import Ids
+from whyrank.core import BadInput, Codes, Ints
+from whyrank.networks import CHARACTERS_PER_TOKEN, Ids
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -106,6 +107,58 @@ class Taken(NamedTuple):
         """The token numbers of each."""
         bounds = zip(self.starts.tolist(), self.sizes.tolist(), strict=True)
         return [self.rows.ids[start : start + size] for start, size in bounds]
+
+
+class TokenisedTexts:
+    """Texts as token numbers without special tokens, so that each text is tokenised once for all its pairs."""
+
+    def __init__(self, tokenizer: Any, last: bool = False) -> None:
+        """A copy of a tokenizer of transformers; with `last`, the last tokens of a long text are kept."""
+        self.last = last
+        own = (tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
+        self.pad = int(next(number for number in own if number is not None))
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            raise BadInput(tokenizer.name_or_path, "has no fast tokenizer", "add the tokenizer.json of the model")
+        self._backend: Any = deepcopy(backend)
+        self._backend.no_padding()
+        self._backend.no_truncation()
+
+    def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
+        """The first (or last) `most` tokens of each text; of a very long one only what can matter is tokenised."""
+        near = [self.end(text, most * CHARACTERS_PER_TOKEN) for text in texts]
+        found = self._backend.encode_batch(near, add_special_tokens=False)
+        return [np.array(self.end(encoding.ids, most), dtype=np.int32) for encoding in found]
+
+    def number(self, token: str) -> int | None:
+        """The number of a token; None where the vocabulary lacks it."""
+        found: int | None = self._backend.token_to_id(token)
+        return found
+
+    def layout(self, typed: bool) -> InputLayout:
+        """What the tokenizer puts around a pair, seen on a pair of two letters."""
+        pair = self._backend.encode("a", "b")
+        parts = np.array([-1 if part is None else part for part in pair.sequence_ids])
+        ids, types = np.array(pair.ids, np.int32), pair.type_ids
+        first, second = np.flatnonzero(parts == 0), np.flatnonzero(parts == 1)
+        kinds = (0, first[0], first[-1] + 1, second[0], len(ids) - 1)
+        around = (ids[: first[0]], "query", ids[first[-1] + 1 : second[0]], "doc", ids[second[-1] + 1 :])
+        names = ("input_ids", "attention_mask", "token_type_ids")[: 3 if typed else 2]
+        return InputLayout(around, tuple(int(types[i]) for i in kinds), self.pad, names)
+
+    def end(self, items: Any, most: int) -> Any:
+        """The first items, or the last ones."""
+        return items[max(len(items) - most, 0) :] if self.last else items[:most]
+
+
+def fitting_sizes(first: Ints, second: Ints, room: int) -> tuple[Ints, Ints]:
+    """How much of two texts fits: the longer one is cut to what the shorter leaves, or both to half of the room."""
+    short = np.minimum(np.minimum(first, second), room // 2)
+    fits, other = first + second <= room, room - short
+    return (
+        np.where(fits, first, np.where(first <= second, short, other)),
+        np.where(fits, second, np.where(first <= second, other, short)),
+    )
 
 
 def lay_out(layout: InputLayout, texts: Mapping[str, Taken], device: str, multiple: int = 1) -> dict[str, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from whyrank.core import BadInput, Ints, WhyrankError, check_text, check_whole
-from whyrank.networks import CHARACTERS_PER_TOKEN, Ids
+from whyrank.networks import Ids
 from whyrank.rankers.neural.base import NeuralRanker
 from whyrank.rankers.neural.computing import Computing, in_fp32
-from whyrank.rankers.neural.inputs import InputLayout
+from whyrank.rankers.neural.inputs import InputLayout, TokenisedTexts, fitting_sizes
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.readers import (
     DenseReader,
@@ -23,6 +22,7 @@ from whyrank.rankers.neural.readers import (
     ModelReader,
     NetworkPairs,
     PairReader,
+    check_length,
     declared_prompts,
     load_model,
     load_network,
@@ -163,7 +163,7 @@ class TokenisedPairs(PairReader):
 
     def cut(self, query: Ints, doc: Ints) -> tuple[Ints, Ints]:
         """The longer text is cut to what the shorter leaves, or both to half of the room."""
-        return shares(query, doc, self.most - self.layout.special)
+        return fitting_sizes(query, doc, self.most - self.layout.special)
 
     def __call__(self, batch: dict[str, Any], side: Side = "pair") -> Tensor:
         """The output for relevance, less the other one where there are two."""
@@ -330,66 +330,3 @@ class QuestionReader(PairReader):
         start = batch["input_ids"].new_full((len(batch["input_ids"]), 1), self.module.config.decoder_start_token_id)
         found: Tensor = self.module(**batch, decoder_input_ids=start, use_cache=False).logits[:, 0, self.answers]
         return found.float().log_softmax(1)[:, 0]
-
-
-# The tokenizer of a model: tokens of single texts, and what the model wants around a pair of them.
-
-
-class TokenisedTexts:
-    """Texts as token numbers without special tokens, so that each text is tokenised once for all its pairs."""
-
-    def __init__(self, tokenizer: Any, last: bool = False) -> None:
-        """A copy of a tokenizer of transformers; with `last`, the last tokens of a long text are kept."""
-        self.last = last
-        own = (tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
-        self.pad = int(next(number for number in own if number is not None))
-        backend = getattr(tokenizer, "backend_tokenizer", None)
-        if backend is None:
-            raise BadInput(tokenizer.name_or_path, "has no fast tokenizer", "add the tokenizer.json of the model")
-        self._backend: Any = deepcopy(backend)
-        self._backend.no_padding()
-        self._backend.no_truncation()
-
-    def ids(self, texts: Sequence[str], most: int) -> list[Ids]:
-        """The first (or last) `most` tokens of each text; of a very long one only what can matter is tokenised."""
-        near = [self.end(text, most * CHARACTERS_PER_TOKEN) for text in texts]
-        found = self._backend.encode_batch(near, add_special_tokens=False)
-        return [np.array(self.end(encoding.ids, most), dtype=np.int32) for encoding in found]
-
-    def number(self, token: str) -> int | None:
-        """The number of a token; None where the vocabulary lacks it."""
-        found: int | None = self._backend.token_to_id(token)
-        return found
-
-    def layout(self, typed: bool) -> InputLayout:
-        """What the tokenizer puts around a pair, seen on a pair of two letters."""
-        pair = self._backend.encode("a", "b")
-        parts = np.array([-1 if part is None else part for part in pair.sequence_ids])
-        ids, types = np.array(pair.ids, np.int32), pair.type_ids
-        first, second = np.flatnonzero(parts == 0), np.flatnonzero(parts == 1)
-        kinds = (0, first[0], first[-1] + 1, second[0], len(ids) - 1)
-        around = (ids[: first[0]], "query", ids[first[-1] + 1 : second[0]], "doc", ids[second[-1] + 1 :])
-        names = ("input_ids", "attention_mask", "token_type_ids")[: 3 if typed else 2]
-        return InputLayout(around, tuple(int(types[i]) for i in kinds), self.pad, names)
-
-    def end(self, items: Any, most: int) -> Any:
-        """The first items, or the last ones."""
-        return items[max(len(items) - most, 0) :] if self.last else items[:most]
-
-
-def shares(first: Ints, second: Ints, room: int) -> tuple[Ints, Ints]:
-    """How much of two texts fits: the longer one is cut to what the shorter leaves, or both to half of the room."""
-    short = np.minimum(np.minimum(first, second), room // 2)
-    fits, other = first + second <= room, room - short
-    return (
-        np.where(fits, first, np.where(first <= second, short, other)),
-        np.where(fits, second, np.where(first <= second, other, short)),
-    )
-
-
-def check_length(folder: Path, model: Any, requested: int | None) -> None:
-    """Raise an error where more tokens are to be read than the model has positions for."""
-    positions = positions_of(model)
-    if requested is not None and positions is not None and requested > positions:
-        what = f"the model reads {positions} tokens at most, and max_length is {requested}"
-        raise BadInput(folder, what, f"give max_length={positions} or less, and passages=max for long texts")

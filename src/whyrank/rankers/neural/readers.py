@@ -16,6 +16,7 @@ from whyrank.rankers.neural.inputs import InputLayout, Taken, TokenRows, digest_
 from whyrank.rankers.neural.passages import TextPairs
 from whyrank.rankers.neural.scorer import Reader, Side, TokenisedInputs
 from whyrank.rankers.neural.weights import architecture_of, config_of
+from whyrank.text import positions_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -192,6 +193,14 @@ def load_model(folder: Path, kind: ModelKind, computing: Computing) -> Any:
         raise WhyrankError(f"{folder} needs a newer sentence-transformers, one with {kind.name}; pip install -U it")
     own = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
     return computing.place(made(str(folder), device=computing.device, **own))
+
+
+def check_length(folder: Path, model: Any, requested: int | None) -> None:
+    """Raise an error where more tokens are to be read than the model has positions for."""
+    positions = positions_of(model)
+    if requested is not None and positions is not None and requested > positions:
+        what = f"the model reads {positions} tokens at most, and max_length is {requested}"
+        raise BadInput(folder, what, f"give max_length={positions} or less, and passages=max for long texts")
 
 
 def declared_prompts(model: Any) -> dict[str, str]:
