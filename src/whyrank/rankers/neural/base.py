@@ -83,7 +83,7 @@ class NeuralRanker(Described):
     @property
     def batch_size(self) -> int:
         """Pairs per call: many for a GPU, fewer for a CPU, where they would take minutes."""
-        return 65_536 if self._computing.on_gpu else 1024
+        return 16_384 if self._computing.on_gpu else 1024
 
     def __repr__(self) -> str:
         return self._identity
