@@ -240,7 +240,8 @@ def read_hypotheses(path: str) -> list[Hypothesis]:
     """Read a YAML file: names with claims such as `A > B` or `B < A`."""
     file = Path(path).expanduser()
     try:
-        content, node = read_yaml(file), yaml.compose(file.read_bytes(), yaml.SafeLoader)
+        content = read_yaml(file)
+        node: Any = yaml.compose(file.read_bytes(), yaml.SafeLoader)
     except OSError as error:
         raise BadInput(path, f"cannot be read ({error.strerror or error})", _CLAIMS) from None
     except (*YAML_ERRORS, ValueError) as error:
