@@ -17,7 +17,7 @@ import numpy as np
 import whyrank
 from whyrank.core import generator
 from whyrank.rankers import Setting
-from whyrank.scoring import Engine, first_ranker, rerank, retrieve
+from whyrank.scoring import Engine, retrieve
 
 MOST = 0.2  # of the words
 
@@ -27,16 +27,15 @@ def main() -> None:
     parser.add_argument("collection")
     parser.add_argument("--ranker", default="cross:bundled")
     parser.add_argument("--pairs", type=int, default=2, help="pairs of neighbours of each query")
-    parser.add_argument("--depth", type=int, default=10, help="neighbours come from so many of the best documents")
+    parser.add_argument("--depth", type=int, default=10, help="neighbours come from so many candidates of BM25")
     parser.add_argument("--calls", type=int, default=200)
     asked = parser.parse_args()
     collection, engine = whyrank.open_collection(asked.collection), Engine()
     ranker = whyrank.open_ranker(asked.ranker, Setting(collection))
-    candidates = retrieve(first_ranker(collection), collection, 2 * asked.depth)
-    run, _ = rerank(engine, ranker, collection, candidates)
+    run, _ = retrieve(engine, ranker, collection, asked.depth)
     found, start = [], time.perf_counter()
     for query_id, scores in run.items():
-        order = sorted(scores, key=lambda doc: -scores[doc])[: asked.depth]
+        order = sorted(scores, key=lambda doc: -scores[doc])
         ranks = generator(0, query_id).permutation(len(order) - 1)[: asked.pairs]
         for above, below in ((order[rank], order[rank + 1]) for rank in ranks):
             texts = collection.docs[above], collection.docs[below]
