@@ -1,4 +1,4 @@
-"""Why a ranker gave a text its score, or put one text above another; `whyrank.explain(...)` is the call."""
+"""Why a ranker gave a text its score: exact, by leaving words out, of one text or two, with counterfactuals."""
 
 import sys
 from types import ModuleType

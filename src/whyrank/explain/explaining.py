@@ -72,7 +72,8 @@ def explain(
         notes += [f"no edit that turns the order round was found among {box.used:,} texts"] * (edit is None)
     if not exact:
         fit, parts = occlusion.remove_some(box.left), occlusion.parts()
-        notes += ["too few changed texts to say how far the shares can be trusted"] * (fit is None)
+        notes += ["there is no word to leave out"] * (not total)
+        notes += ["too few changed texts to tell how far the shares can be trusted"] * (fit is None and total > 0)
         notes += [f"{box.failed:,} changed texts have no finite score and are left out"] * bool(box.failed)
     rest = scores[0] - (scores[1] if other is not None else 0.0) - math.fsum(part.share for part in parts)
     return Explanation(

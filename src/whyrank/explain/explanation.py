@@ -146,8 +146,8 @@ class Explanation:
             yield self._what_turns(self.counterfactual)
         if self.method == "exact":
             yield "The shares are exact: they follow from the ranker's formula."
-        else:
-            yield f"The shares come from the scores of {self.calls:,} texts, most of them without some of the words."
+        elif changed := self.calls - len(self.docs):
+            yield f"The shares come from the scores of {changed:,} changed text{'s' * (changed > 1)}."
         if self.fit is not None:
             said = "well" if self.fit >= 0.8 else "roughly" if self.fit >= 0.5 else "poorly: words act together"
             yield f"On changed texts that they were not fitted to, they predict the score {said} (R²={self.fit:.2f})."
