@@ -10,6 +10,7 @@ from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
     from whyrank.data import Collection, open_collection
+    from whyrank.explain import explain
     from whyrank.rankers import open_ranker
     from whyrank.report.audit import Audit, audit, open_audit
     from whyrank.scoring import Engine, ScoreStore

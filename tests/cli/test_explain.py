@@ -103,3 +103,66 @@ def test_odd_terms_stay_as_they_are(whyrank):
     assert out.lower().count("[cls]") >= 2
     assert out.count("a[bold]b") == 2
     assert "\x1b[31m" not in out
+
+
+BOX = ("-r", "python:box.py:score")
+
+
+@pytest.fixture
+def box(tmp_path, monkeypatch):
+    """A ranker that counts words, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["def score(queries, docs):", "    return [3 * d.count('mercury') + d.count('point') for d in docs]"]
+    (tmp_path / "box.py").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.usefixtures("box")
+def test_any_ranker_by_leaving_words_out(whyrank, collection):
+    code, out, err = whyrank("explain", *BOX, "-c", collection, "--query", "q1", "--doc", "d1")
+    assert code == 0
+    rows = [row for row in cells(out) if row and row[0][0] in "+-"]
+    assert rows[:2] == [["+3", "mercury", "+" * 16], ["+1", "point", "+" * 5]]
+    assert "melting mercury" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert err == "score 4 by python:box.py:score; collection c\n"
+
+
+@pytest.mark.usefixtures("box")
+def test_two_texts_as_json_and_as_a_page(whyrank, collection, tmp_path):
+    given = (
+        *BOX,
+        "-c",
+        collection,
+        "--query",
+        "<b>",
+        "--doc",
+        "d1",
+        "--doc",
+        "<i> one point",
+        "--json",
+        "--calls",
+        "60",
+    )
+    code, out, _ = whyrank("explain", *given, "-o", "page.html")
+    found = json.loads(out)["explanation"]
+    assert (code, found["scores"], found["docs"][1]) == (0, [4, 1], "<i> one point")
+    assert sum(part["share"] for part in found["parts"]) + found["rest"] == pytest.approx(3)
+    assert found["counterfactual"]["words_changed"] == 2
+    assert found["calls"] <= 60
+    page = (tmp_path / "page.html").read_text()
+    assert "&lt;i&gt; one" in page
+    assert "<i>" not in page
+    assert "<b>:" not in page
+
+
+def test_two_texts_of_a_lexical_ranker(whyrank):
+    code, out, err = whyrank("explain", "--query", "q01", "--doc", "d013", "--doc", "d040")
+    assert code == 0
+    assert "The shares are exact" in out
+    assert err.startswith("scores 6.45534 and ")
+
+
+def test_a_mistyped_id_is_noted(whyrank, collection):
+    code, _, err = whyrank("explain", "-c", collection, "--query", "q7", "--doc", "d1")
+    assert code == 0
+    assert "note: 'q7' is no query of c: it is taken as a text" in err

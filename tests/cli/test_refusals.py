@@ -105,10 +105,13 @@ REQUESTS = [
     ("explain a b --doc-id p001", "explain takes QUERY, in quotes; 2 texts given"),
     ("explain a --doc-id nothing", "unknown document of sample 'nothing'"),
     ("explain a b --top 0", "--top"),
-    (
-        "explain a b -r python:odd.py:nans",
-        "does not explain its scores term by term; rankers that do: bert-model1, bm25",
-    ),
+    ("explain a b -r python:odd.py:nans", "ranker 'python:odd.py:nans' has no finite score for 'b': score is nan"),
+    ("explain --query a --doc b --doc c --doc d", "two texts at most; --doc is given 3 times"),
+    ("explain --query a --query-id q01 --doc b", "--query and --query-id name the same thing"),
+    ("explain --query a --doc b c", "explain takes no text besides those that options name"),
+    ("explain --query a --doc b --out page.txt", "end the name in .html"),
+    ("explain --query a --doc b -r cross:bundled --calls 9", "calls must be"),
+    ("explain --query a --doc b -r run:bm25", "cannot score changed texts"),
     # fidelity
     (f"{FIDELITY} -s bm25", "given twice"),
     (f"{FIDELITY} --baseline bm26", "baseline"),
