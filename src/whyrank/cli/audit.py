@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from whyrank.cli.command import Share, Whole, argument
 from whyrank.cli.console import plural, say, tell_failures
 from whyrank.cli.options import BUNDLED_RANKERS
-from whyrank.cli.studies import StudyOptions, make_plan, study_pattern
+from whyrank.cli.studies import StudyOptions, make_request, study_pattern
 from whyrank.core import WhyrankError, printable
 
 if TYPE_CHECKING:
+    from whyrank.core import Ranker
+    from whyrank.data import Collection
     from whyrank.report import Audit
     from whyrank.studies import Plan
     from whyrank.studies.bias import BiasResult
@@ -65,7 +67,8 @@ class AuditCommand(StudyOptions):
         """Run the studies, print and write."""
         from whyrank import report
         from whyrank.evaluation import group_rankers, overlap_of_plan
-        from whyrank.studies import usual_studies
+        from whyrank.studies import make_plan, usual_studies
+        from whyrank.tables import open_table
 
         start = time.perf_counter()
         request, notes = self.with_defaults()
@@ -74,10 +77,10 @@ class AuditCommand(StudyOptions):
         if request.out is not None:
             report.check_result(request.out, request.format)
         patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
+        table = None if self.table is None else open_table(self.table, check=True)
         plan = make_plan(
-            request, patterns, table=self.table, by=self.by, correction=self.correction, sweep=self.sweep,
-            groups=self.group, limited=True,
-        )  # fmt: skip
+            make_request(request, patterns, table=table, by=self.by, correction=self.correction, sweep=self.sweep)
+        )
         audit = report.run_plan(
             plan,
             request._settings(plan),
@@ -102,6 +105,14 @@ class AuditCommand(StudyOptions):
         for note in notes:
             say(f"note: {note}")
         _check_answered(audit.details)
+
+    def open_rankers(self, specs: Sequence[str], collection: Collection, typed: bool = False) -> list[Ranker]:
+        """Open the rankers; a group of rankers that are not there is an error before anything is scored."""
+        from whyrank.evaluation import group_rankers
+
+        found = super().open_rankers(specs, collection, typed)
+        group_rankers(self.group, [ranker.name for ranker in found])
+        return found
 
     def with_defaults(self) -> tuple[AuditCommand, list[str]]:
         """The request with rankers, tolerance and result folder filled in, and notes on these."""

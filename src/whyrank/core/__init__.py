@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         sealed_text,
     )
     from whyrank.core.clustered import (
+        ALPHA,
         EXACT_CLUSTERS,
         TIE,
         Interval,

@@ -26,7 +26,6 @@ from whyrank.core import (
     Study,
     UnknownName,
     WhyrankError,
-    adjust,
     check_text,
     track,
     write_text,
@@ -58,17 +57,14 @@ from whyrank.studies import (
     Finding,
     Plan,
     Reading,
+    Request,
     SweepPoint,
     answers,
-    candidates_for_delta,
-    chosen_studies,
     few_queries,
     labels_of,
-    needs_calibration,
+    make_plan,
     reading_of,
     sweep,
-    thresholds,
-    uncalibrated,
     usual_studies,
     with_adjusted_p,
 )
@@ -276,25 +272,29 @@ def audit(
     for name in options:
         if name not in OPTIONS:
             raise UnknownName("option", name, OPTIONS)
-    if studies is None and collection == "sample":
+    if collection == "sample":
         options = {"tolerance": DEMO_TOLERANCE} | options
     opened = open_collection(collection) if isinstance(collection, str) else collection
-    setting, engine = Setting(opened, str(options.get("analyzer", "lucene"))), engine or Engine()
-    scorers = [_ranker(each, setting) for each in _as_list(rankers)]
-    named = usual_studies(opened.name) if studies is None else _as_list(studies)
-    chosen = chosen_studies(named, options | {"seed": seed}, opened, limit)
-    adjust([], correction)  # a wrong one is an error before anything is scored
-    spec = None if delta is None else str(delta)
-    if needs_calibration(spec, chosen.values()):
-        used = thresholds(spec, scorers, candidates_for_delta(opened, options.get("candidates")), engine)
-    else:
-        used = uncalibrated(spec, scorers)
-    read = open_table(table, check=True) if isinstance(table, str) else table
-    plan = Plan(opened, chosen, scorers, engine, used, seed, limit, by, table=read, correction=correction)
+    setting, spec = Setting(opened, str(options.get("analyzer", "lucene"))), None if delta is None else str(delta)
+    request = Request(
+        studies=usual_studies(opened.name) if studies is None else _as_list(studies),
+        collection=lambda: opened,
+        rankers=lambda _: [_ranker(each, setting) for each in _as_list(rankers)],
+        engine=engine or Engine(),
+        options={name: value for name, value in options.items() if name != "candidates"},
+        candidates=options.get("candidates"),
+        delta=spec,
+        seed=seed,
+        limit=limit,
+        by=by,
+        table=open_table(table, check=True) if isinstance(table, str) else table,
+        correction=correction,
+    )
+    plan = make_plan(request)
     settings = {
         "collection": opened.name,
-        "rankers": {ranker.name: repr(ranker) for ranker in scorers},
-        "studies": {name: study.id for name, study in chosen.items()},
+        "rankers": {ranker.name: repr(ranker) for ranker in plan.rankers},
+        "studies": {name: study.id for name, study in plan.studies.items()},
         "delta": delta, "correction": correction, "seed": seed, "limit": limit, "by": by, **options,
         **({} if table is None else {"table": table if isinstance(table, str) else "the given term table"}),
     }  # fmt: skip
