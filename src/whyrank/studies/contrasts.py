@@ -180,6 +180,14 @@ class Contrasts:
         return found[inverse].reshape(self.doc.shape)
 
     @property
+    def text_pairs(self) -> set[tuple[str, str]]:
+        """The distinct pairs of a query and a text that have to be scored."""
+        docs, queries = self.doc.ravel(), np.repeat(self.query, self.size)
+        first, _ = distinct_rows([docs, queries])
+        found = zip(queries[first].tolist(), docs[first].tolist(), strict=True)
+        return {(self.queries[query], self.docs[doc]) for query, doc in found}
+
+    @property
     def ids(self) -> list[tuple[str, ...]] | None:
         """Each contrast as the ids of its query and its texts; None where the labels have none."""
         query, doc = self.labels.get("query_id"), self.labels.get("doc_ids")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from whyrank.core import Ranker, Study, WhyrankError, adjust, check_whole
+from whyrank.core import Ranker, Study, WhyrankError, adjust, check_whole, timed, working_with
 from whyrank.data import Collection, open_run
 from whyrank.scoring import Engine
 from whyrank.studies.catalogue import Options, every_kind, limit_options, unjudged_options
@@ -17,10 +18,13 @@ from whyrank.studies.delta import (
     thresholds,
     uncalibrated,
 )
+from whyrank.studies.price import USABLE, Price, new_pairs, seconds_per_pair
 from whyrank.studies.reading import reading_of
 from whyrank.studies.runner import Plan
 from whyrank.studies.sampling import Budget
 from whyrank.tables import TermTable
+
+WORTH_TIMING = 2000  # pairs from which on people want to know how long they will wait
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,7 @@ class Request:
         budget: draw studies in rounds.
         sweep: whether delta is calibrated whatever it is.
         strict: whether doubtful lines of the run are errors.
+        tell: receives what the plan costs, in words, before anything long begins; without it nobody asks.
     """
 
     studies: Sequence[str | Study]
@@ -58,6 +63,7 @@ class Request:
     correction: str = "holm"
     sweep: bool = False
     strict: bool = False
+    tell: Callable[[str], None] | None = None
 
 
 class ChosenStudies(NamedTuple):
@@ -93,7 +99,8 @@ def choose_studies(request: Request) -> ChosenStudies:
     if compat == "camara-hauff":
         plain = [name for name in axioms if getattr(made[name], "compat", None) != compat]
         notes += [f"run as they are, because they have no mode {compat}: {', '.join(plain)}"] * bool(plain)
-    collection = request.collection()
+    with timed("reading"):
+        collection = request.collection()
     if axioms and "pairs" not in options and not collection.qrels:
         unjudged = unjudged_options(collection, request.candidates)
         again = catalogue.make(names, options, {**limit_options(request.limit), **unjudged})
@@ -134,9 +141,12 @@ def make_plan(request: Request) -> Plan:
         by=request.by,
         table=request.table,
         correction=request.correction,
-        budget=request.budget,
     )
-    used, more = _thresholds(request, plan)
+    plan = _with_price(plan, request)
+    used, calibrated, said = _thresholds(request, plan)
+    more = list(said)
+    if plan.budget is not None:
+        plan = replace(plan, budget=replace(plan.budget, calibration=calibrated))
     bare = [ranker for ranker, threshold in used.items() if threshold.calibration is None]
     if request.sweep and bare:
         ways = "give --candidates RUN or --delta-from COLLECTION"
@@ -151,31 +161,62 @@ def make_plan(request: Request) -> Plan:
     return replace(plan, thresholds=used, notes=[*notes, *more])
 
 
-def _thresholds(request: Request, plan: Plan) -> tuple[dict[str, Threshold], list[str]]:
-    """Delta for each ranker, and notes; a number, or axioms alone, need no calibration, but for a sweep.
+def _with_price(plan: Plan, request: Request) -> Plan:
+    """The plan with what it costs, and a time budget as the number of pairs that can be scored in that time."""
+    budget, start = request.budget, time.perf_counter()
+    if request.tell is None and (budget is None or budget.seconds is None):
+        return replace(plan, budget=budget)
+    with working_with(plan.engine.executor), timed("building"):
+        price = Price(new_pairs(plan), {})
+    with timed("measuring speed"):
+        if price.pairs >= WORTH_TIMING:
+            price = price._replace(seconds=seconds_per_pair(plan))
+    if request.tell is not None:
+        request.tell(str(price))
+    if budget is not None and budget.seconds is not None:
+        left = USABLE * budget.seconds - (time.perf_counter() - start)
+        each = sum(price.seconds.values())
+        budget = replace(budget, pairs=max(1, int(left / each)) if each * price.pairs > left else price.pairs)
+    return replace(plan, price=price, budget=budget)
 
-    Studies that can do without a delta take `none` for it, and none where there is nothing to calibrate on.
+
+class _Thresholds(NamedTuple):
+    """Delta for each ranker, how many pairs the calibration took each of them, and notes."""
+
+    used: dict[str, Threshold]
+    pairs: int = 0
+    notes: Sequence[str] = ()
+
+
+def _thresholds(request: Request, plan: Plan) -> _Thresholds:
+    """Delta for each ranker; a number, or axioms alone, need no calibration, but for a sweep.
+
+    Studies that can do without a delta take `none` for it, and none where there is nothing to calibrate on. Of a
+    budget, the calibration may take a quarter: some queries are drawn where all would be more.
     """
     needed = any(reading_of(study).needs_delta for study in plan.studies.values())
     unknown = {ranker.name: Threshold(known=False).for_ranker(ranker) for ranker in plan.rankers}
     if request.delta == "none" and not needed:
-        return unknown, []
+        return _Thresholds(unknown)
     named = request.sweep or (request.delta is not None and request.delta_from is not None)
     if not named and not needs_calibration(request.delta, plan.studies.values()):
         run = request.candidates  # no such run is an error, whether pairs come from it or not
         notes = open_run(plan.collection, run, request.strict).notes if run else ()
-        return uncalibrated(request.delta, plan.rankers), list(notes)
-    found: dict[str, Threshold] = {}
+        return _Thresholds(uncalibrated(request.delta, plan.rankers), 0, notes)
+    found, pairs = dict[str, Threshold](), 0
     try:
         if request.delta_from:
             candidates = candidates_for_delta(request.delta_from())
         else:
             candidates = candidates_for_delta(plan.collection, request.candidates)
+        if plan.budget is not None and plan.budget.pairs is not None:
+            candidates = candidates.draw(plan.budget.pairs // 4, request.seed)
+        pairs = sum(map(len, candidates.texts.values()))
         for ranker in plan.rankers:
             found |= thresholds(request.delta, [ranker], candidates, plan.engine)
     except WhyrankError as error:
         if needed or request.delta or request.delta_from or request.candidates:
             raise
         lacking = ", ".join(name for name in unknown if name not in found)
-        return unknown | found, [f"effects of {lacking} are in scores alone: {error}"]
-    return unknown | found, []
+        return _Thresholds(unknown | found, pairs, [f"effects of {lacking} are in scores alone: {error}"])
+    return _Thresholds(unknown | found, pairs)

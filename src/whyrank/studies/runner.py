@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from whyrank.core import ALPHA, Floats, Ranker, Study, adjust, working_with
+from whyrank.core import ALPHA, Floats, Ranker, Study, adjust, timed, working_with
 from whyrank.data import Collection
 from whyrank.scoring import Engine, Failure, Scores
 from whyrank.studies.contrasts import Categories, Contrasts, TextIds, distinct_rows, index_texts
@@ -19,6 +19,9 @@ from whyrank.studies.findings import Finding
 from whyrank.studies.reading import Context, Reading, reading_of
 from whyrank.studies.sampling import Budget, Frame, Rounds, TextStudy
 from whyrank.tables import TermTable
+
+if TYPE_CHECKING:
+    from whyrank.studies.price import Price
 
 FEW_QUERIES = 8  # from here on, 95% intervals were seen to hold the true value in 91% of samples or more
 
@@ -29,7 +32,8 @@ class Plan:
 
     `table` is a term table whose weights are compared with the values of bias studies. `correction` is that of their
     values and pairs; findings are corrected by `with_adjusted_p`. `draws` is the number of random draws of each test,
-    None for as many as the test takes by itself. With a `budget`, studies are drawn in rounds.
+    None for as many as the test takes by itself. With a `budget`, studies are drawn in rounds. `price` is what the
+    plan costs, where it is known.
     """
 
     collection: Collection
@@ -45,6 +49,7 @@ class Plan:
     correction: str = "holm"
     draws: int | None = None
     budget: Budget | None = None
+    price: Price | None = None
 
     def threshold(self, study: Study, ranker: Ranker) -> Threshold:
         """The threshold for a study and a ranker; where none is given, the ranker's tie tolerance."""
@@ -93,7 +98,7 @@ def answers(plan: Plan) -> Iterator[Answer]:
             start = time.perf_counter()
             if number == 0 or choose is not None:
                 score = partial(_score_texts, plan.engine, ranker)
-                with working_with(plan.engine.executor):
+                with working_with(plan.engine.executor), timed("building"):
                     drawn = _limited(plan, study, partial(choose, score=score) if choose else study.contrasts)
             control = controls.score(study, ranker, drawn.contrasts)
             scored = read_scores(plan, study, ranker, drawn.contrasts)
@@ -124,13 +129,13 @@ def _drawn_answers(plan: Plan, names: Sequence[str], controls: _Controls) -> Ite
     """The answers to all studies, each drawn as far as the budget allows or the width of its intervals requires."""
     assert plan.budget is not None
     start = time.perf_counter()
-    with working_with(plan.engine.executor):
+    with working_with(plan.engine.executor), timed("building"):
         frames = {name: Frame.of(plan.studies[name], plan.collection, plan.seed) for name in names}
     rounds, found = Rounds(frames, plan.budget), dict[str, tuple[_Drawn, list[tuple[Reading, list[Failure]]]]]()
     for looks in rounds:
         for name, look in looks.items():
             study = plan.studies[name]
-            with working_with(plan.engine.executor):
+            with working_with(plan.engine.executor), timed("building"):
                 contrasts = frames[name].draw(look.units)
             scored = [read_scores(plan, study, ranker, contrasts) for ranker in plan.rankers]
             found[name] = _Drawn(contrasts, look.units, frames[name].available, look.share), scored
@@ -214,7 +219,8 @@ def _answer(
         plan.draws,
         drawn.share,
     )
-    findings, details = reading_of(study).read(study, contrasts, reading, context)
+    with timed("statistics"):
+        findings, details = reading_of(study).read(study, contrasts, reading, context)
     seconds = round(time.perf_counter() - start, 3)
     facts: dict[str, Any] = {
         "drawn": drawn.units,
@@ -265,7 +271,7 @@ class _Controls:
     def _build(self, control: Study, wanted: set[TextIds] | None, parts: list[Contrasts]) -> None:
         """Build what is missing of a control: of the wanted texts alone where it has one contrast per text."""
         built = self._built.setdefault(control.id, set())
-        with working_with(self._plan.engine.executor):
+        with working_with(self._plan.engine.executor), timed("building"):
             if wanted is not None and isinstance(control, TextStudy):
                 if new := wanted - built:
                     parts.append(control.contrasts_of(self._plan.collection, new))

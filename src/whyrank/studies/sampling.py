@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from whyrank.core import Ints, Study, WhyrankError
 from whyrank.data import Collection
 from whyrank.studies.contrasts import Contrasts, TextIds, text_position
+from whyrank.studies.findings import Finding
 
 LOOKS = 4
 SHARES = (0.05, 0.1, 0.15)  # of the error rate, for all looks but the last, which may spend the rest
@@ -41,14 +42,17 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 class Budget:
     """What an audit may cost: pairs for each ranker, or seconds; and the width at which an interval is narrow enough.
 
+    `calibration` counts the pairs that the calibration of delta takes of it.
+
     Example:
-        >>> Budget.of("5m"), Budget.of("20000pairs", width=0.1)
-        (Budget(pairs=None, seconds=300.0, width=None), Budget(pairs=20000, seconds=None, width=0.1))
+        >>> Budget.of("20000pairs", width=0.1)
+        Budget(pairs=20000, seconds=None, width=0.1, calibration=0)
     """
 
     pairs: int | None = None
     seconds: float | None = None
     width: float | None = None
+    calibration: int = 0
 
     @classmethod
     def of(cls, spec: str | None, width: float | None = None) -> Budget | None:
@@ -69,7 +73,7 @@ class Budget:
 class TextStudy(Protocol):
     """A study with one contrast per text; it is built for the texts that are drawn and no others."""
 
-    def texts(self, collection: Collection) -> list[TextIds]:
+    def text_ids(self, collection: Collection) -> list[TextIds]:
         """Every text of the study."""
         ...
 
@@ -104,7 +108,7 @@ class Frame:
     def of(cls, study: Study, collection: Collection, seed: int) -> Frame:
         """List the texts of a study, or make all its contrasts and keep the first ones."""
         if isinstance(study, TextStudy):
-            texts, build = study.texts(collection), study.contrasts_of
+            texts, build = study.text_ids(collection), study.contrasts_of
             positions = np.array([text_position(seed, *each) for each in texts], dtype=np.uint64)
             order = np.argsort(positions, kind="stable")[:MOST]
 
@@ -178,7 +182,8 @@ class Rounds:
 
     def _next_counts(self, number: int) -> dict[str, int]:
         """How many units of each study are drawn after a round, within the part of the budget that it may spend."""
-        most = None if self.budget.pairs is None else int(self.budget.pairs * PACE[number])
+        pairs = self.budget.pairs
+        most = None if pairs is None else int(max(1, pairs - self.budget.calibration) * PACE[number])
         if number == 0:
             found = self._largest(self._equal_counts, most, PILOT if most is None else MOST)
             if any(count == 0 < self.frames[name].size for name, count in found.items()):
@@ -217,3 +222,23 @@ class Rounds:
             else:
                 high = middle - 1
         return counts(low)
+
+
+def drawing_notes(budget: Budget, findings: Sequence[Finding], pairs: int, price: int | None) -> list[str]:
+    """How much was drawn, and why the intervals of some studies are wider than required."""
+    saved = f", {max(0, price - pairs):,} fewer than in all" if price is not None else ""
+    notes = [f"{pairs:,} distinct pairs of a query and a text were drawn for each ranker{saved}"]
+    reasons: dict[str, dict[str, None]] = {}
+    for finding in findings if budget.width is not None else ():
+        width = math.inf if finding.ci_low is None or finding.ci_high is None else finding.ci_high - finding.ci_low
+        if finding.group is not None or width <= (budget.width or 0.0):
+            continue
+        if finding.n_queries < 2:
+            why = "an interval needs two queries"
+        elif finding.drawn == finding.available:
+            why = "all that there is was scored"
+        else:
+            why = "the budget was spent" if budget.pairs is not None else f"no more than {MOST:,} are drawn"
+        reasons.setdefault(why, {})[finding.study] = None
+    wide = f"intervals wider than {budget.width}, because"
+    return [*notes, *(f"{wide} {why}: {', '.join(some)}" for why, some in reasons.items())]

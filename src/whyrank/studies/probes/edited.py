@@ -51,6 +51,7 @@ class Edited:
     seed: int = 0
 
     symmetric: ClassVar[bool] = False
+    makes_texts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_arguments(self, "probes")
@@ -94,11 +95,11 @@ class Edited:
 
     def contrasts(self, collection: Collection) -> Contrasts:
         """Every text with its edited form; what an edit leaves empty, unchanged or does not apply to is counted."""
-        return self.contrasts_of(collection, self.texts(collection))
+        return self.contrasts_of(collection, self.text_ids(collection))
 
-    def texts(self, collection: Collection) -> list[TextIds]:
+    def text_ids(self, collection: Collection) -> list[TextIds]:
         """Every text that there is to edit."""
-        return [TextIds(pool.query_id, doc_id) for pool in self._pools(collection) for doc_id in pool.doc_ids]
+        return self._pools(collection).text_ids
 
     def contrasts_of(self, collection: Collection, drawn: Iterable[TextIds]) -> Contrasts:
         """The contrasts of some texts; no other text is annotated or edited."""
