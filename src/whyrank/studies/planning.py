@@ -24,7 +24,7 @@ from whyrank.studies.runner import Plan
 from whyrank.studies.sampling import Budget
 from whyrank.tables import TermTable
 
-WORTH_TIMING = 2000  # pairs from which on people want to know how long they will wait
+WORTH_TELLING = 2000  # pairs from which on people want to know how long they will wait
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,9 +169,9 @@ def _with_price(plan: Plan, request: Request) -> Plan:
     with working_with(plan.engine.executor), timed("building"):
         price = Price(new_pairs(plan), {})
     with timed("measuring speed"):
-        if price.pairs >= WORTH_TIMING:
+        if price.pairs >= WORTH_TELLING:
             price = price._replace(seconds=seconds_per_pair(plan))
-    if request.tell is not None:
+    if request.tell is not None and price.pairs >= WORTH_TELLING:
         request.tell(str(price))
     if budget is not None and budget.seconds is not None:
         left = USABLE * budget.seconds - (time.perf_counter() - start)
