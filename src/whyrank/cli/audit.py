@@ -109,8 +109,8 @@ class AuditCommand(StudyOptions):
         counts = plural(len(plan.studies), "study", "studies"), plural(contrasts, "contrast")
         where = f"; report: {request.out}/report.html" if request.out else ""
         said = f"{' with '.join(counts)}, {plural(len(plan.rankers), 'ranker')}, on {plan.collection.name}"
-        say(f"{said} in {time.perf_counter() - start:.1f} s{where}")
-        say(f"time: {clock}")
+        parts = f" ({clock})" if str(clock) else ""
+        say(f"{said} in {time.perf_counter() - start:.1f} s{parts}{where}")
         for note in notes:
             say(f"note: {note}")
         _check_answered(audit.details)

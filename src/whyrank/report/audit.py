@@ -336,7 +336,7 @@ def run_plan(
         room = stack.enter_context(TemporaryDirectory(prefix="whyrank-"))
         total = sum(expected.values()) if expected else plan.budget.pairs if plan.budget else None
         progress = stack.enter_context(Progress("scoring", (total or 0) * len(plan.rankers) or None, unit="pairs"))
-        engine = replace(plan.engine, memory=ScoreStore(Path(room) / "scores.sqlite"), progress=progress)
+        engine = plan.engine.for_run(ScoreStore(Path(room) / "scores.sqlite"), progress)
         plan, before = replace(plan, engine=engine), 0
         writer = ResultWriter(fresh) if fresh is not None else None
         for answer in answers(plan):

@@ -10,7 +10,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -279,6 +279,12 @@ class Engine:
         self._working.update([job.identity] if job.patience is None else [])
         values, reused = job.values[pairs.inverse], len(pairs.keys) - job.scored
         return Scores(values, job.failures(), job.scored, reused, time.perf_counter() - start)
+
+    def for_run(self, memory: ScoreStore, progress: Progress) -> Engine:
+        """The same engine for the length of a run; what it knows of rankers is shared."""
+        found = replace(self, memory=memory, progress=progress)
+        vars(found).update(_working=self._working, _checks=self._checks)
+        return found
 
     @cached_property
     def _working(self) -> set[str]:
