@@ -59,7 +59,10 @@ def found_for(rows, study=None, texts=2, delta=0.0, order=None, **setting):
 
 def difference(values):
     first, second, *third = values
-    return (second - first) - (third[0] - second) if third else first - second
+    if not third:
+        return first - second
+    found = (second - first) - (third[0] - second)
+    return 0.0 if abs(found) < 8 * np.finfo(float).eps * max(map(abs, values)) else found  # equal but for rounding
 
 
 def finite(rows, texts=2):

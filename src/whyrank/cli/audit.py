@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from whyrank.cli.command import Share, Whole, argument
 from whyrank.cli.console import plural, say, tell_failures
 from whyrank.cli.options import BUNDLED_RANKERS
-from whyrank.cli.studies import StudyOptions, make_plan, study_pattern
-from whyrank.core import WhyrankError, printable
+from whyrank.cli.studies import StudyOptions, make_request, study_pattern
+from whyrank.core import Clock, WhyrankError, clocked, printable
 
 if TYPE_CHECKING:
+    from whyrank.core import Ranker
+    from whyrank.data import Collection
     from whyrank.report import Audit
     from whyrank.studies import Plan
     from whyrank.studies.bias import BiasResult
@@ -45,6 +47,9 @@ class AuditCommand(StudyOptions):
         sweep: also show the scores at every percentile of the calibration of delta.
         group: rankers that belong together, such as one model trained with several seeds; shows how far they differ.
         format: also write tables: markdown, csv, latex; repeat for several.
+        budget: draw contrasts so that the audit takes no more than a time such as 5m, or scores no more than a number
+            such as 20000pairs with each ranker.
+        width: draw no more of a study once its 95% interval is narrower than this.
         out: where the result folder is written; whyrank-results where no study is named.
         json: print the findings as JSON on standard output.
     """
@@ -58,6 +63,8 @@ class AuditCommand(StudyOptions):
     sweep: bool = False
     group: tuple[str, ...] = ()
     format: tuple[str, ...] = ()
+    budget: str | None = None
+    width: float | None = None
     out: str | None = None
     json: bool = False
 
@@ -65,28 +72,32 @@ class AuditCommand(StudyOptions):
         """Run the studies, print and write."""
         from whyrank import report
         from whyrank.evaluation import group_rankers, overlap_of_plan
-        from whyrank.studies import usual_studies
+        from whyrank.studies import Budget, make_plan, usual_studies
+        from whyrank.tables import open_table
 
-        start = time.perf_counter()
+        start, clock = time.perf_counter(), Clock()
         request, notes = self.with_defaults()
         if request.format and request.out is None:
             raise WhyrankError("--format writes tables into the result folder; say where with --out FOLDER")
         if request.out is not None:
             report.check_result(request.out, request.format)
         patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
-        plan = make_plan(
-            request, patterns, table=self.table, by=self.by, correction=self.correction, sweep=self.sweep,
-            groups=self.group, limited=True,
+        table = None if self.table is None else open_table(self.table, check=True)
+        asked = make_request(
+            request, patterns, table=table, by=self.by, correction=self.correction, sweep=self.sweep,
+            budget=Budget.of(self.budget, self.width), tell=say,
         )  # fmt: skip
-        audit = report.run_plan(
-            plan,
-            request._settings(plan),
-            out=request.out,
-            keep=False,
-            swept=self.sweep,
-            groups=group_rankers(self.group, [ranker.name for ranker in plan.rankers]),
-            overlap=(lambda: overlap_of_plan(plan, self.candidates, self.analyzer)) if request.out else None,
-        )
+        with clocked(clock):
+            plan = make_plan(asked)
+            audit = report.run_plan(
+                plan,
+                request._settings(plan),
+                out=request.out,
+                keep=False,
+                swept=self.sweep,
+                groups=group_rankers(self.group, [ranker.name for ranker in plan.rankers]),
+                overlap=(lambda: overlap_of_plan(plan, self.candidates, self.analyzer)) if request.out else None,
+            )
         tell_failures(audit.failures)
         if self.json:
             print(printable(report.to_json(audit.findings)))
@@ -98,10 +109,19 @@ class AuditCommand(StudyOptions):
         counts = plural(len(plan.studies), "study", "studies"), plural(contrasts, "contrast")
         where = f"; report: {request.out}/report.html" if request.out else ""
         said = f"{' with '.join(counts)}, {plural(len(plan.rankers), 'ranker')}, on {plan.collection.name}"
-        say(f"{said} in {time.perf_counter() - start:.1f} s{where}")
+        parts = f" ({clock})" if str(clock) else ""
+        say(f"{said} in {time.perf_counter() - start:.1f} s{parts}{where}")
         for note in notes:
             say(f"note: {note}")
         _check_answered(audit.details)
+
+    def open_rankers(self, specs: Sequence[str], collection: Collection, typed: bool = False) -> list[Ranker]:
+        """Open the rankers; a group of rankers that are not there is an error before anything is scored."""
+        from whyrank.evaluation import group_rankers
+
+        found = super().open_rankers(specs, collection, typed)
+        group_rankers(self.group, [ranker.name for ranker in found])
+        return found
 
     def with_defaults(self) -> tuple[AuditCommand, list[str]]:
         """The request with rankers, tolerance and result folder filled in, and notes on these."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from whyrank.cli.command import argument, refuse
 from whyrank.cli.console import plural, say, tell_computed
 from whyrank.cli.options import check_file, token_limit
-from whyrank.cli.studies import PREFIX, StudyOptions, make_plan, open_studies, study_pattern, unjudged_note
+from whyrank.cli.studies import PREFIX, StudyOptions, make_request, study_pattern
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class ContrastsCommand(StudyOptions):
             raise WhyrankError(f"{what}; name one: {found[0]}, ...")
 
     def _write_contrasts(self, name: str, given: Sequence[str]) -> None:
-        from whyrank.studies import save
+        from whyrank.studies import choose_studies, save
 
         if self.ranker:
             found, columns, notes = self._score_contrasts(given)
         else:
-            collection, studies, notes = open_studies(self, given)
+            collection, studies, notes = choose_studies(make_request(self, given))
             found, columns = self._sample(next(iter(studies.values())), collection), {}
         for note in notes:
             say(f"note: {note}")
@@ -70,9 +70,9 @@ class ContrastsCommand(StudyOptions):
 
     def _score_contrasts(self, given: Sequence[str]) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
         """Contrasts with a column of scores, differences and effects per ranker; and notes."""
-        from whyrank.studies import read_scores
+        from whyrank.studies import make_plan, read_scores
 
-        plan = make_plan(self, given)
+        plan = make_plan(make_request(self, given))
         [study] = plan.studies.values()
         found = self._sample(study, plan.collection)
         columns: dict[str, Labels] = {}
@@ -135,7 +135,7 @@ def _pair(chosen: dict[str, Axiom], collection: Collection, run: str | None) -> 
     """The axioms, over the first documents of a run where nothing is judged."""
     from dataclasses import replace
 
-    from whyrank.studies import unjudged_options
+    from whyrank.studies import unjudged_note, unjudged_options
 
     if collection.qrels or {axiom.pairs for axiom in chosen.values()} != {"judged"}:
         return chosen

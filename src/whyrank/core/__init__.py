@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         sealed_text,
     )
     from whyrank.core.clustered import (
+        ALPHA,
         EXACT_CLUSTERS,
         TIE,
         Interval,
@@ -92,5 +93,6 @@ if TYPE_CHECKING:
     from whyrank.core.seeds import generator, seed_for
     from whyrank.core.sqlite import Layout, Names, TextStore, checksum, digest, is_read_only, writing
     from whyrank.core.statistics import adjust, median, paired_t_p, share_p, sign_p, wilcoxon_p
+    from whyrank.core.timing import Clock, clocked, timed
 
 front_door(__name__)

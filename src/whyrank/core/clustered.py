@@ -16,7 +16,7 @@ from whyrank.core.seeds import generator
 
 EXACT_CLUSTERS = 13  # 2**13 assignments of signs cost no more than the usual number of random ones
 TIE = 1e-10  # two statistics this near, relative to the largest possible one, differ by rounding only
-UPPER = 0.975  # the quantile at the upper end of a 95% interval
+ALPHA = 0.05  # intervals miss the true value with this probability
 BLOCK = 1_000_000  # random numbers held at once: some 25 MB with all that is derived from them
 COLLAPSE = 8  # a multinomial or binomial draw costs about as much as this many draws of one cluster
 
@@ -129,17 +129,17 @@ def _estimate(values: Floats, codes: npt.NDArray[Any], covariance: float = 0.0) 
     return _Estimate(mean, max(variance, independent), max(1.0, n / size - 1), queries, others, correlation)
 
 
-def _t_quantile(freedom: float) -> float:
+def _t_quantile(freedom: float, alpha: float = ALPHA) -> float:
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, UPPER))
+    return float(stdtrit(freedom, 1 - alpha / 2))
 
 
 def mean_interval(
     values: npt.ArrayLike, clusters: npt.ArrayLike | None = None, covariance: float = 0.0,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None, alpha: float = ALPHA,
 ) -> Interval:  # fmt: skip
-    """95% confidence interval of the mean of clustered values; without `clusters` each value is one of its own.
+    """Confidence interval of the mean of clustered values; without `clusters` each value is one of its own.
 
     With m the mean and, for query q of Q, r_q the sum and n_q the number of its residuals v - m, of n in all, the
     variance of m is the jackknife's, (Q - 1)/Q sum_q (r_q / (n - n_q))^2, plus `covariance` / n^2 (what contrasts of
@@ -153,8 +153,8 @@ def mean_interval(
     variance includes one more query at the farther bound, times the correlation of contrasts within queries, which is
     taken to be 1/(1 + k)^2 at least where k queries have other values than most. And the interval reaches no further
     than it would if those k queries, or the larger share of n that is theirs, had nothing else, with the bound of
-    Clopper and Pearson; where all values are equal, that is 1 - 0.025^(1/Q). Undefined (NaN) below two clusters or
-    for values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26 (1934); Korn and
+    Clopper and Pearson; where all values are equal, that is 1 - (alpha/2)^(1/Q). Undefined (NaN) below two clusters
+    or for values that are not finite. Wilson, JASA 22 (1927); Clopper and Pearson, Biometrika 26 (1934); Korn and
     Graubard, Survey Methodology 24 (1998); Hansen, Jackknife standard errors for clustered regression (2022).
     """
     from scipy.special import betaincinv
@@ -165,12 +165,12 @@ def mean_interval(
     if math.isnan(variance):
         return Interval(math.nan, math.nan)
     if bounds is None:
-        half = _t_quantile(freedom) * math.sqrt(variance)
+        half = _t_quantile(freedom, alpha) * math.sqrt(variance)
         return Interval(mean - half, mean + half)
     low, high = bounds
     usual, most = round(mean), 1.0
     if others < queries:  # the largest share of queries of a kind that is likely with so many seen
-        most = float(betaincinv(others + 1, queries - others, UPPER))
+        most = float(betaincinv(others + 1, queries - others, 1 - alpha / 2))
     widest = Interval(usual - most * (usual - low), usual + most * (high - usual))
     if array.min() == array.max():
         return widest
@@ -178,7 +178,7 @@ def mean_interval(
     centre, width = (low + high) / 2, (high - low) / 2
     x = (mean - centre) / width
     variance += correlation * (width * (1 + abs(x)) / queries) ** 2
-    ratio = _t_quantile(freedom) ** 2 * variance / width**2 / (1 - x**2)
+    ratio = _t_quantile(freedom, alpha) ** 2 * variance / width**2 / (1 - x**2)
     half = math.sqrt(ratio * (1 - x**2 + ratio))
     ends = [centre + width * (x + end) / (1 + ratio) for end in (-half, half)]
     lowest, highest = (max(low, 0) if array.min() >= 0 else low), (min(high, 0) if array.max() <= 0 else high)

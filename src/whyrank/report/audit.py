@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -22,13 +23,14 @@ import numpy as np
 from whyrank.core import (
     Floats,
     MissingExtra,
+    Progress,
     Ranker,
     Study,
     UnknownName,
     WhyrankError,
-    adjust,
     check_text,
-    track,
+    clocked,
+    timed,
     write_text,
 )
 from whyrank.data import Collection, open_collection
@@ -50,25 +52,24 @@ from whyrank.report.folder import (
 )
 from whyrank.report.html import render
 from whyrank.report.sentences import Verdict, verdicts
-from whyrank.scoring import Engine, Failure
+from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.studies import (
     DEMO_TOLERANCE,
     Answer,
+    Budget,
     Contrasts,
     Finding,
     Plan,
     Reading,
+    Request,
     SweepPoint,
     answers,
-    candidates_for_delta,
-    chosen_studies,
+    drawing_notes,
     few_queries,
     labels_of,
-    needs_calibration,
+    make_plan,
     reading_of,
     sweep,
-    thresholds,
-    uncalibrated,
     usual_studies,
     with_adjusted_p,
 )
@@ -242,6 +243,8 @@ def audit(
     correction: str = "holm",
     seed: int = 0,
     limit: int | None = None,
+    budget: str | None = None,
+    width: float | None = None,
     by: str | None = None,
     engine: Engine | None = None,
     table: str | TermTable | None = None,
@@ -260,6 +263,9 @@ def audit(
         correction: `holm`, `bonferroni`, `bh` or `none`.
         seed: of all that is random.
         limit: at most so many contrasts per study, of a bias study so many templates, drawn at random.
+        budget: draw contrasts in rounds, so that each ranker scores no more than `20000pairs`, or that all takes no
+            longer than a time such as `5m`.
+        width: draw no more of a study once its 95% interval is narrower than this.
         by: a label to break findings down by.
         engine: who scores and keeps scores; by default nothing is kept.
         table: a term table, or its file: values of bias studies are compared with its weights.
@@ -276,26 +282,32 @@ def audit(
     for name in options:
         if name not in OPTIONS:
             raise UnknownName("option", name, OPTIONS)
-    if studies is None and collection == "sample":
+    if collection == "sample":
         options = {"tolerance": DEMO_TOLERANCE} | options
     opened = open_collection(collection) if isinstance(collection, str) else collection
-    setting, engine = Setting(opened, str(options.get("analyzer", "lucene"))), engine or Engine()
-    scorers = [_ranker(each, setting) for each in _as_list(rankers)]
-    named = usual_studies(opened.name) if studies is None else _as_list(studies)
-    chosen = chosen_studies(named, options | {"seed": seed}, opened, limit)
-    adjust([], correction)  # a wrong one is an error before anything is scored
-    spec = None if delta is None else str(delta)
-    if needs_calibration(spec, chosen.values()):
-        used = thresholds(spec, scorers, candidates_for_delta(opened, options.get("candidates")), engine)
-    else:
-        used = uncalibrated(spec, scorers)
-    read = open_table(table, check=True) if isinstance(table, str) else table
-    plan = Plan(opened, chosen, scorers, engine, used, seed, limit, by, table=read, correction=correction)
+    setting, spec = Setting(opened, str(options.get("analyzer", "lucene"))), None if delta is None else str(delta)
+    request = Request(
+        studies=usual_studies(opened.name) if studies is None else _as_list(studies),
+        collection=lambda: opened,
+        rankers=lambda _: [_ranker(each, setting) for each in _as_list(rankers)],
+        engine=engine or Engine(),
+        options={name: value for name, value in options.items() if name != "candidates"},
+        candidates=options.get("candidates"),
+        delta=spec,
+        seed=seed,
+        limit=limit,
+        budget=Budget.of(budget, width),
+        by=by,
+        table=open_table(table, check=True) if isinstance(table, str) else table,
+        correction=correction,
+    )
+    plan = make_plan(request)
     settings = {
         "collection": opened.name,
-        "rankers": {ranker.name: repr(ranker) for ranker in scorers},
-        "studies": {name: study.id for name, study in chosen.items()},
-        "delta": delta, "correction": correction, "seed": seed, "limit": limit, "by": by, **options,
+        "rankers": {ranker.name: repr(ranker) for ranker in plan.rankers},
+        "studies": {name: study.id for name, study in plan.studies.items()},
+        "delta": delta, "correction": correction, "seed": seed, "limit": limit, "budget": budget, "width": width,
+        "by": by, **options,
         **({} if table is None else {"table": table if isinstance(table, str) else "the given term table"}),
     }  # fmt: skip
     return run_plan(plan, settings, out=out)
@@ -318,9 +330,20 @@ def run_plan(
     """
     found, findings = Audit([], settings=plain(settings), table=plan.table), list[Finding]()
     studies, labels, failures = dict[str, Study](), set[str](), dict[tuple[str, str, str], tuple[str, str, Failure]]()
-    with swap_folder(out) if out is not None else nullcontext() as fresh:
+    drawn, expected = set[tuple[str, str]](), plan.price.new if plan.price and not plan.budget else {}
+    with ExitStack() as stack:
+        clock, fresh = stack.enter_context(clocked()), None if out is None else stack.enter_context(swap_folder(out))
+        room = stack.enter_context(TemporaryDirectory(prefix="whyrank-"))
+        total = sum(expected.values()) if expected else plan.budget.pairs if plan.budget else None
+        progress = stack.enter_context(Progress("scoring", (total or 0) * len(plan.rankers) or None, unit="pairs"))
+        engine = plan.engine.for_run(ScoreStore(Path(room) / "scores.sqlite"), progress)
+        plan, before = replace(plan, engine=engine), 0
         writer = ResultWriter(fresh) if fresh is not None else None
-        for answer in track(answers(plan), "studies", len(plan.studies) * len(plan.rankers)):
+        for answer in answers(plan):
+            if progress.total and expected:  # what was known or could not be made is not left to score
+                progress.total = max(1, progress.total + progress.done - before - expected[answer.name])
+            before = progress.done
+            drawn |= answer.contrasts.text_pairs if plan.budget else set()
             findings += answer.findings
             studies[answer.name] = answer.study
             for failure in answer.failures:  # each pair counts once, however many studies have it
@@ -330,7 +353,8 @@ def run_plan(
             found.details += [answer.details] if answer.details is not None else []
             found.sweep += sweep(answer, plan.thresholds[answer.ranker]) if swept else []
             if writer is not None:
-                writer.add(answer)
+                with timed("writing"):
+                    writer.add(answer)
             elif keep:
                 found.answers[answer.name, answer.ranker] = answer
         if plan.by is not None and labels and plan.by not in labels:
@@ -342,10 +366,16 @@ def run_plan(
         found.overlap = (overlap() if overlap is not None else None) or ()
         computed = [line for ranker in plan.rankers for line in lines_of(ranker)]
         found.notes = [*plan.collection.notes, *plan.notes, *computed, *few_queries(found.findings)]
+        if plan.budget is not None:
+            price = None if plan.price is None else plan.price.pairs
+            found.notes += drawing_notes(plan.budget, found.findings, len(drawn), price)
+            found.settings["budget_pairs"] = plan.budget.pairs
+        found.settings["seconds"] = {phase: round(each, 2) for phase, each in clock.seconds.items()}
         found.failures = [failure for _, _, failure in failures.values()]
         found.record = record_of(found.settings, studies, plan.thresholds, list(failures.values()), found.notes)
         if writer is not None:
-            writer.finish(found)
+            with timed("writing"):
+                writer.finish(found)
     found.folder = None if out is None else Path(out)
     return found
 

@@ -9,8 +9,8 @@ import time
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,19 @@ from typing import NamedTuple
 import numpy as np
 
 from whyrank import __version__
-from whyrank.core import BadInput, Codes, Executor, Floats, Ints, Progress, Ranker, Serial, WhyrankError, name_of
+from whyrank.core import (
+    BadInput,
+    Codes,
+    Executor,
+    Floats,
+    Ints,
+    Progress,
+    Ranker,
+    Serial,
+    WhyrankError,
+    name_of,
+    timed,
+)
 from whyrank.rankers import files_digest
 from whyrank.scoring.batches import Batch, BatchScores, Failure, one_line, score_batch, time_out
 from whyrank.scoring.pairs import Pairs, unique_pairs
@@ -114,17 +126,19 @@ class Job:
             "that it reads in depends_on, and see that no score depends on its batch"
         )
 
-    def work(self, missing: Ints, batch_size: int, executor: Executor) -> None:
-        """Score the missing pairs."""
+    def work(self, missing: Ints, batch_size: int, executor: Executor, progress: Progress | None = None) -> None:
+        """Score the missing pairs; without a progress line of the whole run, they get one of their own."""
         self.scored = len(missing)
         new, again = _cut(missing[: self.new], batch_size), _cut(missing[self.new :], batch_size)
         self.batches, self.again = [*new, *again], set(range(len(new), len(new) + len(again)))
         self.waiting = deque(range(len(self.batches)))
-        with Progress(f"scoring {name_of(self.ranker)}", len(missing), unit="pairs") as progress:
+        what = f"scoring {name_of(self.ranker)}"
+        with nullcontext(progress) if progress else Progress(what, len(missing), unit="pairs") as shown:
+            shown.what = what
             while self.waiting:  # a second round only when a batch was put back after the last one was drawn
-                with closing(executor.run(score_batch, self.ranker, self._tasks(progress), time_out)) as results:
+                with closing(executor.run(score_batch, self.ranker, self._tasks(shown), time_out)) as results:
                     for found in results:
-                        progress.step(self._take(found))
+                        shown.step(self._take(found))
 
     def failures(self) -> list[Failure]:
         """Every pair without a finite score, known or new."""
@@ -234,6 +248,8 @@ class Engine:
         fresh: whether what is stored of a ranker is deleted before it is first used.
         checked: how many stored scores of a ranker are computed again, to see that it still gives them.
         warn: receives a line when it does not.
+        memory: where scores are kept for the length of a run that cannot outlive it.
+        progress: counts the pairs of a whole run; without it, each call shows its own.
     """
 
     store: ScoreStore | None = None
@@ -242,6 +258,8 @@ class Engine:
     fresh: bool = False
     checked: int = 4
     warn: Callable[[str], None] = warnings.warn
+    memory: ScoreStore | None = None
+    progress: Progress | None = None
 
     def score(self, ranker: Ranker, queries: Sequence[str], docs: Sequence[str], query: Codes, doc: Codes) -> Scores:
         """Score the pairs `(queries[query[i]], docs[doc[i]])`."""
@@ -250,16 +268,23 @@ class Engine:
         pairs = unique_pairs(queries, docs, query, doc)
         # a `repr` with a memory address would name another ranker tomorrow
         lasting = getattr(ranker, "cacheable", True) and not _ADDRESS.search(repr(ranker))
-        job = Job(ranker, pairs, self.store if lasting else None)
+        job = Job(ranker, pairs, self.store if lasting and self.store is not None else self.memory)
         job.patience = None if job.identity in self._working else job.patience
         if self.fresh and job.store is not None and job.identity not in self._checks:
             job.store.forget(job.identity)
         missing = job.recall()
         self._check(job, missing)
-        job.work(missing, batch_size, self.executor)
+        with timed(f"scoring {name_of(ranker)}"):
+            job.work(missing, batch_size, self.executor, self.progress)
         self._working.update([job.identity] if job.patience is None else [])
         values, reused = job.values[pairs.inverse], len(pairs.keys) - job.scored
         return Scores(values, job.failures(), job.scored, reused, time.perf_counter() - start)
+
+    def for_run(self, memory: ScoreStore, progress: Progress) -> Engine:
+        """The same engine for the length of a run; what it knows of rankers is shared."""
+        found = replace(self, memory=memory, progress=progress)
+        vars(found).update(_working=self._working, _checks=self._checks)
+        return found
 
     @cached_property
     def _working(self) -> set[str]:
@@ -277,7 +302,7 @@ class Engine:
         Other people's code is checked: the identity of ours covers all that it depends on, and a service costs money.
         """
         known = len(job.values) - len(missing)
-        theirs = job.store is not None and whose(job.ranker) == "theirs"
+        theirs = job.store is not None and job.store is self.store and whose(job.ranker) == "theirs"
         count = min(self.checked - self._checks[job.identity], known) if theirs else 0
         self._checks[job.identity] += count
         try:

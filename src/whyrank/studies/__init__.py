@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         DEMO_TOLERANCE,
         Catalogue,
         Options,
-        chosen_studies,
         every_kind,
         everything,
         limit_options,
@@ -35,8 +34,10 @@ if TYPE_CHECKING:
     )
     from whyrank.studies.files import arrow, labels_of, save
     from whyrank.studies.findings import Finding, or_none
+    from whyrank.studies.planning import Request, choose_studies, make_plan, unjudged_note
     from whyrank.studies.pools import Pool, Pools, Source
     from whyrank.studies.reading import Context, Reading, reading_of
     from whyrank.studies.runner import Answer, Plan, answers, few_queries, read_scores, with_adjusted_p
+    from whyrank.studies.sampling import Budget, TextStudy, drawing_notes
 
 front_door(__name__)

@@ -14,7 +14,6 @@ from whyrank.core import (
     WhyrankError,
     check_flag,
     check_text,
-    check_whole,
     parse_call,
 )
 from whyrank.data import Collection, first_stage
@@ -131,27 +130,3 @@ def usual_studies(collection: str) -> list[str]:
 def limit_options(limit: int | None) -> dict[str, Options]:
     """A limit per study as an option of bias studies, by kind of study: at most so many templates."""
     return {} if limit is None else {"bias_studies": {"most": limit}}
-
-
-def chosen_studies(
-    given: Sequence[str | Study], options: Options, collection: Collection, limit: int | None = None
-) -> dict[str, Study]:
-    """Studies by the name that they have in findings; of what a pattern finds, those that can run."""
-    if limit is not None:
-        check_whole("limit", limit, 1)
-    catalogue = every_kind()
-    names = {each: catalogue.match(each) for each in given if isinstance(each, str)}
-    unjudged = {} if "pairs" in options else unjudged_options(collection, options.get("candidates"))
-    every = [name for found in names.values() for name in found]
-    made = catalogue.make(every, options, unjudged | limit_options(limit))
-    found: dict[str, Study] = {}
-    for each in given:
-        if isinstance(each, str):
-            chosen = {name: made[name] for name in names[each]}
-            found |= {n: s for n, s in chosen.items() if n == each or not getattr(s, "unavailable", "")}
-        elif isinstance(each, Study):
-            found[each.id] = each
-        else:
-            needed = "an object with id, positive, symmetric and contrasts"
-            raise WhyrankError(f"study {each!r} is neither a name nor {needed}")
-    return found

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import Codes, SharedDocuments, WhyrankError, generator, seed_for
+from whyrank.core import Codes, Ints, SharedDocuments, WhyrankError, seed_for
 from whyrank.scoring import Scores
 
 Label = str | int | float
@@ -27,6 +27,13 @@ class Pair(NamedTuple):
     query: str
     docs: tuple[str, ...]
     labels: Mapping[str, Label | tuple[Label, ...]] = {}
+
+
+class TextIds(NamedTuple):
+    """A text of a query, by their ids."""
+
+    query_id: str
+    doc_id: str
 
 
 class Categories(NamedTuple):
@@ -130,21 +137,55 @@ class Contrasts:
         return digest.hexdigest()
 
     def sample(self, limit: int, seed: int) -> Contrasts:
-        """At most `limit` contrasts, drawn at random but independently of their order.
-
-        Contrasts between forms of one document are drawn by query and document: all edits get the same documents.
-        """
+        """The first `limit` contrasts in the order of `drawing_order`."""
         if len(self) <= limit:
             return self
-        order, doc = _order(self._canonical[0]), self.labels.get("doc_ids")
-        one_document = isinstance(doc, Categories) and doc.codes.ndim == 2 and (doc.codes == doc.codes[:, :1]).all()
-        if one_document and (ids := self.ids) is not None:
-            keys = np.array([seed_for(seed, "sample", *pair[:2]) for pair in ids], dtype=np.uint64)
-            drawn = np.argsort(keys[order], kind="stable")[:limit]
-        else:
-            drawn = generator(seed, "sample", self.fingerprint).choice(len(self), limit, replace=False)
-        taken = self.take(np.sort(order[drawn]))
+        taken = self.draw(self.drawing_order(seed, limit))
         return replace(taken, dropped={**self.dropped, "not drawn": len(self) - limit})
+
+    @property
+    def units(self) -> int:
+        """How many units can be drawn: the contrasts."""
+        return len(self)
+
+    def drawing_order(self, seed: int, most: int) -> Ints:
+        """The first units in the order in which they are drawn.
+
+        A contrast is drawn once all its texts are, and each text of a query has the same position in every study, so
+        that studies share texts. The order of the contrasts themselves plays no part.
+        """
+        cells = self.cells(seed)
+        last, rows = cells.max(axis=1, initial=0), np.arange(len(cells))
+        if most < len(cells):
+            rows = np.flatnonzero(last <= np.partition(last, most)[most])
+        some = cells[rows]
+        keys = (*some.T, *np.sort(some, axis=1).T)  # the last one decides, then the one before it
+        return rows[np.lexsort(keys)][:most]
+
+    def draw(self, units: Ints) -> Contrasts:
+        """The contrasts of some units."""
+        return self.take(np.sort(units))
+
+    def cells(self, seed: int) -> npt.NDArray[np.uint64]:
+        """The position of every text of every contrast: a hash of seed, query and document, of ids where known."""
+        query, doc = self.labels.get("query_id"), self.labels.get("doc_ids")
+        codes, names = (self.query, self.doc), (self.queries, self.docs)
+        if isinstance(query, Categories) and isinstance(doc, Categories) and doc.codes.shape == self.doc.shape:
+            codes, names = (query.codes, doc.codes), (query.names, doc.names)
+        columns = [codes[1].ravel(), np.repeat(codes[0], self.size)]
+        first, inverse = distinct_rows(columns)
+        docs, queries = (column[first].tolist() for column in columns)
+        pairs = zip(queries, docs, strict=True)
+        found = np.array([text_position(seed, names[0][q], names[1][d]) for q, d in pairs], dtype=np.uint64)
+        return found[inverse].reshape(self.doc.shape)
+
+    @property
+    def text_pairs(self) -> set[tuple[str, str]]:
+        """The distinct pairs of a query and a text that have to be scored."""
+        docs, queries = self.doc.ravel(), np.repeat(self.query, self.size)
+        first, _ = distinct_rows([docs, queries])
+        found = zip(queries[first].tolist(), docs[first].tolist(), strict=True)
+        return {(self.queries[query], self.docs[doc]) for query, doc in found}
 
     @property
     def ids(self) -> list[tuple[str, ...]] | None:
@@ -160,6 +201,27 @@ class Contrasts:
         query_rank, query_texts = _ranks(self.queries, self.query)
         doc_rank, doc_texts = _ranks(self.docs, self.doc)
         return np.column_stack([query_rank[self.query], doc_rank[self.doc]]), query_texts, doc_texts
+
+
+def text_position(seed: int, query_id: str, doc_id: str) -> int:
+    """Where a text of a query stands in the order in which texts are drawn: a number of 64 random bits."""
+    return seed_for(seed, "sample", query_id, doc_id)
+
+
+def distinct_rows(columns: Sequence[npt.NDArray[np.int32]]) -> tuple[Ints, Ints]:
+    """The first row of each distinct row of some columns of codes, and which of these every row is.
+
+    A column whose codes follow from those before it, as a text does from its id, costs no sorting.
+    """
+    codes = columns[0].astype(np.int64)
+    for others in columns[1:] if len(codes) else ():
+        follows = np.zeros(int(codes.max()) + 1, np.int32)
+        follows[codes] = others
+        if not np.array_equal(follows[codes], others):
+            codes = np.unique(codes * (int(others.max()) + 1) + others, return_inverse=True)[1].astype(np.int64)
+    row = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+    row[codes[::-1]] = np.arange(len(codes))[::-1]
+    return row[row >= 0], (np.cumsum(row >= 0) - 1)[codes]
 
 
 def index_texts(texts: Iterable[str]) -> tuple[list[str], Codes]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Floats, Ranker, Study, WhyrankError
+from whyrank.core import Floats, Ranker, Study, WhyrankError, seed_for
 from whyrank.data import Collection, first_stage, open_run
 from whyrank.rankers import tie_tolerance
 from whyrank.scoring import Engine, one_line
@@ -99,6 +99,17 @@ class CalibrationTexts(NamedTuple):
 
     texts: Mapping[str, Mapping[str, str]]
     source: str
+
+    def draw(self, pairs: int, seed: int) -> CalibrationTexts:
+        """All queries, or some that have about so many texts together, drawn at random."""
+        if sum(map(len, self.texts.values())) <= pairs:
+            return self
+        drawn: dict[str, Mapping[str, str]] = {}
+        for query in sorted(self.texts, key=lambda query: seed_for(seed, "delta", query)):
+            if drawn and sum(map(len, drawn.values())) + len(self.texts[query]) > pairs:
+                break
+            drawn[query] = self.texts[query]
+        return CalibrationTexts(drawn, f"{len(drawn)} of {len(self.texts)} queries of {self.source}")
 
 
 def candidates_for_delta(collection: Collection, run: str | None = None) -> CalibrationTexts:

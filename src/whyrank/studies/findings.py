@@ -60,6 +60,9 @@ class Finding:
     For a bias study, `range` is the highest mean score of a value less the lowest, `range_deltas` the same in deltas;
     `favoured` and `disfavoured` name the values that have them, and `p_omnibus`, which is also its `p_value`, tests
     whether any value differs. `positive` counts the pairs of values that differ by more than delta.
+
+    Where contrasts were drawn, `drawn` units out of `available` were scored: contrasts, texts to edit, or templates.
+    `share` is the part of the error rate that the interval and the p-value could spend, see `studies.sampling`.
     """
 
     study: str
@@ -104,6 +107,9 @@ class Finding:
     favoured: str = ""
     disfavoured: str = ""
     p_omnibus: float | None = None
+    drawn: int | None = None
+    available: int | None = None
+    share: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON and tables."""

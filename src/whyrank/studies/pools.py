@@ -15,7 +15,7 @@ import numpy as np
 from whyrank.core import Codes, Floats, Ints, WhyrankError
 from whyrank.data import Collection, Run, open_run, ranking
 from whyrank.rankers.lexical import kernels
-from whyrank.studies.contrasts import Categories, Contrasts, Labels, index_texts
+from whyrank.studies.contrasts import Categories, Contrasts, Labels, TextIds, index_texts
 from whyrank.text import Analyzer, Tokens, analyzers, cut_texts
 
 _TOP = re.compile(r"top:([1-9]\d*)")
@@ -109,6 +109,11 @@ class Pools:
         found = candidates_of(self.collection, self.source.pairs, self.source.candidates)
         docs, queries = self.collection.docs, self.collection.queries
         return {q: [d for d in ids if d in docs] for q, ids in found.items() if q in queries}
+
+    @property
+    def text_ids(self) -> list[TextIds]:
+        """The ids of every query with each of its documents."""
+        return [TextIds(query_id, doc_id) for query_id, ids in self.members.items() for doc_id in ids]
 
     @cached_property
     def texts(self) -> list[str]:

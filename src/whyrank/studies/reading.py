@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import (
+    ALPHA,
     Codes,
     Flags,
     Floats,
+    Interval,
     SharedDocuments,
     Study,
     UnknownName,
@@ -65,13 +67,20 @@ class Reading:
         whole[rows] = values
         return self.shared.covariance(whole)
 
+    def interval(self, rows: Flags, symmetric: bool, alpha: float = ALPHA) -> Interval:
+        """The confidence interval of the mean effect of some of the contrasts, all of which have finite scores."""
+        signs = self.effects[rows].astype(np.float64)
+        shared = self.covariance(signs - signs.mean(), rows) if len(signs) else 0.0
+        return mean_interval(signs, self.clusters[rows], shared, (0, 1) if symmetric else (-1, 1), alpha)
+
 
 @dataclass(frozen=True)
 class Context:
     """What a reading needs to know besides the scores.
 
     `unit` is delta where effects can be given in it, `chance` what calibration says of a symmetric study, `draws` the
-    number of random draws of each test (None: its own default). No `grades` where nothing is judged.
+    number of random draws of each test (None: its own default). No `grades` where nothing is judged. `share` is the
+    part of the error rate that this look at a study may spend; it is less than 1 where a study is drawn in rounds.
     """
 
     ranker: str
@@ -88,6 +97,16 @@ class Context:
     table: TermTable | None = None
     correction: str = "holm"
     draws: int | None = None
+    share: float = 1.0
+
+    @property
+    def alpha(self) -> float:
+        """How often the intervals of this look may miss."""
+        return ALPHA * self.share
+
+    def p_value(self, p: npt.ArrayLike) -> Floats:
+        """p-values of this look as those of all looks together: p / share, at most 1 (Bonferroni, weighted)."""
+        return np.minimum(1.0, np.asarray(p, dtype=np.float64) / self.share)
 
 
 class Read(NamedTuple):
@@ -196,7 +215,7 @@ class Conclusions(Preferences):
         share, chance = obedience(signs, self.conclusion)
         obeyed = obeys(signs, self.conclusion)
         shared = reading.covariance(obeyed - share, keep)
-        low, high = mean_interval(obeyed, reading.clusters[keep], shared, (0, 1))
+        low, high = mean_interval(obeyed, reading.clusters[keep], shared, (0, 1), context.alpha)
         figures = _defined(satisfied=share, satisfied_low=low, satisfied_high=high, chance=chance)
         relevance = contrasts.labels.get("relevance")
         if context.grades is None or not isinstance(relevance, np.ndarray) or relevance.ndim != 2:
@@ -287,17 +306,16 @@ def _figures(reading: Reading, keep: Flags, context: Context, symmetric: bool) -
     signs, clusters = reading.effects[keep].astype(np.float64), reading.clusters[keep]
     score = float(signs.mean()) if len(signs) else math.nan
     tested = signs - context.chance if symmetric else signs
-    shared = [reading.covariance(values, keep) for values in (signs - score, tested)]
-    interval = mean_interval(signs, clusters, shared[0], (0, 1) if symmetric else (-1, 1))
+    interval = reading.interval(keep, symmetric, context.alpha)
     sums, counts = cluster_sums(signs, clusters)
     flips = context.draws or FLIPS
     if symmetric:
-        p = share_p(sums, counts, context.chance, flips, context.seed, shared[1])
+        p = share_p(sums, counts, context.chance, flips, context.seed, reading.covariance(tested, keep))
     else:
-        p = sign_flip_p(sums, flips, context.seed, shared[1])
+        p = sign_flip_p(sums, flips, context.seed, reading.covariance(tested, keep))
     diffs = np.sort(reading.diffs[keep])  # sorted, so that sums do not depend on the order of contrasts
     mean = float(diffs.mean()) if len(diffs) else math.nan
-    figures = {"score": score, "ci_low": interval.low, "ci_high": interval.high, "p_value": p}
+    figures = {"score": score, "ci_low": interval.low, "ci_high": interval.high, "p_value": float(context.p_value(p))}
     figures |= {"mean_diff": mean, "median_diff": median(diffs)}
     if len(diffs) and not symmetric:
         ups, downs = (int(np.count_nonzero(signs == sign)) for sign in (1, -1))

@@ -6,19 +6,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from whyrank.core import Floats, Ints, Ranker, Study, adjust, working_with
+from whyrank.core import ALPHA, Floats, Ranker, Study, adjust, timed, working_with
 from whyrank.data import Collection
 from whyrank.scoring import Engine, Failure, Scores
-from whyrank.studies.contrasts import Categories, Contrasts, index_texts
+from whyrank.studies.contrasts import Categories, Contrasts, TextIds, distinct_rows, index_texts
 from whyrank.studies.delta import Threshold
 from whyrank.studies.findings import Finding
 from whyrank.studies.reading import Context, Reading, reading_of
+from whyrank.studies.sampling import Budget, Frame, Rounds, TextStudy
 from whyrank.tables import TermTable
+
+if TYPE_CHECKING:
+    from whyrank.studies.price import Price
 
 FEW_QUERIES = 8  # from here on, 95% intervals were seen to hold the true value in 91% of samples or more
 
@@ -29,7 +32,8 @@ class Plan:
 
     `table` is a term table whose weights are compared with the values of bias studies. `correction` is that of their
     values and pairs; findings are corrected by `with_adjusted_p`. `draws` is the number of random draws of each test,
-    None for as many as the test takes by itself.
+    None for as many as the test takes by itself. With a `budget`, studies are drawn in rounds. `price` is what the
+    plan costs, where it is known.
     """
 
     collection: Collection
@@ -44,6 +48,8 @@ class Plan:
     table: TermTable | None = None
     correction: str = "holm"
     draws: int | None = None
+    budget: Budget | None = None
+    price: Price | None = None
 
     def threshold(self, study: Study, ranker: Ranker) -> Threshold:
         """The threshold for a study and a ranker; where none is given, the ranker's tie tolerance."""
@@ -77,23 +83,70 @@ def answers(plan: Plan) -> Iterator[Answer]:
     """Every study put to every ranker, one answer at a time, family by family.
 
     Rankers share the contrasts of a study, unless it chooses texts by the scores of a ranker: such a study has the
-    method `contrasts_for`, whose second argument scores aligned queries and texts.
+    method `contrasts_for`, whose second argument scores aligned queries and texts. Where there is a budget, all
+    studies are drawn in rounds, and no ranker chooses texts.
     """
     controls, families = _Controls(plan), plan.families
-    for name in sorted(plan.studies, key=lambda name: families[name]):
+    names = sorted(plan.studies, key=lambda name: families[name])
+    if plan.budget is not None:
+        yield from _drawn_answers(plan, names, controls)
+        return
+    for name in names:
         study = plan.studies[name]
         choose: Callable[..., Contrasts] | None = getattr(study, "contrasts_for", None)
         for number, ranker in enumerate(plan.rankers):
             start = time.perf_counter()
             if number == 0 or choose is not None:
                 score = partial(_score_texts, plan.engine, ranker)
-                with working_with(plan.engine.executor):
-                    contrasts = choose(plan.collection, score) if choose else study.contrasts(plan.collection)
-                if plan.limit:
-                    contrasts = reading_of(study).sample(contrasts, plan.limit, plan.seed)
-                building = time.perf_counter() - start
-            control = controls.score(study, ranker, contrasts)
-            yield _answer(plan, name, ranker, contrasts, control, building)
+                with working_with(plan.engine.executor), timed("building"):
+                    drawn = _limited(plan, study, partial(choose, score=score) if choose else study.contrasts)
+            control = controls.score(study, ranker, drawn.contrasts)
+            scored = read_scores(plan, study, ranker, drawn.contrasts)
+            yield _answer(plan, name, ranker, drawn, control, scored, start)
+
+
+class _Drawn(NamedTuple):
+    """Contrasts of a study, what they were drawn from, and the share of the error rate that a look at them spends."""
+
+    contrasts: Contrasts
+    units: int | None = None
+    available: int | None = None
+    share: float = 1.0
+
+
+def _limited(plan: Plan, study: Study, build: Callable[[Collection], Contrasts]) -> _Drawn:
+    """All contrasts of a study, or those within the plan's limit; texts are drawn before they are edited."""
+    if plan.limit and isinstance(study, TextStudy):
+        frame = Frame.of(study, plan.collection, plan.seed)
+        count = min(plan.limit, frame.size)
+        return _Drawn(frame.draw(count), count, frame.available)
+    every = build(plan.collection)
+    taken = reading_of(study).sample(every, plan.limit, plan.seed) if plan.limit else every
+    return _Drawn(taken) if taken is every else _Drawn(taken, len(taken), len(every))
+
+
+def _drawn_answers(plan: Plan, names: Sequence[str], controls: _Controls) -> Iterator[Answer]:
+    """The answers to all studies, each drawn as far as the budget allows or the width of its intervals requires."""
+    assert plan.budget is not None
+    start = time.perf_counter()
+    with working_with(plan.engine.executor), timed("building"):
+        frames = {name: Frame.of(plan.studies[name], plan.collection, plan.seed) for name in names}
+    rounds, found = Rounds(frames, plan.budget), dict[str, tuple[_Drawn, list[tuple[Reading, list[Failure]]]]]()
+    for looks in rounds:
+        for name, look in looks.items():
+            study = plan.studies[name]
+            with working_with(plan.engine.executor), timed("building"):
+                contrasts = frames[name].draw(look.units)
+            scored = [read_scores(plan, study, ranker, contrasts) for ranker in plan.rankers]
+            found[name] = _Drawn(contrasts, look.units, frames[name].available, look.share), scored
+            ends = [each.interval(each.finite, study.symmetric, ALPHA * look.share) for each, _ in scored]
+            rounds.saw(name, max(high - low for low, high in ends))
+    for name in names:
+        drawn, scored = found.pop(name)
+        for ranker, each in zip(plan.rankers, scored, strict=True):
+            control = controls.score(plan.studies[name], ranker, drawn.contrasts)
+            yield _answer(plan, name, ranker, drawn, control, each, start)
+            start = time.perf_counter()
 
 
 def read_scores(plan: Plan, study: Study, ranker: Ranker, contrasts: Contrasts) -> tuple[Reading, list[Failure]]:
@@ -139,11 +192,16 @@ def _score_texts(engine: Engine, ranker: Ranker, queries: Sequence[str], docs: S
 
 
 def _answer(
-    plan: Plan, name: str, ranker: Ranker, contrasts: Contrasts, control: float | None, building: float
+    plan: Plan,
+    name: str,
+    ranker: Ranker,
+    drawn: _Drawn,
+    control: float | None,
+    scored: tuple[Reading, list[Failure]],
+    start: float,
 ) -> Answer:
-    start, study = time.perf_counter(), plan.studies[name]
+    study, contrasts, (reading, failures) = plan.studies[name], drawn.contrasts, scored
     threshold = plan.threshold(study, ranker)
-    reading, failures = read_scores(plan, study, ranker, contrasts)
     context = Context(
         ranker.name,
         getattr(study, "source", plan.collection.name),  # a study over text pairs ignores the collection
@@ -159,47 +217,67 @@ def _answer(
         plan.table,
         plan.correction,
         plan.draws,
+        drawn.share,
     )
-    findings, details = reading_of(study).read(study, contrasts, reading, context)
-    seconds = round(building + time.perf_counter() - start, 3)
-    findings = [replace(finding, seconds=seconds) for finding in findings]
+    with timed("statistics"):
+        findings, details = reading_of(study).read(study, contrasts, reading, context)
+    seconds = round(time.perf_counter() - start, 3)
+    facts: dict[str, Any] = {
+        "drawn": drawn.units,
+        "available": drawn.available,
+        "share": drawn.share,
+        "seconds": seconds,
+    }
+    findings = [replace(finding, **facts) for finding in findings]
     details = None if details is None else replace(details, seconds=seconds)
     return Answer(name, study, ranker.name, contrasts, reading, findings, failures, details)
 
 
 class _Controls:
-    """Scores of the controls that studies name (attribute `control_study`), on the texts that the study asks about.
+    """Scores of the controls that studies name (attribute `control_study`), on the texts of the study.
 
-    Each text of a control is put to each ranker once.
+    Each text of a control is built once, and scored once by each ranker.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._contrasts: dict[str, Contrasts] = {}
-        self._effects: dict[tuple[str, str], Floats] = {}
+        self._built: dict[str, set[TextIds]] = {}
+        self._parts: dict[str, list[Contrasts]] = {}
+        self._effects: dict[tuple[str, str], list[Floats]] = {}
 
     def score(self, study: Study, ranker: Ranker, contrasts: Contrasts) -> float | None:
         """The score of the study's control; None where it has none, or no contrasts."""
         control: Study | None = getattr(study, "control_study", None)
         if control is None or not len(contrasts) or bool(getattr(control, "unavailable", False)):
             return None
-        if control.id not in self._contrasts:
-            with working_with(self._plan.engine.executor):
-                self._contrasts[control.id] = control.contrasts(self._plan.collection)
-        whole = self._contrasts[control.id]
-        known, wanted = whole.ids, contrasts.ids
-        rows = np.ones(len(whole), np.bool_)  # all of them where ids do not tell which texts the study asks about
-        if known is not None and wanted is not None:
-            distinct = set(wanted)
-            rows = np.array([ids in distinct for ids in known], dtype=np.bool_)
-        # the effects by row: NaN where the scores are not finite, infinite where they are not known yet
-        effects = self._effects.setdefault((control.id, ranker.name), np.full(len(whole), np.inf))
-        fresh = rows & np.isinf(effects)
-        if fresh.any():
-            reading, _ = read_scores(self._plan, control, ranker, whole.take(fresh))
-            effects[fresh] = np.where(reading.finite, reading.effects, np.nan)
-        usable = effects[rows & np.isfinite(effects)]
+        wanted = None if contrasts.ids is None else {TextIds(*ids[:2]) for ids in contrasts.ids}
+        parts, effects = (
+            self._parts.setdefault(control.id, []),
+            self._effects.setdefault((control.id, ranker.name), []),
+        )
+        self._build(control, wanted, parts)
+        for part in parts[len(effects) :]:
+            reading, _ = read_scores(self._plan, control, ranker, part)
+            effects.append(np.where(reading.finite, reading.effects, np.nan))
+        used = [np.empty(0)]
+        for part, found in zip(parts, effects, strict=True):
+            rows = np.isfinite(found)  # all of them where ids do not tell which texts the study has
+            if wanted is not None and part.ids is not None:
+                rows &= np.array([ids[:2] in wanted for ids in part.ids], dtype=np.bool_)
+            used.append(found[rows])
+        usable = np.concatenate(used)
         return float(usable.mean()) if len(usable) else None
+
+    def _build(self, control: Study, wanted: set[TextIds] | None, parts: list[Contrasts]) -> None:
+        """Build what is missing of a control: of the wanted texts alone where it has one contrast per text."""
+        built = self._built.setdefault(control.id, set())
+        with working_with(self._plan.engine.executor), timed("building"):
+            if wanted is not None and isinstance(control, TextStudy):
+                if new := wanted - built:
+                    parts.append(control.contrasts_of(self._plan.collection, new))
+                    built |= new
+            elif not parts:
+                parts.append(control.contrasts(self._plan.collection))
 
 
 # Scores by ids: for a ranker that knows documents by id, where contrasts say which documents they compare.
@@ -236,7 +314,7 @@ def scores_by_ids(ranker: object, contrasts: Contrasts) -> Scores | None:
     start, size = time.perf_counter(), contrasts.size
     columns = [doc_id.codes.ravel(), contrasts.doc.ravel()]
     columns += [np.repeat(codes, size) for codes in (query_id.codes, contrasts.query)]
-    first, inverse = _distinct(columns)
+    first, inverse = distinct_rows(columns)
     names = (doc_id.names, contrasts.docs, query_id.names, contrasts.queries)
     doc_ids, docs, query_ids, queries = (
         [texts[i] for i in column[first].tolist()] for texts, column in zip(names, columns, strict=True)
@@ -254,19 +332,3 @@ def scores_by_ids(ranker: object, contrasts: Contrasts) -> Scores | None:
         reason = f"no score for {named}" if genuine[i] else f"the texts are not {named} of the collection"
         failures.append(Failure(queries[i], docs[i], reason))
     return Scores(values[inverse], failures, len(values), 0, time.perf_counter() - start)
-
-
-def _distinct(columns: Sequence[npt.NDArray[np.int32]]) -> tuple[Ints, Ints]:
-    """The first row of each distinct row of some columns of codes, and which of these every row is.
-
-    A column whose codes follow from those before it, as a text does from its id, costs no sorting.
-    """
-    codes = columns[0].astype(np.int64)
-    for others in columns[1:] if len(codes) else ():
-        follows = np.zeros(int(codes.max()) + 1, np.int32)
-        follows[codes] = others
-        if not np.array_equal(follows[codes], others):
-            codes = np.unique(codes * (int(others.max()) + 1) + others, return_inverse=True)[1].astype(np.int64)
-    row = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
-    row[codes[::-1]] = np.arange(len(codes))[::-1]
-    return row[row >= 0], (np.cumsum(row >= 0) - 1)[codes]

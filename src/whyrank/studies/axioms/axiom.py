@@ -40,7 +40,7 @@ from whyrank.core import (
 from whyrank.data import Collection
 from whyrank.studies.axioms.view import View, Views
 from whyrank.studies.catalogue import check_arguments
-from whyrank.studies.contrasts import Contrasts
+from whyrank.studies.contrasts import Contrasts, TextIds
 from whyrank.studies.pools import Pool, Pools, Source, assemble
 
 Signs = npt.NDArray[np.int8]
@@ -215,6 +215,10 @@ class Axiom:
     def views(self, collection: Collection) -> Views:
         """The queries of a collection and their documents, shared by all axioms that count in the same way."""
         return Views.of(Pools.of(collection, self._source(self.pairs)), self.stats)
+
+    def text_ids(self, collection: Collection) -> list[TextIds]:
+        """Every document of every query that the axiom may say something about."""
+        return Pools.of(collection, self._source(self.pairs)).text_ids
 
     def instances(self, view: View) -> Iterator[Codes]:
         """Blocks of instances: rows of document numbers, the winner first."""

@@ -32,6 +32,7 @@ class Synthetic(Axiom):
     """An axiom on texts made from one document; between two documents as they are it has no preference."""
 
     compares: ClassVar[str]
+    makes_texts: ClassVar[bool] = True
 
     def sources(self, view: View) -> Codes:
         """The documents of a view that texts can be made from."""

@@ -229,22 +229,22 @@ def compare_values(grid: Grid, scores: Floats, context: Context, call: str = "")
         notes=_notes(grid, usable, sums.size, rows, unscored, context),
         unscored=unscored,
         n_values=n_values,
-        p_value=or_none(test.p_value),
+        p_value=or_none(float(context.p_value(test.p_value))),
         friedman=or_none(test.friedman),
-        p_friedman=or_none(test.p_friedman),
+        p_friedman=or_none(float(context.p_value(test.p_friedman))),
         kendall_w=or_none(test.kendall_w),
     )
 
 
 def _value_rows(grid: Grid, sums: Clustered, context: Context, deviation: float, draws: int) -> list[ValueRow]:
-    n, p = sums.cells.sizes.sum(), value_p(sums, draws, context.seed)
+    n, p = sums.cells.sizes.sum(), context.p_value(value_p(sums, draws, context.seed))
     effects, unknown = sums.cells.effects.sum(axis=0) / n, np.full(len(grid.values), np.nan)
     counts = unknown if grid.counts is None else grid.counts
     columns = {
         "mean": sums.cells.scores.sum(axis=0) / n,
-        **dict(zip(("mean_low", "mean_high"), mean_bounds(sums, lambda way: way.scores), strict=True)),
+        **dict(zip(("mean_low", "mean_high"), mean_bounds(sums, lambda way: way.scores, context.alpha), strict=True)),
         "effect": effects,
-        **dict(zip(("low", "high"), mean_bounds(sums, lambda way: way.effects), strict=True)),
+        **dict(zip(("low", "high"), mean_bounds(sums, lambda way: way.effects, context.alpha), strict=True)),
         "p_value": p,
         "p_adjusted": adjust(p, context.correction),
         "deltas": effects / context.unit if context.unit else unknown,
@@ -260,10 +260,11 @@ def _value_rows(grid: Grid, sums: Clustered, context: Context, deviation: float,
 
 
 def _pair_rows(grid: Grid, sums: Clustered, context: Context) -> list[PairRow]:
-    found = pair_differences(sums)
-    adjusted = adjust(found.p_values, context.correction)
+    found = pair_differences(sums, context.alpha)
+    p = context.p_value(found.p_values)
+    adjusted = adjust(p, context.correction)
     deltas = found.mean / context.unit if context.unit else np.full(len(found.mean), np.nan)
-    figures = np.stack([found.mean, *found.bounds, found.p_values, adjusted, deltas], axis=1).tolist()
+    figures = np.stack([found.mean, *found.bounds, p, adjusted, deltas], axis=1).tolist()
     names = zip(found.first.tolist(), found.second.tolist(), figures, strict=True)
     return [PairRow(grid.values[i], grid.values[j], row[0], *map(or_none, row[1:])) for i, j, row in names]
 

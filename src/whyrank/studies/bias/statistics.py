@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whyrank.core import EXACT_CLUSTERS, TIE, Codes, Floats, Ints, generator
+from whyrank.core import ALPHA, EXACT_CLUSTERS, TIE, Codes, Floats, Ints, generator
 
 ROUNDING = 1e-10  # smaller differences, relative to the largest score, are rounding
 BLOCK = 2_000_000  # numbers held at once
@@ -97,10 +97,10 @@ def centred(scores: Floats) -> Floats:
     return effects
 
 
-def mean_bounds(sums: Clustered, totals: Callable[[Sums], Floats]) -> Bounds:
-    """95% intervals of the means of columns, whose sums by cluster `totals` gives: mean -+ t * error."""
+def mean_bounds(sums: Clustered, totals: Callable[[Sums], Floats], alpha: float = ALPHA) -> Bounds:
+    """Intervals of the means of columns, whose sums by cluster `totals` gives: mean -+ t * error."""
     mean = totals(sums.cells).sum(axis=0) / sums.cells.sizes.sum()
-    return _bounds(mean, _error(sums, totals), sums.size)
+    return _bounds(mean, _error(sums, totals), sums.size, alpha)
 
 
 def value_p(sums: Clustered, flips: int, seed: int) -> Floats:
@@ -152,7 +152,7 @@ def omnibus(sums: Clustered, permutations: int, seed: int) -> Omnibus:
     return ranks._replace(p_value=max(test.p_value for test in found))
 
 
-def pair_differences(sums: Clustered) -> Differences:
+def pair_differences(sums: Clustered, alpha: float = ALPHA) -> Differences:
     """Every two values: mean difference, its interval, and the t-test of it: difference / error.
 
     Where all clusters have the same difference to the last digit, t is infinite. The p-value is then that of all
@@ -171,13 +171,13 @@ def pair_differences(sums: Clustered) -> Differences:
         p: Floats = 2 * stdtr(clusters - 1, -np.abs(mean) / error)
     p[error <= rounding] = 2.0 ** -min(clusters - 1, 1000)
     p[(np.abs(mean) <= rounding) & ~np.isnan(error)] = 1.0
-    return Differences(first, second, mean, _bounds(mean, error, clusters), p)
+    return Differences(first, second, mean, _bounds(mean, error, clusters, alpha), p)
 
 
-def _bounds(mean: Floats, error: Floats, clusters: int) -> Bounds:
+def _bounds(mean: Floats, error: Floats, clusters: int, alpha: float) -> Bounds:
     from scipy.special import stdtrit
 
-    reach = stdtrit(max(clusters - 1, 1), 0.975) * error
+    reach = stdtrit(max(clusters - 1, 1), 1 - alpha / 2) * error
     return Bounds(mean - reach, mean + reach)
 
 

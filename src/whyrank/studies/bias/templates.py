@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whyrank.core import BadInput, Codes, Flags, Floats, WhyrankError, generator
+from whyrank.core import BadInput, Codes, Flags, Floats, Ints, WhyrankError, generator
 from whyrank.data import Collection, read_lines
 from whyrank.scoring import Scores
 from whyrank.studies.bias.values import BUNDLED, SLOT, Slotted, ValueClass, ValueSlot, mentions
-from whyrank.studies.contrasts import Categories, Contrasts, Labels, Scorer, index_texts
+from whyrank.studies.contrasts import Categories, Contrasts, Labels, Scorer, index_texts, text_position
 
 JUDGED, HEAD, JUDGED_HEAD = "judged", "head", "judged-head"
 
@@ -230,6 +230,29 @@ class ValueContrasts(Contrasts):
         if self.grid.appended:
             values = values[:, :-1] - values[:, -1:]
         return found._replace(values=self.grid.paired(values))
+
+    @property
+    def units(self) -> int:
+        """How many units can be drawn: the templates."""
+        return len(self.grid)
+
+    def drawing_order(self, seed: int, most: int) -> Ints:
+        """The first templates in the order in which they are drawn: that of a hash of each."""
+        templates = self.grid.templates
+        keys = [text_position(seed, t.query_id or t.query, t.slotted.text) for t in templates]
+        return np.argsort(np.array(keys, dtype=np.uint64), kind="stable")[:most]
+
+    def draw(self, units: Ints) -> Contrasts:
+        """The contrasts of some templates."""
+        return replace(self.grid, templates=[self.grid.templates[i] for i in np.sort(units).tolist()]).contrasts()
+
+    def cells(self, seed: int) -> npt.NDArray[np.uint64]:
+        """The position of every text of every template, by value; of appended values, also without one."""
+        values = [*self.grid.values, *([""] if self.grid.appended else [])]
+        rows = [
+            [text_position(seed, t.query, t.slotted.filled(value)) for value in values] for t in self.grid.templates
+        ]
+        return np.array(rows, dtype=np.uint64).reshape(len(rows), len(values))
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Contrasts:
         """Some of the contrasts, which are no grid any more."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from whyrank.core import Call, WhyrankError, check_whole, seed_for
 from whyrank.data import Collection
 from whyrank.studies.catalogue import check_arguments
-from whyrank.studies.contrasts import Contrasts, Pair
+from whyrank.studies.contrasts import Contrasts, Pair, TextIds
 from whyrank.studies.pools import Pool, Pools, Source
 from whyrank.text.annotation import Annotator, find_pipeline, import_spacy
 from whyrank.text.annotation.annotator import annotator
@@ -51,6 +51,7 @@ class Edited:
     seed: int = 0
 
     symmetric: ClassVar[bool] = False
+    makes_texts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_arguments(self, "probes")
@@ -94,24 +95,42 @@ class Edited:
 
     def contrasts(self, collection: Collection) -> Contrasts:
         """Every text with its edited form; what an edit leaves empty, unchanged or does not apply to is counted."""
+        return self.contrasts_of(collection, self.text_ids(collection))
+
+    def text_ids(self, collection: Collection) -> list[TextIds]:
+        """Every text that there is to edit."""
+        return self._pools(collection).text_ids
+
+    def contrasts_of(self, collection: Collection, drawn: Iterable[TextIds]) -> Contrasts:
+        """The contrasts of some texts; no other text is annotated or edited."""
         dropped: Counter[str] = Counter()
-        return Contrasts.from_pairs(self._pairs(collection, dropped), dropped=dropped)
+        return Contrasts.from_pairs(self._pairs(collection, frozenset(drawn), dropped), dropped=dropped)
 
     @property
     def _edit(self) -> Edit:
         found: Edit = edits.factory(self.name)
         return found
 
-    def _pairs(self, collection: Collection, dropped: Counter[str]) -> Iterator[Pair]:
-        pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
+    def _pools(self, collection: Collection) -> Pools:
+        return Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
+
+    def _pairs(self, collection: Collection, drawn: frozenset[TextIds], dropped: Counter[str]) -> Iterator[Pair]:
+        pools, one_stream = self._pools(collection), self.compat and getattr(self._edit, "published_stream", False)
+        rows = {  # where all texts share one random stream, none can be left out
+            pool: [row for row, doc_id in enumerate(pool.doc_ids) if one_stream or (pool.query_id, doc_id) in drawn]
+            for pool in pools
+        }
         if self.annotates:
-            annotator(self.pipeline).annotate(pools.texts)
+            annotator(self.pipeline).annotate([pool.texts[row] for pool, some in rows.items() for row in some])
         edit, options, generators = self._edit, dict(self.options), self._generators()
-        for pool in pools:
-            for row, text in enumerate(pool.texts):
+        for pool, some in rows.items():
+            for row in some:
+                text = pool.texts[row]
                 others = partial(self._others, pool, text)
                 parts = (pool.query, generators(text), pool.pools.analyzer, Annotator(self.pipeline), others)
                 edited = Passage(text, *parts, self.compat, self.respaces).apply(edit, options)
+                if (pool.query_id, pool.doc_ids[row]) not in drawn:
+                    continue
                 if edited is None and "others" in inputs_of(edit) and not others():
                     dropped["no non-relevant text of the query"] += 1
                 elif edited is None:

@@ -14,8 +14,9 @@ import numpy as np
 from numba import njit
 
 from whyrank.core import Codes, Floats, Ints, call_of, check_number, tolerance_of
+from whyrank.data import Collection
 from whyrank.studies.catalogue import check_arguments
-from whyrank.studies.contrasts import Contrasts
+from whyrank.studies.contrasts import Contrasts, TextIds
 from whyrank.studies.pools import Pools, Source, assemble
 from whyrank.studies.probes.characteristics import characteristics, in_words, measure
 
@@ -61,9 +62,16 @@ class Matched:
         held = f"equal {self.control}" + (f" (within {self.tolerance})" if self.tolerance else "")
         return f"prefers the text with {in_words(self.variable)}, at {held}"
 
-    def contrasts(self, collection: Any) -> Contrasts:
+    def text_ids(self, collection: Collection) -> list[TextIds]:
+        """Every text that may be paired."""
+        return self._pools(collection).text_ids
+
+    def _pools(self, collection: Collection) -> Pools:
+        return Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
+
+    def contrasts(self, collection: Collection) -> Contrasts:
         """All matched pairs of all queries."""
-        pools = Pools.of(collection, Source(self.pairs, self.candidates, self.analyzer))
+        pools = self._pools(collection)
         enumerate_pairs = walk if self.compat == "abnirml" else match
         tolerance = Tolerance(*tolerance_of("tolerance", self.tolerance), self.margin)
         measures = ((pool, measure(self.control, pool), measure(self.variable, pool)) for pool in pools)

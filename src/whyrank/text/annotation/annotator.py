@@ -25,7 +25,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any, NamedTuple
 
-from whyrank.core import Executor, Names, Progress, Serial, TextStore, cache_folder, current_executor
+from whyrank.core import Executor, Names, Progress, Serial, TextStore, cache_folder, current_executor, timed
 from whyrank.text.analyzer import TextCache
 from whyrank.text.annotation.parsing import Annotation, Missing, Span, batches, load_parser
 from whyrank.text.annotation.pipelines import ENGLISH, find_pipeline
@@ -59,7 +59,7 @@ class Annotator:
         """Annotate texts, in order: each distinct text is found in memory, else on the disk, else parsed now."""
         if isinstance(texts, str):
             raise TypeError("give a list of texts, not one text")
-        with _lock:
+        with _lock, timed("annotating"):
             identity, found = self.identity, dict[str, Annotation]()
             store, caches = _storage(cache_folder() / "annotations.sqlite", os.getpid())
             cache = caches[identity]
