@@ -51,6 +51,13 @@ class Effectiveness:
     runs: int = 1
     deviation: float | None = None
 
+    @classmethod
+    def of(cls, run: str, measure: str, per_query: Mapping[str, float]) -> Effectiveness:
+        """The mean of the values of all queries."""
+        ordered = {q: per_query[q] for q in sorted(per_query)}
+        mean = float(np.mean(list(ordered.values()))) if ordered else float("nan")
+        return cls(run, measure, mean, len(ordered), ordered)
+
 
 def evaluate(
     collection: Collection, runs: Mapping[str, AnyRun], measures: Sequence[str], baseline: str | None = None,
@@ -143,7 +150,7 @@ def _measure(collection: Collection, name: str, run: AnyRun, measures: Sequence[
             why = f"a program that it starts, {error.cmd[0]}, ended with code {error.returncode}"
         remedy = "leave out the one that fails"
         raise WhyrankError(f"ir-measures cannot compute {names} here ({why}); {remedy}") from error
-    return [_row(name, measure, per_query) for measure, per_query in values.items()]
+    return [Effectiveness.of(name, measure, per_query) for measure, per_query in values.items()]
 
 
 def _check_gdeval(collection: Collection, run: AnyRun, measures: Sequence[Any]) -> None:
@@ -159,12 +166,6 @@ def _check_gdeval(collection: Collection, run: AnyRun, measures: Sequence[Any]) 
         raise WhyrankError(f"measure {str(by_it[0])!r} {what}; those of {collection.name} are others: leave it out")
 
 
-def _row(run: str, measure: str, per_query: Mapping[str, float]) -> Effectiveness:
-    ordered = {q: per_query[q] for q in sorted(per_query)}
-    mean = float(np.mean(list(ordered.values()))) if ordered else float("nan")
-    return Effectiveness(run, measure, mean, len(ordered), ordered)
-
-
 def _group(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> list[Effectiveness]:
     """The rows of runs that are in no group, and for each group and measure the means over its runs by query."""
     inside = {member for members in groups.values() for member in members}
@@ -174,7 +175,7 @@ def _group(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -
             some = [row for row in rows if row.run in members and row.measure == measure]
             per_query = {q: float(np.mean([row.per_query[q] for row in some])) for q in some[0].per_query}
             deviation = float(np.std([row.mean for row in some], ddof=1)) if len(some) > 1 else None
-            found.append(replace(_row(name, measure, per_query), runs=len(some), deviation=deviation))
+            found.append(replace(Effectiveness.of(name, measure, per_query), runs=len(some), deviation=deviation))
     return found
 
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.report.arrow import csv_of, encodable, rows_table
+    from whyrank.report.arrow import csv_of, encodable, rows_table, values_table
     from whyrank.report.audit import Audit, open_audit, run_plan
     from whyrank.report.charts import overlap_svg
+    from whyrank.report.comparison import Comparison, compare, compare_audits
     from whyrank.report.folder import (
         ResultWriter,
         check_result,

@@ -33,6 +33,17 @@ if TYPE_CHECKING:
         thresholds,
         uncalibrated,
     )
+    from whyrank.studies.differences import (
+        DELTAS,
+        SCORE,
+        SHARE,
+        Difference,
+        Side,
+        common_rows,
+        difference_of,
+        value_differences,
+        with_differences,
+    )
     from whyrank.studies.files import arrow, labels_of, save
     from whyrank.studies.findings import Finding, or_none
     from whyrank.studies.pools import Pool, Pools, Source

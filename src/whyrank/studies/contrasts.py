@@ -136,7 +136,7 @@ class Contrasts:
         """
         if len(self) <= limit:
             return self
-        order, doc = _order(self._canonical[0]), self.labels.get("doc_ids")
+        order, doc = self.canonical_order, self.labels.get("doc_ids")
         one_document = isinstance(doc, Categories) and doc.codes.ndim == 2 and (doc.codes == doc.codes[:, :1]).all()
         if one_document and (ids := self.ids) is not None:
             keys = np.array([seed_for(seed, "sample", *pair[:2]) for pair in ids], dtype=np.uint64)
@@ -153,6 +153,11 @@ class Contrasts:
         if not isinstance(query, Categories) or not isinstance(doc, Categories) or doc.codes.shape != self.doc.shape:
             return None
         return [(q, *d) for q, d in zip(query.values().tolist(), doc.values().tolist(), strict=True)]
+
+    @property
+    def canonical_order(self) -> npt.NDArray[np.intp]:
+        """Row numbers in an order that depends on the texts alone: equal contrasts of two sets are at equal ranks."""
+        return _order(self._canonical[0])
 
     @cached_property
     def _canonical(self) -> tuple[Codes, list[str], list[str]]:

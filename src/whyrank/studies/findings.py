@@ -60,6 +60,10 @@ class Finding:
     For a bias study, `range` is the highest mean score of a value less the lowest, `range_deltas` the same in deltas;
     `favoured` and `disfavoured` name the values that have them, and `p_omnibus`, which is also its `p_value`, tests
     whether any value differs. `positive` counts the pairs of values that differ by more than delta.
+
+    With a `baseline`, another ranker that scored the same contrasts, `difference` is the score less that of the
+    baseline, with its interval and p-value by query; for an axiom it is that of `satisfied`, for a bias study that of
+    `range_deltas`, and its p-value tests whether any value is favoured differently.
     """
 
     study: str
@@ -104,6 +108,12 @@ class Finding:
     favoured: str = ""
     disfavoured: str = ""
     p_omnibus: float | None = None
+    baseline: str = ""
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    difference_p: float | None = None
+    difference_adjusted: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON and tables."""

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from whyrank.core import Floats, Ints, Ranker, Study, adjust, working_with
-from whyrank.data import Collection
+from whyrank.data import Collection, Grades
 from whyrank.scoring import Engine, Failure, Scores
 from whyrank.studies.contrasts import Categories, Contrasts, index_texts
 from whyrank.studies.delta import Threshold
-from whyrank.studies.findings import Finding
+from whyrank.studies.findings import Finding, or_none
 from whyrank.studies.reading import Context, Reading, reading_of
 from whyrank.tables import TermTable
 
@@ -29,7 +29,7 @@ class Plan:
 
     `table` is a term table whose weights are compared with the values of bias studies. `correction` is that of their
     values and pairs; findings are corrected by `with_adjusted_p`. `draws` is the number of random draws of each test,
-    None for as many as the test takes by itself.
+    None for as many as the test takes by itself. `baseline` is the first ranker, where others are compared with it.
     """
 
     collection: Collection
@@ -44,10 +44,16 @@ class Plan:
     table: TermTable | None = None
     correction: str = "holm"
     draws: int | None = None
+    baseline: str = ""
 
     def threshold(self, study: Study, ranker: Ranker) -> Threshold:
         """The threshold for a study and a ranker; where none is given, the ranker's tie tolerance."""
         return (self.thresholds.get(ranker.name) or Threshold().for_ranker(ranker)).of(study)
+
+    @property
+    def grades(self) -> Grades | None:
+        """What the grades of judgements mean; None where nothing is judged."""
+        return self.collection.grades if self.collection.qrels else None
 
     @property
     def families(self) -> dict[str, str]:
@@ -117,9 +123,12 @@ def with_adjusted_p(
     found: list[Finding] = []
     for family in sorted(set(named)):
         own = [finding for finding, name in zip(findings, named, strict=True) if name == family]
-        raw = np.array([np.nan if finding.p_value is None else finding.p_value for finding in own])
-        corrected = zip(own, adjust(raw, method).tolist(), strict=True)
-        found += [replace(finding, p_adjusted=None if np.isnan(p) else p) for finding, p in corrected]
+        raw = [[getattr(finding, name) for finding in own] for name in ("p_value", "difference_p")]
+        corrected = (adjust(np.array(column, dtype=np.float64), method).tolist() for column in raw)
+        found += [
+            replace(finding, p_adjusted=or_none(p), difference_adjusted=or_none(other))
+            for finding, p, other in zip(own, *corrected, strict=True)
+        ]
     return found
 
 
@@ -154,7 +163,7 @@ def _answer(
         plan.by,
         control,
         str(getattr(ranker, "scale", "")),
-        plan.collection.grades if plan.collection.qrels else None,
+        plan.grades,
         (threshold.delta or None) if threshold.known else None,
         plan.table,
         plan.correction,
