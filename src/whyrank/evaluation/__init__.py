@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         default_measures,
         evaluate,
         judge,
+        measure_of,
         parse_groups,
         read_hypotheses,
     )

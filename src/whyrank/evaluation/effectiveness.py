@@ -15,10 +15,9 @@ from subprocess import CalledProcessError
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import yaml
 
 from whyrank.core import BadInput, UnknownName, WhyrankError, adjust, mean_interval, paired_t_p, sign_flip_p
-from whyrank.data import YAML_ERRORS, Collection, read_yaml
+from whyrank.data import Collection, read_mapping
 from whyrank.studies import or_none
 
 AnyRun = Mapping[str, Mapping[str, float]]  # a run that is only read
@@ -239,22 +238,7 @@ class HypothesisTest:
 
 def read_hypotheses(path: str) -> list[Hypothesis]:
     """Read a YAML file: names with claims such as `A > B` or `B < A`."""
-    file = Path(path).expanduser()
-    try:
-        content, node = read_yaml(file), yaml.compose(file.read_bytes(), yaml.SafeLoader)
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})", _CLAIMS) from None
-    except (*YAML_ERRORS, ValueError) as error:
-        problem = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise BadInput(path, f"malformed YAML ({problem})", _CLAIMS) from None
-    if not isinstance(content, dict) or not content:
-        raise BadInput(path, "has no hypotheses", _CLAIMS)
-    seen = set[str]()
-    for key, _ in node.value:  # YAML itself would keep the last of two claims with one name, and drop the other
-        if key.value in seen:
-            what = f"there are two hypotheses with the name {key.value!r}"
-            raise BadInput(path, what, "give each a name of its own", key.start_mark.line + 1)
-        seen.add(key.value)
+    content = read_mapping(path, "hypotheses", _CLAIMS)
     found = []
     for name, claim in content.items():
         sides = [side.strip() for side in str(claim).replace("<", ">").split(">")]

@@ -34,8 +34,9 @@ class Change:
     """How one figure of a ranker differs from that of the baseline on the same contrasts, or the same queries.
 
     `unit` is `score`, `share satisfied`, `deltas` or a measure of effectiveness. A bias study has a row for its
-    range, and one for each `value`. `difference` is `figure` less `baseline_figure`; `difference_adjusted` is corrected over
-    all studies, over all bias studies, over the values of one, or over all measures. `text` says it in a sentence.
+    range, and one for each `value`. `difference` is `figure` less `baseline_figure`; `difference_adjusted` is
+    corrected over all studies, over all bias studies, over the values of one, or over all measures. `text` says it
+    in a sentence.
     """
 
     study: str
@@ -164,8 +165,8 @@ class Comparison:
 
     def _legend(self) -> str:
         return escape_markdown(
-            f"Difference: {self.second} less {self.first} on the same contrasts: of scores (from −1 to +1), of shares "
-            f"satisfied, of ranges in δ, of measures. † p < {self.alpha:g} by query, after correction "
+            f"Difference: {self.second} less {self.first} on the same contrasts: of scores (from −1 to +1), of "
+            f"shares satisfied, of ranges in δ, of measures. † p < {self.alpha:g} by query, after correction "
             f"({self.correction})."
         )
 
@@ -322,10 +323,13 @@ def _sentence(found: Difference, new: Finding, old: Finding, labels: tuple[str, 
         return f"{new.study}, {found.value}: {second} moves scores by {effects[0]}, {first} by {effects[1]}"
     if found.unit == DELTAS:
         said = []
-        for finding, far in ((new, found.figure), (old, found.baseline)):
-            tells = f"favours {finding.favoured} over {finding.disfavoured} by {far:.1f} deltas"
-            said.append(tells if finding.favoured else "favours no value")
-        return f"{new.study}: {second} {said[0]}, {first} {said[1]}"
+        for finding in (new, old):
+            said.append(
+                f"{finding.favoured} over {finding.disfavoured}" if finding.favoured else "no value over others"
+            )
+        again = "" if said[0] == said[1] else f" favours {said[1]}"
+        deltas = [f"by {far:.1f} deltas" for far in (found.figure or 0.0, found.baseline or 0.0)]
+        return f"{new.study}: {second} favours {said[0]} {deltas[0]}, {first}{again} {deltas[1]}"
     counted = replace(new, n=found.n, nonfinite=0)
     if found.unit == SHARE:
         shares, words = (found.figure, found.baseline), "obeys it"
