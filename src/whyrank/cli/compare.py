@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,13 +88,15 @@ class CompareCommand(StudyOptions):
         from whyrank.report import compare, open_audit
 
         folders = [Path(each).is_dir() for each in self.audits]
-        if not any(folders) and len(folders) == 2:
+        paths = [each for each in self.audits if "/" in each and ":" not in each and "(" not in each]
+        if not any(folders) and not paths and len(folders) == 2:
             return self._rankers()
         for given, folder in zip(self.audits, folders, strict=True):
             if not folder:
                 ways = "give a folder that `whyrank audit --out` wrote, or two rankers"
                 raise WhyrankError(f"{given!r} is no result folder; {ways}")
-        refuse(self, ("study", "limit", "delta", "seed"), "is for two rankers; audits are compared as they are")
+        of_rankers = ["study", *(each.name for each in fields(StudyOptions) if each.name != "ranker")]
+        refuse(self, of_rankers, "is for two rankers; audits are compared as they are")
         opened = open_audit(self.audits[-1])
         if len(folders) == 1:
             if not (self.rules or self.card):
@@ -123,15 +125,15 @@ class CompareCommand(StudyOptions):
 
     def _write(self, audit: Audit, comparison: Comparison | None, gate: Gate | None) -> None:
         from whyrank.core import write_text
-        from whyrank.report import behaviour_card
+        from whyrank.report import behaviour_card, encodable
 
         if self.junit and gate is not None:
             write_text(Path(self.junit), gate.to_junit())
         if self.markdown:
             parts = [part.to_markdown() for part in (gate, comparison) if part is not None]
-            write_text(Path(self.markdown), "\n".join(parts))
+            write_text(Path(self.markdown), encodable("\n".join(parts)))
         if self.card:
-            write_text(Path(self.card), behaviour_card(audit, comparison, gate, self.ranker[-1:]))
+            write_text(Path(self.card), encodable(behaviour_card(audit, comparison, gate, self.ranker[-1:])))
 
 
 def _show(comparison: Comparison) -> None:

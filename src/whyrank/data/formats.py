@@ -35,10 +35,11 @@ def read_yaml(path: Path) -> Any:
     return parse_yaml(raw if len(raw) > MOST_BYTES else raw.decode("utf-8-sig"))
 
 
-def read_mapping(path: str | PathLike[str], what: str, remedy: str) -> dict[Any, Any]:
+def read_mapping(path: str | PathLike[str], what: str, remedy: str, twice: str) -> dict[Any, Any]:
     """The keys and values of a YAML file; an error where there are none, or a key stands there twice.
 
-    YAML itself would keep the last of two values with one key, and drop the other. `what` names them in errors.
+    YAML itself would keep the last of two values with one key, and drop the other. `what` names them in errors, and
+    `remedy` and `twice` say how to mend these.
     """
     file = Path(path).expanduser()
     try:
@@ -54,7 +55,7 @@ def read_mapping(path: str | PathLike[str], what: str, remedy: str) -> dict[Any,
     for key, _ in node.value:
         if key.value in seen:
             problem = f"there are two {what} with the name {key.value!r}"
-            raise BadInput(path, problem, "give each a name of its own", key.start_mark.line + 1)
+            raise BadInput(path, problem, twice, key.start_mark.line + 1)
         seen.add(key.value)
     return content
 

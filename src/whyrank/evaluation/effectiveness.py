@@ -238,7 +238,7 @@ class HypothesisTest:
 
 def read_hypotheses(path: str) -> list[Hypothesis]:
     """Read a YAML file: names with claims such as `A > B` or `B < A`."""
-    content = read_mapping(path, "hypotheses", _CLAIMS)
+    content = read_mapping(path, "hypotheses", _CLAIMS, "give each a name of its own")
     found = []
     for name, claim in content.items():
         sides = [side.strip() for side in str(claim).replace("<", ">").split(">")]

@@ -40,6 +40,7 @@ _RULE = re.compile(
     r"(?P<significant> +where +significant)?"
 )
 _REMEDY = "write lines such as 'edited/typos: at least -0.4' or 'drift: at most 0.1 where significant'"
+_UNMEASURED = "`whyrank audit --out` measures rankers where the collection has judgements and a run to re-rank"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -115,7 +116,7 @@ class _Rules(RootModel[dict[Annotated[str, Field(min_length=1)], str | Annotated
 def read_rules(path: str | os.PathLike[str]) -> list[Rule]:
     """The rules of a YAML file; one clear line for what is wrong, naming file and key."""
     try:
-        rules = _Rules.model_validate(read_mapping(path, "rules", _REMEDY)).root
+        rules = _Rules.model_validate(read_mapping(path, "rules", _REMEDY, "write them as a list under it")).root
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
         raise BadInput(
@@ -253,7 +254,8 @@ def check_rules(
             raise BadInput(source, f"{rule.key}: {error}") from None
         if not found:
             wanted = rule.figure if rule.kind == EFFECTIVENESS else rule.pattern
-            raise BadInput(source, f"{rule.key}: {rule.text!r} {what}", suggestion(wanted, sorted(known)))
+            remedy = suggestion(wanted, sorted(known)) if known else _UNMEASURED
+            raise BadInput(source, f"{rule.key}: {rule.text!r} {what}", remedy)
         checks += found
     return Gate(tuple(sorted(checks, key=lambda check: check.passed)))
 
