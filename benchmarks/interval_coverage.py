@@ -19,6 +19,7 @@ import argparse
 import numpy as np
 
 from whyrank.core import cluster_sums, mean_interval, sign_flip_p
+from whyrank.studies import paired_interval
 
 QUERIES = (8, 11, 14, 15, 25, 40)
 EFFECTS = {
@@ -81,7 +82,7 @@ def differences(simulations: int) -> None:
     print("| --- | --- | --- |", " | ".join("---" for _ in queries), "|")
     for effects, pair in PAIRS.items():
         for sizes in SIZES:
-            for agree in (0.0, 0.6):
+            for agree in (0.0, 0.6, 0.9):
                 cells = [paired_coverage(pair, sizes, agree, q, simulations) for q in queries]
                 print(f"| {effects} | {sizes} | {agree:g} | {' | '.join(cells)} |", flush=True)
 
@@ -103,7 +104,7 @@ def paired_coverage(
             chosen.append(1 - (draw.random(len(clusters))[:, None] > bounds).sum(axis=1))
         first, second = chosen
         paired = first - np.where(draw.random(len(clusters)) < agree, first, second)
-        low, high = mean_interval(paired, clusters, bounds=(-2, 2))
+        low, high = paired_interval(paired.astype(float), clusters, 2)
         covered += low <= truth + 1e-12 and high >= truth - 1e-12
         found += sign_flip_p(cluster_sums(paired, clusters).sums, 999, seed) < 0.05
     level = f" ({100 * found / simulations:.1f})" if truth == 0 else ""

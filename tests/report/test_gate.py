@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -147,6 +148,14 @@ def test_several_rules_of_one_study(tmp_path):
     assert found == [
         ("edited/*", "at least", -1, False), ("edited/*", "at most", 0.5, True), ("drift", "at most", 0.1, False),
     ]  # fmt: skip
+
+
+def test_the_rules_of_the_manual_are_rules(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text(encoding="utf-8")
+    path = tmp_path / "behaviour.yaml"
+    path.write_text(page.split("## The gate")[1].split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    kinds = [rule.kind for rule in read_rules(path)]
+    assert kinds == ["study"] * 5 + ["drift", "drift", "effectiveness"]
 
 
 def test_what_fails_comes_first_in_every_form():

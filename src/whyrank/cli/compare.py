@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whyrank.cli.command import Share, argument, refuse
-from whyrank.cli.console import Cell, interval, plural, say, show_rows, tell_failures
+from whyrank.cli.console import Cell, plural, say, show_rows, tell_failures
 from whyrank.cli.options import check_file
 from whyrank.cli.studies import StudyOptions, make_plan, study_pattern
 from whyrank.core import WhyrankError, printable
@@ -147,7 +147,7 @@ def _show(comparison: Comparison) -> None:
             **{name: name for name in lead}, "ranker": "ranker" if several else None,
             "first": lambda row: row.shown(row.baseline_figure), "second": lambda row: row.shown(row.figure),
             "difference": lambda row: row.shown_difference + ("*" if row.significant(comparison.alpha) else " "),
-            "95% interval": lambda row: interval(row.difference_low, row.difference_high),
+            "95% interval": lambda row: row.shown_interval,
             "p": ("difference_p", "p"), "p adj.": ("difference_adjusted", "p"), "n": ("n", ","),
             "queries": ("n_queries", ","),
         }  # fmt: skip

@@ -21,7 +21,7 @@ from whyrank.report.audit import Audit, audit, open_audit
 from whyrank.report.sentences import in_words
 from whyrank.report.tables import escape_markdown
 from whyrank.report.views import rankers_of
-from whyrank.report.words import DASH, axiom_name, bounds, count, instances, p_value, share, signed
+from whyrank.report.words import DASH, MINUS, axiom_name, bounds, count, instances, p_value, share, signed
 from whyrank.studies import DELTAS, SCORE, SHARE, Difference, Finding, Side, difference_of, or_none, value_differences
 
 AnyRanker = str | Ranker | Callable[..., Any]
@@ -76,9 +76,16 @@ class Change:
     @property
     def shown_difference(self) -> str:
         """The difference in the unit of this row: of shares in percentage points."""
-        if self.difference is None or self.unit in (SCORE, DELTAS):
-            return signed(self.difference)
-        return f"{100 * self.difference:+.1f} points" if self.unit == SHARE else f"{self.difference:+.4f}"
+        return DASH if self.difference is None else self._moved(self.difference) + " points" * (self.unit == SHARE)
+
+    @property
+    def shown_interval(self) -> str:
+        """The interval of the difference, in the same unit."""
+        return bounds(self.difference_low, self.difference_high, self._moved)
+
+    def _moved(self, value: float) -> str:
+        form = {SHARE: "+.1f", SCORE: "+.2f", DELTAS: "+.2f"}.get(self.unit, "+.4f")
+        return format(100 * value if self.unit == SHARE else value, form).replace("-", MINUS)
 
 
 @dataclass(frozen=True)
@@ -155,10 +162,9 @@ class Comparison:
         for row in rows:
             name = row.unit if row.study == EFFECTIVENESS else row.study
             star = "†" if row.significant(self.alpha) else ""
-            low, high = row.difference_low, row.difference_high
             body.append([
                 name, *([row.ranker] if several else []), row.shown(row.baseline_figure), row.shown(row.figure),
-                row.shown_difference + star, bounds(low, high, lambda x: f"{x:+.3f}"),
+                row.shown_difference + star, row.shown_interval,
                 p_value(row.difference_adjusted), count(row.n), count(row.n_queries),
             ])  # fmt: skip
         return head, body
@@ -323,13 +329,11 @@ def _sentence(found: Difference, new: Finding, old: Finding, labels: tuple[str, 
         return f"{new.study}, {found.value}: {second} moves scores by {effects[0]}, {first} by {effects[1]}"
     if found.unit == DELTAS:
         said = []
-        for finding in (new, old):
-            said.append(
-                f"{finding.favoured} over {finding.disfavoured}" if finding.favoured else "no value over others"
-            )
-        again = "" if said[0] == said[1] else f" favours {said[1]}"
-        deltas = [f"by {far:.1f} deltas" for far in (found.figure or 0.0, found.baseline or 0.0)]
-        return f"{new.study}: {second} favours {said[0]} {deltas[0]}, {first}{again} {deltas[1]}"
+        for finding, far in ((new, found.figure), (old, found.baseline)):
+            values = f"favours {finding.favoured} over {finding.disfavoured}"
+            said.append(f"{values} by {far:.1f} deltas" if finding.favoured else "favours no value")
+        same = (new.favoured, new.disfavoured) == (old.favoured, old.disfavoured) != ("", "")
+        return f"{new.study}: {second} {said[0]}, {first} {f'by {found.baseline:.1f}' if same else said[1]}"
     counted = replace(new, n=found.n, nonfinite=0)
     if found.unit == SHARE:
         shares, words = (found.figure, found.baseline), "obeys it"

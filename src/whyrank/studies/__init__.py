@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Side,
         common_rows,
         difference_of,
+        paired_interval,
         value_differences,
         with_differences,
     )
