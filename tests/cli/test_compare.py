@@ -50,6 +50,16 @@ def test_two_rankers(whyrank):
     assert {row["study"] for row in found["rows"]} == {LENGTH, "effectiveness"}
 
 
+def test_of_two_rankers_the_rules_are_for_the_second(whyrank, tmp_path):
+    rules = tmp_path / "behaviour.yaml"
+    rules.write_text("axiom/TFC1: at least 0\n")
+    request = ("compare", "bm25", "ql", "--study", "axiom/TFC1", "--limit", "30", "--store", "none")
+    code, out, err = whyrank(*request, "--rules", rules, "--card", tmp_path / "card.md")
+    assert code == 0, err
+    assert out.startswith("passed  axiom/TFC1: at least 0: ql has a share of ")
+    assert (tmp_path / "card.md").read_text().startswith("# Behaviour of ql\n")
+
+
 def test_a_gate_fails_with_code_1_and_the_failing_line_first(whyrank, there, tmp_path):
     rules = tmp_path / "behaviour.yaml"
     rules.write_text(

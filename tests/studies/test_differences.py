@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 
 import whyrank
 from toy_bias import BRANDS, Toy, toy_collection
-from whyrank.studies import Context, Contrasts, Pair, Reading, Side, common_rows, difference_of, reading_of
-from whyrank.studies import value_differences as of_values
+from whyrank.studies import (
+    Context,
+    Contrasts,
+    Pair,
+    Reading,
+    Side,
+    common_rows,
+    difference_of,
+    paired_interval,
+    reading_of,
+    value_differences,
+)
 
 CARS = f"bias/substitution(values={'+'.join(BRANDS[:4])},head=car)"
 SCORES = st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, math.nan])] * 4)  # of two texts by two rankers
@@ -84,6 +94,24 @@ def test_contrasts_of_other_sets_are_matched_by_their_texts():
     assert difference_of(side(first, [[2, 0]] * 3), side(contrasts_of([(7, 8, 9)]), [[1, 0]])).difference is None
 
 
+def test_one_query_has_no_interval():
+    contrasts = contrasts_of([(0, 0, 1), (0, 2, 3)])
+    found = difference_of(side(contrasts, [[2, 0]] * 2), side(contrasts, [[0, 0]] * 2))
+    assert (found.difference, found.difference_low, found.difference_high) == (1.0, None, None)
+
+
+@pytest.mark.parametrize("queries", [15, 40])
+def test_the_interval_covers_where_rankers_mostly_agree(queries):
+    """One contrast in five is decided anew, for 60% against 50%: an interval for scores covers 81% of 15 queries."""
+    draw, covered = np.random.default_rng(3), 0
+    for _ in range(300):
+        first, second = (np.where(draw.random(queries) < p, 1.0, -1.0) for p in (0.6, 0.5))
+        paired = first - np.where(draw.random(queries) < 0.8, first, second)
+        low, high = paired_interval(paired, np.arange(queries), 2)
+        covered += low <= 0.2 * 0.2 <= high
+    assert covered >= 0.93 * 300
+
+
 def simulate(draw, agree):
     """Scores of two rankers that prefer alike on average, of 20 queries with tastes of their own."""
     query = np.repeat(np.arange(20), draw.integers(1, 12, 20))
@@ -114,10 +142,13 @@ def test_values_of_a_bias_study_are_compared_in_deltas():
     whole = difference_of(new, old)
     assert (whole.figure, whole.baseline, whole.difference) == pytest.approx((3.0, 1.0, 2.0))
     assert whole.difference_p < 0.01
-    assert {each.value: each.difference for each in of_values(new, old)} == pytest.approx(
+    assert {each.value: each.difference for each in value_differences(new, old)} == pytest.approx(
         {"honda": 1.5, "ford": -0.5, "toyota": -0.5, "volvo": -0.5}
     )
-    assert of_values(*(each._replace(finding=replace(each.finding, range_deltas=None)) for each in (new, old))) == []
+    assert (
+        value_differences(*(each._replace(finding=replace(each.finding, range_deltas=None)) for each in (new, old)))
+        == []
+    )
 
 
 @pytest.fixture(scope="module")

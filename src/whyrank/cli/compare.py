@@ -66,8 +66,7 @@ class CompareCommand(StudyOptions):
         if self.junit and not self.rules:
             raise WhyrankError("--junit says how rules fare; give them with --rules FILE")
         rules = report.read_rules(self.rules) if self.rules else []
-        audit, comparison = self._compared()
-        names = self.ranker[-1:]
+        audit, comparison, names = self._compared()
         gate = report.check_rules(rules, audit, comparison, names, self.rules) if self.rules else None
         if self.json:
             found = ({} if comparison is None else comparison.to_dict()) | ({} if gate is None else gate.to_dict())
@@ -77,14 +76,14 @@ class CompareCommand(StudyOptions):
                 print(printable(line))
             if comparison is not None:
                 _show(comparison)
-        self._write(audit, comparison, gate)
+        self._write(audit, comparison, gate, names)
         if gate is not None:
             say(gate.summary)
             if not gate.passed:
                 raise typer.Exit(1)
 
-    def _compared(self) -> tuple[Audit, Comparison | None]:
-        """The audit of B, and its comparison with A; of one folder the audit alone."""
+    def _compared(self) -> tuple[Audit, Comparison | None, tuple[str, ...]]:
+        """The audit of B, its comparison with A where there is one, and the rankers of B that are named."""
         from whyrank.report import compare, open_audit
 
         folders = [Path(each).is_dir() for each in self.audits]
@@ -101,11 +100,12 @@ class CompareCommand(StudyOptions):
         if len(folders) == 1:
             if not (self.rules or self.card):
                 raise WhyrankError("one audit has nothing to be compared with; name two, or give --rules or --card")
-            return opened, None
+            return opened, None, self.ranker[-1:]
         level = {"alpha": self.alpha, "correction": self.correction}
-        return opened, compare(*map(Path, self.audits), rankers=self.ranker, **level)  # type: ignore[arg-type]
+        found = compare(*map(Path, self.audits), rankers=self.ranker, **level)  # type: ignore[arg-type]
+        return opened, found, self.ranker[-1:]
 
-    def _rankers(self) -> tuple[Audit, Comparison]:
+    def _rankers(self) -> tuple[Audit, Comparison, tuple[str, ...]]:
         from whyrank.evaluation import effectiveness_of_plan
         from whyrank.report import compare_audits, run_plan
         from whyrank.studies import DEMO_TOLERANCE, usual_studies
@@ -116,14 +116,22 @@ class CompareCommand(StudyOptions):
         patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
         correction = self.correction or "holm"
         plan = make_plan(request, patterns, correction=correction, limited=True)
-        settings = {"command": "compare", "correction": correction, "alpha": self.alpha or 0.05}
+        settings = {
+            "command": "compare",
+            "correction": correction,
+            "alpha": 0.05 if self.alpha is None else self.alpha,
+        }
         measure = partial(effectiveness_of_plan, plan, self.candidates, self.analyzer)
         audit = run_plan(plan, settings, effectiveness=measure)
         tell_failures(audit.failures)
+        for note in audit.notes[len(plan.collection.notes) :]:
+            say(f"note: {note}")
         names = [ranker.name for ranker in plan.rankers]
-        return audit, compare_audits(audit, audit, names, seed=self.seed)
+        return audit, compare_audits(audit, audit, names, seed=self.seed), (names[1],)
 
-    def _write(self, audit: Audit, comparison: Comparison | None, gate: Gate | None) -> None:
+    def _write(
+        self, audit: Audit, comparison: Comparison | None, gate: Gate | None, rankers: tuple[str, ...]
+    ) -> None:
         from whyrank.core import write_text
         from whyrank.report import behaviour_card, encodable
 
@@ -133,7 +141,7 @@ class CompareCommand(StudyOptions):
             parts = [part.to_markdown() for part in (gate, comparison) if part is not None]
             write_text(Path(self.markdown), encodable("\n".join(parts)))
         if self.card:
-            write_text(Path(self.card), encodable(behaviour_card(audit, comparison, gate, self.ranker[-1:])))
+            write_text(Path(self.card), encodable(behaviour_card(audit, comparison, gate, rankers)))
 
 
 def _show(comparison: Comparison) -> None:

@@ -75,13 +75,12 @@ def common_rows(first: Contrasts, second: Contrasts) -> tuple[Ints, Ints]:
         return np.arange(0), np.arange(0)
     if first.fingerprint == second.fingerprint:
         return first.canonical_order, second.canonical_order
-    queries, docs = (index_texts([*mine, *others])[1] for mine, others in
-                     ((first.queries, second.queries), (first.docs, second.docs)))  # fmt: skip
-    rows = [
-        np.column_stack([queries[each.query + shift[0]], docs[each.doc + shift[1]]])
-        for each, shift in ((first, (0, 0)), (second, (len(first.queries), len(first.docs))))
-    ]
-    codes = np.unique(np.concatenate(rows), axis=0, return_inverse=True)[1].ravel()
+    queries = index_texts([*first.queries, *second.queries])[1]
+    docs = index_texts([*first.docs, *second.docs])[1]
+    query = np.concatenate([first.query, second.query + len(first.queries)])
+    doc = np.concatenate([first.doc, second.doc + len(first.docs)])
+    rows = np.column_stack([queries[query], docs[doc]])
+    codes = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
     _, mine, others = np.intersect1d(codes[: len(first)], codes[len(first) :], return_indices=True)
     return mine, others
 
@@ -114,14 +113,9 @@ def difference_of(
     mine, base, conclusion = reading.effects[keep], aligned[keep], first.finding.conclusion
     if not len(mine):
         return Difference(SHARE if conclusion else SCORE)
-    values = [
-        (obeys(signs, conclusion) if conclusion else signs).astype(np.float64) for signs in (mine, base)
-    ]  # fmt: skip
-    paired, clusters = values[0] - values[1], reading.clusters[keep]
-    mean = float(paired.mean())
-    low, high = paired_interval(
-        paired, clusters, 1 if conclusion else 2, lambda residuals: reading.covariance(residuals, keep)
-    )  # fmt: skip
+    values = [(obeys(signs, conclusion) if conclusion else signs).astype(np.float64) for signs in (mine, base)]
+    paired, clusters, most = values[0] - values[1], reading.clusters[keep], 1 if conclusion else 2
+    low, high = paired_interval(paired, clusters, most, lambda residuals: reading.covariance(residuals, keep))
     sums = cluster_sums(paired, clusters).sums
     return Difference(
         SHARE if conclusion else SCORE,
@@ -129,7 +123,7 @@ def difference_of(
         len(np.unique(clusters)),
         float(values[0].mean()),
         float(values[1].mean()),
-        mean,
+        float(paired.mean()),
         or_none(low),
         or_none(high),
         or_none(sign_flip_p(sums, draws or FLIPS, seed, reading.covariance(paired, keep))),
@@ -147,10 +141,13 @@ def paired_interval(
     normal. So the means of gains and of losses have intervals of their own, between 0 and `most`, whose distances
     from the means are combined like standard errors, with the correlation of the two over clusters. The interval is
     never narrower than that of `mean_interval`. `covariance` is that of residuals of contrasts that share documents.
-    Newcombe, Improved confidence intervals for the difference between binomial proportions based on paired data,
-    Statistics in Medicine 17 (1998); Zou and Donner, Construction of confidence limits about effect measures,
-    Statistics in Medicine 27 (2008).
+    Undefined (NaN) below two clusters. Newcombe, Improved confidence intervals for the difference between binomial
+    proportions based on paired data, Statistics in Medicine 17 (1998); Zou and Donner, Construction of confidence
+    limits about effect measures, Statistics in Medicine 27 (2008).
     """
+    whole = mean_interval(paired, clusters, covariance(paired - float(paired.mean())), (-most, most))
+    if math.isnan(whole.low):
+        return whole
     means, ends, sums = [], [], []
     for part in (np.maximum(paired, 0.0), np.maximum(-paired, 0.0)):
         mean = float(part.mean())
@@ -166,7 +163,6 @@ def paired_interval(
     (gain, loss), (gains, losses) = means, ends
     low = gain - loss - reach(gain - gains.low, losses.high - loss)
     high = gain - loss + reach(gains.high - gain, loss - losses.low)
-    whole = mean_interval(paired, clusters, covariance(paired - (gain - loss)), (-most, most))
     return Interval(max(min(low, whole.low), -most), min(max(high, whole.high), most))
 
 
