@@ -4,6 +4,12 @@ Effects are +1, 0 or -1. Contrasts of one query agree more than chance: each que
 from a Dirichlet distribution with the given correlation within queries. Prints a table for docs/statistics.md:
 
     python benchmarks/interval_coverage.py
+
+With --differences, effects of two rankers on the same contrasts: how often the interval of the difference holds the true
+one, and where the true one is zero, how often its p-value is below .05. The rankers agree in the given share of contrasts,
+where they have the same effect:
+
+    python benchmarks/interval_coverage.py --differences
 """
 
 from __future__ import annotations
@@ -12,7 +18,8 @@ import argparse
 
 import numpy as np
 
-from whyrank.core import mean_interval
+from whyrank.core import cluster_sums, mean_interval, sign_flip_p
+from whyrank.studies import paired_interval
 
 QUERIES = (8, 11, 14, 15, 25, 40)
 EFFECTS = {
@@ -27,7 +34,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--simulations", type=int, default=4000)
     parser.add_argument("--correlation", type=float, nargs="*", default=[0.0, 0.2, 0.6])
+    parser.add_argument("--differences", action="store_true")
     asked = parser.parse_args()
+    if asked.differences:
+        differences(asked.simulations)
+        return
     print("| effects | contrasts per query | correlation |", " | ".join(map(str, QUERIES)), "|")
     print("| --- | --- | --- |", " | ".join("---" for _ in QUERIES), "|")
     for effects, probabilities in EFFECTS.items():
@@ -53,6 +64,51 @@ def coverage(
         low, high = mean_interval(np.concatenate(effects), np.repeat(np.arange(queries), counts), bounds=(-1, 1))
         covered += low <= truth + 1e-12 and high >= truth - 1e-12
     return covered / simulations
+
+
+PAIRS = {
+    "half each, both": ((0.5, 0.0, 0.5), (0.5, 0.0, 0.5)),
+    "90% +1, both": ((0.9, 0.0, 0.1), (0.9, 0.0, 0.1)),
+    "5% +1, 20% -1, both": ((0.05, 0.75, 0.2), (0.05, 0.75, 0.2)),
+    "90% +1; half each": ((0.9, 0.0, 0.1), (0.5, 0.0, 0.5)),
+    "72% -1; 3% -1": ((0.02, 0.26, 0.72), (0.02, 0.95, 0.03)),
+}
+
+
+def differences(simulations: int) -> None:
+    """Coverage, and level in brackets where the true difference is zero, by number of queries."""
+    queries = (15, 25, 40)
+    print("| effects of two rankers | contrasts per query | agree |", " | ".join(map(str, queries)), "|")
+    print("| --- | --- | --- |", " | ".join("---" for _ in queries), "|")
+    for effects, pair in PAIRS.items():
+        for sizes in SIZES:
+            for agree in (0.0, 0.6, 0.9):
+                cells = [paired_coverage(pair, sizes, agree, q, simulations) for q in queries]
+                print(f"| {effects} | {sizes} | {agree:g} | {' | '.join(cells)} |", flush=True)
+
+
+def paired_coverage(
+    pair: tuple[tuple[float, ...], ...], sizes: str, agree: float, queries: int, simulations: int
+) -> str:
+    """Each ranker has probabilities of its own in each query, with a correlation of 0.2; in some contrasts the
+    second gives what the first does.
+    """
+    draw, covered, found = np.random.default_rng(queries), 0, 0
+    truth = (1 - agree) * np.subtract(*((p[0] - p[2]) for p in pair))
+    for seed in range(simulations):
+        counts = contrasts_per_query(sizes, queries, draw)
+        clusters, chosen = np.repeat(np.arange(queries), counts), []
+        for probabilities in pair:
+            leaning = draw.dirichlet(4 * np.maximum(probabilities, 1e-9), queries)
+            bounds = np.cumsum(leaning, axis=1)[clusters, :2]
+            chosen.append(1 - (draw.random(len(clusters))[:, None] > bounds).sum(axis=1))
+        first, second = chosen
+        paired = first - np.where(draw.random(len(clusters)) < agree, first, second)
+        low, high = paired_interval(paired.astype(float), clusters, 2)
+        covered += low <= truth + 1e-12 and high >= truth - 1e-12
+        found += sign_flip_p(cluster_sums(paired, clusters).sums, 999, seed) < 0.05
+    level = f" ({100 * found / simulations:.1f})" if truth == 0 else ""
+    return f"{100 * covered / simulations:.1f}{level}"
 
 
 def contrasts_per_query(sizes: str, queries: int, draw: np.random.Generator) -> np.ndarray:

@@ -6,6 +6,11 @@ studies, and how many audits have a finding that is significant after Holm's cor
 
     python benchmarks/null_rankers.py sample --seeds 40
     python benchmarks/null_rankers.py $WHYRANK_DATA/cranfield --seeds 40
+
+With --differences, rankers are compared two by two on the same contrasts, and it prints how often a difference has a raw
+p-value below .05 and how often its interval leaves out zero, the true difference; of bias studies also those of values:
+
+    python benchmarks/null_rankers.py sample --seeds 800 --differences
 """
 
 from __future__ import annotations
@@ -21,6 +26,17 @@ import numpy as np
 import whyrank
 from whyrank.core import adjust
 from whyrank.data import open_collection
+from whyrank.scoring import Engine
+from whyrank.studies import (
+    Difference,
+    Plan,
+    Side,
+    answers,
+    chosen_studies,
+    difference_of,
+    uncalibrated,
+    value_differences,
+)
 
 STUDIES = ["matched/*", "edited/*", "axiom/*", "transferred/*", "bias/*"]
 LEFT_OUT = "transferred/paraphrase"
@@ -50,12 +66,34 @@ def main() -> None:
     parser.add_argument("collection")
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--studies", nargs="*", default=STUDIES)
+    parser.add_argument("--differences", action="store_true")
     asked = parser.parse_args()
     collection = open_collection(asked.collection)
     for of_query in (False, True):
         rankers = [Hash(seed, of_query) for seed in range(asked.seeds)]
-        findings = whyrank.audit(rankers, collection, asked.studies, correction="none").findings
-        report("query and text" if of_query else "text", findings)
+        kind = "query and text" if of_query else "text"
+        if asked.differences:
+            differences(kind, rankers, collection, asked.studies)
+        else:
+            report(kind, whyrank.audit(rankers, collection, asked.studies, correction="none").findings)
+
+
+def differences(kind: str, rankers: Sequence[Hash], collection: whyrank.Collection, studies: Sequence[str]) -> None:
+    chosen = chosen_studies(studies, {"seed": 0}, collection, None)
+    plan = Plan(collection, chosen, rankers, Engine(), uncalibrated("0.25", rankers), draws=99)
+    found: dict[str, list[Difference]] = defaultdict(list)
+    given = answers(plan)
+    for answer, other in zip(given, given, strict=True):  # two by two
+        sides = [Side(each.findings[0], each.contrasts, each.reading) for each in (answer, other)]
+        found[answer.name].append(difference_of(*sides, draws=999))
+        found[f"{answer.name}, values"] += value_differences(*sides, draws=999)
+    for study, some in found.items():
+        tested = [each for each in some if each.difference_p is not None]
+        if tested:
+            level = np.mean([each.difference_p < 0.05 for each in tested])
+            missed = np.mean([not each.difference_low <= 0 <= each.difference_high for each in tested])
+            counted = f"{level:.1%} of {len(tested):,} p-values below .05"
+            print(f"hash of {kind}: {study}: {counted}, {missed:.1%} of intervals leave out 0", flush=True)
 
 
 def report(kind: str, findings: Sequence[whyrank.Finding]) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from whyrank.explain import explain
     from whyrank.rankers import open_ranker
     from whyrank.report.audit import Audit, audit, open_audit
+    from whyrank.report.comparison import Comparison, compare
     from whyrank.scoring import Engine, ScoreStore
     from whyrank.studies import Contrasts, Finding, Pair
 

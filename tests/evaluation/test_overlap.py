@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from whyrank.core import WhyrankError
 from whyrank.data import Collection, open_collection
-from whyrank.evaluation import overlap_of_plan, overlap_split
+from whyrank.evaluation import effectiveness_of_plan, evaluate, overlap_split
 from whyrank.evaluation.overlap import GROUPS, Share, shares, split
 from whyrank.rankers import Setting, open_ranker
 from whyrank.scoring import Engine
@@ -207,7 +207,9 @@ def plan_over(collection, engine=None):
 class TestPlan:
     def test_rankers_re_rank_the_candidates(self):
         sample = open_collection("sample")
-        rows = overlap_of_plan(plan_over(sample))
+        measured, rows = effectiveness_of_plan(plan_over(sample))
+        assert [(row.run, row.measure) for row in measured[::3]] == [("bm25", "nDCG@10"), ("ql", "nDCG@10")]
+        assert measured[0].per_query == evaluate(sample, sample.runs, ["nDCG@10"])[0].per_query
         assert [r.run for r in rows] == ["bm25"] * 6 + ["ql"] * 6
         assert sum(r.n for r in rows[:3]) == len(shares(sample))
         direct = overlap_split(sample, {"bm25": sample.runs["bm25"]}, sample.runs["bm25"], seed=4)
@@ -215,7 +217,7 @@ class TestPlan:
 
     def test_none_where_there_is_nothing_to_split(self):
         sample = open_collection("sample")
-        assert overlap_of_plan(plan_over(replace(sample, qrels={}))) is None
-        assert overlap_of_plan(plan_over(replace(sample, runs={}))) is None
+        assert effectiveness_of_plan(plan_over(replace(sample, qrels={}))) is None
+        assert effectiveness_of_plan(plan_over(replace(sample, runs={}))) is None
         two = {q: sample.qrels[q] for q in list(sample.qrels)[:2]}
-        assert overlap_of_plan(plan_over(replace(sample, qrels=two))) is None
+        assert effectiveness_of_plan(plan_over(replace(sample, qrels=two))).overlap == []

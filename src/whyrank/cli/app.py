@@ -10,6 +10,7 @@ from whyrank import __version__
 from whyrank.cli import learn
 from whyrank.cli.audit import AuditCommand
 from whyrank.cli.command import command
+from whyrank.cli.compare import CompareCommand
 from whyrank.cli.contrasts import ContrastsCommand
 from whyrank.cli.data import SplitCommand, StatsCommand
 from whyrank.cli.delta import DeltaCommand
@@ -25,6 +26,7 @@ from whyrank.cli.tune import TuneCommand
 
 COMMANDS: dict[str, type[Any]] = {
     "audit": AuditCommand,
+    "compare": CompareCommand,
     "contrasts": ContrastsCommand,
     "delta": DeltaCommand,
     "rank": RankCommand,

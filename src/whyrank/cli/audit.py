@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ class AuditCommand(StudyOptions):
     Attributes:
         study: names, patterns or call strings of probes, axioms and bias studies, and expressions of axioms:
             'matched/*', 'axiom/TFC1(length=5)', 'TFC1 & M-AND'; all probes and axioms when none.
+        baseline: a ranker that all others are compared with, study by study on the same contrasts.
         table: a term table to compare the values of bias studies with.
         top: values to show of each bias study; 10, and none where no study is named. All are in --out.
         alpha: level of significance, after correction.
@@ -55,6 +57,7 @@ class AuditCommand(StudyOptions):
     """
 
     study: tuple[str, ...] = argument("STUDY", ())
+    baseline: str | None = None
     table: str | None = None
     top: Whole | None = None
     alpha: Share = 0.05
@@ -71,7 +74,7 @@ class AuditCommand(StudyOptions):
     def run(self) -> None:
         """Run the studies, print and write."""
         from whyrank import report
-        from whyrank.evaluation import group_rankers, overlap_of_plan
+        from whyrank.evaluation import effectiveness_of_plan, group_rankers
         from whyrank.studies import Budget, make_plan, usual_studies
         from whyrank.tables import open_table
 
@@ -89,6 +92,9 @@ class AuditCommand(StudyOptions):
         )  # fmt: skip
         with clocked(clock):
             plan = make_plan(asked)
+            if self.baseline is not None:
+                plan = replace(plan, baseline=plan.rankers[0].name)
+            measure = partial(effectiveness_of_plan, plan, self.candidates, self.analyzer)
             audit = report.run_plan(
                 plan,
                 request._settings(plan),
@@ -96,7 +102,7 @@ class AuditCommand(StudyOptions):
                 keep=False,
                 swept=self.sweep,
                 groups=group_rankers(self.group, [ranker.name for ranker in plan.rankers]),
-                overlap=(lambda: overlap_of_plan(plan, self.candidates, self.analyzer)) if request.out else None,
+                effectiveness=measure if request.out else None,
             )
         tell_failures(audit.failures)
         if self.json:
@@ -135,6 +141,9 @@ class AuditCommand(StudyOptions):
             if missing:
                 how = f"it needs {missing}; pip install 'whyrank[models]'"
                 notes.append(f"{BUNDLED_MODEL}, a neural ranker, is left out: {how}")
+        if self.baseline is not None:
+            rankers = changes.get("ranker", self.ranker)
+            changes["ranker"] = (self.baseline, *(each for each in rankers if each != self.baseline))
         if self.collection == "sample" and self.tolerance is None:
             changes["tolerance"] = DEMO_TOLERANCE
             way = f"texts count as matched within {DEMO_TOLERANCE} (--tolerance 0: exactly)"

@@ -96,13 +96,15 @@ class EvaluateCommand(Input):
         self, collection: Collection, runs: Mapping[str, Run], groups: Mapping[str, Sequence[str]],
         claims: Sequence[Hypothesis],
     ) -> None:  # fmt: skip
+        from whyrank.core import write_text
         from whyrank.evaluation import default_measures, evaluate, judge
+        from whyrank.report import csv_of, values_table
 
         measures = list(self.measure) or default_measures(collection)
         rows = evaluate(collection, runs, measures, self.baseline, self.correction, self.seed, groups)
         tested = judge(rows, claims, self.correction, self.seed) if claims else []
         if self.out:
-            _write_values(rows, Path(self.out))
+            write_text(Path(self.out), csv_of(values_table(rows)))
         if not self.json:
             _show(rows, self.alpha, self.correction)
             if tested:
@@ -137,19 +139,6 @@ class EvaluateCommand(Input):
             svg_or_csv = overlap_svg(rows) if kind == ".svg" else csv_of(rows_table(rows, OverlapRow))
             write_text(Path(self.out), text + "\n" if kind == ".json" else svg_or_csv)
         print(text) if self.json else _show_overlap(rows)
-
-
-def _write_values(rows: Sequence[Effectiveness], path: Path) -> None:
-    import pyarrow as pa
-
-    from whyrank.core import write_text
-    from whyrank.report import csv_of, encodable
-
-    values = [(encodable(r.run), r.measure, query, value) for r in rows for query, value in r.per_query.items()]
-    kinds = {"run": pa.string(), "measure": pa.string(), "query_id": pa.string(), "value": pa.float64()}
-    columns = zip(*values, strict=True) if values else [()] * len(kinds)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds.values(), strict=True)]
-    write_text(path, csv_of(pa.table(dict(zip(kinds, arrays, strict=True)))))
 
 
 def _show(rows: Sequence[Effectiveness], alpha: float, correction: str) -> None:

@@ -13,7 +13,7 @@ from whyrank.core import Call, parse_call, printable
 if TYPE_CHECKING:
     from whyrank.evaluation import Spread
     from whyrank.studies import Finding, SweepPoint, Threshold
-    from whyrank.studies.bias import BiasResult
+    from whyrank.studies.bias import BiasResult, ValueRow
 
 DROPPED_SHOWN = 12
 _CONTROL = "\ncontrol: the score of the study's control, which only joins the tokens of a text by blanks"
@@ -26,6 +26,8 @@ unscored: instances without a finite score; they count in instances, per query, 
 _BIAS = """range: mean score of the highest value less that of the lowest; in deltas of the ranker
 p: any value differs, permuted within documents and within queries; W: Kendall's coefficient of concordance, 0 to 1
 values, pairs: how many differ after correction ({correction}) at {alpha:g}"""
+_BIAS_DIFFERENCE = """
+difference: from the baseline, of the range in deltas of each ranker; its p: any value is favoured differently"""
 _VALUES = """effect: mean difference from all values in the same templates; clustered by document and query
 * p < {alpha:g} after correction ({correction})"""
 _CORRELATIONS = """over the values of a class; p permutes values, p shift shifts ordered ones in a circle
@@ -42,6 +44,17 @@ def findings(found: Sequence[Finding], thresholds: Mapping[str, Threshold], alph
         _axioms(concluded, thresholds, alpha, correction)
 
 
+def _differences(found: Sequence[Finding | BiasResult | ValueRow], alpha: float) -> dict[str, Cell]:
+    """The columns of differences from the baseline, none where there is no baseline."""
+    if all(row.difference is None for row in found):
+        return {}
+    return {
+        "difference": lambda row: figure(row.difference, "+.3f") + star(row.difference_adjusted, alpha),
+        "its interval": lambda row: interval(row.difference_low, row.difference_high),
+        "its p adj.": ("difference_adjusted", "p"),
+    }
+
+
 def _findings(found: Sequence[Finding], thresholds: Mapping[str, Threshold], alpha: float, correction: str) -> None:
     grouped, controlled = any(f.group is not None for f in found), any(f.control is not None for f in found)
     deltas = ", ".join(f"{name} {t.delta:.4g} ({t.source})" for name, t in thresholds.items())
@@ -52,7 +65,7 @@ def _findings(found: Sequence[Finding], thresholds: Mapping[str, Threshold], alp
         "95% interval": lambda f: interval(f.ci_low, f.ci_high),
         "control": ("control", "+.3f") if controlled else None, "p": ("p_value", "p"),
         "p adj.": ("p_adjusted", "p"), "+": ("positive", ","), "0": ("neutral", ","),
-        "-": ("negative", ","),
+        "-": ("negative", ","), **_differences(found, alpha),
     }  # fmt: skip
     caption = f"delta: {deltas}{_marks(found, alpha, correction)}{_CONTROL * controlled}"
     show_rows("", found, columns, 3 if grouped else 2, caption)
@@ -77,6 +90,7 @@ def _axioms(found: Sequence[Finding], thresholds: Mapping[str, Threshold], alpha
         "tied": ("neutral", ","), "violated": ("negative", ","),
         "unscored": ("nonfinite", ",") if unscored else None, "with relevant": ("with_relevant", ","),
         "agrees": lambda f: "–" if f.agreement is None else f"{figure(f.agreement)} of {f.decided:,}",
+        **_differences(found, alpha),
     }  # fmt: skip
     caption = f"delta: {deltas}{_marks(found, alpha, correction)}{_AXIOMS}{_UNSCORED * unscored}{_scales(found)}"
     show_rows("", found, columns, 4 if grouped else 3, caption)
@@ -107,6 +121,8 @@ def _marks(found: Sequence[Finding], alpha: float, correction: str) -> str:
     common = {k: v for k, v in added[0].items() if all(each.get(k) == v for each in added)} if added else {}
     lines += f"\nstudies with {str(Call('x', None, common))[2:-1]}" if common else ""
     odd = sum(f.nonfinite for f in found if f.group is None)
+    baseline = next((f.baseline for f in found if f.baseline), "")
+    lines += f"\ndifference: from {baseline} on the same contrasts, tested by query" if baseline else ""
     return lines + (f"\n{odd:,} contrasts without a finite score are left out" if odd else "")
 
 
@@ -159,9 +175,11 @@ def bias(results: Sequence[BiasResult], top: int, alpha: float, correction: str)
         "p adj.": ("p_adjusted", "p"),
         "values": lambda result: f"{len(result.significant(alpha))} of {len(result.values)}",
         "pairs": lambda result: f"{significant_pairs(result, alpha)} of {len(result.pairs)}",
-        "highest": "favoured", "lowest": "disfavoured",
+        "highest": "favoured", "lowest": "disfavoured", **_differences(results, alpha),
     }  # fmt: skip
-    show_rows("", results, columns, 2, _BIAS.format(correction=correction, alpha=alpha))
+    caption = _BIAS.format(correction=correction, alpha=alpha)
+    caption += _BIAS_DIFFERENCE * any(result.difference is not None for result in results)
+    show_rows("", results, columns, 2, caption)
     if top:
         for result in results:
             if not is_flat(result):
@@ -184,7 +202,7 @@ def _values(result: BiasResult, top: int, alpha: float, correction: str) -> None
         "effect": lambda row: figure(row.effect, "+.4f") + star(row.p_adjusted, alpha),
         "95% interval": lambda row: interval(row.low, row.high, "+.4f"), "deltas": ("deltas", "+.2f"),
         "sds": ("sds", "+.2f"), "p": ("p_value", "p"), "p adj.": ("p_adjusted", "p"),
-        "weight": ("weight", ".4g"), "count": ("count", ","),
+        "weight": ("weight", ".4g"), "count": ("count", ","), **_differences(largest, alpha),
     }  # fmt: skip
     caption = _VALUES.format(alpha=alpha, correction=correction) + more
     title = f"{result.study}, {result.ranker}" + (": changes of the score" if result.changes else "")

@@ -8,7 +8,15 @@ if TYPE_CHECKING:
     from whyrank.core.lines import every_line, read_lines
     from whyrank.data.collection import Collection, first_stage, open_run
     from whyrank.data.disk import texts_of
-    from whyrank.data.formats import YAML_ERRORS, parse_yaml, problem_of, read_parquet, read_yaml, write_parquet
+    from whyrank.data.formats import (
+        YAML_ERRORS,
+        parse_yaml,
+        problem_of,
+        read_mapping,
+        read_parquet,
+        read_yaml,
+        write_parquet,
+    )
     from whyrank.data.grades import Grades
     from whyrank.data.spec import collections, open_collection
     from whyrank.data.splitting import corpus_of, parse_parts, split_collection, write_split

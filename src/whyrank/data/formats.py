@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from yaml import YAMLError
 
-from whyrank.core import check_seal, seal_before_footer
+from whyrank.core import BadInput, check_seal, seal_before_footer
 
 YAML_ERRORS = (YAMLError, RecursionError)
 MOST_BYTES = 2**20  # of a YAML file
@@ -33,6 +33,31 @@ def read_yaml(path: Path) -> Any:
     with open(path, "rb") as file:
         raw = file.read(MOST_BYTES + 1)
     return parse_yaml(raw if len(raw) > MOST_BYTES else raw.decode("utf-8-sig"))
+
+
+def read_mapping(path: str | PathLike[str], what: str, remedy: str, twice: str) -> dict[Any, Any]:
+    """The keys and values of a YAML file; an error where there are none, or a key stands there twice.
+
+    YAML itself would keep the last of two values with one key, and drop the other. `what` names them in errors, and
+    `remedy` and `twice` say how to mend these.
+    """
+    file = Path(path).expanduser()
+    try:
+        content, node = read_yaml(file), yaml.compose(file.read_bytes(), yaml.SafeLoader)
+    except OSError as error:
+        raise BadInput(path, f"cannot be read ({error.strerror or error})", remedy) from None
+    except (*YAML_ERRORS, ValueError) as error:
+        problem = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise BadInput(path, f"malformed YAML ({problem})", remedy) from None
+    if not isinstance(content, dict) or not content or node is None:
+        raise BadInput(path, f"has no {what}", remedy)
+    seen = set[str]()
+    for key, _ in node.value:
+        if key.value in seen:
+            problem = f"there are two {what} with the name {key.value!r}"
+            raise BadInput(path, problem, twice, key.start_mark.line + 1)
+        seen.add(key.value)
+    return content
 
 
 def parse_yaml(text: str | bytes) -> Any:

@@ -9,13 +9,15 @@ if TYPE_CHECKING:
         Effectiveness,
         Hypothesis,
         HypothesisTest,
+        against,
         default_measures,
         evaluate,
         judge,
+        measure_of,
         parse_groups,
         read_hypotheses,
     )
-    from whyrank.evaluation.overlap import ALL, OverlapRow, overlap_of_plan, overlap_split
+    from whyrank.evaluation.overlap import ALL, OverlapRow, PlanEffectiveness, effectiveness_of_plan, overlap_split
     from whyrank.evaluation.stability import Spread, group_rankers
     from whyrank.evaluation.tuning import Runner, Split, Trial, parse_grid, split_queries, tune, without_ranges
 

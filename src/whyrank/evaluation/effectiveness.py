@@ -15,10 +15,9 @@ from subprocess import CalledProcessError
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import yaml
 
 from whyrank.core import BadInput, UnknownName, WhyrankError, adjust, mean_interval, paired_t_p, sign_flip_p
-from whyrank.data import YAML_ERRORS, Collection, read_yaml
+from whyrank.data import Collection, read_mapping
 from whyrank.studies import or_none
 
 AnyRun = Mapping[str, Mapping[str, float]]  # a run that is only read
@@ -50,6 +49,13 @@ class Effectiveness:
     p_adjusted: float | None = None
     runs: int = 1
     deviation: float | None = None
+
+    @classmethod
+    def of(cls, run: str, measure: str, per_query: Mapping[str, float]) -> Effectiveness:
+        """The mean of the values of all queries."""
+        ordered = {q: per_query[q] for q in sorted(per_query)}
+        mean = float(np.mean(list(ordered.values()))) if ordered else float("nan")
+        return cls(run, measure, mean, len(ordered), ordered)
 
 
 def evaluate(
@@ -143,7 +149,7 @@ def _measure(collection: Collection, name: str, run: AnyRun, measures: Sequence[
             why = f"a program that it starts, {error.cmd[0]}, ended with code {error.returncode}"
         remedy = "leave out the one that fails"
         raise WhyrankError(f"ir-measures cannot compute {names} here ({why}); {remedy}") from error
-    return [_row(name, measure, per_query) for measure, per_query in values.items()]
+    return [Effectiveness.of(name, measure, per_query) for measure, per_query in values.items()]
 
 
 def _check_gdeval(collection: Collection, run: AnyRun, measures: Sequence[Any]) -> None:
@@ -159,12 +165,6 @@ def _check_gdeval(collection: Collection, run: AnyRun, measures: Sequence[Any]) 
         raise WhyrankError(f"measure {str(by_it[0])!r} {what}; those of {collection.name} are others: leave it out")
 
 
-def _row(run: str, measure: str, per_query: Mapping[str, float]) -> Effectiveness:
-    ordered = {q: per_query[q] for q in sorted(per_query)}
-    mean = float(np.mean(list(ordered.values()))) if ordered else float("nan")
-    return Effectiveness(run, measure, mean, len(ordered), ordered)
-
-
 def _group(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -> list[Effectiveness]:
     """The rows of runs that are in no group, and for each group and measure the means over its runs by query."""
     inside = {member for members in groups.values() for member in members}
@@ -174,7 +174,7 @@ def _group(rows: Sequence[Effectiveness], groups: Mapping[str, Sequence[str]]) -
             some = [row for row in rows if row.run in members and row.measure == measure]
             per_query = {q: float(np.mean([row.per_query[q] for row in some])) for q in some[0].per_query}
             deviation = float(np.std([row.mean for row in some], ddof=1)) if len(some) > 1 else None
-            found.append(replace(_row(name, measure, per_query), runs=len(some), deviation=deviation))
+            found.append(replace(Effectiveness.of(name, measure, per_query), runs=len(some), deviation=deviation))
     return found
 
 
@@ -238,23 +238,7 @@ class HypothesisTest:
 
 def read_hypotheses(path: str) -> list[Hypothesis]:
     """Read a YAML file: names with claims such as `A > B` or `B < A`."""
-    file = Path(path).expanduser()
-    try:
-        content = read_yaml(file)
-        node: Any = yaml.compose(file.read_bytes(), yaml.SafeLoader)
-    except OSError as error:
-        raise BadInput(path, f"cannot be read ({error.strerror or error})", _CLAIMS) from None
-    except (*YAML_ERRORS, ValueError) as error:
-        problem = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise BadInput(path, f"malformed YAML ({problem})", _CLAIMS) from None
-    if not isinstance(content, dict) or not content:
-        raise BadInput(path, "has no hypotheses", _CLAIMS)
-    seen = set[str]()
-    for key, _ in node.value:  # YAML itself would keep the last of two claims with one name, and drop the other
-        if key.value in seen:
-            what = f"there are two hypotheses with the name {key.value!r}"
-            raise BadInput(path, what, "give each a name of its own", key.start_mark.line + 1)
-        seen.add(key.value)
+    content = read_mapping(path, "hypotheses", _CLAIMS, "give each a name of its own")
     found = []
     for name, claim in content.items():
         sides = [side.strip() for side in str(claim).replace("<", ">").split(">")]

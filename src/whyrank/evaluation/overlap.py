@@ -16,7 +16,7 @@ import numpy as np
 
 from whyrank.core import Floats, UnknownName, WhyrankError, check_whole, generator, mean_interval, seed_for
 from whyrank.data import Collection, first_stage, open_run, texts_of
-from whyrank.evaluation.effectiveness import AnyRun, Effectiveness, evaluate
+from whyrank.evaluation.effectiveness import AnyRun, Effectiveness, default_measures, evaluate
 from whyrank.scoring import rerank
 from whyrank.studies import Plan, or_none
 from whyrank.text import Tokens, analyzers
@@ -148,18 +148,30 @@ def overlap_split(
     ]
 
 
-def overlap_of_plan(plan: Plan, candidates: str | None = None, analyzer: str = "lucene") -> list[OverlapRow] | None:
-    """The split for the rankers of a plan, each re-ranking the candidates of the first stage.
+class PlanEffectiveness(NamedTuple):
+    """How effective the rankers of a plan are, and the overlap split, empty with too few queries for its groups."""
+
+    measured: list[Effectiveness]
+    overlap: list[OverlapRow]
+
+
+def effectiveness_of_plan(
+    plan: Plan, candidates: str | None = None, analyzer: str = "lucene"
+) -> PlanEffectiveness | None:
+    """The effectiveness of the rankers of a plan, each re-ranking the candidates of the first stage.
 
     `candidates` is a run, by default the one that delta is calibrated on, whose scores the engine's store may have.
-    None where there is no such run, or not a query with a relevant document for every group.
+    None where there is no such run, or nothing is judged.
     """
     name = candidates or first_stage(plan.collection)
-    if name is None or len(shares(plan.collection, analyzer, seed=plan.seed)) < GROUPS:
+    if name is None or not plan.collection.qrels:
         return None
     first = open_run(plan.collection, name).run
     runs = {ranker.name: rerank(plan.engine, ranker, plan.collection, first)[0] for ranker in plan.rankers}
-    return overlap_split(plan.collection, runs, first, analyzer=analyzer, seed=plan.seed)
+    measured = evaluate(plan.collection, runs, default_measures(plan.collection))
+    if len(shares(plan.collection, analyzer, seed=plan.seed)) < GROUPS:
+        return PlanEffectiveness(measured, [])
+    return PlanEffectiveness(measured, overlap_split(plan.collection, runs, first, analyzer=analyzer, seed=plan.seed))
 
 
 def _row(row: Effectiveness, group: OverlapGroup, base: Effectiveness | None) -> OverlapRow:

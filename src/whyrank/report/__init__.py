@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.report.arrow import csv_of, encodable, rows_table
+    from whyrank.report.arrow import csv_of, encodable, plain, rows_table, values_table
     from whyrank.report.audit import Audit, open_audit, run_plan
+    from whyrank.report.card import behaviour_card
     from whyrank.report.charts import overlap_svg
+    from whyrank.report.comparison import Change, Comparison, compare, compare_audits
     from whyrank.report.folder import (
         ResultWriter,
         check_result,
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
         read_settings,
         read_texts,
     )
+    from whyrank.report.gate import Gate, Rule, check_rules, read_rules
     from whyrank.report.html import render
     from whyrank.report.sentences import verdicts
     from whyrank.report.table_page import write_page

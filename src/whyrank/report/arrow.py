@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from whyrank.core import Codes
+from whyrank.evaluation import Effectiveness
 from whyrank.studies import Categories, Contrasts, Finding, Labels, Reading, arrow
 
 _TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
@@ -32,6 +33,15 @@ def findings_table(findings: Sequence[Finding]) -> Any:
 def findings_of(table: Any) -> list[Finding]:
     """The findings of a table that `findings_table` made."""
     return [Finding.from_dict(row) for row in table.to_pylist()]
+
+
+def values_table(rows: Sequence[Effectiveness]) -> Any:
+    """One row per run, measure and query."""
+    values = [(encodable(r.run), r.measure, query, value) for r in rows for query, value in r.per_query.items()]
+    kinds = {"run": pa.string(), "measure": pa.string(), "query_id": pa.string(), "value": pa.float64()}
+    columns = zip(*values, strict=True) if values else [()] * len(kinds)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds.values(), strict=True)]
+    return pa.table(dict(zip(kinds, arrays, strict=True)))
 
 
 def csv_of(table: Any) -> str:

@@ -12,11 +12,10 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,15 +33,16 @@ from whyrank.core import (
     write_text,
 )
 from whyrank.data import Collection, open_collection
-from whyrank.evaluation import OverlapRow, Spread
+from whyrank.evaluation import Effectiveness, OverlapRow, PlanEffectiveness, Spread, effectiveness_of_plan
 from whyrank.evaluation.stability import stability
-from whyrank.rankers import Setting, open_ranker
+from whyrank.rankers import Setting, as_ranker
 from whyrank.rankers.neural import lines_of
 from whyrank.report.arrow import plain
 from whyrank.report.examples import Example, choose
 from whyrank.report.folder import (
     ResultWriter,
     read_bias_results,
+    read_effectiveness,
     read_findings,
     read_scores,
     read_settings,
@@ -72,9 +72,13 @@ from whyrank.studies import (
     sweep,
     usual_studies,
     with_adjusted_p,
+    with_differences,
 )
 from whyrank.studies.bias import BiasResult
 from whyrank.tables import TermTable, open_table
+
+if TYPE_CHECKING:
+    from whyrank.report.comparison import Comparison
 
 OPTIONS = ("tolerance", "margin", "analyzer", "compat", "pairs", "candidates", "respace", "pipeline", "query",
            "entity", "max_tokens", "conclusion")  # fmt: skip
@@ -126,6 +130,7 @@ class Audit:
     sweep: list[SweepPoint] = field(default_factory=list, compare=False)
     spreads: list[Spread] | None = field(default=None, compare=False)
     overlap: Sequence[OverlapRow] = field(default=(), compare=False)
+    effectiveness: list[Effectiveness] = field(default_factory=list, compare=False)
     table: TermTable | None = field(default=None, compare=False)
     failures: list[Failure] = field(default_factory=list, compare=False)
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict, compare=False)
@@ -181,6 +186,12 @@ class Audit:
             raise MissingExtra("to_pandas", "pandas") from None
         return pd.DataFrame([finding.as_dict() for finding in self.findings])
 
+    def compare(self, other: Audit | str | os.PathLike[str], rankers: Sequence[str] = ()) -> Comparison:
+        """How the rankers of another audit differ from those of this one; `rankers` as those of `whyrank.compare`."""
+        from whyrank.report.comparison import compare
+
+        return compare(self, other, rankers=rankers)
+
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report, one HTML file."""
         pairs = dict.fromkeys((finding.study, finding.ranker) for finding in self.findings)
@@ -215,7 +226,8 @@ def open_audit(folder: str | os.PathLike[str]) -> Audit:
     """The audit of a result folder; scores and texts are read when they are needed."""
     path, record = Path(folder), read_settings(folder)
     found = read_findings(path), read_bias_results(path)
-    return Audit(*found, record["settings"], record["notes"], folder=path, record=record)
+    measured = read_effectiveness(path)
+    return Audit(*found, record["settings"], record["notes"], effectiveness=measured, folder=path, record=record)
 
 
 def _read_stored(folder: Path, study: str, ranker: str, texts: Sequence[str]) -> tuple[Contrasts, Reading]:
@@ -249,6 +261,8 @@ def audit(
     engine: Engine | None = None,
     table: str | TermTable | None = None,
     out: str | os.PathLike[str] | None = None,
+    baseline: str | Ranker | Callable[..., Any] | None = None,
+    effectiveness: bool = False,
     **options: Any,
 ) -> Audit:
     """Put studies to rankers and give what they answer, p-values corrected over all of it.
@@ -270,6 +284,8 @@ def audit(
         engine: who scores and keeps scores; by default nothing is kept.
         table: a term table, or its file: values of bias studies are compared with its weights.
         out: a result folder to write; scores are then read from it, and not held in memory.
+        baseline: a ranker that all others are compared with, contrast by contrast; it is studied first.
+        effectiveness: whether rankers also re-rank the run `candidates`, or the collection's, and are measured.
         options: what studies accept, such as `tolerance`, `analyzer` or `compat`. Without `pairs`, axioms pair judged
             documents; where nothing is judged, the first hundred of the run `candidates` or of the collection's.
 
@@ -286,10 +302,14 @@ def audit(
         options = {"tolerance": DEMO_TOLERANCE} | options
     opened = open_collection(collection) if isinstance(collection, str) else collection
     setting, spec = Setting(opened, str(options.get("analyzer", "lucene"))), None if delta is None else str(delta)
+    scorers = [as_ranker(each, setting) for each in _as_list(rankers)]
+    if baseline is not None:
+        base = as_ranker(baseline, setting)
+        scorers = [base, *(ranker for ranker in scorers if ranker.name != base.name)]
     request = Request(
         studies=usual_studies(opened.name) if studies is None else _as_list(studies),
         collection=lambda: opened,
-        rankers=lambda _: [_ranker(each, setting) for each in _as_list(rankers)],
+        rankers=lambda _: scorers,
         engine=engine or Engine(),
         options={name: value for name, value in options.items() if name != "candidates"},
         candidates=options.get("candidates"),
@@ -302,6 +322,7 @@ def audit(
         correction=correction,
     )
     plan = make_plan(request)
+    plan = plan if baseline is None else replace(plan, baseline=base.name)
     settings = {
         "collection": opened.name,
         "rankers": {ranker.name: repr(ranker) for ranker in plan.rankers},
@@ -309,8 +330,10 @@ def audit(
         "delta": delta, "correction": correction, "seed": seed, "limit": limit, "budget": budget, "width": width,
         "by": by, **options,
         **({} if table is None else {"table": table if isinstance(table, str) else "the given term table"}),
+        **({} if baseline is None else {"baseline": base.name}),
     }  # fmt: skip
-    return run_plan(plan, settings, out=out)
+    measure = partial(effectiveness_of_plan, plan, options.get("candidates"), setting.analyzer)
+    return run_plan(plan, settings, out=out, effectiveness=measure if effectiveness else None)
 
 
 def run_plan(
@@ -321,12 +344,12 @@ def run_plan(
     keep: bool = True,
     swept: bool = False,
     groups: Mapping[str, Sequence[str]] | None = None,
-    overlap: Callable[[], Sequence[OverlapRow] | None] | None = None,
+    effectiveness: Callable[[], PlanEffectiveness | None] | None = None,
 ) -> Audit:
     """Ask what a plan says, and write the result folder `out` where one is named, each answer as it comes.
 
     Scores are held in memory where there is no folder, unless they are not to be kept. `swept` adds the scores at
-    every delta, `groups` how far the rankers of each group differ, `overlap` the split that it gives.
+    every delta, `groups` how far the rankers of each group differ, `effectiveness` what it gives.
     """
     found, findings = Audit([], settings=plain(settings), table=plan.table), list[Finding]()
     studies, labels, failures = dict[str, Study](), set[str](), dict[tuple[str, str, str], tuple[str, str, Failure]]()
@@ -339,7 +362,7 @@ def run_plan(
         engine = plan.engine.for_run(ScoreStore(Path(room) / "scores.sqlite"), progress)
         plan, before = replace(plan, engine=engine), 0
         writer = ResultWriter(fresh) if fresh is not None else None
-        for answer in answers(plan):
+        for answer in with_differences(answers(plan), plan):
             if progress.total and expected:  # what was known or could not be made is not left to score
                 progress.total = max(1, progress.total + progress.done - before - expected[answer.name])
             before = progress.done
@@ -360,10 +383,13 @@ def run_plan(
         if plan.by is not None and labels and plan.by not in labels:
             raise UnknownName("label to break findings down by", plan.by, labels)
         found.findings = with_adjusted_p(findings, plan.correction, plan.families)
-        adjusted = {(finding.study, finding.ranker): finding.p_adjusted for finding in found.findings}
-        found.details = [replace(each, p_adjusted=adjusted[each.study, each.ranker]) for each in found.details]
+        adjusted = {(f.study, f.ranker): (f.p_adjusted, f.difference_adjusted) for f in found.findings}
+        for i, each in enumerate(found.details):
+            p, difference = adjusted[each.study, each.ranker]
+            found.details[i] = replace(each, p_adjusted=p, difference_adjusted=difference)
         found.spreads = stability(found.findings, groups) if groups else None
-        found.overlap = (overlap() if overlap is not None else None) or ()
+        if effectiveness is not None and (measured := effectiveness()) is not None:
+            found.effectiveness, found.overlap = measured
         computed = [line for ranker in plan.rankers for line in lines_of(ranker)]
         found.notes = [*plan.collection.notes, *plan.notes, *computed, *few_queries(found.findings)]
         if plan.budget is not None:
@@ -382,29 +408,3 @@ def run_plan(
 
 def _as_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
-
-
-@dataclass(frozen=True)
-class _Function:
-    """A function of queries and texts as a ranker; what it depends on is not known, so its scores are not stored."""
-
-    function: Callable[..., Any]
-    cacheable: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.function.__name__
-
-    def score(self, queries: Sequence[str], docs: Sequence[str]) -> Any:
-        return np.asarray(self.function(queries, docs))
-
-
-def _ranker(given: Any, setting: Setting) -> Ranker:
-    if isinstance(given, str):
-        return open_ranker(given, setting)
-    if isinstance(given, FunctionType | MethodType):
-        return _Function(given)
-    if not isinstance(given, Ranker):
-        ways = "or give a call string, or a function"
-        raise WhyrankError(f"ranker {given!r} needs a name and a method score(queries, docs); {ways}")
-    return given

@@ -10,7 +10,8 @@ sweep.csv, sweep.svg    scores at every percentile of delta, on request
 stability.csv           spread of scores within groups of rankers, on request
 bias/                   bias studies: bias.json with all results, values.csv, pairs.csv, correlations.csv, drawings
 table.html              the term table that they are compared with, to search, sort and filter, where one is named
-overlap.csv, .svg       effectiveness by overlap with the relevant document, where there are judgements
+effectiveness.parquet   measures of every query, re-ranking a first stage, where there is one and there are judgements
+overlap.csv, .svg       effectiveness by overlap with the relevant document, where these are
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from whyrank.core import (
     write_text,
 )
 from whyrank.data import read_parquet, write_parquet
-from whyrank.evaluation import OverlapRow, Spread
+from whyrank.evaluation import Effectiveness, OverlapRow, Spread
 from whyrank.report.arrow import (
     csv_of,
     encodable,
@@ -59,6 +60,7 @@ from whyrank.report.arrow import (
     rows_table,
     scores_table,
     strings,
+    values_table,
 )
 from whyrank.report.examples import Examples, choose
 from whyrank.report.html import render
@@ -77,10 +79,10 @@ KIND = "whyrank result folder"
 FORMAT = 1
 FORMATS = ("markdown", "latex", "csv")
 FAILURES_KEPT = 100
-TABLE_PAGE, BIAS, BIAS_JSON = "table.html", "bias", "bias.json"
+TABLE_PAGE, BIAS, BIAS_JSON, MEASURED = "table.html", "bias", "bias.json", "effectiveness.parquet"
 _FILES = frozenset(
     ["settings.json", "findings.parquet", "findings.csv", "texts.parquet", "report.html", "scores", "tables",
-     "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg", BIAS, TABLE_PAGE]
+     "sweep.csv", "sweep.svg", "stability.csv", "overlap.csv", "overlap.svg", MEASURED, BIAS, TABLE_PAGE]
 )  # fmt: skip
 _PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "ir-measures")  # whose versions can change a figure
 _REMEDY = "give a folder that `whyrank audit --out` wrote"
@@ -140,6 +142,8 @@ class ResultWriter:
         if audit.sweep:
             self._write_text("sweep.csv", csv_of(rows_table(audit.sweep, SweepPoint)))
             self._write_text("sweep.svg", sweep_svg(audit.sweep))
+        if audit.effectiveness:
+            write_parquet(values_table(audit.effectiveness), self._folder / MEASURED)
         if audit.overlap:
             self._write_text("overlap.csv", csv_of(rows_table(audit.overlap, OverlapRow)))
             self._write_text("overlap.svg", overlap_svg(audit.overlap))
@@ -258,6 +262,14 @@ def read_bias_results(path: str | os.PathLike[str]) -> list[BiasResult]:
         return [BiasResult.from_dict(row) for row in read_sealed_json(file, again)["results"]]
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(file, f"does not hold results of bias studies ({error})", again) from None
+
+
+def read_effectiveness(path: str | os.PathLike[str]) -> list[Effectiveness]:
+    """The measures of the rankers of a result folder; none where nothing was measured."""
+    file, found = _folder(path) / MEASURED, dict[tuple[str, str], dict[str, float]]()
+    for row in _read(file).to_pylist() if file.exists() else ():
+        found.setdefault((row["run"], row["measure"]), {})[row["query_id"]] = row["value"]
+    return [Effectiveness.of(*key, per_query) for key, per_query in found.items()]
 
 
 def check_result(path: str | os.PathLike[str], formats: Sequence[str]) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from whyrank.report.arrow import csv_of, findings_of, findings_table, plain, table_of_csv
 from whyrank.report.views import Row, collections_of, delta_words, rankers_of, rows_of, significant, standing
-from whyrank.report.words import DASH, bias_range, correction_words, count, one_line, share, signed
+from whyrank.report.words import DASH, MINUS, bias_range, correction_words, count, one_line, share, signed
 from whyrank.studies import Finding
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~])")
@@ -48,9 +48,16 @@ def to_markdown(findings: Sequence[Finding], alpha: float = 0.05, correction: st
 
 def _markdown(findings: Sequence[Finding], alpha: float, correction: str) -> str:
     rankers, rows = rankers_of(findings), rows_of(findings)
-    lead = _lead(rows)
-    head = [*lead, *rankers]
-    body = [[*(show(row) for show in lead.values()), *(_plain_cell(row, r, alpha) for r in rankers)] for row in rows]
+    lead, compared = _lead(rows), _compared(findings)
+    head = [*lead, *rankers, *compared]
+    body = [
+        [
+            *(show(row) for show in lead.values()),
+            *(_plain_cell(row, ranker, alpha) for ranker in rankers),
+            *(_difference_cell(row.cells.get(ranker), alpha) for ranker in compared.values()),
+        ]
+        for row in rows
+    ]
     rules = ["---:" if name in _FIGURES or name not in lead else "---" for name in head]
     lines = [map(escape_markdown, head), rules, *(map(escape_markdown, row) for row in body)]
     table = [f"| {' | '.join(cells)} |" for cells in lines]
@@ -83,13 +90,17 @@ def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label
     safe = re.sub(r"[^A-Za-z0-9:._-]+", "-", label)
     head = ["$n$" if name == "n" else escape_latex(name.capitalize()) for name in lead]
     words = " ".join(filter(None, [caption, legend(findings, alpha, correction)]))
-    columns = "".join("r" if name in _FIGURES else "l" for name in lead) + "r" * len(rankers)
+    compared = _compared(findings)
+    columns = "".join("r" if name in _FIGURES else "l" for name in lead) + "r" * (len(rankers) + len(compared))
     body = []
     for row in rows:
         bold = row.strongest()
         cells = [_latex_cell(row.cells.get(ranker), ranker in bold, alpha) for ranker in rankers]
+        cells += [escape_latex(_difference_cell(row.cells.get(ranker), alpha)) for ranker in compared.values()]
         body.append([*(escape_latex(show(row)) for show in lead.values()), *cells])
-    first, *rest = [" & ".join(cells) + r" \\" for cells in ([*head, *map(escape_latex, rankers)], *body)]
+    first, *rest = [
+        " & ".join(cells) + r" \\" for cells in ([*head, *map(escape_latex, [*rankers, *compared])], *body)
+    ]
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(words)}}}", rf"\label{{{safe}}}",
         rf"\begin{{tabular}}{{{columns}}}", r"\toprule", first, r"\midrule", *rest, r"\bottomrule",
@@ -118,6 +129,11 @@ def legend(findings: Sequence[Finding], alpha: float, correction: str = "") -> s
         said += "† where any value differs. "
     if any(finding.control is not None for finding in findings):
         said += "In brackets: the score of the control, a copy of the text that only joins its tokens by blanks. "
+    if _compared(findings):
+        said += (
+            "Differences are taken on the same contrasts: of scores, of shares satisfied in percentage points, of "
+        )
+        said += "ranges in δ; † where they are significant. "
     deltas = "; ".join(f"{ranker} {delta}" for ranker, delta in delta_words(findings))
     return (said + (f"δ per ranker: {deltas}." if deltas else "")).strip()
 
@@ -152,6 +168,21 @@ def _lead(rows: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
     if axioms:
         columns["agreement"] = lambda row: share(row.judged.agreement if row.judged else None)
     return columns
+
+
+def _compared(findings: Sequence[Finding]) -> dict[str, str]:
+    """The heads of the columns of differences, with the rankers that they are of."""
+    return {f"{f.ranker} − {f.baseline}": f.ranker for f in findings if f.baseline}
+
+
+def _difference_cell(finding: Finding | None, alpha: float) -> str:
+    """The difference from the baseline: of scores, of shares in percentage points, of ranges in deltas."""
+    if finding is None or finding.difference is None:
+        return DASH
+    points = f"{100 * finding.difference:+.1f}".replace("-", MINUS)
+    number = points if finding.conclusion else signed(finding.difference)
+    found = finding.difference_adjusted is not None and finding.difference_adjusted < alpha
+    return number + (" δ" if finding.range is not None else "") + "†" * found
 
 
 def _plain_cell(row: Row, ranker: str, alpha: float) -> str:

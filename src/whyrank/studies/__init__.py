@@ -32,6 +32,18 @@ if TYPE_CHECKING:
         thresholds,
         uncalibrated,
     )
+    from whyrank.studies.differences import (
+        DELTAS,
+        SCORE,
+        SHARE,
+        Difference,
+        Side,
+        common_rows,
+        difference_of,
+        paired_interval,
+        value_differences,
+        with_differences,
+    )
     from whyrank.studies.files import arrow, labels_of, save
     from whyrank.studies.findings import Finding, or_none
     from whyrank.studies.planning import Request, choose_studies, make_plan, unjudged_note

@@ -195,6 +195,11 @@ class Contrasts:
             return None
         return [(q, *d) for q, d in zip(query.values().tolist(), doc.values().tolist(), strict=True)]
 
+    @property
+    def canonical_order(self) -> npt.NDArray[np.intp]:
+        """Row numbers in an order that depends on the texts alone: equal contrasts of two sets are at equal ranks."""
+        return _order(self._canonical[0])
+
     @cached_property
     def _canonical(self) -> tuple[Codes, list[str], list[str]]:
         """Each contrast as ranks of its texts among the sorted texts, and these texts."""

@@ -63,6 +63,10 @@ class Finding:
 
     Where contrasts were drawn, `drawn` units out of `available` were scored: contrasts, texts to edit, or templates.
     `share` is the part of the error rate that the interval and the p-value could spend, see `studies.sampling`.
+
+    With a `baseline`, another ranker that scored the same contrasts, `difference` is the score less that of the
+    baseline, with its interval and p-value by query; for an axiom it is that of `satisfied`, for a bias study that of
+    `range_deltas`, and its p-value tests whether any value is favoured differently.
     """
 
     study: str
@@ -110,6 +114,12 @@ class Finding:
     drawn: int | None = None
     available: int | None = None
     share: float = 1.0
+    baseline: str = ""
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    difference_p: float | None = None
+    difference_adjusted: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON and tables."""

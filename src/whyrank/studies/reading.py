@@ -116,11 +116,20 @@ class Read(NamedTuple):
     details: Any = None
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Some of the contrasts: all of them, or a group with a name."""
 
     group: str | None
     rows: Flags
+
+
+def parts_of(contrasts: Contrasts, by: str | None, grades: Grades | None) -> list[Part]:
+    """All contrasts, then those of each value of the label `by` where they have it."""
+    parts = [Part(None, np.ones(len(contrasts), np.bool_))]
+    if by is not None and by in contrasts.labels:
+        codes, names = _groups(contrasts, by, grades)
+        parts += [Part(name, codes == i) for i, name in enumerate(names)]
+    return parts
 
 
 @dataclass(frozen=True)
@@ -154,19 +163,14 @@ class Preferences:
     @np.errstate(over="ignore", invalid="ignore")  # differences of huge scores may be infinite
     def read(self, study: Study, contrasts: Contrasts, reading: Reading, context: Context) -> Read:
         """The finding over all contrasts, then one per value of the label `context.by` where the study has it."""
-        parts = [_Part(None, np.ones(len(contrasts), np.bool_))]
-        if context.by is not None and context.by in contrasts.labels:
-            codes, names = _groups(contrasts, context.by, context.grades)
-            parts += [_Part(name, codes == i) for i, name in enumerate(names)]
+        parts = parts_of(contrasts, context.by, context.grades)
         return Read([self._finding(study, contrasts, reading, context, part) for part in parts])
 
-    def more_figures(self, contrasts: Contrasts, reading: Reading, context: Context, part: _Part) -> dict[str, Any]:
+    def more_figures(self, contrasts: Contrasts, reading: Reading, context: Context, part: Part) -> dict[str, Any]:
         """Figures of a finding that only this reading has."""
         return {}
 
-    def _finding(
-        self, study: Study, contrasts: Contrasts, reading: Reading, context: Context, part: _Part
-    ) -> Finding:
+    def _finding(self, study: Study, contrasts: Contrasts, reading: Reading, context: Context, part: Part) -> Finding:
         whole, keep = part.group is None, reading.finite & part.rows
         n = int(np.count_nonzero(part.rows))
         counts = [int(np.count_nonzero(reading.effects[keep] == sign)) for sign in (1, 0, -1)]
@@ -208,7 +212,7 @@ class Conclusions(Preferences):
     exact: bool = True
     conclusion: str = "strict"
 
-    def more_figures(self, contrasts: Contrasts, reading: Reading, context: Context, part: _Part) -> dict[str, Any]:
+    def more_figures(self, contrasts: Contrasts, reading: Reading, context: Context, part: Part) -> dict[str, Any]:
         """The share that obeys with its interval, chance, and agreement where the study gives the grades of texts."""
         keep = reading.finite & part.rows
         signs = reading.effects[keep]

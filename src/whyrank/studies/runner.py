@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from whyrank.core import ALPHA, Floats, Ranker, Study, adjust, timed, working_with
-from whyrank.data import Collection
+from whyrank.data import Collection, Grades
 from whyrank.scoring import Engine, Failure, Scores
 from whyrank.studies.contrasts import Categories, Contrasts, TextIds, distinct_rows, index_texts
 from whyrank.studies.delta import Threshold
-from whyrank.studies.findings import Finding
+from whyrank.studies.findings import Finding, or_none
 from whyrank.studies.reading import Context, Reading, reading_of
 from whyrank.studies.sampling import Budget, Frame, Rounds, TextStudy
 from whyrank.tables import TermTable
@@ -33,7 +33,7 @@ class Plan:
     `table` is a term table whose weights are compared with the values of bias studies. `correction` is that of their
     values and pairs; findings are corrected by `with_adjusted_p`. `draws` is the number of random draws of each test,
     None for as many as the test takes by itself. With a `budget`, studies are drawn in rounds. `price` is what the
-    plan costs, where it is known.
+    plan costs, where it is known. `baseline` is the first ranker, where others are compared with it.
     """
 
     collection: Collection
@@ -50,10 +50,16 @@ class Plan:
     draws: int | None = None
     budget: Budget | None = None
     price: Price | None = None
+    baseline: str = ""
 
     def threshold(self, study: Study, ranker: Ranker) -> Threshold:
         """The threshold for a study and a ranker; where none is given, the ranker's tie tolerance."""
         return (self.thresholds.get(ranker.name) or Threshold().for_ranker(ranker)).of(study)
+
+    @property
+    def grades(self) -> Grades | None:
+        """What the grades of judgements mean; None where nothing is judged."""
+        return self.collection.grades if self.collection.qrels else None
 
     @property
     def families(self) -> dict[str, str]:
@@ -170,9 +176,12 @@ def with_adjusted_p(
     found: list[Finding] = []
     for family in sorted(set(named)):
         own = [finding for finding, name in zip(findings, named, strict=True) if name == family]
-        raw = np.array([np.nan if finding.p_value is None else finding.p_value for finding in own])
-        corrected = zip(own, adjust(raw, method).tolist(), strict=True)
-        found += [replace(finding, p_adjusted=None if np.isnan(p) else p) for finding, p in corrected]
+        raw = [[getattr(finding, name) for finding in own] for name in ("p_value", "difference_p")]
+        corrected = (adjust(np.array(column, dtype=np.float64), method).tolist() for column in raw)
+        found += [
+            replace(finding, p_adjusted=or_none(p), difference_adjusted=or_none(other))
+            for finding, p, other in zip(own, *corrected, strict=True)
+        ]
     return found
 
 
@@ -212,7 +221,7 @@ def _answer(
         plan.by,
         control,
         str(getattr(ranker, "scale", "")),
-        plan.collection.grades if plan.collection.qrels else None,
+        plan.grades,
         (threshold.delta or None) if threshold.known else None,
         plan.table,
         plan.correction,

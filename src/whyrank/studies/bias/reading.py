@@ -29,6 +29,7 @@ class ValueRow:
 
     `deltas` and `sds` are the effect in units of the ranker's delta, and of the standard deviation of its mean scores
     over templates. `weight` is what the table says, `count` how often the collection has the value.
+    `difference` is `deltas` less that of the baseline, where the audit has one.
     """
 
     value: str
@@ -44,6 +45,11 @@ class ValueRow:
     sds: float | None
     weight: float | None = None
     count: int | None = None
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    difference_p: float | None = None
+    difference_adjusted: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class BiasResult:
     `p_value` is that of the omnibus test (any value differs), `p_adjusted` corrected over all studies and rankers
     of one audit. `nonfinite` templates have no finite score for some value and are left out; `unscored` says in how
     many templates a value has none, and one that has none in any is not in `values`; the class has `n_values`.
-    With `changes`, scores are changes from the text without a value.
+    With `changes`, scores are changes from the text without a value. `difference` is that of the finding.
     """
 
     study: str
@@ -95,6 +101,11 @@ class BiasResult:
     seconds: float = 0.0
     unscored: Mapping[str, int] = field(default_factory=dict)
     n_values: int = 0
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    difference_p: float | None = None
+    difference_adjusted: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON."""
