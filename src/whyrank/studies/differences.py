@@ -22,6 +22,8 @@ from whyrank.studies.findings import Finding, or_none
 from whyrank.studies.reading import FLIPS, Reading, obeys, parts_of
 from whyrank.studies.runner import Answer, Plan
 
+MANY = 20  # clusters with differences whose mean is near enough to normal
+SIGNS = 6  # equal signs that a sign-flip test finds significant at 0.05
 SCORE, SHARE, DELTAS = "score", "share satisfied", "deltas"
 
 
@@ -138,15 +140,18 @@ def paired_interval(
     """95% interval of the mean of paired differences between -`most` and `most`, clustered as in `mean_interval`.
 
     Two versions of a ranker agree on most contrasts, and the mean of few differences among many zeros is far from
-    normal. So the means of gains and of losses have intervals of their own, between 0 and `most`, whose distances
-    from the means are combined like standard errors, with the correlation of the two over clusters. The interval is
-    never narrower than that of `mean_interval`. `covariance` is that of residuals of contrasts that share documents.
-    Undefined (NaN) below two clusters. Newcombe, Improved confidence intervals for the difference between binomial
-    proportions based on paired data, Statistics in Medicine 17 (1998); Zou and Donner, Construction of confidence
-    limits about effect measures, Statistics in Medicine 27 (2008).
+    normal. So where fewer than 20 clusters have any difference, the means of gains and of losses have intervals of
+    their own, between 0 and `most`, whose distances from the means are combined like standard errors, with the
+    correlation of the two over clusters; the interval is never narrower than that of `mean_interval`, and where six
+    clusters or more have losses and none a gain, which the sign-flip test finds significant, it does not reach above
+    zero, or the other way round. `covariance` is that of residuals of contrasts that share documents. Undefined (NaN)
+    below two clusters. Newcombe, Improved confidence intervals for the difference between binomial proportions based
+    on paired data, Statistics in Medicine 17 (1998); Zou and Donner, Construction of confidence limits about effect
+    measures, Statistics in Medicine 27 (2008).
     """
     whole = mean_interval(paired, clusters, covariance(paired - float(paired.mean())), (-most, most))
-    if math.isnan(whole.low):
+    differing = len(np.unique(clusters[paired != 0]))
+    if math.isnan(whole.low) or differing >= MANY:
         return whole
     means, ends, sums = [], [], []
     for part in (np.maximum(paired, 0.0), np.maximum(-paired, 0.0)):
@@ -163,7 +168,8 @@ def paired_interval(
     (gain, loss), (gains, losses) = means, ends
     low = gain - loss - reach(gain - gains.low, losses.high - loss)
     high = gain - loss + reach(gains.high - gain, loss - losses.low)
-    return Interval(max(min(low, whole.low), -most), min(max(high, whole.high), most))
+    lowest, highest = (0.0 if differing >= SIGNS and not part else most for part in (loss, gain))
+    return Interval(max(min(low, whole.low), -lowest), min(max(high, whole.high), highest))
 
 
 def value_differences(first: Side, second: Side, seed: int = 0, draws: int | None = None) -> list[Difference]:
