@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from whyrank.cli.command import Share, argument, refuse
 from whyrank.cli.console import Cell, plural, say, show_rows, tell_failures
 from whyrank.cli.options import check_file
-from whyrank.cli.studies import StudyOptions, make_plan, study_pattern
+from whyrank.cli.studies import StudyOptions, make_request, study_pattern
 from whyrank.core import WhyrankError, printable
 
 if TYPE_CHECKING:
@@ -108,14 +108,14 @@ class CompareCommand(StudyOptions):
     def _rankers(self) -> tuple[Audit, Comparison, tuple[str, ...]]:
         from whyrank.evaluation import effectiveness_of_plan
         from whyrank.report import compare_audits, run_plan
-        from whyrank.studies import DEMO_TOLERANCE, usual_studies
+        from whyrank.studies import DEMO_TOLERANCE, make_plan, usual_studies
 
         refuse(self, ("ranker",), "names a ranker of two audits; these are rankers already")
         demo = self.collection == "sample" and self.tolerance is None
         request = replace(self, ranker=self.audits, tolerance=DEMO_TOLERANCE if demo else self.tolerance)
         patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
         correction = self.correction or "holm"
-        plan = make_plan(request, patterns, correction=correction, limited=True)
+        plan = make_plan(make_request(request, patterns, correction=correction))
         settings = {
             "command": "compare",
             "correction": correction,

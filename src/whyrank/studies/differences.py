@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from whyrank.core import Codes, Flags, Floats, Interval, Ints, adjust, cluster_sums, mean_interval, sign_flip_p
+from whyrank.core import ALPHA, Codes, Flags, Floats, Interval, Ints, adjust, cluster_sums, mean_interval, sign_flip_p
 from whyrank.studies.bias.reading import DRAWS, BiasResult
 from whyrank.studies.bias.statistics import centred, cluster_scores, mean_bounds, omnibus, value_p
 from whyrank.studies.bias.templates import finite_columns, finite_rows
@@ -105,7 +106,7 @@ def difference_of(
     `part` are the contrasts of the first side to count, all of them without it.
     """
     if first.finding.range is not None:
-        return _ValueGrid.of(first, second).range_difference(seed, draws or DRAWS)
+        return _ValueGrid.of(first, second).range_difference(seed, draws or DRAWS, _share(first, second))
     reading, (rows, others) = first.reading, common_rows(first.contrasts, second.contrasts)
     keep: Flags = np.zeros(len(first.contrasts), np.bool_)
     keep[rows] = second.reading.finite[others]
@@ -117,8 +118,10 @@ def difference_of(
         return Difference(SHARE if conclusion else SCORE)
     values = [(obeys(signs, conclusion) if conclusion else signs).astype(np.float64) for signs in (mine, base)]
     paired, clusters, most = values[0] - values[1], reading.clusters[keep], 1 if conclusion else 2
-    low, high = paired_interval(paired, clusters, most, lambda residuals: reading.covariance(residuals, keep))
-    sums = cluster_sums(paired, clusters).sums
+    share = _share(first, second)
+    covariance = partial(reading.covariance, rows=keep)
+    low, high = paired_interval(paired, clusters, most, covariance, ALPHA * share)
+    p = sign_flip_p(cluster_sums(paired, clusters).sums, draws or FLIPS, seed, covariance(paired))
     return Difference(
         SHARE if conclusion else SCORE,
         len(mine),
@@ -128,16 +131,25 @@ def difference_of(
         float(paired.mean()),
         or_none(low),
         or_none(high),
-        or_none(sign_flip_p(sums, draws or FLIPS, seed, reading.covariance(paired, keep))),
+        or_none(float(np.minimum(1.0, p / share))),
         positive=(float(np.mean(mine > 0)), float(np.mean(base > 0))),
         negative=(float(np.mean(mine < 0)), float(np.mean(base < 0))),
     )
 
 
+def _share(first: Side, second: Side) -> float:
+    """The part of the error rate that a look at both sides may spend, where contrasts were drawn in rounds."""
+    return min(first.finding.share, second.finding.share)
+
+
 def paired_interval(
-    paired: Floats, clusters: Codes, most: float, covariance: Callable[[Floats], float] = lambda residuals: 0.0
+    paired: Floats,
+    clusters: Codes,
+    most: float,
+    covariance: Callable[[Floats], float] = lambda residuals: 0.0,
+    alpha: float = ALPHA,
 ) -> Interval:
-    """95% interval of the mean of paired differences between -`most` and `most`, clustered as in `mean_interval`.
+    """Interval of the mean of paired differences between -`most` and `most`, clustered as in `mean_interval`.
 
     Two versions of a ranker agree on most contrasts, and the mean of few differences among many zeros is far from
     normal. So where fewer than 20 clusters have any difference, the means of gains and of losses have intervals of
@@ -149,7 +161,7 @@ def paired_interval(
     on paired data, Statistics in Medicine 17 (1998); Zou and Donner, Construction of confidence limits about effect
     measures, Statistics in Medicine 27 (2008).
     """
-    whole = mean_interval(paired, clusters, covariance(paired - float(paired.mean())), (-most, most))
+    whole = mean_interval(paired, clusters, covariance(paired - float(paired.mean())), (-most, most), alpha)
     differing = len(np.unique(clusters[paired != 0]))
     if math.isnan(whole.low) or differing >= MANY:
         return whole
@@ -157,7 +169,7 @@ def paired_interval(
     for part in (np.maximum(paired, 0.0), np.maximum(-paired, 0.0)):
         mean = float(part.mean())
         means.append(mean)
-        ends.append(mean_interval(part, clusters, covariance(part - mean), (0, most)))
+        ends.append(mean_interval(part, clusters, covariance(part - mean), (0, most), alpha))
         sums.append(cluster_sums(part - mean, clusters).sums)
     scale = math.sqrt(float(sums[0] @ sums[0]) * float(sums[1] @ sums[1]))
     correlation = float(sums[0] @ sums[1]) / scale if scale else 0.0
@@ -176,7 +188,7 @@ def value_differences(first: Side, second: Side, seed: int = 0, draws: int | Non
     """The difference of the effects of every value of a bias study, in deltas; none for other studies."""
     if first.finding.range is None or second.finding.range is None:
         return []
-    return _ValueGrid.of(first, second).value_differences(seed, draws or DRAWS)
+    return _ValueGrid.of(first, second).value_differences(seed, draws or DRAWS, _share(first, second))
 
 
 @dataclass(frozen=True)
@@ -213,7 +225,7 @@ class _ValueGrid:
     def __bool__(self) -> bool:
         return len(self.first) > 0 and len(self.values) > 1
 
-    def range_difference(self, seed: int, draws: int) -> Difference:
+    def range_difference(self, seed: int, draws: int, share: float) -> Difference:
         """Of the ranges; the interval takes the values with the highest and the lowest means as given."""
         if not self:
             return Difference(DELTAS)
@@ -223,7 +235,7 @@ class _ValueGrid:
             spans.append(grid[:, means.argmax()] - grid[:, means.argmin()])
         sums = cluster_scores(self.first - self.second, self.text, self.query)
         of_spans = cluster_scores((spans[0] - spans[1])[:, None], self.text, self.query)
-        low, high = (float(end[0]) for end in mean_bounds(of_spans, lambda way: way.scores))
+        low, high = (float(end[0]) for end in mean_bounds(of_spans, lambda way: way.scores, ALPHA * share))
         return Difference(
             DELTAS,
             len(self.first),
@@ -233,15 +245,16 @@ class _ValueGrid:
             float((spans[0] - spans[1]).mean()),
             or_none(low),
             or_none(high),
-            or_none(omnibus(sums, draws, seed).p_value),
+            or_none(float(np.minimum(1.0, omnibus(sums, draws, seed).p_value / share))),
         )
 
-    def value_differences(self, seed: int, draws: int) -> list[Difference]:
+    def value_differences(self, seed: int, draws: int, share: float) -> list[Difference]:
         """Of each value's mean difference from all values in the same templates."""
         if not self:
             return []
         sums = cluster_scores(self.first - self.second, self.text, self.query)
-        figures = np.stack([*mean_bounds(sums, lambda way: way.effects), value_p(sums, draws, seed)], axis=1)
+        p_values = np.minimum(1.0, value_p(sums, draws, seed) / share)
+        figures = np.stack([*mean_bounds(sums, lambda way: way.effects, ALPHA * share), p_values], axis=1)
         mine, base = (centred(grid).mean(axis=0).tolist() for grid in (self.first, self.second))
         found = []
         for value, first, second, (low, high, p) in zip(self.values, mine, base, figures.tolist(), strict=True):
