@@ -166,7 +166,8 @@ def _value(each: Field[Any], given: Any) -> Any:
     if isinstance(given, list):
         return tuple(_value(each, one) for one in given)
     if each.name in RANKERS and "://" in given:
-        from whyrank.rankers import hide_values
+        from whyrank.rankers import hide_values, name_and_spec
 
-        return hide_values(given)
+        name, spec = name_and_spec(given)
+        return f"{name}={hide_values(spec)}" if name else hide_values(spec)
     return given

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
+import numpy.typing as npt
+
 from whyrank.core import Ranker, Registry, WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
 from whyrank.rankers.http import hide_values
@@ -109,6 +111,38 @@ def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
     setting = setting or Setting()
     made = rankers.create(spec, **({} if setting.precision is None else {"precision": setting.precision}))
     return cast(Ranker, made.bind(setting) if hasattr(made, "bind") else made)
+
+
+def name_and_spec(given: str) -> tuple[str, str]:
+    """The name and the call string of `NAME=SPEC`; a call string alone has the name ''."""
+    name, sign, spec = given.partition("=")
+    return (name.strip(), spec) if sign and name.strip() and not {":", "("} & set(name) else ("", given)
+
+
+@dataclass(frozen=True, repr=False)
+class Named:
+    """A ranker under the name that people see; its scores are kept under the identity that it has without it."""
+
+    name: str
+    behind: Ranker
+    how_computed = None  # that of the ranker behind it
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Any]:
+        return type(self.behind)
+
+    def __repr__(self) -> str:
+        return repr(self.behind)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Named, (self.name, self.behind)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.behind, name)
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> npt.NDArray[Any]:
+        """The scores of the ranker."""
+        return self.behind.score(queries, docs)
 
 
 def tie_tolerance(ranker: Ranker) -> float:
