@@ -42,7 +42,7 @@ class FidelityCommand(Scoring, RankerOptions, Input):
         collection: repeat for several. Default: sample.
         candidates: the documents to score: a run file or a run of the collection; one for all collections, or one for
             each. Default: BM25 retrieves.
-        depth: candidates per query.
+        depth: documents per query.
         k: of the top-k overlaps; repeat. Default: 10, 100.
         missing: what becomes of documents that one side lacks: drop or zero.
         measure: pearson, kendall, agreement, top10, ...; repeat for some.
