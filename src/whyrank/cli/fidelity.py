@@ -102,9 +102,12 @@ class FidelityCommand(Scoring, RankerOptions, Input):
             if name not in measures_of(self.k):
                 raise UnknownName("measure of fidelity", name, measures_of(self.k))
         check_file(self.out, SUFFIXES, "fidelity")
-        names = [*filter(None, (name_and_spec(each)[0] for each in self.surrogate))]
-        if self.baseline is not None and self.baseline not in (*self.surrogate, *names):
-            raise UnknownName("baseline among the surrogates", self.baseline, [*names, *self.surrogate])
+        if self.baseline is not None:
+            known = [
+                each for surrogate in self.surrogate for each in (name_and_spec(surrogate)[0], surrogate) if each
+            ]
+            if self.baseline not in known:
+                raise UnknownName("baseline among the surrogates", self.baseline, known)
         for option in ("target", "surrogate", "collection"):
             values = getattr(self, option)
             for value in values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from whyrank.cli.options import Input, Lexical
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.evaluation import Runner, Split, Trial
+    from whyrank.evaluation import Runner, Split
     from whyrank.evaluation.fusion import Fusion
 
 
@@ -87,7 +87,12 @@ class TuneCommand(Lexical, Input):
         text = json.dumps([trial._asdict() for trial in trials], indent=1)
         if self.out:
             write_text(self.out, text + "\n")
-        print(text) if self.json else _show_trials(trials, self.measure)
+        if self.json:
+            print(text)
+        else:
+            held_out = trials[0].test is not None
+            rows = [[each.ranker, f"{each.dev:.4f}", *[figure(each.test, ".4f")] * held_out] for each in trials]
+            table("", ["ranker", f"{self.measure} dev", *["held out"] * held_out], rows)
         settings, queries = plural(len(trials), "setting"), plural(len(split.dev.queries), "query", "queries")
         where = f"; all settings: {self.out}" if self.out else ""
         say(f"best of {settings} on {queries} of {name}: {trials[0].ranker}{where}")
@@ -108,12 +113,6 @@ class TuneCommand(Lexical, Input):
         ascents = plural(len(found.fitted.ascents), "ascent")
         queries = plural(len(split.dev.queries), "query", "queries")
         say(f"best of {ascents}{each} on {queries} of {split.dev.name}: {use}")
-
-
-def _show_trials(trials: Sequence[Trial], measure: str) -> None:
-    held_out = trials[0].test is not None
-    rows = [[t.ranker, f"{t.dev:.4f}", *[figure(t.test, ".4f")] * held_out] for t in trials]
-    table("", ["ranker", f"{measure} dev", *["held out"] * held_out], rows)
 
 
 def _show_fusion(found: Fusion, measure: str) -> None:
