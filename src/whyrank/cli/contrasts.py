@@ -83,7 +83,7 @@ class ContrastsCommand(StudyOptions):
         columns: dict[str, Labels] = {}
         for answer in found:
             prefix, read = f"{answer.ranker} " if len(found) > 1 else "", answer.reading
-            scored = {"scores": read.scores, "diff": read.diffs, "effect": read.effects}
+            scored: dict[str, Labels] = {"scores": read.scores, "diff": read.diffs, "effect": read.effects}
             columns |= {prefix + name: column for name, column in scored.items()}
         tell_failures([failure for answer in found for failure in answer.failures])
         tell_computed(plan.rankers)
