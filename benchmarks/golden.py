@@ -55,6 +55,9 @@ IGNORED = {
     "notes": "wording",
     "unjudged": "wording",
     "settings": "what was asked, not an answer",
+    "top": "a setting of learners, some of which have another name for it in 0.2: table_terms, explained",
+    "table_terms": "see top",
+    "explained": "see top",
 }
 NEW = {
     "available": "joins the findings in 0.2",
@@ -117,9 +120,9 @@ REQUESTS = [
     Request("delta", "lexical", "delta -r bm25 -r ql --json --store none"),
     Request("rank", "lexical", "rank -r bm25 --depth 20 -o a.txt\nrank -r ql --candidates bm25 --store none -o b.txt\nrank -r \"fuse(of=['bm25','ql'],weights=[0.3,0.7])\" --candidates bm25 --store none -o c.txt", files="a.txt b.txt c.txt"),
     Request("rank-cross", "neural", "rank -r bm25 --depth 10 -o a.txt\nrank -r cross:bundled --candidates a.txt --store none -o b.txt", files="b.txt"),
-    Request("rank-axiom", "lexical", "rank --axiom 'TFC1 & M-AND' --candidates bm25 --depth 20 -o a.txt\nrank --axiom 'PROX1 | -DIV' --method tournament --candidates bm25 -o b.txt", files="a.txt b.txt"),
+    Request("rank-axiom", "lexical", "rank --axiom 'TFC1 & M-AND' --candidates bm25 --depth 20 -o a.txt\nrank --axiom 'PROX1 | -DIV' --method tournament --candidates bm25 -o b.txt", "rank --axiom 'TFC1 & M-AND' --candidates bm25 --depth 20 -o a.txt\nrank --axiom 'PROX1 | -DIV' --aggregation tournament --candidates bm25 -o b.txt", files="a.txt b.txt"),
     Request("rank-table", "lexical", f"tables learn em -o em.parquet {SMALL}\n" + "\n".join(f"rank -r {name}:em.parquet --candidates bm25 --store none -o {name}.txt" for name in ("bm25t", "qlt", "model1")), files="bm25t.txt qlt.txt model1.txt"),
-    Request("evaluate", "lexical", "rank -r ql -o ql.txt\nevaluate --json --run bm25 --run ql.txt --baseline bm25\nevaluate --json --by overlap"),
+    Request("evaluate", "lexical", "rank -r ql -o ql.txt\nevaluate --json --run bm25 --run ql.txt --baseline bm25\nevaluate --json --by overlap", "rank -r ql -o ql.txt\nevaluate --json --run bm25 --run ql.txt --baseline bm25\nevaluate --json --overlap"),
     Request("tune", "lexical", "tune -r bm25 --json --dev-share 0.5"),
     Request("tune-fuse", "lexical", "tune -r \"fuse(of=['bm25','ql'])\" --json"),
     Request("fidelity", "mixed", "fidelity -t cross:bundled -s bm25 -s ql --depth 10 --store none --json"),
@@ -129,11 +132,11 @@ REQUESTS = [
     Request("tables-em", "lexical", f"tables learn em -o em.parquet --held-out 0.1 {SMALL}", files="em.parquet"),
     Request("tables-em-options", "lexical", "tables learn em -o em.parquet --iterations 3 --ratio 3 --no-symmetrise --sample 0.5 --no-null --threshold 0.1 --analyzer krovetz --seed 7", files="em.parquet"),
     Request("tables-local", "lexical", "tables learn local-to-global --target ql --depth 20 --method bm25 --pool 20 --store none -o l.parquet --explanations l.jsonl", files="l.parquet l.jsonl"),
-    Request("tables-local-cross", "neural", "tables learn local-to-global --target cross:bundled --depth 10 --top 3 --queries 4 --store none -o l.parquet\ntables learn local-to-global --target cross:bundled --method lime --samples 20 --depth 10 --top 3 --queries 4 --store none -o m.parquet", files="l.parquet m.parquet"),
+    Request("tables-local-cross", "neural", "tables learn local-to-global --target cross:bundled --depth 10 --top 3 --queries 4 --store none -o l.parquet\ntables learn local-to-global --target cross:bundled --method lime --samples 20 --depth 10 --top 3 --queries 4 --store none -o m.parquet", "tables learn local-to-global --target cross:bundled --depth 10 --explained 3 --queries 4 --store none -o l.parquet\ntables learn local-to-global --target cross:bundled --method lime --samples 20 --depth 10 --explained 3 --queries 4 --store none -o m.parquet", files="l.parquet m.parquet"),
     Request("tables-neural", "training", f"tables learn neural --network n -o n.parquet {NEURAL1}", files="n/log.json n.parquet"),
     Request("tables-parm", "training", f"{PARM}\ntables build parm -o p.parquet -c sample {PAIRS}", f"{PARM} -o p.parquet -c sample {PAIRS}", "parm/log.json p.parquet"),
-    Request("tables-views", "lexical", f"tables learn em -o a.parquet {SMALL}\ntables learn em -o b.parquet --iterations 2 {SMALL}\ntables show a.parquet --json\ntables show a.parquet world when --json\ntables diff a.parquet b.parquet --json -o d.json\ntables export a.parquet --format synonyms --top 3 -o s.txt\ntables export a.parquet --format expansion --top 3 -o e.txt", files="d.json s.txt e.txt"),
-    Request("tables-surprises", "lexical", "tables learn em -o a.parquet --seed 4\ntables surprises a.parquet --pipeline none --json -o s.json\ntables surprises a.parquet --pipeline none -c sample -r bm25 --run --top 2 --limit 8 --store none --json", files="s.json"),
+    Request("tables-views", "lexical", f"tables learn em -o a.parquet {SMALL}\ntables learn em -o b.parquet --iterations 2 {SMALL}\ntables show a.parquet --json\ntables show a.parquet world when --json\ntables diff a.parquet b.parquet --json -o d.json\ntables export a.parquet --format synonyms --top 3 -o s.txt\ntables export a.parquet --format expansion --top 3 -o e.txt", f"tables learn em -o a.parquet {SMALL}\ntables learn em -o b.parquet --iterations 2 {SMALL}\ntables show a.parquet --json\ntables show a.parquet world when --json\ntables diff a.parquet b.parquet --json -o d.json\ntables export a.parquet --as synonyms --top 3 -o s.txt\ntables export a.parquet --as expansion --top 3 -o e.txt", files="d.json s.txt e.txt"),
+    Request("tables-surprises", "lexical", "tables learn em -o a.parquet --seed 4\ntables surprises a.parquet --pipeline none --json -o s.json\ntables surprises a.parquet --pipeline none -c sample -r bm25 --run --top 2 --limit 8 --store none --json", "tables learn em -o a.parquet --seed 4\ntables surprises a.parquet --pipeline none --json -o s.json\ntables surprises a.parquet --pipeline none -c sample -r bm25 --confirm --show 2 --limit 8 --store none --json", files="s.json"),
     Request("train", "training", "train smoke --out net --device cpu --set schedule.epochs=8", files="net/log.json"),
 ]  # fmt: skip
 

@@ -41,7 +41,7 @@ def test_results_do_not_depend_on_the_other_studies(tea, whyrank):
 
 
 def test_values_are_printed_and_written(tea, whyrank):
-    code, out, err = whyrank("audit", TEA, "-r", ROSE, "--out", "res", "--delta", "0.1", "--top", 2, "--seed", 3)
+    code, out, err = whyrank("audit", TEA, "-r", ROSE, "--out", "res", "--delta", "0.1", "--show", 2, "--seed", 3)
     assert code == 0, err
     assert "the 2 largest effects of 3 values" in out
     assert "report: res/report.html" in err

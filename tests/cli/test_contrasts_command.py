@@ -57,6 +57,29 @@ def test_short_names_and_expressions(whyrank, folder, given, full, n):
     assert json.loads(pq.read_schema(out).metadata[b"whyrank.contrasts"])["study"] == full
 
 
+def test_a_limit_of_a_bias_study_is_one_of_templates(whyrank, tmp_path):
+    for options in ((), ("-r", "bm25")):
+        code, _, err = whyrank("contrasts", "bias/car-brand", "--limit", 3, *options, "--out", tmp_path / "c.jsonl")
+        rows = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
+        assert code == 0, err
+        assert len({row["template"] for row in rows}) == 3
+        assert len(rows) == 3 * 29 * 28 / 2  # every two of 29 values
+
+
+def test_texts_that_a_ranker_chooses(whyrank, folder, tmp_path, ranker):
+    """Where texts are chosen by scores, the contrasts are those of the audit, and of one ranker."""
+    study = "bias/substitution(values=dogs+cows+pigs,templates=found,head=cats,filters='relevant(above=0)')"
+    given = ("contrasts", study, "-c", folder, "--delta", 0)
+    low, high = ranker("-1.0", name="low"), ranker("1.0", name="high")
+    for spec, n in ((low, 0), (high, 1)):
+        code, _, err = whyrank(*given, "-r", spec, "--out", tmp_path / "c.jsonl")
+        assert code == 0, err
+        assert ((tmp_path / "c.jsonl").stat().st_size > 0) == bool(n)
+    code, _, err = whyrank(*given, "-r", low, "-r", high, "--out", tmp_path / "d.jsonl")
+    assert (code, (tmp_path / "d.jsonl").exists()) == (2, False)
+    assert "give one --ranker" in err
+
+
 class TestPreferences:
     @pytest.fixture
     def pets(self, tmp_path):

@@ -62,7 +62,7 @@ def test_a_run_that_lacks_queries_and_documents(whyrank, tmp_path):
 def test_groups_and_hypotheses(whyrank, runs):
     down = str(runs / "down.txt")
     (runs / "h.yaml").write_text(f"seeds: S > {down}\nown: bm25 < {down}\n")
-    given = ("--group", f"S={runs}/s*.txt", "--hypotheses", runs / "h.yaml", "-m", "nDCG@10")
+    given = ("--mean-of", f"S={runs}/s*.txt", "--hypotheses", runs / "h.yaml", "-m", "nDCG@10")
     code, out, err = whyrank("evaluate", *given, "--out", runs / "v.csv")
     assert code == 0, err
     verdicts = [line.split()[-1] for line in out.splitlines() if line.split()[:1] in (["seeds"], ["own"])]
@@ -77,7 +77,7 @@ def test_groups_and_hypotheses(whyrank, runs):
 class TestOverlap:
     def test_a_table(self, whyrank, runs):
         down = str(runs / "down.txt")
-        code, out, err = whyrank("evaluate", "--by", "overlap", "--run", "bm25", "--run", down, "--baseline", "bm25")
+        code, out, err = whyrank("evaluate", "--overlap", "--run", "bm25", "--run", down, "--baseline", "bm25")
         assert code == 0, err
         means, _, differences = out.partition("difference from bm25")
         rows, others = (
@@ -96,7 +96,7 @@ class TestOverlap:
 
     def test_files(self, whyrank, tmp_path):
         for name in ("o.csv", "o.json", "o.svg"):
-            code, _, err = whyrank("evaluate", "--by", "overlap", "--out", tmp_path / name)
+            code, _, err = whyrank("evaluate", "--overlap", "--out", tmp_path / name)
             assert (code, err.rstrip().endswith(str(tmp_path / name))) == (0, True), err
         rows = list(csv.DictReader((tmp_path / "o.csv").open()))
         assert [(r["queries"], int(r["group"]), float(r["mean"])) for r in rows] == [
@@ -110,7 +110,7 @@ class TestOverlap:
             tmp_path / "c", {"a": "red fox", "b": "cat"}, {"1": "red fox", "2": "red cat", "3": "dog"},
             "1 0 a 1\n2 0 b 1\n3 0 a 0\n", "".join(f"{q} Q0 a 1 2.0 x\n" for q in (1, 2, 3)),
         )  # fmt: skip
-        given = ("evaluate", "--by", "overlap", "--groups", "2", "-c", path, "--run", path / "run.txt", "--json")
+        given = ("evaluate", "--overlap", "--groups", "2", "-c", path, "--run", path / "run.txt", "--json")
         code, out, err = whyrank(*given)
         assert code == 0
         assert {row["queries"] for row in json.loads(out)} == {"all"}

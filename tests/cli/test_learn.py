@@ -47,7 +47,7 @@ def test_all_settings_of_em_arrive(whyrank, tmp_path):
     options = (
         "--iterations 2 --ratio 3 --fertility 4 --no-symmetrise --sample 0.5 --threshold 0.1 --threads 2 --seed 7"
     )
-    options += " --memory 100K --relevant 1 --no-null --top 500 --most 900 --stop 0.001 --analyzer whitespace --check"
+    options += " --memory 100K --relevant 1 --no-null --table-terms 500 --most 900 --stop 0.001 --analyzer whitespace --check"
     code, _, said = whyrank("tables", "learn", "em", "--out", out, *options.split())
     assert code == 0, said
     assert "double precision differs by" in said
@@ -55,7 +55,7 @@ def test_all_settings_of_em_arrive(whyrank, tmp_path):
         open_collection("sample"), "whitespace", ratio=3.0, fertility=4.0, symmetrise=False, sample=0.5, seed=7, relevant=1,
         most=900,
     )  # fmt: skip
-    expected = learn_em(bitext, iterations=2, null=False, threshold=0.1, top=500).table
+    expected = learn_em(bitext, iterations=2, null=False, threshold=0.1, table_terms=500).table
     found = open_table(out)
     assert [tuple(e)[:2] for e in found.rows()] == [tuple(e)[:2] for e in expected.rows()]
 
@@ -72,7 +72,19 @@ def test_a_second_learner_with_the_same_checkpoint_is_refused(whyrank, tmp_path)
     assert (code, "no checkpoint of EM" in err.splitlines()[-1]) == (2, True)
 
 
-LOCAL = ("tables", "learn", "local-to-global", "--target", "ql", "--depth", "20", "--top", "3", "--queries", "6")
+LOCAL = (
+    "tables",
+    "learn",
+    "local-to-global",
+    "--target",
+    "ql",
+    "--depth",
+    "20",
+    "--explained",
+    "3",
+    "--queries",
+    "6",
+)
 
 
 def test_all_settings_of_local_to_global_arrive(whyrank, tmp_path, ranker):
@@ -176,7 +188,7 @@ WRONG = [
     ("-c toy --set phases.first.alignment=attention", "no attention to offer"),
     ("-c toy --set data.target=ql", "the recipe is for ql"),
     ("-c toy --device tpu", "device 'tpu' is not to be had here"),
-    ("-c toy --precision int4", "unknown precision"),
+    ("-c toy --number-format int4", "unknown number format"),
     ("-c toy --queries-of nowhere", "nowhere"),
     ("-c toy --doc-words nowhere", "nowhere"),
     ("-c toy --out t.csv", "is written as"),

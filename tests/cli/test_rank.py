@@ -68,7 +68,7 @@ class TestAxioms:
 
     @pytest.mark.parametrize("method", ["kwiksort", "tournament"])
     def test_an_expression(self, order, method):
-        assert order("M-AND | -ORIG", "--method", method) == ["b", "a", "c", "d"]
+        assert order("M-AND | -ORIG", "--aggregation", method) == ["b", "a", "c", "d"]
 
     def test_depth_analyzer_and_max_tokens(self, order):
         assert order("-ORIG", "--depth", "2") == ["c", "d", "a", "b"]

@@ -13,7 +13,7 @@ from whyrank.tables import TermTable, open_table
 
 AUDIT, AXIOM, RANK = "audit 'matched/length|tf' -r bm25", "audit TFC1", "rank --candidates bm25 --axiom"
 BIAS, LOCAL = "audit -r bm25 --delta none", "tables learn local-to-global --store none --target ql --out t.tsv"
-FIDELITY, OVERLAP = "fidelity --store none -t ql -s bm25", "evaluate --by overlap"
+FIDELITY, OVERLAP = "fidelity --store none -t ql -s bm25", "evaluate --overlap"
 SURPRISES = "tables surprises a.parquet --pipeline none"
 FUSE = "tune -r \"fuse(of=['bm25','ql'],normalise=query)\""
 REQUESTS = [
@@ -69,22 +69,21 @@ REQUESTS = [
     ("rank --out .", "no ordinary file"),
     ("rank -r bm25 -r ql", "one --ranker"),
     ("rank --timeout 0 --store none", "timeout must be a number between 0 and infinity"),
-    ("rank --method tournament", "--axiom"),
+    ("rank --aggregation tournament", "--axiom"),
     ("rank --max-tokens 5", "--max-tokens"),
     ("rank --axiom TFC1", "--candidates"),
     (f"{RANK} TFC1 --ranker bm25", "--ranker"),
-    (f"{RANK} TFC1 --method quicksort", "'kwiksort'"),
+    (f"{RANK} TFC1 --aggregation quicksort", "'kwiksort'"),
     (f"{RANK} 'TFC1(pairs=top:3)'", "leave out pairs=top:3"),
     (f"{RANK} TFC2", "TFC2"),
     # evaluate, tune, data, delta
     ("evaluate -m nDGC", "nDCG@10"),
     ("evaluate --run no.txt", "no.txt"),
     ("evaluate --run other.txt", "has no query of collection sample"),
-    ("evaluate --group S", "--group 'S': write NAME=RUN"),
-    ("evaluate --group S=bm25 --group S=bm25", "--group 'S=bm25'"),
+    ("evaluate --mean-of S", "--mean-of 'S': write NAME=RUN"),
+    ("evaluate --mean-of S=bm25 --mean-of S=bm25", "--mean-of 'S=bm25'"),
     ("evaluate --hypotheses no.yaml", "no.yaml: cannot be read"),
-    ("evaluate --by overlp", "did you mean 'overlap'"),
-    (f"{OVERLAP} --group S=bm25", "--group does not go with --by"),
+    (f"{OVERLAP} --mean-of S=bm25", "--mean-of does not go with --overlap"),
     (
         f"{OVERLAP} --out o.png",
         "o.png: the overlap split cannot be written so; end the name in .csv or .json or .svg",
@@ -93,7 +92,7 @@ REQUESTS = [
     ("tune --grid k1", "--grid"),
     ("tune -r bm25 -r ql", "one --ranker"),
     ("tune -r bm25 --restarts 2", "--restarts is for the weights of a fuse"),
-    (f"{FUSE} --grid k=10,60 --tolerance 0.1", "--tolerance is for the weights of a fuse"),
+    (f"{FUSE} --grid k=10,60 --least-gain 0.1", "--least-gain is for the weights of a fuse"),
     (f"{FUSE} --restarts 0", "--restarts"),
     ("data stats", "--out"),
     ("data split sample", "--out"),
@@ -127,15 +126,15 @@ REQUESTS = [
     ("tables diff a.parquet a.parquet --out x.csv", "end the name in .tsv or .parquet or .json"),
     ("tables export a.parquet", "Missing option '--out'"),
     ("tables export a.parquet --out x.txt", "the name says no format"),
-    ("tables export a.parquet --out x --format synonym", "did you mean 'synonyms'?"),
-    ("tables export a.parquet --out x --format synonyms", "choose with --threshold W or --top N"),
-    ("tables export a.parquet --out x.tsv --equivalent", "--equivalent is for --format synonyms alone"),
-    ("tables export a.parquet --out x --format synonyms --top 1 --equivalent --replace", "exclude each other"),
+    ("tables export a.parquet --out x --as synonym", "did you mean 'synonyms'?"),
+    ("tables export a.parquet --out x --as synonyms", "choose with --threshold W or --top N"),
+    ("tables export a.parquet --out x.tsv --equivalent", "--equivalent is for --as synonyms alone"),
+    ("tables export a.parquet --out x --as synonyms --top 1 --equivalent --replace", "exclude each other"),
     ("tables export a.parquet --out x.tsv --threshold -1", "threshold"),
     ("tables export a.parquet --out x.tsv --threshold nan", "Invalid value for '--threshold'"),
-    (f"{SURPRISES} --run", "--run needs --ranker SPEC and --collection SPEC"),
-    (f"{SURPRISES} -r bm25", "--ranker is for --run"),
-    (f"{SURPRISES} --limit 5", "--limit is for --run"),
+    (f"{SURPRISES} --confirm", "--confirm needs --ranker SPEC and --collection SPEC"),
+    (f"{SURPRISES} -r bm25", "--ranker is for --confirm"),
+    (f"{SURPRISES} --limit 5", "--limit is for --confirm"),
     (f"{SURPRISES} --out found.csv", "end the name in .json"),
     ("tables surprises a.parquet --pipeline en_core_web_sm", "give them with --collection"),
     # table learners

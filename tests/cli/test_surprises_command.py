@@ -36,11 +36,11 @@ def surprises(whyrank, table):
     return run
 
 
-RUN = ("-c", "toys", "--run", "--top", 1, "-r", "python:asked.py:likes")
+RUN = ("-c", "toys", "--confirm", "--show", 1, "-r", "python:asked.py:likes")
 
 
 def test_surprises_are_shown_with_the_study_to_run(table, whyrank):
-    code, out, err = whyrank("tables", "surprises", table, "--pipeline", "none", "--top", 2)
+    code, out, err = whyrank("tables", "surprises", table, "--pipeline", "none", "--show", 2)
     assert code == 0, err
     for words in ("Honda", "2007", "bias/car-brand", "bias/postfix-letter"):
         assert words in out
@@ -93,7 +93,7 @@ def test_a_class_of_ones_own(surprises, tmp_path):
 
 def test_a_ranker_that_answers_nothing(whyrank, table, ranker):
     nans = ranker("float('nan')")
-    given = ("--pipeline", "none", "-c", "toys", "--run", "--top", "1", "--store", "none", "-r", nans)
+    given = ("--pipeline", "none", "-c", "toys", "--confirm", "--show", "1", "--store", "none", "-r", nans)
     code, out, err = whyrank("tables", "surprises", table, *given)
     assert code == 2
     assert "not answered: the ranker has no finite scores for it" in out

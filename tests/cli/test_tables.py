@@ -39,7 +39,7 @@ def test_terms_in_both_directions(whyrank, files):
     assert err.startswith("2 terms of ")
     assert "query term 'car'" in out
     assert "document term 'kitten'" in out
-    code, out, _ = whyrank("tables", "show", files[0], "car", "kitten", "--json", "--top", "2")
+    code, out, _ = whyrank("tables", "show", files[0], "car", "kitten", "--json", "--show", "2")
     assert json.loads(out) == {
         "car": {"doc_terms": [["car", 0.9], ["auto", 0.5]], "query_terms": [["car", 0.9]]},
         "kitten": {"doc_terms": [], "query_terms": [["cat", 0.125]]},
@@ -74,7 +74,7 @@ def test_differences(whyrank, files):
 
 
 def test_differences_as_json_and_files(whyrank, files, tmp_path):
-    code, out, err = whyrank("tables", "diff", *files, "--json", "--top", "1", "--out", tmp_path / "d.parquet")
+    code, out, err = whyrank("tables", "diff", *files, "--json", "--show", "1", "--out", tmp_path / "d.parquet")
     found = json.loads(out)
     assert code == 0
     assert err.endswith(f": {tmp_path / 'd.parquet'}\n")
@@ -91,18 +91,18 @@ def test_differences_as_json_and_files(whyrank, files, tmp_path):
 
 def test_export_of_synonyms(whyrank, files, tmp_path):
     out = tmp_path / "synonyms.txt"
-    done = whyrank("tables", "export", files[0], "--out", out, "--format", "synonyms", "--threshold", "0.2")
+    done = whyrank("tables", "export", files[0], "--out", out, "--as", "synonyms", "--threshold", "0.2")
     assert done == (0, "", f"1 line with 2 associations of {files[0]}: {out}\n")
     assert out.read_text() == "car => car, auto, bus\n"
-    whyrank("tables", "export", files[0], "--out", out, "--format", "synonyms", "--top", "1", "--equivalent")
+    whyrank("tables", "export", files[0], "--out", out, "--as", "synonyms", "--top", "1", "--equivalent")
     assert out.read_text() == "car, auto\ncat, kitten\n"
-    whyrank("tables", "export", files[0], "--out", out, "--format", "synonyms", "--top", "1", "--replace")
+    whyrank("tables", "export", files[0], "--out", out, "--as", "synonyms", "--top", "1", "--replace")
     assert out.read_text() == "car => auto\ncat => kitten\n"
 
 
 def test_export_of_expansions(whyrank, files, tmp_path):
     out = tmp_path / "e.json"
-    done = whyrank("tables", "export", files[0], "--out", out, "--format", "expansion", "--top", "2")
+    done = whyrank("tables", "export", files[0], "--out", out, "--as", "expansion", "--top", "2")
     assert done == (0, "", f"2 query terms with 3 associations of {files[0]}: {out}\n")
     assert json.loads(out.read_text()) == {"car": [["car", 0.9], ["auto", 0.5]], "cat": [["kitten", 0.125]]}
 
@@ -113,7 +113,7 @@ def test_export_to_other_formats(whyrank, files, tmp_path, name):
     assert (code, err) == (0, f"3 entries of {files[0]}: {tmp_path / name}\n")
     assert open_table(tmp_path / name).digest == open_table(files[0]).pruned(0.25).digest
     kind = name.split(".")[1]
-    assert whyrank("tables", "export", files[0], "--out", tmp_path / "x", "--format", kind)[0] == 0
+    assert whyrank("tables", "export", files[0], "--out", tmp_path / "x", "--as", kind)[0] == 0
     assert open_table(tmp_path / "x").digest == open_table(files[0]).digest
 
 

@@ -102,7 +102,7 @@ COMMANDS = {
         " --doc-terms 20 --device cpu --store s", network,
     ),
     "local-to-global": Command(
-        f"tables learn local-to-global -c toy --target {MINE} --depth 10 --top 2 --samples 9 --out t.arrow --store s",
+        f"tables learn local-to-global -c toy --target {MINE} --depth 10 --explained 2 --samples 9 --out t.arrow --store s",
         table,
     ),
     "build": Command(

@@ -215,8 +215,8 @@ def _trained(made, share, seed):
 
 def test_pruning():
     made = bitext(random_pairs())
-    whole = learn_em(made, threshold=0.0, top=None).table
-    cut = learn_em(made, threshold=0.05, top=10).table
+    whole = learn_em(made, threshold=0.0, table_terms=None).table
+    cut = learn_em(made, threshold=0.05, table_terms=10).table
     queries, docs = list(made.target_terms[:10]), list(made.source_terms[:10])  # the most frequent come first
     expected = {
         (e.query_term, e.document_term, e.weight)

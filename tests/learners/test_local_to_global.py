@@ -63,7 +63,7 @@ def learner(*settings, **more):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("variant", ["plain", "min-frequency"])
 def test_a_planted_synonym_is_found(method, variant):
-    how = learner(method, variant, depth=60, top=5, words=4)
+    how = learner(method, variant, depth=60, explained=5, words=4)
     table, explained, failures = how.explain(COLLECTION, Planted(), Engine())
     first, *others = table.doc_terms_for("car")
     assert (first.term, first.weight) == ("vehicle", 1.0)
@@ -75,7 +75,7 @@ def test_a_planted_synonym_is_found(method, variant):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_size_of_batches_and_of_blocks_does_not_matter(method, monkeypatch):
-    how, found = learner(method, depth=60, top=3, samples=30), []
+    how, found = learner(method, depth=60, explained=3, samples=30), []
     for size, block in ((1, 1), (7, 3), (1000, 16)):
         monkeypatch.setattr("whyrank.learners.local.learner.BLOCK", block)
         found.append(how.explain(COLLECTION, Planted(0.01), Engine(None, batch_size=size)))
@@ -84,7 +84,7 @@ def test_the_size_of_batches_and_of_blocks_does_not_matter(method, monkeypatch):
 
 
 def test_a_second_run_asks_nothing_again(tmp_path):
-    ranker, how = Planted(), learner("lime", depth=40, top=3, samples=20)
+    ranker, how = Planted(), learner("lime", depth=40, explained=3, samples=20)
     store = ScoreStore(tmp_path / "scores.sqlite")
     first = how.explain(COLLECTION, ranker, Engine(store))
     before = ranker.scored
@@ -166,7 +166,7 @@ LONGER = "def longer(queries, docs):\n    return [len(doc) for doc in docs]\n"
 def test_the_explanations_are_written_and_the_call_string_makes_the_table_again(tmp_path):
     (tmp_path / "mine.py").write_text(LONGER)
     out, target = tmp_path / "words.jsonl", f"python:{tmp_path}/mine.py:longer"
-    table = LocalToGlobal(target, top=2, depth=9, words=3, queries=5, explanations=str(out)).learn(COLLECTION)
+    table = LocalToGlobal(target, explained=2, depth=9, words=3, queries=5, explanations=str(out)).learn(COLLECTION)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(lines) == 5
     assert {word for line in lines for word in line["aligned"]} == set(table.doc_terms)
@@ -195,7 +195,7 @@ def test_changed_texts_that_fill_memory_are_scored_in_parts(method, monkeypatch)
 
 
 @pytest.mark.parametrize(("options", "expected"), [
-    ({"method": "shap"}, "method of local explanation"), ({"variant": "all"}, "uniform"), ({"top": 0}, "1 or more"),
+    ({"method": "shap"}, "method of local explanation"), ({"variant": "all"}, "uniform"), ({"explained": 0}, "1 or more"),
     ({"samples": 1}, "2 or more"), ({"samples": 10**14}, "between 2 and 100000"), ({"threshold": 2.0}, "between 0 and 1"),
     ({}, "give one"),
 ])  # fmt: skip

@@ -36,13 +36,14 @@ class AuditCommand(StudyOptions):
     Without options: the bundled sample, and the bundled rankers bm25, ql and, where torch and transformers are
     installed, cross:bundled. All probes and axioms are run, and on the sample also bias/car-brand. The sample is
     small, so texts count as matched there when they differ by at most 10%, unless --tolerance says otherwise.
+    Of each bias study 10 values are shown, and none where no study is named; --out has all.
 
     Attributes:
         study: names, patterns or call strings of probes, axioms and bias studies, and expressions of axioms:
             'matched/*', 'axiom/TFC1(length=5)', 'TFC1 & M-AND'; all probes and axioms when none.
         baseline: a ranker that all others are compared with, study by study on the same contrasts.
         table: a term table to compare the values of bias studies with.
-        top: values to show of each bias study; 10, and none where no study is named. All are in --out.
+        show: how many rows to show.
         alpha: level of significance, after correction.
         correction: over the whole table: holm, bonferroni, bh or none.
         by: break findings down by a label, such as relevance_group or relevance.
@@ -53,13 +54,13 @@ class AuditCommand(StudyOptions):
             such as 20000pairs with each ranker.
         width: draw no more of a study once its 95% interval is narrower than this.
         out: where the result folder is written; whyrank-results where no study is named.
-        json: print the findings as JSON on standard output.
+        json: print JSON on standard output.
     """
 
     study: tuple[str, ...] = argument("STUDY", ())
     baseline: str | None = None
     table: str | None = None
-    top: Whole | None = None
+    show: Whole | None = None
     alpha: Share = 0.05
     correction: str = "holm"
     by: str | None = None
@@ -175,7 +176,7 @@ class AuditCommand(StudyOptions):
         if others or not audit.details:
             show.findings(others, plan.thresholds, *level)
         if audit.details:
-            show.bias(audit.details, self.top or (_VALUES if self.study else 0), *level)
+            show.bias(audit.details, self.show or (_VALUES if self.study else 0), *level)
         if audit.sweep:
             show.sweep(audit.sweep)
         if audit.spreads is not None:

@@ -15,8 +15,8 @@ Attributes:
     app.command("count")(command(Count))
 
 The name of a field, with dashes, is the name of the option; its type and its default are those of the option; its
-help stands in the section `Attributes:` of the class or of a base class. A tuple or a list of values is an option
-that may be repeated, a bool is a flag, `argument()` makes a positional argument.
+help stands in the section `Attributes:` (or `Args:`) of the class or of a base class. A tuple or a list of values is
+an option that may be repeated, a bool is a flag, `argument()` makes a positional argument.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from whyrank.core import WhyrankError
 SHORT = {"collection": "-c", "ranker": "-r", "out": "-o", "measure": "-m", "target": "-t", "surrogate": "-s"}
 RANKERS = ("ranker", "target", "surrogate", "baseline")  # options whose values are call strings of rankers
 METAVARS = {str: "TEXT", int: "N", float: "X"}
+_SECTION = re.compile(r"^(?:Attributes|Args):\n", re.MULTILINE)
 _ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -90,18 +91,16 @@ def parameters(cls: type[Any], without: Sequence[str] = ()) -> list[inspect.Para
 
 
 def description(cls: type[Any]) -> str:
-    """The docstring of a class without the section `Attributes:`."""
-    return (inspect.getdoc(cls) or "").partition("\nAttributes:")[0].strip()
+    """The docstring of a class without the sections on its attributes."""
+    return _SECTION.split(inspect.getdoc(cls) or "")[0].strip()
 
 
-def attributes(cls: type[Any]) -> dict[str, str]:
-    """The lines of the sections `Attributes:` of a class and of its bases, by attribute."""
+def attributes(described: Any) -> dict[str, str]:
+    """The lines of the sections `Attributes:` or `Args:` of a class and of its bases, or of a function, by name."""
     found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        section = inspect.cleandoc(base.__doc__ or "").partition("\nAttributes:\n")[2]
-        for name, text in _ENTRY.findall(section):
-            line = " ".join(text.split())
-            found[name] = line[:1].upper() + line[1:]
+    for base in reversed(getattr(described, "__mro__", (described,))):
+        for section in _SECTION.split(inspect.cleandoc(base.__doc__ or ""))[1:]:
+            found |= {name: " ".join(text.split()) for name, text in _ENTRY.findall(section)}
     return found
 
 
@@ -166,7 +165,8 @@ def _value(each: Field[Any], given: Any) -> Any:
     if isinstance(given, list):
         return tuple(_value(each, one) for one in given)
     if each.name in RANKERS and "://" in given:
-        from whyrank.rankers import hide_values
+        from whyrank.rankers import hide_values, name_and_spec
 
-        return hide_values(given)
+        name, spec = name_and_spec(given)
+        return f"{name}={hide_values(spec)}" if name else hide_values(spec)
     return given

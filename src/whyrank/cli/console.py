@@ -30,21 +30,24 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 
 def figure(value: float | None, form: str = ".3f") -> str:
-    """A number, or a dash where it is undefined; what is rounded to zero has no minus."""
-    if value is None:
-        return "–"
-    shown = format(value, form)
-    return shown if shown.strip("-0.%") else shown.replace("-", "+")
+    """A number as in a report, with a minus that every terminal has."""
+    from whyrank.report import words
+
+    return words.figure(value, form, "-")
 
 
 def p_value(value: float | None) -> str:
-    """A p-value that does not pretend to be zero."""
-    return "–" if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
+    """A p-value as in a report."""
+    from whyrank.report import words
+
+    return words.p_value(value)
 
 
 def interval(low: float | None, high: float | None, form: str = "+.3f") -> str:
-    """An interval, or a dash where it is undefined."""
-    return "–" if low is None else f"[{figure(low, form)}, {figure(high, form)}]"
+    """An interval as in a report."""
+    from whyrank.report import words
+
+    return words.bounds(low, high, lambda value: figure(value, form))
 
 
 def star(p: float | None, alpha: float) -> str:

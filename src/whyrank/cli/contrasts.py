@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whyrank.cli.command import argument, refuse
-from whyrank.cli.console import plural, say, tell_computed
+from whyrank.cli.console import plural, say, tell_computed, tell_failures
 from whyrank.cli.options import check_file, token_limit
 from whyrank.cli.studies import PREFIX, StudyOptions, make_request, study_pattern
 from whyrank.core import WhyrankError
@@ -54,13 +54,16 @@ class ContrastsCommand(StudyOptions):
             raise WhyrankError(f"{what}; name one: {found[0]}, ...")
 
     def _write_contrasts(self, name: str, given: Sequence[str]) -> None:
-        from whyrank.studies import choose_studies, save
+        from whyrank.studies import choose_studies, reading_of, save
 
+        columns: dict[str, Labels] = {}
         if self.ranker:
             found, columns, notes = self._score_contrasts(given)
         else:
             collection, studies, notes = choose_studies(make_request(self, given))
-            found, columns = self._sample(next(iter(studies.values())), collection), {}
+            [study] = studies.values()
+            found = study.contrasts(collection)
+            found = reading_of(study).sample(found, self.limit, self.seed) if self.limit else found
         for note in notes:
             say(f"note: {note}")
         save(found, self.out, columns, name)
@@ -70,23 +73,21 @@ class ContrastsCommand(StudyOptions):
 
     def _score_contrasts(self, given: Sequence[str]) -> tuple[Contrasts, dict[str, Labels], Sequence[str]]:
         """Contrasts with a column of scores, differences and effects per ranker; and notes."""
-        from whyrank.studies import make_plan, read_scores
+        from whyrank.studies import answers, make_plan
 
         plan = make_plan(make_request(self, given))
-        [study] = plan.studies.values()
-        found = self._sample(study, plan.collection)
+        found = list(answers(plan))
+        if len({answer.contrasts.fingerprint for answer in found}) > 1:
+            what = f"{self.study[0]} chooses its texts by the scores of a ranker, so each has contrasts of its own"
+            raise WhyrankError(f"{what}; give one --ranker at a time")
         columns: dict[str, Labels] = {}
-        for ranker in plan.rankers:
-            prefix = f"{ranker.name} " if len(plan.rankers) > 1 else ""
-            reading, _ = read_scores(plan, study, ranker, found)
-            read: dict[str, Labels] = {"scores": reading.scores, "diff": reading.diffs, "effect": reading.effects}
-            columns |= {prefix + name: column for name, column in read.items()}
+        for answer in found:
+            prefix, read = f"{answer.ranker} " if len(found) > 1 else "", answer.reading
+            scored: dict[str, Labels] = {"scores": read.scores, "diff": read.diffs, "effect": read.effects}
+            columns |= {prefix + name: column for name, column in scored.items()}
+        tell_failures([failure for answer in found for failure in answer.failures])
         tell_computed(plan.rankers)
-        return found, columns, plan.notes
-
-    def _sample(self, study: Any, collection: Collection) -> Contrasts:
-        found: Contrasts = study.contrasts(collection)
-        return found.sample(self.limit, self.seed) if self.limit else found
+        return found[0].contrasts, columns, plan.notes
 
     def _write_preferences(self) -> None:
         scoring = ("ranker", "compat", "tolerance", "delta", "delta_from", "limit")

@@ -17,9 +17,10 @@ class DeltaCommand(Scoring, RankerOptions, Input):
     """Calibrate delta: the median difference of neighbours in the top ten of a ranker's own rankings.
 
     Attributes:
-        ranker: a ranker's call string, such as bm25(k1=1.2); repeat for several.
+        ranker: a ranker's call string, such as bm25(k1=1.2), or NAME=SPEC to give it a name; repeat for several.
         candidates: a run file, or the name of a run of the collection.
-        delta: the delta that is wanted, a number or a percentile; p50 is the median.
+        delta: score differences up to this are neutral, a number or a percentile; p50 is the median of the
+            calibration. Default: p50, axioms 0.
         json: print JSON on standard output.
     """
 

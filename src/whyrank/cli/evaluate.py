@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from whyrank.cli.command import Share, Whole, refuse
 from whyrank.cli.console import Cell, figure, interval, plural, say, show_rows, star, table, test_columns
 from whyrank.cli.options import Input, check_file
-from whyrank.core import UnknownName, WhyrankError
+from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
     from whyrank.data import Collection, Run
@@ -24,21 +24,21 @@ SPLIT_FILES = (".csv", ".json", ".svg")
 class EvaluateCommand(Input):
     """Evaluate runs: means, per-query values (--json, or --out FILE.csv), and paired tests against a baseline.
 
-    With --by overlap: means by the share of query terms that occur in a relevant document.
+    With --overlap: means by the share of query terms, as --analyzer makes them, that occur in a relevant document;
+    --candidates is the first stage that may have retrieved it.
 
     Attributes:
         run_: a run file, or a run of the collection; repeat for several. Default: all runs of the collection.
-        group: NAME=RUN,..., runs of one model, such as those of several seeds: their mean per query counts; repeat
+        mean_of: NAME=RUN,..., runs of one model, such as those of several seeds: their mean per query counts; repeat
             for several.
         baseline: compare the others with this run.
         hypotheses: a YAML file with lines NAME: A > B about runs and groups, tested together.
         measure: in the notation of ir-measures: nDCG@10, RR(rel=2)@10; repeat for several.
-        by: overlap: split queries by the share of their terms in a relevant document; --out writes .csv, .json or
-            .svg.
-        groups: with --by overlap: groups of equal size.
-        relevant: with --by overlap: which of several relevant documents decides: random, mean or max.
-        candidates: with --by overlap: the first stage, a run file or a run of the collection.
-        analyzer: with --by overlap: how words are counted.
+        overlap: split queries by the share of their terms in a relevant document; --out writes .csv, .json or .svg.
+        groups: with --overlap: groups of equal size.
+        overlap_of: with --overlap: which of several relevant documents decides: random, mean or max.
+        candidates: a run file, or the name of a run of the collection.
+        analyzer: how words are counted: lucene, krovetz, terrier(stopwords=FILE), whitespace, ...
         correction: over the whole table: holm, bonferroni, bh or none.
         alpha: level of significance, after correction.
         seed: seed of everything random.
@@ -47,13 +47,13 @@ class EvaluateCommand(Input):
     """
 
     run_: tuple[str, ...] = ()
-    group: tuple[str, ...] = ()
+    mean_of: tuple[str, ...] = ()
     baseline: str | None = None
     hypotheses: str | None = None
     measure: tuple[str, ...] = ()
-    by: str | None = None
+    overlap: bool = False
     groups: Whole = 3
-    relevant: str = "random"
+    overlap_of: str = "random"
     candidates: str | None = None
     analyzer: str = "lucene"
     correction: str = "holm"
@@ -66,12 +66,10 @@ class EvaluateCommand(Input):
         """Evaluate, print and write."""
         from whyrank.evaluation import parse_groups, read_hypotheses
 
-        if self.by is not None:
-            if self.by != "overlap":
-                raise UnknownName("way to split queries", self.by, ("overlap",))
+        if self.overlap:
             check_file(self.out, SPLIT_FILES, "the overlap split")
-            refuse(self, ("group", "hypotheses"), "does not go with --by; leave out one of the two")
-        groups, claims = parse_groups(self.group), read_hypotheses(self.hypotheses) if self.hypotheses else []
+            refuse(self, ("mean_of", "hypotheses"), "does not go with --overlap; leave out one of the two")
+        groups, claims = parse_groups(self.mean_of), read_hypotheses(self.hypotheses) if self.hypotheses else []
         collection = self.open_collection()
         named = [*self.run_, *(run for members in groups.values() for run in members)]
         named += [name for claim in claims for name in (claim.better, claim.worse)]
@@ -84,7 +82,7 @@ class EvaluateCommand(Input):
             if missing := len(collection.qrels.keys() - run.keys()):
                 queries = plural(missing, "judged query", "judged queries")
                 say(f"note: {name}: {queries} missing, counted as zero")
-        if self.by is not None:
+        if self.overlap:
             self._by_overlap(collection, runs)
         else:
             self._measure(collection, runs, groups, claims)
@@ -125,7 +123,7 @@ class EvaluateCommand(Input):
         first = self.open_run(collection, name) if name else None
         rows = overlap_split(
             collection, runs, first, measures=list(self.measure) or ["nDCG@10"], groups=self.groups,
-            relevant=self.relevant, analyzer=self.analyzer, baseline=self.baseline, seed=self.seed,
+            relevant=self.overlap_of, analyzer=self.analyzer, baseline=self.baseline, seed=self.seed,
         )  # fmt: skip
         of_first = (rows[0].run, rows[0].measure, "all")
         left = len(collection.qrels) - sum(row.n for row in rows if (row.run, row.measure, row.queries) == of_first)

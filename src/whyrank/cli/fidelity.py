@@ -42,7 +42,7 @@ class FidelityCommand(Scoring, RankerOptions, Input):
         collection: repeat for several. Default: sample.
         candidates: the documents to score: a run file or a run of the collection; one for all collections, or one for
             each. Default: BM25 retrieves.
-        depth: candidates per query.
+        depth: documents per query.
         k: of the top-k overlaps; repeat. Default: 10, 100.
         missing: what becomes of documents that one side lacks: drop or zero.
         measure: pearson, kendall, agreement, top10, ...; repeat for some.
@@ -94,6 +94,7 @@ class FidelityCommand(Scoring, RankerOptions, Input):
         """Raise an error for what cannot be done, or cannot be written, before anything is opened."""
         from whyrank.core import adjust
         from whyrank.evaluation.fidelity import SUFFIXES, check_settings, measures_of
+        from whyrank.rankers import name_and_spec
 
         check_settings(self.k, self.missing)
         adjust([], self.correction)
@@ -101,8 +102,12 @@ class FidelityCommand(Scoring, RankerOptions, Input):
             if name not in measures_of(self.k):
                 raise UnknownName("measure of fidelity", name, measures_of(self.k))
         check_file(self.out, SUFFIXES, "fidelity")
-        if self.baseline is not None and self.baseline not in self.surrogate:
-            raise UnknownName("baseline among the surrogates", self.baseline, self.surrogate)
+        if self.baseline is not None:
+            known = [
+                each for surrogate in self.surrogate for each in (name_and_spec(surrogate)[0], surrogate) if each
+            ]
+            if self.baseline not in known:
+                raise UnknownName("baseline among the surrogates", self.baseline, known)
         for option in ("target", "surrogate", "collection"):
             values = getattr(self, option)
             for value in values:
@@ -118,7 +123,8 @@ class FidelityCommand(Scoring, RankerOptions, Input):
         runs = self.candidates if len(self.candidates) > 1 else [*(self.candidates or [None])] * len(self.collection)
         names: dict[str, str] = {}
         compared = [self._compare_on(*pair, engine, names) for pair in zip(self.collection, runs, strict=True)]
-        baseline = names[self.baseline or self.surrogate[0]]
+        chosen = self.baseline or self.surrogate[0]
+        baseline = names.get(chosen, chosen)
         recorded = ("depth", "missing", "analyzer", "stats", "correction", "seed")
         settings = {name: getattr(self, name) for name in recorded} | {
             "candidates": list(self.candidates) or "bm25",

@@ -156,14 +156,14 @@ class LearnParm(RecipeOptions, Scoring, Learn):
     """PaRM is trained on the scores of a target first, unless a trained network is named.
 
     Attributes:
-        target: the ranker to explain: a call string.
+        target: the ranker to be explained: a call string.
         network: where PaRM is trained; TABLE.parm by default. Without --target, one that is trained.
         recipe: a YAML file, parm or parm-smoke.
         seed: instead of the recipe's first seed.
         collection: learn from it, and take its terms, instead of the recipe's collections; repeatable.
         doc_words: document terms on top: the words of a file, one a line.
         audit: keep all weights of a query term in a second table; repeatable.
-        precision: of the pair scorer: fp32 or bf16; by default bf16 on a GPU.
+        number_format: of the pair scorer: fp32 or bf16; by default bf16 on a GPU.
     """
 
     target: str | None = None
@@ -173,7 +173,7 @@ class LearnParm(RecipeOptions, Scoring, Learn):
     collection: tuple[str, ...] = ()  # type: ignore[assignment]
     doc_words: str | None = None
     audit: tuple[str, ...] = ()
-    precision: str | None = None
+    number_format: str | None = None
 
     def learn(self, learner: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         """Train PaRM where a target is named, then score all pairs of terms."""
@@ -189,8 +189,8 @@ class LearnParm(RecipeOptions, Scoring, Learn):
             of_training = ("recipe", "set", "seed", "batch_size", "store", "fresh", "timeout")
             refuse(self, of_training, "is for training; name a --target")
         check_out(self.out, bool(self.audit))
-        if self.precision not in (None, "fp32", "bf16"):
-            raise UnknownName("precision", self.precision, ("fp32", "bf16"))
+        if self.number_format not in (None, "fp32", "bf16"):
+            raise UnknownName("number format", self.number_format, ("fp32", "bf16"))
         folder = Path(self.network) if self.network else beside(self.out, ".parm")
         device, executor = find_device(self.device), replace(self, store="none", timeout=None).engine().executor
         words = [line.text.strip() for line in read_lines(Path(self.doc_words))] if self.doc_words else []
@@ -204,7 +204,9 @@ class LearnParm(RecipeOptions, Scoring, Learn):
             train_on_target(recipe, self.target, folder, engine, self.seed, device, say)
         keeps(BLOCKS)
         names = list(self.collection) or read_config(folder).get("collection") or ["sample"]
-        built = build_table(made, names, self.out, device, self.precision or "", self.audit, say, executor=executor)
+        built = build_table(
+            made, names, self.out, device, self.number_format or "", self.audit, say, executor=executor
+        )
         if built.audit is not None:
             audited = ", ".join(built.audit.facts["audited"])
             say(f"all weights of {audited}: {beside(self.out, '.audit', keep=True)}")

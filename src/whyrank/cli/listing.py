@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 import json
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from whyrank.cli.command import argument, attributes, description
 from whyrank.cli.console import table
+from whyrank.cli.studies import StudyOptions
 from whyrank.core import UnknownName, format_value
 
 if TYPE_CHECKING:
     from whyrank.core import Registry
+
+EDITED = "edited/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +86,8 @@ def _line(registry: Registry[Any], name: str) -> str:
 
 def _parameters(registry: Registry[Any], name: str) -> dict[str, Any]:
     """One line on a thing, and its parameters with their defaults and what they are."""
+    from whyrank.text.edits import edits, options_of
+
     factory = registry.factory(name)
     if hasattr(factory, "make"):  # a family, whose members have the values
         member = factory.make(name)
@@ -90,13 +95,23 @@ def _parameters(registry: Registry[Any], name: str) -> dict[str, Any]:
         defaults = {key: getattr(member, key, None) for key in (declared(name) if callable(declared) else declared)}
         documented: Any = type(member)
     else:
-        given = inspect.signature(factory).parameters.values()
-        defaults = {each.name: each.default for each in given if each.kind is not each.VAR_KEYWORD}
-        documented = factory
-    helps = attributes(documented) if inspect.isclass(documented) else {}
+        documented, defaults = factory, _defaults(factory)
+    helps = attributes(StudyOptions) | attributes(documented)  # an option fills the parameter of the same name
+    if name.startswith(EDITED):
+        edit = edits.factory(name.removeprefix(EDITED))
+        helps |= attributes(edit)
+        defaults |= {key: value for key, value in _defaults(edit).items() if key in options_of(edit)}
     shown = {
         key: {"default": "required" if value is inspect.Parameter.empty else format_value(value),
               "help": helps.get(key, "")}
         for key, value in defaults.items()
     }  # fmt: skip
     return {"line": _line(registry, name) or description(documented), "parameters": shown}
+
+
+def _defaults(factory: Any) -> dict[str, Any]:
+    """The parameters of a class or a function with their defaults."""
+    given = inspect.signature(factory).parameters.values()
+    found = {each.name: each.default for each in given if each.kind is not each.VAR_KEYWORD}
+    made = {each.name: each.default_factory for each in fields(factory)} if is_dataclass(factory) else {}
+    return found | {name: make() for name, make in made.items() if make is not MISSING and name in found}

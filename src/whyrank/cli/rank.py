@@ -21,20 +21,22 @@ if TYPE_CHECKING:
 class RankCommand(Scoring, RankerOptions, Input):
     """Retrieve from the collection with BM25, or re-rank the candidates of a run with any ranker or axiom.
 
+    --depth is how many documents are retrieved, or with --axiom re-ranked.
+
     Attributes:
         ranker: a ranker's call string, such as bm25(k1=1.2); bm25 by default.
         axiom: re-rank the candidates by an axiom in place of a ranker, such as 'TFC1' or '(TFC1 & M-AND) | -DIV'.
-        method: from preferences of an axiom to an order: kwiksort (default), tournament.
+        aggregation: from preferences of an axiom to an order: kwiksort (default), tournament.
         max_tokens: axioms cut texts to so many tokens, to count and to score; 512, or none.
         candidates: a run file, or the name of a run of the collection.
-        depth: documents per query when retrieving; with --axiom, how many are re-ranked.
+        depth: documents per query.
         seed: seed of everything random.
         out: where the run is written; standard output by default.
     """
 
     ranker: tuple[str, ...] = ()
     axiom: str | None = None
-    method: str | None = None
+    aggregation: str | None = None
     max_tokens: str | None = None
     candidates: str | None = None
     depth: Whole = 1000
@@ -56,7 +58,7 @@ class RankCommand(Scoring, RankerOptions, Input):
             axiom, tag = self._open_axiom(self.axiom), self.axiom
             collection = self.open_collection()
             given = self.open_run(collection, self.candidates or "")
-            run = rerank(axiom, collection, given, self.method or "kwiksort", self.seed, self.depth)
+            run = rerank(axiom, collection, given, self.aggregation or "kwiksort", self.seed, self.depth)
         if self.out:
             write_run(self.out, run, tag)
         else:
@@ -69,7 +71,9 @@ class RankCommand(Scoring, RankerOptions, Input):
         """Raise an error for options that do not go together."""
         if self.axiom is None:
             refuse(
-                self, ("method", "max_tokens"), "is for the order that an axiom prefers; name one with --axiom EXPR"
+                self,
+                ("aggregation", "max_tokens"),
+                "is for the order that an axiom prefers; name one with --axiom EXPR",
             )
             if len(self.ranker) > 1:
                 raise WhyrankError("rank takes one --ranker at a time")

@@ -23,18 +23,20 @@ appended: a character at the end of a word; evidence: terms together in n docume
 
 @dataclass(frozen=True, kw_only=True)
 class SurprisesCommand:
-    """Rank a table for surprises, each with its test and the study to run on it; --run runs those studies.
+    """Rank a table for surprises, each with its test and the study to run on it.
+
+    Of each kind the strongest are shown, and --confirm runs the studies of these.
 
     Attributes:
         table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
-        collection: for corpus evidence, and for the studies of --run.
-        ranker: the ranker of --run.
-        run_: put the studies to the ranker: which surprises are confirmed?
+        collection: for corpus evidence, and for the studies of --confirm.
+        ranker: the ranker of --confirm.
+        confirm: put the studies to the ranker: which surprises are confirmed?
         vectors: word vectors, for classes of near terms.
         pipeline: for entity types in the collection; spaCy's if installed, or none.
         values: a class of your own: a file, or a+b+c.
-        top: how many of each kind to show; with --run, to study.
-        limit: with --run, at most N templates of a study, drawn at random.
+        show: how many rows to show.
+        limit: at most N contrasts per study (of a bias study N templates), drawn at random.
         alpha: level of significance, after correction.
         correction: over the whole table: holm, bonferroni, bh or none.
         seed: seed of everything random.
@@ -46,11 +48,11 @@ class SurprisesCommand:
     table: str = argument("TABLE")
     collection: str | None = None
     ranker: str | None = None
-    run_: bool = False
+    confirm: bool = False
     vectors: str | None = None
     pipeline: str | None = None
     values: str | None = None
-    top: Whole = 5
+    show: Whole = 5
     limit: Whole | None = None
     alpha: Share = 0.05
     correction: str = "bh"
@@ -70,8 +72,8 @@ class SurprisesCommand:
         texts = open_collection(self.collection) if self.collection else None
         pipeline = self._open_pipeline()
         found = surprises(opened, Looking(vectors, pipeline, self.values, texts, self.correction, seed=self.seed))
-        shown = found.first(self.top)
-        if self.run_ and self.ranker and texts is not None:
+        shown = found.first(self.show)
+        if self.confirm and self.ranker and texts is not None:
             significant = [each for each in shown if each.p_adjusted < self.alpha and each.study]
             [ranker] = open_rankers([self.ranker], texts, str(opened.facts.get("analyzer") or "lucene"))
             engine = Scoring(store=self.store).engine()
@@ -81,10 +83,10 @@ class SurprisesCommand:
             say(f"note: {absent} are not in this table; how low a weight is cannot be judged")
         for line in (*found.notes, *found.unjudged):
             say(f"note: {line}")
-        outcome = f"; {_answers(shown)}" if self.run_ else ""
+        outcome = f"; {_answers(shown)}" if self.confirm else ""
         count = plural(len(found.significant(self.alpha)), "surprise")
         say(f"{count} in {len(found.surprises):,} tests{outcome}: {self.table}")
-        if self.run_ and shown and all(each.outcome.startswith("not answered") for each in shown):
+        if self.confirm and shown and all(each.outcome.startswith("not answered") for each in shown):
             what = "has no finite score for any text; take one that scores any text"
             raise WhyrankError(f"ranker {self.ranker!r} {what}")
 
@@ -92,12 +94,12 @@ class SurprisesCommand:
         from whyrank.core import adjust
 
         adjust([], self.correction)
-        if not self.run_:
-            refuse(self, ("ranker",), "is for --run, which puts the studies to it")
-            refuse(self, ("limit",), "is for --run: the most templates of a study")
+        if not self.confirm:
+            refuse(self, ("ranker",), "is for --confirm, which puts the studies to it")
+            refuse(self, ("limit",), "is for --confirm: the most templates of a study")
         elif not (self.ranker and self.collection):
             raise WhyrankError(
-                "--run needs --ranker SPEC and --collection SPEC: the ranker, and the texts to make templates of"
+                "--confirm needs --ranker SPEC and --collection SPEC: the ranker, and the texts to make templates of"
             )
         check_file(self.out, [".json"], "surprises")
         if self.pipeline not in (None, "none") and self.collection is None:

@@ -27,13 +27,13 @@ class ShowCommand:
     Attributes:
         table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
         terms: terms to look up, as the analyzer writes them.
-        top: how many entries to show.
+        show: how many rows to show.
         json: print JSON on standard output.
     """
 
     table: str = argument("TABLE")
     terms: tuple[str, ...] = argument("TERM", ())
-    top: Whole = 10
+    show: Whole = 10
     json: bool = False
 
     def run(self) -> None:
@@ -42,13 +42,13 @@ class ShowCommand:
 
         opened = open_table(self.table, check=True)
         if not self.terms:
-            _show_whole(opened, self.top, self.json)
+            _show_whole(opened, self.show, self.json)
             say(f"{plural(len(opened), 'entry', 'entries')}: {self.table}")
             return
         for term in self.terms:
             if term not in opened.query_numbers and term not in opened.doc_numbers:
                 raise UnknownName("term", term, _alike(term, {**opened.query_numbers, **opened.doc_numbers}))
-        found = {term: opened.neighbours(term, self.top) for term in self.terms}
+        found = {term: opened.neighbours(term, self.show) for term in self.terms}
         if self.json:
             sides = {
                 term: {
@@ -127,17 +127,17 @@ class DiffCommand:
     Attributes:
         first: a term table.
         second: another one.
-        top: how many entries to show.
+        show: how many rows to show.
         out: all differences, as .tsv, .parquet or .json.
-        tolerance: weights that differ by at most so much are the same.
+        equal_within: weights that differ by at most so much are the same.
         json: print JSON on standard output.
     """
 
     first: str = argument("A")
     second: str = argument("B")
-    top: Whole = 10
+    show: Whole = 10
     out: str | None = None
-    tolerance: Weight = 1e-6
+    equal_within: Weight = 1e-6
     json: bool = False
 
     def run(self) -> None:
@@ -146,10 +146,10 @@ class DiffCommand:
 
         check_file(self.out, CHANGES, "differences")
         one, other = open_table(self.first, check=True), open_table(self.second, check=True)
-        found = one.difference(other, self.tolerance)
+        found = one.difference(other, self.equal_within)
         if self.out is not None:
             _write_changes(found, self.out)
-        print(_json(_changes(found, self.top))) if self.json else _show_changes(found, self.top)
+        print(_json(_changes(found, self.show))) if self.json else _show_changes(found, self.show)
         _tell_settings(one, other)
         differ = int((found.only_first | found.only_second | found.changed).sum())
         where = f": {self.out}" if self.out else ""
@@ -233,7 +233,7 @@ class ExportCommand:
     Attributes:
         table: a term table: .parquet, .arrow, .tsv or .tsv.gz.
         out: where to write it.
-        format: synonyms, expansion, html, tsv, parquet, arrow; without it, as the name of the file ends.
+        as_: synonyms, expansion, html, tsv, parquet, arrow; without it, as the name of the file ends.
         threshold: entries with a weight of at least so much.
         top: the best N document terms of each query term.
         equivalent: synonyms that count in both directions: 'a, b' instead of 'a => a, b'.
@@ -242,7 +242,7 @@ class ExportCommand:
 
     table: str = argument("TABLE")
     out: str
-    format: str | None = None
+    as_: str | None = None
     threshold: Weight | None = None
     top: Whole | None = None
     equivalent: bool = False
@@ -283,14 +283,14 @@ class ExportCommand:
     def _kind(self) -> str:
         """The format that is given, or that the name of the file says; an error for options of another one."""
         suffixes = {".tsv.gz": "tsv", ".html": "html", **{f".{kind}": kind for kind in ("tsv", "parquet", "arrow")}}
-        kind = self.format or next((kind for suffix, kind in suffixes.items() if self.out.endswith(suffix)), None)
+        kind = self.as_ or next((kind for suffix, kind in suffixes.items() if self.out.endswith(suffix)), None)
         if kind is None:
-            remedy = f"choose one with --format {'|'.join(FORMATS)}"
+            remedy = f"choose one with --as {'|'.join(FORMATS)}"
             raise WhyrankError(f"--out {self.out}: the name says no format; {remedy}")
         if kind not in FORMATS:
             raise UnknownName("format", kind, FORMATS)
         if kind != "synonyms":
-            refuse(self, ("equivalent", "replace"), "is for --format synonyms alone")
+            refuse(self, ("equivalent", "replace"), "is for --as synonyms alone")
         if self.equivalent and self.replace:
             raise WhyrankError("--equivalent and --replace exclude each other; choose one")
         if kind == "synonyms" and self.threshold is None and self.top is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from whyrank.cli.options import Input, Lexical
 from whyrank.core import WhyrankError
 
 if TYPE_CHECKING:
-    from whyrank.evaluation import Runner, Split, Trial
+    from whyrank.evaluation import Runner, Split
     from whyrank.evaluation.fusion import Fusion
 
 
@@ -28,10 +28,11 @@ class TuneCommand(Lexical, Input):
         grid: k1=0.6,0.9,1.2 or k1=0.6:1.2:0.3; repeat for several. Default: for bm25, ql, bm25t, qlt and model1.
         measure: what to maximise.
         candidates: a run file, or the name of a run of the collection.
-        depth: documents per query when retrieving (1000); candidates per query when weights are fitted (20).
+        depth: documents per query.
+        fit_on: for the weights of a fuse: the best N candidates per query; 20.
         dev_share: tune on this share of the queries, drawn at random; measure the rest too.
         restarts: of coordinate ascent, for the weights of a fuse; 10.
-        tolerance: an ascent ends with a pass that gains less; 0.00001.
+        least_gain: an ascent ends with a pass that gains less; 0.00001.
         seed: seed of everything random.
         out: where all settings, or the weights, are written.
         json: print JSON on standard output.
@@ -41,10 +42,11 @@ class TuneCommand(Lexical, Input):
     grid: tuple[str, ...] = ()
     measure: str = "nDCG@10"
     candidates: str | None = None
-    depth: Whole | None = None
+    depth: Whole = 1000
+    fit_on: Whole | None = None
     dev_share: float = 1.0
     restarts: Whole | None = None
-    tolerance: Weight | None = None
+    least_gain: Weight | None = None
     seed: int = 0
     out: str | None = None
     json: bool = False
@@ -64,10 +66,12 @@ class TuneCommand(Lexical, Input):
         fitting = call.name == "fuse" and not grids and not ranges
         if not fitting:
             why = "is for the weights of a fuse(of=[...]) without --grid; leave it out"
-            refuse(self, ("restarts", "tolerance"), why)
+            refuse(self, ("restarts", "least_gain", "fit_on"), why)
+        else:
+            refuse(self, ("depth",), "is for parameters; weights are fitted on --fit-on N candidates per query")
         collection = self.open_collection()
         given = self.open_run(collection, self.candidates) if self.candidates else None
-        depth = self.depth or (DEPTH if fitting else 1000)
+        depth = self.fit_on or DEPTH if fitting else self.depth
         runner = Runner(Engine(), Setting(collection, self.analyzer, self.stats), given, depth)
         split = split_queries(collection, self.dev_share, self.seed)
         if fitting:
@@ -83,7 +87,12 @@ class TuneCommand(Lexical, Input):
         text = json.dumps([trial._asdict() for trial in trials], indent=1)
         if self.out:
             write_text(self.out, text + "\n")
-        print(text) if self.json else _show_trials(trials, self.measure)
+        if self.json:
+            print(text)
+        else:
+            held_out = trials[0].test is not None
+            rows = [[each.ranker, f"{each.dev:.4f}", *[figure(each.test, ".4f")] * held_out] for each in trials]
+            table("", ["ranker", f"{self.measure} dev", *["held out"] * held_out], rows)
         settings, queries = plural(len(trials), "setting"), plural(len(split.dev.queries), "query", "queries")
         where = f"; all settings: {self.out}" if self.out else ""
         say(f"best of {settings} on {queries} of {name}: {trials[0].ranker}{where}")
@@ -91,7 +100,7 @@ class TuneCommand(Lexical, Input):
     def _fit(self, spec: str, split: Split, runner: Runner) -> None:
         from whyrank.evaluation.fusion import fit_best
 
-        given = {"restarts": self.restarts, "tolerance": self.tolerance}
+        given = {"restarts": self.restarts, "tolerance": self.least_gain}
         chosen = {name: value for name, value in given.items() if value is not None}
         found, settings = fit_best(spec, split, self.measure, runner, seed=self.seed, **chosen)
         use = found.save(self.out) if self.out else found.spec
@@ -104,12 +113,6 @@ class TuneCommand(Lexical, Input):
         ascents = plural(len(found.fitted.ascents), "ascent")
         queries = plural(len(split.dev.queries), "query", "queries")
         say(f"best of {ascents}{each} on {queries} of {split.dev.name}: {use}")
-
-
-def _show_trials(trials: Sequence[Trial], measure: str) -> None:
-    held_out = trials[0].test is not None
-    rows = [[t.ranker, f"{t.dev:.4f}", *[figure(t.test, ".4f")] * held_out] for t in trials]
-    table("", ["ranker", f"{measure} dev", *["held out"] * held_out], rows)
 
 
 def _show_fusion(found: Fusion, measure: str) -> None:

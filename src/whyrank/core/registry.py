@@ -69,7 +69,9 @@ class Registry(Generic[T]):
     def build(self, call: Call, **defaults: Any) -> T:
         """Make the object of a parsed call string."""
         factory = self.factory(call.name)
-        accepted = _accepted(factory, call.name)
+        declared = getattr(factory, "arguments", ()) if _is_family(factory) else ()  # by name of what it makes
+        accepted = {p.name for p in _parameters(factory)}
+        accepted |= set(declared(call.name) if callable(declared) else declared)
         not_filled = set(getattr(factory, "not_filled", ()))  # where a default of the same name means another thing
         arguments = {k: v for k, v in defaults.items() if k in accepted - not_filled} | dict(call.arguments)
         if call.resource is not None:
@@ -152,12 +154,6 @@ def call_of(obj: Any, name: str, without: Iterable[str] = ()) -> str:
 
 def _is_family(factory: Any) -> bool:
     return not isinstance(factory, type) and isinstance(factory, Family)
-
-
-def _accepted(factory: Any, name: str) -> set[str]:
-    """Names of the keyword arguments that a factory takes; a family may declare them, by name of what it makes."""
-    declared = getattr(factory, "arguments", ()) if _is_family(factory) else ()
-    return {p.name for p in _parameters(factory)} | set(declared(name) if callable(declared) else declared)
 
 
 def _parameters(factory: Any) -> list[inspect.Parameter]:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -87,18 +87,14 @@ def write_split(
                 write_lines(made / f"queries.{name}.tsv", (f"{q}\t{text}" for q, text in one_line.items()))
                 write_qrels(made / f"qrels.{name}.txt", part.qrels)
             if corpus is None:
-                write_lines(made / "corpus.jsonl", _documents(collection))
+                titles = {doc_id: {"title": title} for doc_id, title in collection.titles.items() if title}
+                rows = ({"id": d, **titles.get(d, {}), "text": text} for d, text in collection.docs.items())
+                write_lines(made / "corpus.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
             write_text(made / "collection.yaml", _declaration(collection, corpus, target))
             write_text(made / "splits.json", report)
             os.replace(made, target)
     except OSError as error:
         raise BadInput(target, f"cannot be written ({error.strerror or error})", "choose another folder") from None
-
-
-def _documents(collection: Collection) -> Iterator[str]:
-    for doc_id, text in collection.docs.items():
-        title = collection.titles.get(doc_id, "")
-        yield json.dumps({"id": doc_id, **({"title": title} if title else {}), "text": text}, ensure_ascii=False)
 
 
 def _declaration(collection: Collection, corpus: Path | None, folder: Path) -> str:

@@ -198,7 +198,7 @@ def parse_groups(given: Sequence[str]) -> dict[str, list[str]]:
             is_pattern = glob.has_magic(member) and not Path(member).exists()
             found += (sorted(glob.glob(member)) if is_pattern else []) or [member]
         if not name or not found or name in groups:
-            raise WhyrankError(f"--group {text!r}: write NAME=RUN,RUN,... with a name of its own for each group")
+            raise WhyrankError(f"--mean-of {text!r}: write NAME=RUN,RUN,... with a name of its own for each group")
         groups[name] = found
     return groups
 

@@ -51,18 +51,17 @@ def stability(findings: Sequence[Finding], groups: Mapping[str, Sequence[str]]) 
             if finding.group is None and finding.ranker in members and finding.score is not None:
                 scores.setdefault(finding.study, []).append(finding.score)
         studies = dict.fromkeys(finding.study for finding in findings)
-        rows = [_study(group, study, scores[study]) for study in studies if len(scores.get(study, ())) > 1]
+        rows = [
+            Spread(group, study, 1, len(own), float(np.mean(own)), float(np.std(own, ddof=1)), min(own), max(own))
+            for study in studies
+            if len(own := scores.get(study, [])) > 1
+        ]
         families = dict.fromkeys(row.study.partition("/")[0] for row in rows)
         found += rows
         found += [
             _family(group, name, [row for row in rows if row.study.partition("/")[0] == name]) for name in families
         ]
     return found
-
-
-def _study(group: str, study: str, scores: Sequence[float]) -> Spread:
-    deviation = float(np.std(scores, ddof=1))
-    return Spread(group, study, 1, len(scores), float(np.mean(scores)), deviation, min(scores), max(scores))
 
 
 def _family(group: str, name: str, rows: Sequence[Spread]) -> Spread:

@@ -39,7 +39,11 @@ class LayerStates(NamedTuple):
 
 
 class ChunkedNetwork(Network):
-    """A network that reads up to `chunks` chunks of `max_doc` tokens of a text; one chunk is the short form."""
+    """A network that reads up to `chunks` chunks of `max_doc` tokens of a text; one chunk is the short form.
+
+    Attributes:
+        chunks: chunks of a text that are read at most.
+    """
 
     def __init__(
         self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3

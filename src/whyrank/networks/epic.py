@@ -27,6 +27,9 @@ class EpicNetwork(VocabularyNetwork):
 
     MacAvaney et al., "Expansion via prediction of importance with contextualization", SIGIR 2020; a() around the
     expansion is what its released code does.
+
+    Attributes:
+        top: how many values of the expansion of a text are kept, the largest; by default all.
     """
 
     architecture: ClassVar[str] = "epic"

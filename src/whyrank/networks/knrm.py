@@ -68,7 +68,11 @@ class KernelPooling(nn.Module):
 
 
 class WordNetwork(SeparateNetwork):
-    """What both have in common: words instead of tokens, and vectors that training moves at the encoder's rate."""
+    """What both have in common: words instead of tokens, and vectors that training moves at the encoder's rate.
+
+    Attributes:
+        trainable: whether training moves the kernels.
+    """
 
     scale: ClassVar[str] = "logit"
 
@@ -130,6 +134,10 @@ class ConvKnrmNetwork(WordNetwork):
     past the end of a text, vectors are 0. Kernels are one set for all pairs of lengths.
 
     Dai et al., "Convolutional neural networks for soft-matching n-grams in ad-hoc search", WSDM 2018.
+
+    Attributes:
+        ngrams: the greatest length of an n-gram.
+        filters: numbers in the vector of an n-gram.
     """
 
     architecture: ClassVar[str] = "conv-knrm"

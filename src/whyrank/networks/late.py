@@ -33,6 +33,12 @@ class LateNetwork(SeparateNetwork):
 
     Khattab and Zaharia, "ColBERT: efficient and effective passage search via contextualized late interaction over
     BERT", SIGIR 2020; that masks are not attended to is what its released code does.
+
+    Attributes:
+        dim: numbers in the vector of a token.
+        augment: fill queries up with [MASK].
+        attend: let the other positions attend to the [MASK]s.
+        punctuation: match the punctuation of texts too.
     """
 
     architecture: ClassVar[str] = "late"

@@ -70,23 +70,13 @@ class Matrix(NamedTuple):
 
 
 class Translating(nn.Module):
-    """The layer, over vectors of some width."""
+    """The layer, over vectors of some width; its settings are those of `Model1Network`."""
 
     def __init__(
         self, width: int, variant: str = "network", p_self: float | None = 0.3, widths: Sequence[int] = WIDTHS,
         eps: float = 1e-8, dropout: float = 0.0, start: float = -3.0,
     ) -> None:  # fmt: skip
-        """Make the layer with new weights.
-
-        Args:
-            width: of the vectors that it compares.
-            variant: `network` or `cosine`.
-            p_self: T(t|t); None leaves that to the network.
-            widths: of Pq and Pd, of F1, of F2.
-            eps: the least probability of a query token.
-            dropout: of x and y.
-            start: the bias of F3 in a new layer, about the logit of each T(q|d) before any training.
-        """
+        """Make the layer with new weights."""
         super().__init__()
         if variant not in VARIANTS:
             raise UnknownName("variant", str(variant), VARIANTS)
@@ -179,7 +169,28 @@ def matrix(network: NeuralModel1Network | BertModel1Network, query: str, text: s
 _AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 20}  # pairs of tokens that are compared at a time
 
 
-class NeuralModel1Network(SeparateNetwork):
+class Model1Network(Network):
+    """What both have in common: the layer `Translating`, and its settings.
+
+    Attributes:
+        variant: `network` or `cosine`.
+        p_self: T(t|t); None leaves that to the network.
+        widths: of Pq and Pd, of F1, of F2.
+        eps: the least probability of a query token.
+        dropout: of x and y.
+        start: the bias of F3 in a new layer, about the logit of each T(q|d) before any training.
+    """
+
+    scale: ClassVar[str] = "log probability"
+    layer: Translating
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make a network of the same shape."""
+        return super().settings | arguments_of(self.layer)
+
+
+class NeuralModel1Network(Model1Network, SeparateNetwork):
     """Translation without context: a query token and a token of a text have one T(q|d), wherever they stand.
 
     The layer `Translating` is over two vectors for each token: one as part of queries, one as part of texts. Each
@@ -187,7 +198,6 @@ class NeuralModel1Network(SeparateNetwork):
     """
 
     architecture: ClassVar[str] = "neural-model1"
-    scale: ClassVar[str] = "log probability"
 
     def __init__(
         self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477,
@@ -210,11 +220,6 @@ class NeuralModel1Network(SeparateNetwork):
         for side in encoder.vectors.weight.data[1:].chunk(2):
             nn.init.xavier_uniform_(side)
         return cls(encoder, tokenizer, **settings)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        return super().settings | arguments_of(self.layer)
 
     def query_arrays(self, queries: Sequence[Ids]) -> Arrays:
         """The distinct tokens of each query, and how often it has them."""
@@ -273,7 +278,7 @@ def _bags(rows: Sequence[Ids]) -> Arrays:
     return {"ids": padded(ids, 0), "weights": padded(counts, 0).astype(np.float32)}
 
 
-class BertModel1Network(ChunkedNetwork):
+class BertModel1Network(Model1Network, ChunkedNetwork):
     """The layer `Translating` over the last hidden states of the tokens of query and text; [CLS] is not used.
 
     One chunk is the short form. With more, the columns of all chunks stand side by side, and the query's states are
@@ -281,7 +286,6 @@ class BertModel1Network(ChunkedNetwork):
     """
 
     architecture: ClassVar[str] = "bert-model1"
-    scale: ClassVar[str] = "log probability"
 
     def __init__(
         self, encoder: Encoder, tokenizer: ModelTokenizer, max_query: int = 32, max_doc: int = 477, chunks: int = 3,
@@ -290,11 +294,6 @@ class BertModel1Network(ChunkedNetwork):
     ) -> None:  # fmt: skip
         super().__init__(encoder, tokenizer, max_query, max_doc, chunks)
         self.layer = Translating(encoder.width, variant, p_self, widths, eps, dropout, start)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments that make a network of the same shape."""
-        return super().settings | arguments_of(self.layer)
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """The log score of each pair; everything after the encoder in single precision, but for the sums."""

@@ -31,8 +31,11 @@ class Network(nn.Module):
     Attributes:
         architecture: its name in the registry of networks.
         scale: what its scores are.
+        encoder: the encoder that reads the tokens.
+        tokenizer: the tokenizer of the encoder.
         max_query: tokens of a query that are read.
         max_doc: tokens of a text that are read.
+        dropout: where there is one: the share of the features before the scoring layers that training drops.
     """
 
     architecture: ClassVar[str]

@@ -28,6 +28,9 @@ class ParmNetwork(JointNetwork):
     Over a causal encoder the last [SEP] stands for [CLS]. With `head="affine"` it is outer(h) alone, as the paper
     writes it. The logit is raw: the weight of a pair of terms in a table is its sigmoid. Kim, Rahimi and Allan,
     "Discovering biases in information retrieval models using relevance thesaurus as global explanation", EMNLP 2024.
+
+    Attributes:
+        head: deep, or affine as in the paper.
     """
 
     architecture: ClassVar[str] = "parm"

@@ -56,7 +56,8 @@ class VocabularyNetwork(SeparateNetwork):
     """A network whose texts are vectors over the vocabulary; its `head` gives the logits.
 
     Attributes:
-        head: over the encoder's word embeddings; with `transform`, with the layer of a masked language model.
+        head: over the encoder's word embeddings.
+        transform: whether the head has the layer of a masked language model before the embeddings.
     """
 
     def __init__(
@@ -129,6 +130,11 @@ class SparseNetwork(VocabularyNetwork):
     the loss; both weights grow as the square of time over the first `ramp` batches.
 
     Formal et al., "SPLADE v2: sparse lexical and expansion model for information retrieval", arXiv 2109.10086.
+
+    Attributes:
+        query_weight: weight of the penalty on dense queries in training.
+        doc_weight: weight of the penalty on dense texts in training.
+        ramp: batches over which both weights grow to their full size.
     """
 
     architecture: ClassVar[str] = "sparse"

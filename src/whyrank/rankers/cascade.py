@@ -25,6 +25,10 @@ class Cascade(Described):
 
     Matveeva et al., "High accuracy retrieval with multiple nested ranker", SIGIR 2006; Wang et al., "A cascade
     ranking model for efficient ranked retrieval", SIGIR 2011.
+
+    Attributes:
+        of: call strings of two or more rankers, the first stage first.
+        depth: how many texts each later ranker re-ranks: one number, or one for each.
     """
 
     of: Sequence[str] = field(hash=False)

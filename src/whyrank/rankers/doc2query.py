@@ -47,6 +47,13 @@ class Doc2Query(Described):
     `ranker='bm25(stats=FILE)'` takes them from elsewhere.
 
     Nogueira and Lin, "From doc2query to docTTTTTquery", 2019.
+
+    Attributes:
+        resource: a hub id or a folder of a generating model.
+        n: queries that are added to each text.
+        seed: of the generation.
+        ranker: call string of the ranker that scores the expanded texts.
+        device: cpu or cuda; by default cuda where there is one.
     """
 
     resource: str

@@ -62,6 +62,17 @@ class Fuse(Described):
     Fox and Shaw, "Combination of multiple searches", TREC-2 (1994); Lee, "Analyses of multiple evidence combination",
     SIGIR 1997; Montague and Aslam, "Relevance score normalization for metasearch", CIKM 2001; Cormack et al.,
     "Reciprocal rank fusion outperforms Condorcet and individual rank learning methods", SIGIR 2009.
+
+    Attributes:
+        of: call strings of two or more rankers.
+        weights: a number for each ranker, or a file of `tune`; 1 by default.
+        normalise: none, minmax, zscore, rank or query.
+        shifts: with normalise=none, what is subtracted from the scores of each ranker; 0 by default.
+        scales: with normalise=none, what the scores of each ranker are divided by; 1 by default.
+        candidates: the run whose documents normalise scores; by default the collection's first-stage run.
+        depth: candidates of each query.
+        k: the constant of normalise=rank.
+        fields: analyzers; each ranker is used once with each of them.
     """
 
     of: Sequence[str] = field(hash=False)

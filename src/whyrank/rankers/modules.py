@@ -26,7 +26,13 @@ from whyrank.rankers.base import Described, distinct
 
 
 class ModuleRanker(Described):
-    """A ranker that is an attribute of a module; its identity has a hash of the module's source."""
+    """A ranker that is an attribute of a module; its identity has a hash of the module's source.
+
+    Attributes:
+        resource: MODULE:NAME or PATH/FILE.py:NAME.
+        version: names the state of what the ranker depends on, so that its scores can be reused in a later run.
+        batch_size: pairs per call.
+    """
 
     resource: str
     version: str | int | float | None
@@ -58,6 +64,9 @@ class PythonRanker(ModuleRanker):
     in its attribute `depends_on`. What depends on anything else (a model, a service) is stateful: its scores
     are reused across runs only with `version=`. Plain functions count as stateless and all else as stateful,
     unless `stateful=` says otherwise.
+
+    Attributes:
+        stateful: whether scores depend on more than the source; by default only those of a plain function do not.
     """
 
     resource: str

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from whyrank.core import Ranker, Registry, WhyrankError, parse_call
 from whyrank.data import Collection, open_collection
@@ -141,6 +142,38 @@ def as_ranker(given: object, setting: Setting | None = None) -> Ranker:
         ways = "or give a call string, or a function"
         raise WhyrankError(f"ranker {given!r} needs a name and a method score(queries, docs); {ways}")
     return given
+
+
+def name_and_spec(given: str) -> tuple[str, str]:
+    """The name and the call string of `NAME=SPEC`; a call string alone has the name ''."""
+    name, sign, spec = given.partition("=")
+    return (name.strip(), spec) if sign and name.strip() and not {":", "("} & set(name) else ("", given)
+
+
+@dataclass(frozen=True, repr=False)
+class Named:
+    """A ranker under the name that people see; its scores are kept under the identity that it has without it."""
+
+    name: str
+    behind: Ranker
+    how_computed = None  # that of the ranker behind it
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Any]:
+        return type(self.behind)
+
+    def __repr__(self) -> str:
+        return repr(self.behind)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Named, (self.name, self.behind)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.behind, name)
+
+    def score(self, queries: Sequence[str], docs: Sequence[str]) -> npt.NDArray[Any]:
+        """The scores of the ranker."""
+        return self.behind.score(queries, docs)
 
 
 def tie_tolerance(ranker: Ranker) -> float:

@@ -19,7 +19,11 @@ from whyrank.rankers.opening import Setting
 
 @dataclass(frozen=True)
 class RunFile(Described):
-    """The scores of a TREC run (a file, `.gz` too, or a run of the collection), found by ids or by texts."""
+    """The scores of a TREC run (a file, `.gz` too, or a run of the collection), found by ids or by texts.
+
+    Attributes:
+        resource: a run file, or the name of a run of the collection.
+    """
 
     resource: str
 

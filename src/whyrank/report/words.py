@@ -45,9 +45,12 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
-def figure(value: float | None) -> str:
-    """A difference or a delta with four significant digits."""
-    return DASH if value is None or not math.isfinite(value) else f"{value:.4g}".replace("-", MINUS)
+def figure(value: float | None, form: str = ".4g", minus: str = MINUS) -> str:
+    """A number, with four significant digits by default; a dash where it is undefined; zero has no minus."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    text = format(value, form)
+    return text.replace("-", minus if text.strip("-0.%") else "+" * form.startswith("+"))
 
 
 def bounds(low: float | None, high: float | None, show: Callable[[float], str] = figure) -> str:

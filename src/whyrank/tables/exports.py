@@ -41,7 +41,9 @@ def write_synonyms(
     """
     table = _without_special(table)
     chosen = table.kept(~self_entries(table)).pruned(threshold, top)
-    whole = chosen.pruned(vocabulary={t for terms in (table.query_terms, table.doc_terms) for t in terms if _fits(t)})
+    terms = {term for side in (table.query_terms, table.doc_terms) for term in side}
+    fitting = {t for t in terms if t == t.strip().strip(_TRIMMED) and not ("\n" in t or "\r" in t)}  # as readers trim
+    whole = chosen.pruned(vocabulary=fitting)
     lines, written = [], set[tuple[str, str]]()
     for term in whole.compacted().query_terms:
         answers = [each.term for each in whole.doc_terms_for(term, None)]
@@ -85,11 +87,6 @@ def _escape(term: str) -> str:
     """A term as it stands in a synonym file: a backslash before commas, backslashes, arrows and a `#` in front."""
     text = term.replace("\\", "\\\\").replace(",", "\\,").replace("=>", "\\=>")
     return f"\\{text}" if text.startswith("#") else text
-
-
-def _fits(term: str) -> bool:
-    """Whether a synonym file can hold a term: it is one line, and readers trim white space and controls around it."""
-    return term == term.strip().strip(_TRIMMED) and not ("\n" in term or "\r" in term)
 
 
 def short(weight: float) -> float:

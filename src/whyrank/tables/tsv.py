@@ -27,6 +27,7 @@ _FIRST = "# whyrank term table 1"
 _BOM = b"\xef\xbb\xbf"
 _BATCH = 1 << 20  # entries that are written at once
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
 _MEANT = {written[1]: meant for meant, written in _ESCAPES.items()} | {"#": "#", "\ufeff": "\ufeff"}
 _ODD = re.compile(r"^[#\ufeff]|[\\\t\n\r]")
 
@@ -86,11 +87,6 @@ def _escape(term: str) -> str:
         return term
     text = "".join(_ESCAPES.get(each, each) for each in term)
     return "\\" + text if text.startswith(("#", "\ufeff")) else text
-
-
-def _unescape(text: str) -> str:
-    """The term that a field stands for; a `KeyError` for a backslash before anything else."""
-    return re.sub(r"\\(.?)", lambda found: _MEANT[found[1]], text, flags=re.DOTALL) if "\\" in text else text
 
 
 class _Header(NamedTuple):
@@ -209,12 +205,14 @@ def _read_columns(file: _Tailed, header: _Header, use_threads: bool = True) -> A
 
 
 def _unescape_terms(columns: Any) -> Any:
-    """The columns with terms as they were before they were escaped."""
+    """The columns with terms as they were before they were escaped; a `KeyError` for any other use of a backslash."""
     import pyarrow as pa
 
     for position, name in enumerate(COLUMNS[:2]):
         column = columns[name].unify_dictionaries()
-        terms = pa.array([_unescape(term) for term in column.chunk(0).dictionary.to_pylist()], pa.string())
+        escaped = column.chunk(0).dictionary.to_pylist()
+        plain = (_ESCAPED.sub(lambda found: _MEANT[found[1]], text) if "\\" in text else text for text in escaped)
+        terms = pa.array(plain, pa.string())
         chunks = [pa.DictionaryArray.from_arrays(chunk.indices, terms) for chunk in column.chunks]
         columns = columns.set_column(position, name, pa.chunked_array(chunks))
     return columns

@@ -35,7 +35,11 @@ def _english(stem: Step) -> list[Step]:
 
 
 def terrier(stopwords: str = "") -> Analyzer:
-    """Terrier's default: ASCII words within limits, Porter; stop words go from documents, stay in queries."""
+    """Terrier's default: ASCII words within limits, Porter; stop words go from documents, stay in queries.
+
+    Args:
+        stopwords: a file with one stop word a line.
+    """
     stops = find_stopwords("terrier", stopwords, "WHYRANK_TERRIER_STOPWORDS")
     limits = steps.limits(max_length=20, max_digits=4, max_repeat=3)
     return Analyzer.of(
@@ -48,7 +52,11 @@ def terrier(stopwords: str = "") -> Analyzer:
 
 
 def indri(stopwords: str = "") -> Analyzer:
-    """Indri's usual: runs of letters and digits, lower case, its stop words removed everywhere, Krovetz."""
+    """Indri's usual: runs of letters and digits, lower case, its stop words removed everywhere, Krovetz.
+
+    Args:
+        stopwords: a file with one stop word a line.
+    """
     stops = find_stopwords("indri", stopwords, INDRI)
     call = call_of_factory(indri, {"stopwords": stops.path})
     found: list[Step] = [steps.lower, steps.stop(stops.words), steps.krovetz()]
@@ -90,9 +98,16 @@ def chain(
 ) -> Analyzer:
     """An analyzer of one's own, in this order: tokens, possessives, lower case, limits, stop words, stems.
 
-    `tokens` is unicode, plain, ascii or whitespace; `stop` is `lucene` or a file; `stem` is porter,
-    porter-original or krovetz. The limits are those of `steps.limits`; `keep_query_stops` keeps stop words
-    in queries.
+    Args:
+        tokens: unicode, plain, ascii or whitespace.
+        lower: put tokens in lower case.
+        possessive: cut off the possessive 's.
+        stop: stop words: lucene, or a file.
+        stem: porter, porter-original or krovetz.
+        keep_query_stops: keep stop words in queries.
+        max_length: drop longer tokens; 0 drops none.
+        max_digits: drop tokens with more digits.
+        max_repeat: drop tokens that repeat a character more often; 0 drops none.
     """
     given = dict(locals())
     if isinstance(stop, os.PathLike):
@@ -131,7 +146,12 @@ _TOKENIZER = "give a tokenizer.json or a folder that holds one"
 
 
 def wordpiece(resource: str = "", max_tokens: int | None = None) -> Analyzer:
-    """Tokens of a fast tokenizer, without special tokens; of each text the first `max_tokens`."""
+    """Tokens of a fast tokenizer, without special tokens.
+
+    Args:
+        resource: a tokenizer.json, or a folder that holds one.
+        max_tokens: of each text only so many tokens, the first ones.
+    """
     if not resource:
         raise WhyrankError(f"analyzer 'wordpiece' needs a tokenizer; write wordpiece:PATH ({_TOKENIZER})")
     check_whole("analyzer 'wordpiece': max_tokens", 1 if max_tokens is None else max_tokens, 1)
@@ -213,7 +233,11 @@ _TOKEN_RULES = "blank:en"  # the rules of the English pipeline, without its mode
 
 
 def words(stopwords: str = "") -> Analyzer:
-    """English tokens of spaCy in lower case, without function words (or those of a file) and contractions."""
+    """English tokens of spaCy in lower case, without function words (or those of a file) and contractions.
+
+    Args:
+        stopwords: a file with one stop word a line, instead of the function words.
+    """
     from whyrank.text.annotation.pipelines import find_pipeline, loading
 
     stops, pipeline = _linguistic_stops("words", stopwords), find_pipeline(_TOKEN_RULES)
@@ -235,6 +259,9 @@ def lemmas(stopwords: str = "") -> Analyzer:
     """English lemmas of spaCy in lower case, without function words (or those of a file) and contractions.
 
     A token goes when it or its lemma is listed. Each text is parsed once; what was found is kept on disk.
+
+    Args:
+        stopwords: a file with one stop word a line, instead of the function words.
     """
     from whyrank.text.annotation.annotator import annotator
 

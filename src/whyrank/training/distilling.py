@@ -306,7 +306,10 @@ def cut_queries(texts: Sequence[str], per_text: int, seed: int = 0, questions: f
 
 def _queries(text: str, per_text: int, questions: float, random: np.random.Generator) -> Iterator[str]:
     sentences = [sentence for sentence in _SENTENCE.split(text) if len(sentence) > _SENTENCE_SIZE]
-    yield from filter(None, map(_question, sentences))
+    for asked in (_QUERY_WORD.findall(s.lower()) for s in sentences if s.endswith("?")):  # from its question word on
+        start = next((i for i, word in enumerate(asked) if word in _ASKING), len(asked))
+        if _SHORTEST <= len(asked) - start <= _LONGEST:
+            yield " ".join(asked[start:])
     for i in range(per_text if sentences else 0):
         words = [word.lower() for word in _QUERY_WORD.findall(sentences[random.integers(len(sentences))])]
         if i % 2:  # 2 to 6 consecutive content words
@@ -323,10 +326,3 @@ def _run(words: Sequence[str], least: int, most: int, random: np.random.Generato
     size = int(random.integers(least, most + 1))
     start = int(random.integers(0, max(1, len(words) - size + 1)))
     return " ".join(words[start : start + size]) if len(words) >= least else ""
-
-
-def _question(sentence: str) -> str:
-    """The question that a sentence asks, from its question word on; nothing where it asks none."""
-    words = _QUERY_WORD.findall(sentence.lower()) if sentence.endswith("?") else []
-    start = next((i for i, word in enumerate(words) if word in _ASKING), len(words))
-    return " ".join(words[start:]) if _SHORTEST <= len(words) - start <= _LONGEST else ""

@@ -67,8 +67,8 @@ class EM:
         stop: end with the first iteration that lowers the perplexity (held-out where there is one) by less than this
             share; 0 ends when it rises. The table is that of the iteration with the lowest held-out perplexity.
         threshold: smaller probabilities are left out of the table; what stays is not scaled up.
-        top: only the most frequent terms of each side are in the table; None for all.
-        seed: of the sample of pairs, and of the choice of queries that are held out.
+        table_terms: only so many terms of each side are in the table, the most frequent ones.
+        seed: seed of everything random.
         checkpoint: a file with the state after each iteration; where it exists, learning goes on from it.
         check: learn in double precision as well, and note the largest difference; an error where it is above 1e-5.
     """
@@ -87,7 +87,7 @@ class EM:
     held_out: float = 0.0
     stop: float | None = None
     threshold: float = 1e-3
-    top: int | None = 1_000_000
+    table_terms: int | None = 1_000_000
     seed: int = 0
     checkpoint: str | None = None
     check: bool = False
@@ -100,7 +100,7 @@ class EM:
             check_number(f"em: {name}", getattr(self, name), 0, 1)
         for name in ("symmetrise", "null", "check"):
             check_flag(f"em: {name}", getattr(self, name))
-        for name in ("iterations", "threads", *(n for n in ("most", "top") if getattr(self, n) is not None)):
+        for name in ("iterations", "threads", *(n for n in ("most", "table_terms") if getattr(self, n) is not None)):
             check_whole(f"em: {name}", getattr(self, name), 1)
         memory_limit(self.memory)
 
@@ -130,13 +130,13 @@ class EM:
         estimator.run(self.iterations, self.stop, Path(self.checkpoint) if self.checkpoint else None)
         facts = {
             **bitext.facts, **estimator.facts(), "learner": "em", "null": self.null, "held_out": self.held_out,
-            "threshold": self.threshold, "top": self.top,
+            "threshold": self.threshold, "table_terms": self.table_terms,
         }  # fmt: skip
         if self.check:
             double = Estimator(bitext, self.null, 1, limit, self.held_out, self.seed, np.float64)
             double.run(estimator.state.iteration)
             facts["float64_difference"] = _difference(estimator, double)
-        return LearnedTable(export(estimator, self.threshold, self.top, facts), estimator.state.perplexities)
+        return LearnedTable(export(estimator, self.threshold, self.table_terms, facts), estimator.state.perplexities)
 
 
 def make_bitext(collection: Collection, analyzer: str = "lucene", **settings: Any) -> Bitext:

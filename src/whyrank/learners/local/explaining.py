@@ -125,7 +125,7 @@ def explain_lists(
     The analyzer and the statistics are those of `bm25`.
     """
     if how.method == "bm25":
-        sizes = how.top, how.pool, how.words
+        sizes = how.explained, how.pool, how.words
         return [expansion(bm25, each.query, each.texts, each.scores, *sizes) for each in lists], []
     docs = list(_changed_docs(lists, bm25, how))
     scores: list[list[float]] = [[] for _ in docs]
@@ -173,7 +173,7 @@ class _ChangedDoc:
 
 def _changed_docs(lists: Sequence[RankedList], bm25: LexicalRanker, how: LocalToGlobal) -> Iterator[_ChangedDoc]:
     for number, each in enumerate(lists):
-        for doc in each.texts[: how.top]:
+        for doc in each.texts[: how.explained]:
             text = MaskedText.of(doc, bm25.analyzer, frozenset(each.terms))
             if text.terms:
                 random = generator(how.seed, "lime", each.query, doc)

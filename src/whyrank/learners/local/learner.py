@@ -82,21 +82,23 @@ class LocalToGlobal:
     """Local explanations of a ranker's lists, added up: how often a word explains the lists of a query term.
 
     Attributes:
-        target: the ranker to be explained, any that scores any text.
+        target: the ranker to be explained: a call string.
         method: how a list is explained: `occlusion`, `lime` or `bm25`.
         variant: how explanations are added up: `plain`, `min-frequency` or `uniform`.
-        depth: documents per query that the target scores.
-        top: of these the best, which are explained.
+        depth: documents per query.
+        explained: of these the best, which are explained.
         words: explanation words per query, at most.
         samples: texts per document (`lime`).
         pool: terms per query that are tried (`bm25`).
         threshold: smaller weights are left out of the table.
-        seed: of the choice of queries, and of the random texts.
+        seed: seed of everything random.
         analyzer: what a term is; by default krovetz if its stemmer is installed, else lucene.
         queries: so many, drawn at random; all by default.
-        candidates: a run of the collection, or a run file, instead of what BM25 retrieves.
-        stats: background statistics that the target is opened with, instead of the collection's.
-        precision: the precision that the target is opened with.
+        candidates: a run file, or the name of a run of the collection.
+        stats: background statistics of lexical rankers and axioms, if not the collection's own; a collection or a
+            file of `data stats`.
+        precision: how neural rankers compute that do not say it themselves: exact, or fast, which is bf16 where the
+            hardware has it.
         explanations: a file for the explanation words of each query, with the terms that each is aligned with.
     """
 
@@ -104,7 +106,7 @@ class LocalToGlobal:
     method: str = "occlusion"
     variant: str = "plain"
     depth: int = 1000
-    top: int = 10
+    explained: int = 10
     words: int = 10
     samples: int = 100
     pool: int = 100
@@ -124,7 +126,7 @@ class LocalToGlobal:
             raise UnknownName("variant of local-to-global", self.variant, VARIANTS)
         for name in ("target", "analyzer", "candidates", "stats", "precision", "explanations"):
             check_text(f"local-to-global: {name}", getattr(self, name))
-        for name in ("depth", "top", "words", "pool", *(["queries"] if self.queries is not None else [])):
+        for name in ("depth", "explained", "words", "pool", *(["queries"] if self.queries is not None else [])):
             check_whole(f"local-to-global: {name}", getattr(self, name), 1)
         check_whole("local-to-global: samples", self.samples, 2)
         check_number("local-to-global: samples", self.samples, 2, SAMPLES)
@@ -166,7 +168,7 @@ class LocalToGlobal:
         failures += more
         learner = replace(self, target=target.name, analyzer=bm25.analyzer.id, explanations=None)
         source = "bm25" if candidates is None else repr(RunRanker(self.candidates or "run", candidates, collection))
-        settings = ("method", "variant", "depth", "top", "words", "samples", "pool", "threshold", "seed")
+        settings = ("method", "variant", "depth", "explained", "words", "samples", "pool", "threshold", "seed")
         facts = {
             **{name: getattr(self, name) for name in settings}, "learner": learner.name, **bm25.analyzer.facts,
             "collection": collection.name, "ranker": repr(target), "queries": len(chosen),

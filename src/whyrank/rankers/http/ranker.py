@@ -45,6 +45,7 @@ class HttpRanker(Described):
     compares the texts of a request with each other (a listwise model) gives comparable scores only with `batch=1`.
 
     Args:
+        resource: the URL of the service.
         api: the form of the request: jina, tei, cohere, or auto to find out.
         model: name of the model, where the service has several.
         batch: most texts in a request.

@@ -41,7 +41,12 @@ def weighed(weights: Weights, tf: Codes | Floats, lengths: Ints) -> Floats:
 
 
 class Formula(Described):
-    """A lexical model: the weights it gives to the terms of a query."""
+    """A lexical model: the weights it gives to the terms of a query.
+
+    Attributes:
+        analyzer: how words are counted; by default as the command or the setting says.
+        stats: background statistics: a collection, or a file of `data stats`; by default the collection's own.
+    """
 
     analyzer: str | None
     stats: str | None
@@ -102,6 +107,13 @@ class BM25(Formula):
     (k2 + 1) qtf / (k2 + qtf) times, k2 = 100.
     Robertson et al., TREC-3 (1994); Kamphuis et al., "Which BM25 do you mean?", ECIR 2020; Trotman et al.,
     "Improvements to BM25 and language models examined", ADCS 2014; parm is the form under BM25T (see `bm25t`).
+
+    Attributes:
+        k1: how slowly the weight of a term saturates with its frequency; by default the variant's.
+        b: how much the length of a text counts, from 0 to 1; by default the variant's.
+        k3: of variant terrier: how slowly the weight saturates with the frequency in the query.
+        variant: lucene, robertson, atire, terrier or parm.
+        k2: of variant parm: what k3 is for terrier; 100.
     """
 
     k1: float | None = None
@@ -164,6 +176,12 @@ class QL(Formula):
     P(t|C) = max(cf, 0.5) / tokens in the collection, so that an unseen term is rare, not impossible.
     variant="parm": each distinct term of the query counts once, and P(t|C) = cf / tokens, or 1e-8 for an unseen term.
     Zhai and Lafferty, "A study of smoothing methods for language models", SIGIR 2001.
+
+    Attributes:
+        mu: of dirichlet: how many tokens the collection's language model counts for.
+        lam: of jm: the share of the collection's language model.
+        smoothing: dirichlet or jm.
+        variant: plain or parm.
     """
 
     mu: float = 1000.0

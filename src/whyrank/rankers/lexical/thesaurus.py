@@ -69,7 +69,11 @@ class BM25T(ThesaurusFormula):
     Attributes:
         resource: a file with a term table.
         match: how related terms count.
-        k1: as in `bm25`, and so are b, k2, k3 and variant, which is parm by default.
+        k1: as in `bm25`.
+        b: as in `bm25`.
+        k2: as in `bm25`.
+        k3: as in `bm25`.
+        variant: as in `bm25`, but parm by default.
         analyzer: without it the one that the table was learned with.
         stats: a collection, or a file of statistics.
     """
@@ -112,7 +116,10 @@ class QLT(ThesaurusFormula):
 
     Attributes:
         resource: a file with a term table.
-        mu: as in `ql`, and so are lam, smoothing and variant, which is parm by default.
+        mu: as in `ql`.
+        lam: as in `ql`.
+        smoothing: as in `ql`.
+        variant: as in `ql`, but parm by default.
         analyzer: without it the one that the table was learned with.
         stats: a collection, or a file of statistics.
     """

@@ -98,14 +98,13 @@ class STMC2(SemanticAxiom):
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """Other words that mean about the same."""
-        return (self._alike,)
+        return (
+            lambda view, a, b: np.asarray(1 - pair_cosines(self.nearness(view).units, a, b) <= self.distance + SAME),
+        )
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """`a` has more query terms."""
         return np.asarray(view.total[a] > view.total[b])
-
-    def _alike(self, view: View, a: Codes, b: Codes) -> Flags:
-        return np.asarray(1 - pair_cosines(self.nearness(view).units, a, b) <= self.distance + SAME)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +138,15 @@ class STMC3(SemanticAxiom):
 
     def preconditions(self) -> tuple[Precondition, ...]:
         """Lengths that differ by less than the tolerance, and as many distinct query terms."""
-        return self._near_length, same_distinct
+
+        def near_length(view: View, a: Codes, b: Codes) -> Flags:
+            one, two = view.lengths[a], view.lengths[b]
+            room = allowed("length", self.length, np.maximum(one, two))
+            return np.asarray(
+                np.abs(one - two) < room * (1 - SAME)
+            )  # in floating point 7% of 100 is a little above 7
+
+        return near_length, same_distinct
 
     def wins(self, view: View, a: Codes, b: Codes) -> Flags:
         """`b` has more query terms (under `compat`: other tokens), but `a` is nearer (further)."""
@@ -147,8 +154,3 @@ class STMC3(SemanticAxiom):
         if self.compat:
             near, more = -near, view.lengths - view.total
         return np.asarray((more[b] > more[a]) & (near[a] - near[b] > SAME))
-
-    def _near_length(self, view: View, a: Codes, b: Codes) -> Flags:
-        one, two = view.lengths[a], view.lengths[b]
-        room = allowed("length", self.length, np.maximum(one, two))
-        return np.asarray(np.abs(one - two) < room * (1 - SAME))  # 7% of 100 is a little above 7 in floating point

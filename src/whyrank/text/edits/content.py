@@ -25,7 +25,11 @@ def prepend_query(text: str, query: str) -> str:
 
 
 def repeat_document(text: str, *, times: int = 2) -> str:
-    """Repeated as a whole"""
+    """Repeated as a whole
+
+    Args:
+        times: how often the text occurs afterwards.
+    """
     check_whole("repeat-document: times", times, 2)
     check_number("repeat-document: times", times, 2, 1000)
     return " ".join([text] * times)
@@ -35,7 +39,13 @@ def repeat_document(text: str, *, times: int = 2) -> str:
 
 
 def doc2query(text: str, rng: random.Random, *, expansions: str = "", model: str = "", n: int = 4) -> str | None:
-    """With queries added that the text may answer (Nogueira and Lin, docTTTTTquery, 2019)"""
+    """With queries added that the text may answer (Nogueira and Lin, docTTTTTquery, 2019)
+
+    Args:
+        expansions: a file of JSON lines with `text` and `queries`.
+        model: a hub id or a folder of a generating model, instead of a file.
+        n: queries that are added.
+    """
     if bool(expansions) == bool(model):
         raise WhyrankError(
             "doc2query needs expansions=FILE (JSON lines with text and queries) or model=PATH, one of the two"
@@ -75,9 +85,13 @@ _LONG_WORDS = re.compile(r"[^\W\d_]{4,}")
 def typos(text: str, rng: random.Random, analyzer: Analyzer, *, list: str = "", rate: float = 0.15) -> str | None:
     """With spelling mistakes
 
-    With `list=FILE` (tab-separated: misspelling, corrections) every word that is a listed correction is replaced by
-    one of its misspellings, the analyzer's stop words excepted. Without, words of four letters or more slip with
-    probability `rate`, at least one: two letters swapped, one dropped, doubled, or hit on a neighbouring key.
+    With `list=FILE` every word that is a listed correction is replaced by one of its misspellings, the analyzer's
+    stop words excepted. Without, words of four letters or more slip with probability `rate`, at least one: two
+    letters swapped, one dropped, doubled, or hit on a neighbouring key.
+
+    Args:
+        list: a tab-separated file: misspelling, corrections.
+        rate: without a list, the share of the longer words that are misspelt.
     """
     check_text("typos: list", list)
     if list:

@@ -173,7 +173,11 @@ def reverse_sentences(annotation: Annotation) -> str | None:
 
 
 def delete_sentence(annotation: Annotation, rng: random.Random, *, which: str = "first") -> str | None:
-    """Without one of its sentences"""
+    """Without one of its sentences
+
+    Args:
+        which: first, last or random.
+    """
     slots = sentence_slots(annotation)
     positions = {"first": 0, "last": -1, "random": rng.randrange(len(slots)) if slots else 0}
     if which not in positions:
@@ -189,7 +193,11 @@ def delete_sentence(annotation: Annotation, rng: random.Random, *, which: str = 
 def add_nonrelevant_sentence(
     text: str, others: Sequence[str], annotator: Annotator, rng: random.Random, *, position: str = "end"
 ) -> str | None:
-    """With a sentence of a non-relevant document of the same query added"""
+    """With a sentence of a non-relevant document of the same query added
+
+    Args:
+        position: start or end.
+    """
     if position not in ("start", "end"):
         raise UnknownName("position", str(position), ("start", "end"))
     if not others:
