@@ -54,7 +54,7 @@ class ContrastsCommand(StudyOptions):
             raise WhyrankError(f"{what}; name one: {found[0]}, ...")
 
     def _write_contrasts(self, name: str, given: Sequence[str]) -> None:
-        from whyrank.studies import choose_studies, reading_of, save
+        from whyrank.studies import choose_studies, draw_contrasts, save
 
         columns: dict[str, Labels] = {}
         if self.ranker:
@@ -62,8 +62,7 @@ class ContrastsCommand(StudyOptions):
         else:
             collection, studies, notes = choose_studies(make_request(self, given))
             [study] = studies.values()
-            found = study.contrasts(collection)
-            found = reading_of(study).sample(found, self.limit, self.seed) if self.limit else found
+            found = draw_contrasts(study, collection, self.limit, self.seed).contrasts
         for note in notes:
             say(f"note: {note}")
         save(found, self.out, columns, name)

@@ -50,6 +50,6 @@ if TYPE_CHECKING:
     from whyrank.studies.pools import Pool, Pools, Source
     from whyrank.studies.reading import Context, Reading, reading_of
     from whyrank.studies.runner import Answer, Plan, answers, few_queries, read_scores, with_adjusted_p
-    from whyrank.studies.sampling import Budget, TextStudy, drawing_notes
+    from whyrank.studies.sampling import Budget, TextStudy, draw_contrasts, drawing_notes
 
 front_door(__name__)

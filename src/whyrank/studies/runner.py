@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from whyrank.studies.contrasts import Categories, Contrasts, TextIds, distinct_r
 from whyrank.studies.delta import Threshold
 from whyrank.studies.findings import Finding, or_none
 from whyrank.studies.reading import Context, Reading, reading_of
-from whyrank.studies.sampling import Budget, Frame, Rounds, TextStudy
+from whyrank.studies.sampling import Budget, Drawn, Frame, Rounds, TextStudy, draw_contrasts
 from whyrank.tables import TermTable
 
 if TYPE_CHECKING:
@@ -105,30 +105,11 @@ def answers(plan: Plan) -> Iterator[Answer]:
             if number == 0 or choose is not None:
                 score = partial(_score_texts, plan.engine, ranker)
                 with working_with(plan.engine.executor), timed("building"):
-                    drawn = _limited(plan, study, partial(choose, score=score) if choose else study.contrasts)
+                    build = partial(choose, score=score) if choose else study.contrasts
+                    drawn = draw_contrasts(study, plan.collection, plan.limit, plan.seed, build)
             control = controls.score(study, ranker, drawn.contrasts)
             scored = read_scores(plan, study, ranker, drawn.contrasts)
             yield _answer(plan, name, ranker, drawn, control, scored, start)
-
-
-class _Drawn(NamedTuple):
-    """Contrasts of a study, what they were drawn from, and the share of the error rate that a look at them spends."""
-
-    contrasts: Contrasts
-    units: int | None = None
-    available: int | None = None
-    share: float = 1.0
-
-
-def _limited(plan: Plan, study: Study, build: Callable[[Collection], Contrasts]) -> _Drawn:
-    """All contrasts of a study, or those within the plan's limit; texts are drawn before they are edited."""
-    if plan.limit and isinstance(study, TextStudy):
-        frame = Frame.of(study, plan.collection, plan.seed)
-        count = min(plan.limit, frame.size)
-        return _Drawn(frame.draw(count), count, frame.available)
-    every = build(plan.collection)
-    taken = reading_of(study).sample(every, plan.limit, plan.seed) if plan.limit else every
-    return _Drawn(taken) if taken is every else _Drawn(taken, len(taken), len(every))
 
 
 def _drawn_answers(plan: Plan, names: Sequence[str], controls: _Controls) -> Iterator[Answer]:
@@ -137,14 +118,14 @@ def _drawn_answers(plan: Plan, names: Sequence[str], controls: _Controls) -> Ite
     start = time.perf_counter()
     with working_with(plan.engine.executor), timed("building"):
         frames = {name: Frame.of(plan.studies[name], plan.collection, plan.seed) for name in names}
-    rounds, found = Rounds(frames, plan.budget), dict[str, tuple[_Drawn, list[tuple[Reading, list[Failure]]]]]()
+    rounds, found = Rounds(frames, plan.budget), dict[str, tuple[Drawn, list[tuple[Reading, list[Failure]]]]]()
     for looks in rounds:
         for name, look in looks.items():
             study = plan.studies[name]
             with working_with(plan.engine.executor), timed("building"):
                 contrasts = frames[name].draw(look.units)
             scored = [read_scores(plan, study, ranker, contrasts) for ranker in plan.rankers]
-            found[name] = _Drawn(contrasts, look.units, frames[name].available, look.share), scored
+            found[name] = Drawn(contrasts, look.units, frames[name].available, look.share), scored
             ends = [each.interval(each.finite, study.symmetric, ALPHA * look.share) for each, _ in scored]
             rounds.saw(name, max(high - low for low, high in ends))
     for name in names:
@@ -204,7 +185,7 @@ def _answer(
     plan: Plan,
     name: str,
     ranker: Ranker,
-    drawn: _Drawn,
+    drawn: Drawn,
     control: float | None,
     scored: tuple[Reading, list[Failure]],
     start: float,

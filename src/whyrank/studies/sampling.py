@@ -26,6 +26,7 @@ from whyrank.core import Ints, Study, WhyrankError
 from whyrank.data import Collection
 from whyrank.studies.contrasts import Contrasts, TextIds, text_position
 from whyrank.studies.findings import Finding
+from whyrank.studies.reading import reading_of
 
 LOOKS = 4
 SHARES = (0.05, 0.1, 0.15)  # of the error rate, for all looks but the last, which may spend the rest
@@ -133,6 +134,35 @@ class Frame:
 
 def _with_rest(contrasts: Contrasts, rest: int) -> Contrasts:
     return replace(contrasts, dropped={**contrasts.dropped, "not drawn": rest}) if rest else contrasts
+
+
+class Drawn(NamedTuple):
+    """Contrasts of a study, what they were drawn from, and the share of the error rate that a look at them spends."""
+
+    contrasts: Contrasts
+    units: int | None = None
+    available: int | None = None
+    share: float = 1.0
+
+
+def draw_contrasts(
+    study: Study,
+    collection: Collection,
+    limit: int | None = None,
+    seed: int = 0,
+    build: Callable[[Collection], Contrasts] | None = None,
+) -> Drawn:
+    """All contrasts of a study, or those within a limit; texts are drawn before they are edited.
+
+    `build` makes the contrasts where it is not the study alone that does.
+    """
+    if limit and isinstance(study, TextStudy):
+        frame = Frame.of(study, collection, seed)
+        count = min(limit, frame.size)
+        return Drawn(frame.draw(count), count, frame.available)
+    every = (build or study.contrasts)(collection)
+    taken = reading_of(study).sample(every, limit, seed) if limit else every
+    return Drawn(taken) if taken is every else Drawn(taken, len(taken), len(every))
 
 
 def pairs_of(frames: Mapping[str, Frame], counts: Mapping[str, int]) -> int:
