@@ -33,7 +33,7 @@ from whyrank.report.words import DASH, one_line
 from whyrank.studies import MEDIAN, Finding, SweepPoint
 from whyrank.studies.bias import BiasResult
 
-_CURVES = 8  # colours of lines; with 7 patterns of dashes, 56 lines look different
+CURVES = 8  # colours of lines; with 7 patterns of dashes, 56 lines look different
 _DASHES: Any = [[1, 0], [7, 3], [2, 2.5], [9, 3, 2, 3], [14, 4], [4, 5], [9, 3, 2, 3, 2, 3]]
 _HAS_INTERVAL = "isValid(datum.low) && isValid(datum.high)"
 _WIDTH = 320
@@ -180,7 +180,7 @@ def _label(text: str) -> str:
 
 def _colour(field: str, names: Sequence[str]) -> Any:
     legend = alt.Legend(orient="top", title=None, labelLimit=400, columns=4, symbolLimit=0)
-    palette = [_colours()[f"curve-{i}"] for i in range(_CURVES)]
+    palette = [_colours()[f"curve-{i}"] for i in range(CURVES)]
     return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(names), range=palette), legend=legend)
 
 

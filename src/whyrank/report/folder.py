@@ -60,7 +60,7 @@ from whyrank.report.arrow import (
     scores_table,
     strings,
 )
-from whyrank.report.examples import Examples, choose
+from whyrank.report.examples import SHOWN_EXAMPLES, Examples, choose
 from whyrank.report.html import render
 from whyrank.report.table_page import write_page
 from whyrank.report.tables import to_latex, to_markdown
@@ -110,7 +110,7 @@ class ResultWriter:
         facts |= {"fingerprint": contrasts.fingerprint}
         named = table.replace_schema_metadata({name: encodable(fact) for name, fact in facts.items()})
         write_parquet(named, _scores_file(self._folder, *key))
-        self._examples[key] = choose(contrasts, answer.reading)
+        self._examples[key] = choose(contrasts, answer.reading, SHOWN_EXAMPLES)
 
     def finish(self, audit: Audit) -> None:
         """Write everything but the scores; the report links to a page of the audit's term table."""

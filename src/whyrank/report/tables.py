@@ -23,9 +23,9 @@ _FIGURES = ("n", "queries", "agreement")  # columns that are no text
 _STANDING = {1: "†", 0: "", -1: "‡"}
 
 
-def to_json(findings: Sequence[Finding]) -> str:
+def to_json(findings: Sequence[Finding], indent: int | None = 2) -> str:
     """A list of objects, one per finding; an undefined figure is null."""
-    return json.dumps([plain(f.as_dict()) for f in findings], indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps([plain(f.as_dict()) for f in findings], indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def to_csv(findings: Sequence[Finding]) -> str:
@@ -86,7 +86,7 @@ def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label
     columns = "".join("r" if name in _FIGURES else "l" for name in lead) + "r" * len(rankers)
     body = []
     for row in rows:
-        bold = row.strongest()
+        bold = set()
         cells = [_latex_cell(row.cells.get(ranker), ranker in bold, alpha) for ranker in rankers]
         body.append([*(escape_latex(show(row)) for show in lead.values()), *cells])
     first, *rest = [" & ".join(cells) + r" \\" for cells in ([*head, *map(escape_latex, rankers)], *body)]

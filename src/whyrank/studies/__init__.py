@@ -37,6 +37,14 @@ if TYPE_CHECKING:
     from whyrank.studies.findings import Finding, or_none
     from whyrank.studies.pools import Pool, Pools, Source
     from whyrank.studies.reading import Context, Reading, reading_of
-    from whyrank.studies.runner import Answer, Plan, answers, few_queries, read_scores, with_adjusted_p
+    from whyrank.studies.runner import (
+        FEW_QUERIES,
+        Answer,
+        Plan,
+        answers,
+        few_queries,
+        read_scores,
+        with_adjusted_p,
+    )
 
 front_door(__name__)
