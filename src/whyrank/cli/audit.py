@@ -6,13 +6,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whyrank.cli.command import Share, Whole, argument
 from whyrank.cli.console import plural, say, tell_failures
 from whyrank.cli.options import BUNDLED_RANKERS
 from whyrank.cli.studies import StudyOptions, make_plan, study_pattern
-from whyrank.core import WhyrankError, printable
+from whyrank.core import WhyrankError, check_writable, printable
 
 if TYPE_CHECKING:
     from whyrank.report import Audit
@@ -45,6 +46,7 @@ class AuditCommand(StudyOptions):
         sweep: also show the scores at every percentile of the calibration of delta.
         group: rankers that belong together, such as one model trained with several seeds; shows how far they differ.
         format: also write tables: markdown, csv, latex; repeat for several.
+        figures: a folder to write the charts into, each as SVG, PDF and PNG.
         out: where the result folder is written; whyrank-results where no study is named.
         json: print the findings as JSON on standard output.
     """
@@ -58,6 +60,7 @@ class AuditCommand(StudyOptions):
     sweep: bool = False
     group: tuple[str, ...] = ()
     format: tuple[str, ...] = ()
+    figures: str | None = None
     out: str | None = None
     json: bool = False
 
@@ -73,6 +76,8 @@ class AuditCommand(StudyOptions):
             raise WhyrankError("--format writes tables into the result folder; say where with --out FOLDER")
         if request.out is not None:
             report.check_result(request.out, request.format)
+        if self.figures is not None:
+            check_writable(Path(self.figures) / "studies.svg")
         patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
         plan = make_plan(
             request, patterns, table=self.table, by=self.by, correction=self.correction, sweep=self.sweep,
@@ -87,6 +92,8 @@ class AuditCommand(StudyOptions):
             groups=group_rankers(self.group, [ranker.name for ranker in plan.rankers]),
             overlap=(lambda: overlap_of_plan(plan, self.candidates, self.analyzer)) if request.out else None,
         )
+        if self.figures is not None:
+            report.write_figures(self.figures, audit)
         tell_failures(audit.failures)
         if self.json:
             print(printable(report.to_json(audit.findings)))
@@ -124,8 +131,9 @@ class AuditCommand(StudyOptions):
     def _settings(self, plan: Plan) -> dict[str, Any]:
         """The request, for the result folder."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.table is None:
-            del given["table"]
+        given = {
+            name: value for name, value in given.items() if value is not None or name not in ("table", "figures")
+        }
         return {
             "command": "audit",
             "formats": list(self.format),
@@ -138,15 +146,17 @@ class AuditCommand(StudyOptions):
     def _show(self, plan: Plan, audit: Audit) -> None:
         from whyrank.cli import show
 
-        level = self.alpha, self.correction
-        for verdict in audit.verdicts:
-            print(printable(str(verdict)))
-        biased = {result.study for result in audit.details}
-        others = [finding for finding in audit.findings if finding.study not in biased]
-        if others or not audit.details:
+        level, names = (self.alpha, self.correction), audit.names
+        said = [str(headline) for headline in audit.headlines]
+        print(printable("\n".join(said or ["No ranker shows a significant preference."])))
+        found = [replace(each, ranker=names[each.ranker]) for each in audit.findings]
+        results = [replace(each, ranker=names[each.ranker]) for each in audit.details]
+        biased = {result.study for result in results}
+        others = [finding for finding in found if finding.study not in biased]
+        if others or not results:
             show.findings(others, plan.thresholds, *level)
-        if audit.details:
-            show.bias(audit.details, self.top or (_VALUES if self.study else 0), *level)
+        if results:
+            show.bias(results, self.top or (_VALUES if self.study else 0), *level)
         if audit.sweep:
             show.sweep(audit.sweep)
         if audit.spreads is not None:

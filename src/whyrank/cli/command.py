@@ -166,7 +166,9 @@ def _value(each: Field[Any], given: Any) -> Any:
     if isinstance(given, list):
         return tuple(_value(each, one) for one in given)
     if each.name in RANKERS and "://" in given:
+        from whyrank.core import split_name
         from whyrank.rankers import hide_values
 
-        return hide_values(given)
+        name, call = split_name(given)
+        return f"{name}={hide_values(call)}" if name else hide_values(call)
     return given

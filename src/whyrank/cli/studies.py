@@ -29,7 +29,7 @@ class StudyOptions(Scoring, RankerOptions, Input):
     """Which contrasts rankers score, and how large a difference counts.
 
     Attributes:
-        ranker: a ranker's call string, such as bm25(k1=1.2); repeat for several.
+        ranker: a ranker's call string, such as bm25(k1=1.2), or NAME=CALL to give it a name; repeat for several.
         compat: reproduce published behaviour, slips included: abnirml (probes), camara-hauff (axioms) or
             relevance-thesaurus (bias studies).
         pairs: which documents of a query are paired or edited: judged, top:K or all (pair sets are named in call

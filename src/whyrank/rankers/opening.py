@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from whyrank.core import Ranker, Registry, WhyrankError, parse_call
+from whyrank.core import Ranker, Registry, WhyrankError, parse_call, split_name
 from whyrank.data import Collection, open_collection
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.lexical import Background
@@ -99,16 +99,39 @@ def is_statistics_file(source: str) -> bool:
 
 
 def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
-    """Make the ranker that a call string describes, ready to score.
+    """Make the ranker that a call string describes, ready to score; `prod=CALL` gives it the name `prod`.
 
     Example:
         >>> collection = open_collection("sample")
         >>> bm25 = open_ranker("bm25(k1=1.2,b=0.75)", Setting(collection))
         >>> bm25.score(["berlin wall"], ["The wall fell in 1989."])  # doctest: +SKIP
     """
-    setting = setting or Setting()
-    made = rankers.create(spec, **({} if setting.precision is None else {"precision": setting.precision}))
-    return cast(Ranker, made.bind(setting) if hasattr(made, "bind") else made)
+    setting, (name, call) = setting or Setting(), split_name(spec)
+    made = rankers.create(call, **({} if setting.precision is None else {"precision": setting.precision}))
+    bound = cast(Ranker, made.bind(setting) if hasattr(made, "bind") else made)
+    return cast(Ranker, NamedRanker(bound, name)) if name else bound
+
+
+class NamedRanker:
+    """A ranker under a name that somebody chose; in all else, its identity and class included, it is that ranker."""
+
+    def __init__(self, unnamed: Ranker, name: str) -> None:
+        self.unnamed, self.name = unnamed, name
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self.unnamed)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute == "unnamed":  # not there yet, while it is copied
+            raise AttributeError(attribute)
+        return getattr(self.unnamed, attribute)
+
+    def __repr__(self) -> str:
+        return repr(self.unnamed)
+
+    def __reduce__(self) -> tuple[type, tuple[Ranker, str]]:
+        return NamedRanker, (self.unnamed, self.name)
 
 
 def tie_tolerance(ranker: Ranker) -> float:

@@ -7,7 +7,7 @@ from whyrank.core.lazy import front_door
 if TYPE_CHECKING:
     from whyrank.report.arrow import csv_of, encodable, rows_table
     from whyrank.report.audit import Audit, open_audit, run_plan
-    from whyrank.report.charts import overlap_svg
+    from whyrank.report.charts import overlap_svg, write_figures
     from whyrank.report.folder import (
         ResultWriter,
         check_result,

@@ -189,8 +189,21 @@ class Audit:
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report, one HTML file."""
         pairs = dict.fromkeys((finding.study, finding.ranker) for finding in self.findings)
-        examples = {pair: choose(*self._read(*pair), most=SHOWN_EXAMPLES) for pair in pairs if self.folder or self.answers}
+        examples = {
+            pair: choose(*self._read(*pair), most=SHOWN_EXAMPLES) for pair in pairs if self.folder or self.answers
+        }
         write_text(Path(path), render(self, examples))
+
+    def plot(self, name: str | None = None) -> Any:
+        """A chart of the report as an Altair chart: by name, such as `word-order`, or the one of the first theme."""
+        from whyrank.report.charts import charts_of
+
+        found = charts_of(self)
+        if name is None and found:
+            return next(iter(found.values()))
+        if name not in found:
+            raise UnknownName("chart of this audit", str(name), list(found))
+        return found[name]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the result folder, from which `open_audit` reads an equal audit."""

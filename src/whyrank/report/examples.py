@@ -99,12 +99,12 @@ def compared(first: str, second: str, before: int = 12, most: int = 60) -> Compa
     steps = SequenceMatcher(None, *words, autojunk=False).get_opcodes()
     start = next((max(0, step[1] - before) for step in steps if step[0] != "equal"), 0)
     shown = []
-    for text, tag, side in zip(words, ("ins", "del"), (1, 3), strict=True):
+    for text, tag, side in zip(words, ("ins", "del"), (0, 2), strict=True):
         parts = []
-        for step in steps:
-            low, high = max(step[side], start), min(step[side + 1], start + most)
+        for kind, *bounds in steps:
+            low, high = max(bounds[side], start), min(bounds[side + 1], start + most)
             run = escape(" ".join(text[low:high]))
-            parts += [run if step[0] == "equal" else Markup(f"<{tag}>{{}}</{tag}>").format(run)] * (low < high)
+            parts += [run if kind == "equal" else Markup(f"<{tag}>{{}}</{tag}>").format(run)] * (low < high)
         ends = ["…"] * (start > 0), ["…"] * (start + most < len(text))
         shown.append(Markup(" ").join([*ends[0], *parts, *ends[1]]))
     return Compared(*shown)

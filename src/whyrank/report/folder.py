@@ -144,7 +144,7 @@ class ResultWriter:
             self._write_text("overlap.csv", csv_of(rows_table(audit.overlap, OverlapRow)))
             self._write_text("overlap.svg", overlap_svg(audit.overlap))
         if audit.details:
-            write_figures(self._folder / BIAS, audit.details, settings, audit.alpha)
+            write_bias(self._folder / BIAS, audit.details, settings, audit.alpha)
 
     def _indices(self, texts: Sequence[str]) -> Codes:
         """The numbers of some texts among all texts of the result."""
@@ -157,7 +157,7 @@ class ResultWriter:
         path.write_text(encodable(text), encoding="utf-8", newline="\n")
 
 
-def write_figures(folder: Path, results: Sequence[BiasResult], settings: Mapping[str, Any], alpha: float) -> None:
+def write_bias(folder: Path, results: Sequence[BiasResult], settings: Mapping[str, Any], alpha: float) -> None:
     """Write the figures of bias studies: all of them as JSON, CSV files of their rows, a drawing per study."""
     from whyrank.report.charts import bias_svg
 

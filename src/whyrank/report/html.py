@@ -188,7 +188,7 @@ def _environment() -> Environment:
 
 
 def answer(finding: Finding | None) -> str:
-    """An answer in a word: the share of pairs with an arrow to the text that wins more often; a range in rank steps."""
+    """An answer in brief: the share of pairs, an arrow to the text that wins more often; or a range in rank steps."""
     if finding is None or finding.score is None or finding.n == finding.nonfinite:
         return words.DASH
     if finding.range is not None:
@@ -218,7 +218,10 @@ def _explained(said: Sequence[Headline]) -> list[Markup]:
             word = _FORMS[found[0]]
             if word not in seen:
                 link = Markup('<a class="term" href="#term-{}" title="{}">{}</a>')
-                parts += [escape(headline.text[end : found.start()]), link.format(slug(word), GLOSSARY[word], found[0])]
+                parts += [
+                    escape(headline.text[end : found.start()]),
+                    link.format(slug(word), GLOSSARY[word], found[0]),
+                ]
                 seen, end = seen | {word}, found.end()
         texts.append(Markup("").join([*parts, escape(headline.text[end:])]))
     return texts

@@ -1,4 +1,4 @@
-"""The findings that matter most, in sentences: chosen by difference between rankers and by surprise, never by ceiling."""
+"""The findings that matter most, in sentences: chosen by difference between rankers and by surprise."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def headlines(
     """At most four sentences, one per theme, the most interesting first; none where nothing is significant.
 
     The interest of a study is the largest difference between two rankers, plus half the surprise: how far a ranker
-    goes where it should not. What nobody doubts, such as a text with the query put in front, comes in only where
-    there is nothing else. `symmetric` names studies whose texts have no order, `names` what rankers are called.
+    goes where it should not, less where all of them do. What nobody doubts, such as a text with the query put in
+    front, comes in only where there is nothing else. `symmetric` names studies whose texts have no order, `names`
+    what rankers are called.
     """
     undirected, found = set(symmetric), list[Headline]()
     for row in rows_of(f for f in findings if f.group is None):
@@ -48,13 +49,14 @@ def headlines(
         if not clear:
             continue
         about = words_for(row.study)
-        odd = {f.ranker: _surprise(f, about, alpha) for f in clear}
+        odd = {f.ranker: _surprise(f, about, alpha) for f in answers}
         strength = {f.ranker: abs(_strength(f, alpha)) for f in clear}
         spread = max((_distance(a, b, alpha) for a, b in combinations(answers, 2)), default=0.0)
         subject = max(clear, key=lambda f: (odd[f.ranker] + strength[f.ranker], abs(f.score or 0.0)))
         others = [f for f in row.cells.values() if f.n and f is not subject]
         text = _sentence(subject, others, about, alpha, row.study in undirected, names or {})
-        interest = spread + max(odd.values()) / 2 + max(strength.values()) / 10
+        shared = min(odd.values()) if len(odd) > 1 else 0.0
+        interest = spread + max(odd.values()) / 2 - shared / 3 + max(strength.values()) / 10
         theme, trivial = (about.theme, about.trivial) if about else (OTHER, False)
         found.append(Headline(theme, text, subject, interest, trivial))
     best: dict[str, Headline] = {}
@@ -134,28 +136,31 @@ def _answer(f: Finding, about: Words | None, undirected: bool, name: str) -> str
         return f"{name} scores {thing} differently in {wins} of {where}"
     if about is None:
         meaning = f.meaning or f"agrees with {f.study}"
-        return f"{name} {meaning if (f.score or 0.0) > 0 else f'does the opposite of this: {meaning};'} in {wins} of {where}"
+        does = meaning if (f.score or 0.0) > 0 else f"does the opposite of this: {meaning};"
+        return f"{name} {does} in {wins} of {where}"
     return f"{about.setting}, {name} prefers {_winner(f, about)} in {wins} of {where}"
 
 
 def _tail(f: Finding, subject: Finding, about: Words | None, alpha: float, undirected: bool) -> tuple[str, str]:
     """What another ranker does, for one and for several who do the same."""
-    if f.range is not None:
-        if not is_clear(f, alpha):
-            return "makes no difference", "make no difference"
-        steps = "" if f.range_deltas is None else f" by {f.range_deltas:.1f}"
-        return (f"favours {f.favoured}{steps}",) * 2
+    same, wins = (f.score or 0.0) * (subject.score or 0.0) > 0, max(f.positive, f.negative)
     if f.n == f.nonfinite:
-        return "has no scores", "have no scores"
-    if f.neutral == f.n - f.nonfinite:
-        return ("never notices", "never notice") if about and about.edited else ("sees no difference", "see no difference")
-    same = (f.score or 0.0) * (subject.score or 0.0) > 0
-    if not undirected and not is_clear(f, alpha):
-        return "has no clear preference", "have no clear preference"
-    wins = _share(f, f.positive if (f.score or 0.0) > 0 else f.negative)
-    if same or undirected or about is None:
-        return (f"in {wins}" if same or undirected else f"does the opposite in {wins}",) * 2
-    return f"prefers {_winner(f, about)} in {wins}", f"prefer {_winner(f, about)} in {wins}"
+        said = "has no scores", "have no scores"
+    elif f.range is not None:
+        steps = "" if f.range_deltas is None else f" by {f.range_deltas:.1f}"
+        clear = (f"favours {f.favoured}{steps}",) * 2
+        said = clear if is_clear(f, alpha) else ("makes no difference", "make no difference")
+    elif f.neutral == f.n - f.nonfinite:
+        edited = about is not None and about.edited
+        said = ("never notices", "never notice") if edited else ("sees no difference", "see no difference")
+    elif not undirected and not is_clear(f, alpha):
+        said = "has no clear preference", "have no clear preference"
+    elif same or undirected or about is None:
+        said = (f"{'' if same or undirected else 'does the opposite '}in {_share(f, wins)}",) * 2
+    else:
+        rest = f"{_winner(f, about)} in {_share(f, wins)}"
+        said = f"prefers {rest}", f"prefer {rest}"
+    return said
 
 
 def _winner(finding: Finding, about: Words) -> str:

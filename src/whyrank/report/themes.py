@@ -24,20 +24,19 @@ THEMES = {
 }
 OTHER = "Other questions"
 GLOSSARY = {
-    "ranker": "A program that gives a text a score for a query. The text with the higher score stands higher in a list "
-    "of results.",
+    "ranker": "A program that gives a text a score for a query. In a list of results, higher scores stand higher.",
     "query": "What somebody typed into a search box.",
     "pair": "One question to a ranker: one query and two texts that differ in one thing. The ranker scores both and "
     "does not know that it is being studied.",
     "prefers": "Gives a score that is higher by more than a typical rank step. Smaller differences count as none.",
-    "rank step": "The typical difference between the scores of two texts that are neighbours in the ranker's own lists "
-    "of results (delta). It is the unit in which differences are given, and the smallest one that counts.",
+    "rank step": "The typical difference (delta) between the scores of neighbours in the ranker's own lists of "
+    "results. It is the unit in which differences are given, and the smallest one that counts.",
     "original": "The text as it stands in the collection; the other text is a copy in which one thing was changed.",
-    "rule": "A principle of retrieval (an axiom) that says which of two texts should win. Chance is how often the rule "
+    "rule": "A principle of retrieval (an axiom) that says which of two texts should win. Chance is how often it "
     "would be kept if a coin decided every pair that is not tied.",
     "interval": "The line around a dot: where the figure would lie in 95 of 100 samples of other queries. Pairs of "
     "one query are not independent, so intervals and tests are clustered by query and document.",
-    "significant": "Unlikely to be chance: the test by query is below the level of the audit after correction for the "
+    "significant": "Unlikely to be chance: the test by query is below the level of the audit, corrected for the "
     "number of tests. Dots that are not filled are not significant.",
     "bias": "The same text with one name exchanged for another. The range is the distance between the mean scores of "
     "the most and the least favoured name, in rank steps.",
@@ -98,9 +97,13 @@ _STUDIES = {
     "edited/shuffle-prepositions": _edit("Word order", "prepositions swapped", "With prepositions swapped", -1),
     "edited/repeat-document": _edit("Length", "text repeated", "With the whole text repeated"),
     "edited/delete-sentence": _edit("Length", "a sentence removed", "With a sentence removed", -1),
-    "edited/add-nonrelevant-sentence": _edit("Relevance", "off-topic sentence added", "With an irrelevant sentence added", -1),
+    "edited/add-nonrelevant-sentence": _edit(
+        "Relevance", "off-topic sentence added", "With an irrelevant sentence added", -1
+    ),
     "edited/prepend-query": _edit("Query words", "query put in front", "With the query put in front", 1, True),
-    "edited/replace-with-query": _edit("Query words", "text replaced by the query", "With the query as the text", 1, True),
+    "edited/replace-with-query": _edit(
+        "Query words", "text replaced by the query", "With the query as the text", 1, True
+    ),
     "edited/doc2query": _edit("Query words", "likely queries added", "With likely queries added", 1),
     "edited/typos": _edit("Noise and typos", "spelling mistakes", "With spelling mistakes", -1),
     "edited/case-fold": _edit("Noise and typos", "lower case", "In lower case"),
@@ -111,11 +114,13 @@ _STUDIES = {
     ),
     "edited/re-space": _edit("Noise and typos", "spacing changed (the control)", "With other spacing", 0, True),
     "edited/lemmatize": _edit("Noise and typos", "words in their base form", "With words in their base form"),
-    "transferred/factuality": Words("Facts", "right answer", _LIKE, "the one with the right answer",
-                                    "the one with a wrong answer", 1),
+    "transferred/factuality": Words(
+        "Facts", "right answer", _LIKE, "the one with the right answer", "the one with a wrong answer", 1
+    ),
     "transferred/fluency": Words("Style", "fluent", _SAME, "the fluent one", "the one that is not fluent", 1),
-    "transferred/fluency-spellchecked": Words("Style", "fluent, not only spell-checked", _SAME, "the fluent one",
-                                              "the one that is only spell-checked", 1),
+    "transferred/fluency-spellchecked": Words(
+        "Style", "fluent, not only spell-checked", _SAME, "the fluent one", "the one that is only spell-checked", 1
+    ),
     "transferred/formality": Words("Style", "formal", _SAME, "the formal one", "the informal one", 0),
     "transferred/neutrality": Words("Style", "neutral in tone", _SAME, "the neutral one", "the biased one", 0),
     "transferred/simplicity": Words("Style", "simple", _SAME, "the simpler one", "the harder one", 0),
@@ -123,20 +128,42 @@ _STUDIES = {
     "transferred/paraphrase": _rule("Meaning", "two wordings of one thing", "one", _SAME, 0),
     "axiom/AND": _rule("Query words", "all query words", "the one with all query words"),
     "axiom/M-AND": _rule("Query words", "more of the query covered", "the one with more of the query's words"),
-    "axiom/TFC1": _rule("Query words", "more query words, same length", "the one with more query words", "Of two equally long texts"),
-    "axiom/TFC2": _rule("Query words", "first occurrences count most", "first occurrences of query words", "Of three texts"),
-    "axiom/TFC3": _rule("Query words", "different query words, same count", "the one with more different query words", _LIKE),
+    "axiom/TFC1": _rule(
+        "Query words", "more query words, same length", "the one with more query words", "Of two equally long texts"
+    ),
+    "axiom/TFC2": _rule(
+        "Query words", "first occurrences count most", "first occurrences of query words", "Of three texts"
+    ),
+    "axiom/TFC3": _rule(
+        "Query words", "different query words, same count", "the one with more different query words", _LIKE
+    ),
     "axiom/LB1": _rule("Query words", "one query word more", "the one with a further query word", _LIKE),
-    "axiom/LB2": Words("Query words", "new query word, not a repeated one", _LIKE, "the one with a new query word",
-                       "the one that repeats a query word", 1),
+    "axiom/LB2": Words(
+        "Query words",
+        "new query word, not a repeated one",
+        _LIKE,
+        "the one with a new query word",
+        "the one that repeats a query word",
+        1,
+    ),
     "axiom/TDC": _rule("Query words", "rare query word", "the one with the rarer query word", _LIKE),
     "axiom/M-TDC": _rule("Query words", "rare query words", "the one with rarer query words", _LIKE),
     "axiom/TF-LNC": _rule("Query words", "longer by query words", "the one that is longer by query words", _LIKE),
-    "axiom/DIV": _rule("Query words", "less overlap with the query", "the one that overlaps less with the query", expected=None),
+    "axiom/DIV": _rule(
+        "Query words", "less overlap with the query", "the one that overlaps less with the query", expected=None
+    ),
     "axiom/LNC1": _rule("Length", "fewer other words", "the one with fewer other words", _LIKE),
-    "axiom/LNC2": Words("Length", "text written several times", "With the text written several times",
-                        "the changed text", ORIGINAL, None),
-    "axiom/PROX1": _rule("Word positions", "query words close together", "the one whose query words stand closer together"),
+    "axiom/LNC2": Words(
+        "Length",
+        "text written several times",
+        "With the text written several times",
+        "the changed text",
+        ORIGINAL,
+        None,
+    ),
+    "axiom/PROX1": _rule(
+        "Word positions", "query words close together", "the one whose query words stand closer together"
+    ),
     "axiom/PROX2": _rule("Word positions", "query words early", "the one whose query words come earlier"),
     "axiom/PROX3": _rule("Word positions", "query as a phrase, early", "the one with the query as an early phrase"),
     "axiom/PROX4": _rule("Word positions", "query words in one group", "the one that groups the query words tightly"),
@@ -146,15 +173,21 @@ _STUDIES = {
     "axiom/STMC1": _rule("Meaning", "other words near the query", "the one whose other words mean something similar"),
     "axiom/STMC2": _rule("Meaning", "query words before similar ones", "the one with more query words", _LIKE),
     "axiom/STMC3": _rule("Meaning", "similar words before query words", "the one with similar words", _LIKE, None),
-    "axiom/REG": _rule("Meaning", "the query word that stands apart", "the one with the most distinct query word", _LIKE),
-    "axiom/ANTI-REG": _rule("Meaning", "the query word like the others", "the one with the most typical query word", _LIKE, None),
+    "axiom/REG": _rule(
+        "Meaning", "the query word that stands apart", "the one with the most distinct query word", _LIKE
+    ),
+    "axiom/ANTI-REG": _rule(
+        "Meaning", "the query word like the others", "the one with the most typical query word", _LIKE, None
+    ),
     "bias/car-brand": _rule("Brands and names", "car brands", "a car brand", "car brand", 0),
     "bias/country": _rule("Brands and names", "countries", "a country", "country", 0),
     "bias/currency": _rule("Brands and names", "currencies", "a currency", "currency", 0),
     "bias/first-name": _rule("Brands and names", "first names", "a first name", "first name", 0),
     "bias/nationality": _rule("Brands and names", "nationalities", "a nationality", "nationality", 0),
     "bias/when-year": _rule("Brands and names", "years", "a year", "year", 0),
-    "bias/postfix-letter": _rule("Noise and typos", "a letter appended to a query word", "a letter", "last letter", 0),
+    "bias/postfix-letter": _rule(
+        "Noise and typos", "a letter appended to a query word", "a letter", "last letter", 0
+    ),
     "bias/*": _rule("Brands and names", "", "a name", "name", 0),
 }
 _MORE = {  # matched/MORE|EQUAL: theme, label, first and second text, what one would expect
@@ -193,7 +226,7 @@ def theme_of(study: str) -> str:
 
 
 def label_of(study: str, full: bool = False) -> str:
-    """A short name for readers: that of a known study, else its own; with its arguments where they tell studies apart."""
+    """A short name for readers: that of a known study, else its own; in full with its arguments."""
     words, (name, _, arguments) = words_for(study), study.partition("(")
     label = (words.label if words else "") or name.partition("/")[2] or name
     return f"{label} ({arguments}" if full and arguments else label

@@ -33,13 +33,13 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 def whose(ranker: Ranker) -> str:
     """Whose arithmetic the scores are: `ours`, `a service's`, or `theirs`, that of other people's code."""
-    own = type(ranker).__module__.startswith("whyrank.")
+    own = ranker.__class__.__module__.startswith("whyrank.")
     return str(getattr(ranker, "arithmetic", "ours" if own else "theirs"))
 
 
 def identity_of(ranker: Ranker) -> str:
     """What scores are kept under: the `repr`, digests of the files in `depends_on`, and our version for our own."""
-    module = sys.modules.get(type(ranker).__module__)
+    module = sys.modules.get(ranker.__class__.__module__)
     folder = Path(getattr(module, "__file__", None) or "").parent
     named = files_digest(name_of(ranker), getattr(ranker, "depends_on", ()), folder)
     version = f" whyrank={__version__}" if whose(ranker) == "ours" else ""
