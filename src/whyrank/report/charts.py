@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 CURVES = 8  # colours of lines; with 7 patterns of dashes, 56 lines look different
 _DASHES: Any = [[1, 0], [7, 3], [2, 2.5], [9, 3, 2, 3], [14, 4], [4, 5], [9, 3, 2, 3, 2, 3]]
+_ROLES = re.compile(r' (?:role|aria-roledescription)="[^"<>]*"(?=[^<>]*>)')
 _HAS_INTERVAL = "isValid(datum.low) && isValid(datum.high)"
 _WIDTH = 320
 _UNCUT = 6  # characters that fit into any label
@@ -286,7 +287,8 @@ def dark_style() -> str:
 
 
 def _svg_of(chart: Any) -> str:
-    return vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
+    drawn = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
+    return _ROLES.sub("", drawn)  # roles of marks without names tell nobody anything
 
 
 def picture(chart: Any, label: str) -> Markup:

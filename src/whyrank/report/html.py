@@ -94,7 +94,7 @@ def render(
     rankers, sweeps, several = views.rankers_of(findings), views.sweeps_of(audit.sweep), views.shared_names(findings)
     names = words.short_names(rankers)
     sections = _sections(audit, shown, sweeps, several)
-    full = [section for section in sections if section.row.n and (not section.row.tied or section.groups)]
+    full = [section for section in sections if section.groups or (section.row.n and not section.row.tied)]
     said = headlines(findings, audit.alpha, audit.symmetric, names)
     page: dict[str, Any] = {
         "title": _title([names[ranker] for ranker in rankers]),
@@ -107,7 +107,7 @@ def render(
         "anchors": {(s.row.study, s.row.collection): s.anchor for s in full},
         "themes": [(t, q, own) for t, q in THEMES.items() if (own := [s for s in full if s.theme == t])],
         "studies": len(sections),
-        "unanswered": [s for s in sections if not s.row.n],
+        "unanswered": [s for s in sections if s not in full and not s.row.n],
         "tied": [s for s in sections if s not in full and s.row.n],
         "glossary": GLOSSARY,
         "alpha": audit.alpha,
