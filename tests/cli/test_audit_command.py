@@ -69,7 +69,10 @@ class TestProbes:
         assert len(points) == 4 * 3 * 100
         assert float(points[50]["delta"]) > float(points[0]["delta"]) >= 0
         report = (out_folder / "report.html").read_text()
-        assert report.count('aria-label="Scores of each study by percentile of δ of bm25, ql, bm25(b=0.9)"') == 1
+        assert (
+            report.count('aria-label="Scores of each study by percentile of the rank step of BM25, QL, BM25(b=0.9)"')
+            == 1
+        )
         assert report.count("The order of rankers is") == 4
         rows = list(csv.DictReader((out_folder / "stability.csv").open()))
         assert [(r["group"], r["rankers"]) for r in rows] == [("bm25*", "2")] * 5 + [("*", "3")] * 5

@@ -78,6 +78,29 @@ def test_headlines_have_the_direction_and_the_number(rows, expected):
     assert said(*rows)[0].replace("BM25", "bm25") == expected.replace("BM25", "bm25")
 
 
+def test_of_a_symmetric_study_the_ranker_that_differs_most_often_comes_first():
+    low = {
+        "study": "transferred/paraphrase",
+        "positive": 2,
+        "neutral": 98,
+        "negative": 0,
+        "score": 0.02,
+        "ci_low": 0.0,
+    }
+    high = {
+        "study": "transferred/paraphrase",
+        "positive": 58,
+        "neutral": 42,
+        "negative": 0,
+        "score": 0.58,
+        "p_adjusted": 0.4,
+    }
+    rows = [finding(**low, ci_high=0.08), finding(ranker="ql", **high, ci_low=0.48, ci_high=0.68)]
+    assert said(*rows, symmetric={"transferred/paraphrase"}) == [
+        "Meaning. QL scores two wordings of one thing differently in 58% of 100 pairs from 20 queries; BM25 in 2%."
+    ]
+
+
 def test_headlines_are_silent_where_nothing_is_significant():
     few = finding(n_queries=7)
     assert said(finding(p_adjusted=0.2), empty(), axiom(ci_low=-0.1), few) == []

@@ -52,7 +52,10 @@ def headlines(
         odd = {f.ranker: _surprise(f, about, alpha) for f in answers}
         strength = {f.ranker: abs(_strength(f, alpha)) for f in clear}
         spread = max((_distance(a, b, alpha) for a, b in combinations(answers, 2)), default=0.0)
-        subject = max(clear, key=lambda f: (odd[f.ranker] + strength[f.ranker], abs(f.score or 0.0)))
+        if row.study in undirected and clear[0].range is None:
+            subject = max(answers, key=lambda f: f.score or 0.0)
+        else:
+            subject = max(clear, key=lambda f: (odd[f.ranker] + strength[f.ranker], abs(f.score or 0.0)))
         others = [f for f in row.cells.values() if f.n and f is not subject]
         text = _sentence(subject, others, about, alpha, row.study in undirected, names or {})
         shared = min(odd.values()) if len(odd) > 1 else 0.0
