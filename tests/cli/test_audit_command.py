@@ -94,6 +94,27 @@ class TestProbes:
         assert "no p-values" not in err
 
 
+class TestTerminal:
+    def test_headlines_come_first_and_tables_fit(self, whyrank, monkeypatch, ranker):
+        """A narrow terminal gets fewer columns; no line is longer, no figure is broken, and no colour is needed."""
+        given = ("matched/*", "TFC1", "LNC2", *LEXICAL, "-r", f"prod={ranker('float(len(d))')}", "--tolerance", "10%")
+        whole = whyrank("audit", *given)[1]
+        for name, value in {"COLUMNS": "80", "TTY_COMPATIBLE": "1", "NO_COLOR": "1"}.items():
+            monkeypatch.setenv(name, value)
+        code, out, err = whyrank("audit", *given)
+        assert code == 0, err
+        first, *rest = re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines()
+        assert first == whole.splitlines()[0]
+        assert re.fullmatch(r"[A-Z][a-z ]+\. .* (?:\d+%|\d rank steps).*\.", first)
+        lines = rest[next(i for i, line in enumerate(rest) if not line.strip()) :]
+        tables = [line for line in lines if line.startswith("  ")]
+        assert tables
+        assert max(map(len, tables)) <= 80
+        scores = re.findall(r"[+-]\d\.\d{3}", whole)
+        assert set(re.findall(r"[+-]\d\.\d{3}", "\n".join(tables))) <= set(scores)
+        assert "prod" in out
+
+
 class TestWholeAudit:
     @pytest.mark.slow
     def test_the_result_folder(self, whyrank, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -146,11 +147,12 @@ class AuditCommand(StudyOptions):
     def _show(self, plan: Plan, audit: Audit) -> None:
         from whyrank.cli import show
 
-        level, names = (self.alpha, self.correction), audit.names
+        level = self.alpha, self.correction
         said = [str(headline) for headline in audit.headlines]
         print(printable("\n".join(said or ["No ranker shows a significant preference."])))
-        found = [replace(each, ranker=names[each.ranker]) for each in audit.findings]
-        results = [replace(each, ranker=names[each.ranker]) for each in audit.details]
+        short = audit.names if sys.stdout.isatty() else {}  # a pipe gets every column, and call strings
+        found = [replace(each, ranker=short.get(each.ranker, each.ranker)) for each in audit.findings]
+        results = [replace(each, ranker=short.get(each.ranker, each.ranker)) for each in audit.details]
         biased = {result.study for result in results}
         others = [finding for finding in found if finding.study not in biased]
         if others or not results:
