@@ -69,7 +69,10 @@ class TestProbes:
         assert len(points) == 4 * 3 * 100
         assert float(points[50]["delta"]) > float(points[0]["delta"]) >= 0
         report = (out_folder / "report.html").read_text()
-        assert report.count('aria-label="Scores of each study by percentile of δ of bm25, ql, bm25(b=0.9)"') == 1
+        assert (
+            report.count('aria-label="Scores of each study by percentile of the rank step of BM25, QL, BM25(b=0.9)"')
+            == 1
+        )
         assert report.count("The order of rankers is") == 4
         rows = list(csv.DictReader((out_folder / "stability.csv").open()))
         assert [(r["group"], r["rankers"]) for r in rows] == [("bm25*", "2")] * 5 + [("*", "3")] * 5
@@ -89,6 +92,27 @@ class TestProbes:
         _, out, err = whyrank("audit", "transferred/paraphrase", *given, "--delta-from", "sample")
         assert json.loads(out)[0]["p_value"] is not None
         assert "no p-values" not in err
+
+
+class TestTerminal:
+    def test_headlines_come_first_and_tables_fit(self, whyrank, monkeypatch, ranker):
+        """A narrow terminal gets fewer columns; no line is longer, no figure is broken, and no colour is needed."""
+        given = ("matched/*", "TFC1", "LNC2", *LEXICAL, "-r", f"prod={ranker('float(len(d))')}", "--tolerance", "10%")
+        whole = whyrank("audit", *given)[1]
+        for name, value in {"COLUMNS": "80", "TTY_COMPATIBLE": "1", "NO_COLOR": "1"}.items():
+            monkeypatch.setenv(name, value)
+        code, out, err = whyrank("audit", *given)
+        assert code == 0, err
+        first, *rest = re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines()
+        assert first == whole.splitlines()[0]
+        assert re.fullmatch(r"[A-Z][a-z ]+\. .* (?:\d+%|\d rank steps).*\.", first)
+        lines = rest[next(i for i, line in enumerate(rest) if not line.strip()) :]
+        tables = [line for line in lines if line.startswith("  ")]
+        assert tables
+        assert max(map(len, tables)) <= 80
+        scores = re.findall(r"[+-]\d\.\d{3}", whole)
+        assert set(re.findall(r"[+-]\d\.\d{3}", "\n".join(tables))) <= set(scores)
+        assert "prod" in out
 
 
 class TestWholeAudit:

@@ -7,8 +7,9 @@ import pickle
 
 import pytest
 
+from whyrank.core import split_name
 from whyrank.data import open_collection
-from whyrank.rankers import CascadeRanker, Named, Setting, name_and_spec, open_ranker
+from whyrank.rankers import CascadeRanker, Setting, open_ranker
 from whyrank.scoring.engine import identity_of
 
 
@@ -16,7 +17,7 @@ from whyrank.scoring.engine import identity_of
     ("given", "name", "spec"),
     [
         ("before=bm25(k1=1.2)", "before", "bm25(k1=1.2)"),
-        ("after tuning = cross:bundled", "after tuning", " cross:bundled"),
+        ("after tuning = cross:bundled", "after tuning", "cross:bundled"),
         ("bm25(k1=1.2)", "", "bm25(k1=1.2)"),
         ("run:a=b.txt", "", "run:a=b.txt"),
         ("https://host/rerank?model=x", "", "https://host/rerank?model=x"),
@@ -24,7 +25,7 @@ from whyrank.scoring.engine import identity_of
     ],
 )
 def test_what_is_a_name(given, name, spec):
-    assert name_and_spec(given) == (name, spec)
+    assert split_name(given) == (name, spec)
 
 
 def test_findings_have_the_name_and_scores_are_found_again(whyrank, tea):
@@ -73,9 +74,9 @@ def test_secrets_stay_hidden(whyrank):
 def test_all_but_the_name_is_the_rankers_own():
     setting = Setting(open_collection("sample"))
     ranker = open_ranker("cascade(of=['bm25','ql'],depth=5)", setting)
-    made = Named("mine", ranker)
+    made = open_ranker("mine=cascade(of=['bm25','ql'],depth=5)", setting)
     assert (repr(made), identity_of(made)) == (repr(ranker), identity_of(ranker))
     assert isinstance(made, CascadeRanker)
     assert made.parts == ranker.parts
-    again = pickle.loads(pickle.dumps(Named("mine", open_ranker("bm25", setting))))
+    again = pickle.loads(pickle.dumps(open_ranker("mine=bm25", setting)))
     assert again.name == "mine"

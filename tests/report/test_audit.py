@@ -86,7 +86,7 @@ def test_the_report_is_that_of_the_folder(audit, tmp_path):
     audit.report(tmp_path / "a.html")
     whyrank.open_audit(tmp_path / "out").report(tmp_path / "b.html")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "What it favours" in page
+    assert "Brands and names" in page
     assert len(page) == pytest.approx(len((tmp_path / "b.html").read_text(encoding="utf-8")), abs=200)
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from report_samples import NASTY, SVG, axiom, broken_axiom, curve, empty, finding, marks, overlap_rows
 from test_report_favours import TEAS, result
 
-from whyrank.report.charts import bias_svg, forest, overlap_svg, picture, sweep_svg
+from whyrank.core import UnknownName
+from whyrank.report import Audit
+from whyrank.report.charts import bias_svg, forest, overlap_svg, picture, sweep_svg, write_figures
 from whyrank.report.views import rows_of
 
 
@@ -132,3 +134,26 @@ def test_files_have_colours_for_dark_screens():
     exchanged = re.search(rf'svg \[stroke="{line.get("stroke")}"\] {{ stroke: (#\w+); }}', style.text or "")
     assert exchanged
     assert exchanged[1] != line.get("stroke")
+
+
+class TestFigures:
+    AUDIT = Audit([finding(), finding(ranker="ql"), axiom()], [TEAS])
+
+    def test_every_chart_is_a_drawing_a_page_and_a_picture(self, tmp_path):
+        files = write_figures(tmp_path / "new" / "figures", self.AUDIT)
+        assert {path.name.partition("-")[0] for path in files} == {
+            "length.svg",
+            "length.pdf",
+            "length.png",
+            "query",
+            "bias",
+        }
+        starts = {".svg": b"<svg", ".pdf": b"%PDF", ".png": b"\x89PNG"}
+        assert all(path.read_bytes().startswith(starts[path.suffix]) for path in files)
+
+    def test_a_chart_has_the_names_that_readers_see(self):
+        values = str(self.AUDIT.plot("length").to_dict(validate=False))
+        assert "longer, same counts of each query word" in values
+        assert "BM25" in values
+        with pytest.raises(UnknownName, match="lenght"):
+            self.AUDIT.plot("lenght")

@@ -62,7 +62,7 @@ def test_the_overlap_split_is_written_as_figures_and_as_a_picture(tmp_path):
     assert (rows[0]["run"], rows[0]["group"], rows[0]["n"], float(rows[0]["mean"])) == ("bm25", "1", "4", 0.2)
     assert (rows[5]["queries"], rows[5]["mean"]) == ("retrieved", "")
     assert len(marks((folder / "overlap.svg").read_text(encoding="utf-8"), "line")) == 4
-    assert "Overlap and effectiveness" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "Effectiveness by overlap" in (folder / "report.html").read_text(encoding="utf-8")
     assert not {"overlap.csv", "overlap.svg"} & set(files(written(folder, toy_answer(), overlap=[])))
 
 

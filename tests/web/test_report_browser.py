@@ -1,9 +1,16 @@
-"""The report in a real browser: it shows, sorts, filters and draws, and asks the network for nothing."""
+"""The report in a real browser: it reads, sorts, filters, unfolds and draws, and asks the network for nothing.
+
+Screenshots are kept in `$WHYRANK_SCREENSHOTS` where that names a folder. The picture of the README is `first.png`, with
+the report of `make demo` in `$WHYRANK_REPORT`.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,14 +21,29 @@ TEAS = ["mint", "rose", "sage", "lime", "fennel", "ginger", "nettle", "jasmine"]
 RANKER = """
 def rose(queries, docs):
     return [len(q) / 10 + 0.5 * ('rose' in d) + 0.05 * (sum(map(ord, q + d)) % 7) for q, d in zip(queries, docs)]
+def rough(queries, docs):
+    return [len(set(q.lower().split()) & set(d.lower().split())) - 0.3 * d.count(' a ') for q, d in zip(queries, docs)]
 """
 AUDITS = {
-    "whole": ["matched/*", "TFC*", "--tolerance", "10%", "-r", "bm25", "-r", "ql"],
-    "swept": ["matched/length|*", "--tolerance", "10%", "-r", "bm25", "-r", "bm25(b=0.9)", "--sweep", "--group", "bm25*"],
-    "axioms": ["TFC1", "LNC1", "M-AND", "DIV", "-r", "bm25", "-r", "ql", "-r", "bm25(b=0.9)", "-r", "run:bm25"],
-    "bias": [f"bias/substitution(values={'+'.join(TEAS)},templates=tea.tsv)", "TFC1", "-r", "python:likes.py:rose",
+    "whole": ["matched/*", "TFC*", "LB2", "LNC2", "transferred/*", "bias/car-brand", "--tolerance", "10%", "--limit", "60",
+              "-r", "bm25", "-r", "ql", "-r", "mine=python:likes.py:rough"],
+    "swept": ["matched/length|*", "--tolerance", "10%", "-r", "bm25", "-r", "bm25(b=0.9)", "--sweep", "--group", "bm25*",
+              "--by", "relevance_group"],
+    "bias": [f"bias/substitution(values={'+'.join(TEAS)},templates=tea.tsv)", "TFC1", "-r", "rose=python:likes.py:rose",
              "--delta", "0.1"],
+    "hostile": ["matched/length|relevance", "LNC2", "-c", "texts", "-r", "bm25", "-r", "mine=python:likes.py:rough", "--delta", "0.01"],
 }  # fmt: skip
+SCRIPT = "<script>window.ran = 1</script><img src=x onerror='window.ran = 2'>"
+HOSTILE = f'{SCRIPT} "quoted" \u202eturned\u202c \x1b[31mred\x1b[0m'
+WORDS = """() => {
+  const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (walk.nextNode()) {
+    range.selectNodeContents(walk.currentNode);
+    const box = range.getBoundingClientRect();
+    if (box.height && box.top >= 0 && box.left >= 0 && box.top < innerHeight) found.push(...walk.currentNode.textContent.split(/\\s+/));
+  }
+  return found.filter((word) => /[\\p{L}\\p{N}]/u.test(word));
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +52,11 @@ def audited(tmp_path_factory):
     here, made = tmp_path_factory.mktemp("audits"), set()
     (here / "tea.tsv").write_text("".join(f"which drink {i}\tdrink {{value}} at {i}\n" for i in range(12)))
     (here / "likes.py").write_text(RANKER)
+    (here / "texts").mkdir()
+    docs = [{"id": f"d{i}", "text": f"tea {HOSTILE} " + "and a cup " * (i % 5)} for i in range(40)]
+    (here / "texts" / "corpus.jsonl").write_text("".join(json.dumps(doc) + "\n" for doc in docs))
+    (here / "texts" / "queries.tsv").write_text("".join(f"q{i}\ttea cup {i} {SCRIPT}\n" for i in range(10)))
+    (here / "texts" / "qrels.txt").write_text("".join(f"q{i % 10} 0 d{i} {i % 2}\n" for i in range(40)))
 
     def folder(name):
         if name not in made:
@@ -47,12 +74,12 @@ def audited(tmp_path_factory):
 
 @pytest.fixture
 def opened(browser):
-    """Open a page, with every request and every error recorded."""
-    contexts = []
+    """Open a page, with every request and every error recorded; none may be there in the end."""
+    contexts, pages = [], []
 
-    def load(path, **settings):
-        contexts.append(browser.new_context(**settings))
-        page = contexts[-1].new_page()
+    def load(path, width=1280, height=800, **settings):
+        contexts.append(browser.new_context(viewport={"width": width, "height": height}, **settings))
+        pages.append(page := contexts[-1].new_page())
         page.requests, page.errors = [], []
         page.on("request", lambda request: page.requests.append(request.url))
         page.on("pageerror", lambda error: page.errors.append(str(error)))
@@ -61,8 +88,109 @@ def opened(browser):
         return page
 
     yield load
+    for page in pages:
+        assert ([url[:7] for url in page.requests], page.errors) == (["file://"], [])
     for context in contexts:
         context.close()
+
+
+def keep(page, name, **settings):
+    """Keep a screenshot, where a folder is named for them."""
+    if folder := os.environ.get("WHYRANK_SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png", **settings)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_studies_are_listed_sorted_filtered_and_unfolded(opened, audited, width):
+    page = opened(audited("whole") / "report.html", width)
+    rows, themes = page.locator("details.study:visible"), page.locator(".theme:visible")
+    whole, before = rows.count(), themes.count()
+    assert whole >= 20
+    assert before >= 6
+    page.fill("#filter", "overlap|tf")
+    assert (rows.count(), themes.count(), page.inner_text("#shown")) == (1, 1, f"1 of {whole}")
+    page.fill("#filter", "")
+    first = rows.first.get_attribute("id")
+    for order in ("spread", "0", "2"):
+        page.select_option("#sort", order)
+        values = [float(row.get_attribute("data-spread")) for row in rows.all()]
+        assert (values == sorted(values, reverse=True)) or order != "spread"
+        assert (rows.count(), themes.count()) == (whole, 0)
+    page.select_option("#sort", "")
+    assert (rows.first.get_attribute("id"), themes.count()) == (first, before)
+    page.click("#unfold")
+    assert page.locator("details.study[open]").count() == whole
+    for more in page.locator("details.more:visible").all():
+        more.evaluate("each => { each.open = true; }")
+    assert page.locator(".example:visible").count() >= whole
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out"
+    page.click("#unfold")
+    assert page.locator("details.study[open]").count() == 0
+    link = page.locator(".headlines .subject").first
+    link.click()
+    assert page.locator(f"{link.get_attribute('href')}[open] .body").is_visible()
+    keep(page, f"unfolded-{width}")
+
+
+def test_the_first_screen_is_short_and_in_plain_words(opened, audited):
+    given = os.environ.get("WHYRANK_REPORT")
+    page = opened(Path(given).absolute() if given else audited("whole") / "report.html")
+    words = page.evaluate(WORDS)
+    keep(page, "first")
+    assert 40 < len(words) <= 150
+    text = " ".join(words)
+    assert not re.search(r"[α-ωΑ-Ω]|\w/\w|\w\|\w|\b(axiom|TFC|LB2|nDCG|matched|edited|transferred)\b", text), text
+    linked = page.locator("#findings a.term").all()
+    assert linked
+    for term in linked:
+        assert term.get_attribute("title")
+        assert page.locator(term.get_attribute("href")).count() == 1
+    assert page.locator(".headlines li").count() in (3, 4)
+    assert page.locator(".headlines .sample").count() >= 3
+
+
+def test_it_is_a_few_screens_long_and_prints_on_a_few_pages(opened, audited):
+    page = opened(audited("whole") / "report.html")
+    assert page.evaluate("document.documentElement.scrollHeight") <= 6 * 800
+    pages = len(re.findall(rb"/Type\s*/Page\b", page.pdf()))
+    assert 1 <= pages <= 5
+    plain = opened(audited("whole") / "report.html", java_script_enabled=False)
+    assert plain.locator("details.study:visible").count() >= 20, "readable without scripts"
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_it_fits_a_phone(opened, audited, name):
+    page = opened(audited(name) / "report.html", 380)
+    page.locator("details").evaluate_all("all => all.forEach((each) => { each.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    assert page.locator("details.study .cell .who").first.is_visible(), "cards name the rankers"
+    page.locator("details").evaluate_all("all => all.forEach((each) => { each.open = false; })")
+    keep(page, f"phone-{name}")
+
+
+def test_hostile_texts_are_shown_and_not_run(opened, audited):
+    page = opened(audited("hostile") / "report.html")
+    page.locator("details").evaluate_all("all => all.forEach((each) => { each.open = true; })")
+    assert page.evaluate("window.ran") is None
+    text = page.inner_text("main")
+    assert SCRIPT in text
+    assert '"quoted"' in text
+    assert page.locator("main img, main script").count() == 0
+    assert page.locator(".passage[dir=auto]").count(), "marks of direction end with their element"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", AUDITS)
+def test_axe_finds_nothing_serious(opened, audited, name, scheme):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    page = opened(audited(name) / "report.html", color_scheme=scheme, bypass_csp=True)
+    for part in (page.locator("details.study").first, page.locator("details.more").first):
+        part.evaluate("each => { each.open = true; }")
+    found = axe.Axe().run(page).response["violations"]
+    serious = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
+    assert not serious
 
 
 def looks(page, where, marks, what):
@@ -73,45 +201,6 @@ def looks(page, where, marks, what):
         " e.getBoundingClientRect().width, e.getBoundingClientRect().height])",
         what,
     )
-
-
-def test_the_overview_lists_sorts_and_filters(opened, audited):
-    folder = audited("whole")
-    page = opened(folder / "report.html")
-    studies = len(json.loads((folder / "settings.json").read_text())["studies"])
-    rows, families = (page.locator(f"#overview-table tr.{kind}:visible") for kind in ("study", "family"))
-    assert (len(page.requests), page.requests[0][:7], page.errors) == (1, "file://", [])
-    assert rows.count() == studies >= 20
-    assert "bm25" in page.locator("#verdict").inner_text()
-    before = families.count()
-    page.fill("#filter", "overlap|tf")
-    assert rows.count() == 1
-    assert families.count() == min(before, 1), "families without studies to show are hidden"
-    page.fill("#filter", "")
-    assert (rows.count(), families.count()) == (studies, before)
-    button = page.locator("#overview-table th[data-sort] button").last
-    button.click()
-    one = rows.first.inner_text()
-    button.click()
-    assert rows.first.inner_text() != one
-    ordered = "#overview-table th[aria-sort=ascending], #overview-table th[aria-sort=descending]"
-    assert page.locator(ordered).count() == 1
-    link = page.locator("#overview-table tbody a").first
-    target = link.get_attribute("href")
-    link.click()
-    assert page.locator(target).is_visible()
-    plain = opened(folder / "report.html", java_script_enabled=False)
-    assert plain.locator("#overview-table tr.study:visible").count() == studies, "readable without scripts"
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("whole", "#verdict"), ("swept", "#stability"), ("axioms", "#overlap"), ("bias", "figure.chart svg")],
-)
-def test_it_fits_a_phone(opened, audited, name, shown):
-    page = opened(audited(name) / "report.html", viewport={"width": 380, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 380
-    assert page.locator(shown).first.is_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -134,6 +223,8 @@ def test_values_of_bias_studies_are_drawn(opened, audited, name, scheme):
     folder = audited("bias")
     [path] = (folder / "bias").glob(name) if name == "*.svg" else [folder / name]
     page = opened(path, color_scheme=scheme)
+    if name == "report.html":
+        page.locator("details").evaluate_all("all => all.forEach((each) => { each.open = true; })")
     dots = looks(page, "bias/substitution", "mark-symbol", "fill")
     colours = {fill for fill, *_ in dots}
     assert len(dots) == len(TEAS)
@@ -141,4 +232,3 @@ def test_values_of_bias_studies_are_drawn(opened, audited, name, scheme):
     assert len(colours) == 2
     assert ("rgb(31, 95, 168)" in colours) == (scheme == "light"), "dark screens have colours of their own"
     assert "rgb(0, 0, 0)" not in colours
-    assert page.errors == []

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whyrank.cli.command import Share, Whole, argument
 from whyrank.cli.console import plural, say, tell_failures
 from whyrank.cli.options import BUNDLED_RANKERS
 from whyrank.cli.studies import StudyOptions, make_request, study_pattern
-from whyrank.core import Clock, WhyrankError, clocked, printable
+from whyrank.core import Clock, WhyrankError, check_writable, clocked, printable
 
 if TYPE_CHECKING:
     from whyrank.core import Ranker
@@ -53,6 +55,7 @@ class AuditCommand(StudyOptions):
         budget: draw contrasts so that the audit takes no more than a time such as 5m, or scores no more than a number
             such as 20000pairs with each ranker.
         width: draw no more of a study once its 95% interval is narrower than this.
+        figures: a folder to write the charts into, each as SVG, PDF and PNG.
         out: where the result folder is written; whyrank-results where no study is named.
         json: print JSON on standard output.
     """
@@ -69,6 +72,7 @@ class AuditCommand(StudyOptions):
     format: tuple[str, ...] = ()
     budget: str | None = None
     width: float | None = None
+    figures: str | None = None
     out: str | None = None
     json: bool = False
 
@@ -85,6 +89,8 @@ class AuditCommand(StudyOptions):
             raise WhyrankError("--format writes tables into the result folder; say where with --out FOLDER")
         if request.out is not None:
             report.check_result(request.out, request.format)
+        if self.figures is not None:
+            check_writable(Path(self.figures) / "studies.svg")
         patterns = [study_pattern(each) for each in self.study] or usual_studies(self.collection)
         table = None if self.table is None else open_table(self.table, check=True)
         asked = make_request(
@@ -105,6 +111,8 @@ class AuditCommand(StudyOptions):
                 groups=group_rankers(self.group, [ranker.name for ranker in plan.rankers]),
                 effectiveness=measure if request.out else None,
             )
+        if self.figures is not None:
+            report.write_figures(self.figures, audit)
         tell_failures(audit.failures)
         if self.json:
             print(printable(report.to_json(audit.findings)))
@@ -154,8 +162,9 @@ class AuditCommand(StudyOptions):
     def _settings(self, plan: Plan) -> dict[str, Any]:
         """The request, for the result folder."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.table is None:
-            del given["table"]
+        given = {
+            name: value for name, value in given.items() if value is not None or name not in ("table", "figures")
+        }
         return {
             "command": "audit",
             "formats": list(self.format),
@@ -169,14 +178,17 @@ class AuditCommand(StudyOptions):
         from whyrank.cli import show
 
         level = self.alpha, self.correction
-        for verdict in audit.verdicts:
-            print(printable(str(verdict)))
-        biased = {result.study for result in audit.details}
-        others = [finding for finding in audit.findings if finding.study not in biased]
-        if others or not audit.details:
+        said = [str(headline) for headline in audit.headlines]
+        print(printable("\n".join(said or ["No ranker shows a significant preference."])))
+        short = audit.names if sys.stdout.isatty() else {}  # a pipe gets every column, and call strings
+        found = [replace(each, ranker=short.get(each.ranker, each.ranker)) for each in audit.findings]
+        results = [replace(each, ranker=short.get(each.ranker, each.ranker)) for each in audit.details]
+        biased = {result.study for result in results}
+        others = [finding for finding in found if finding.study not in biased]
+        if others or not results:
             show.findings(others, plan.thresholds, *level)
-        if audit.details:
-            show.bias(audit.details, self.show or (_VALUES if self.study else 0), *level)
+        if results:
+            show.bias(results, self.show or (_VALUES if self.study else 0), *level)
         if audit.sweep:
             show.sweep(audit.sweep)
         if audit.spreads is not None:

@@ -165,8 +165,9 @@ def _value(each: Field[Any], given: Any) -> Any:
     if isinstance(given, list):
         return tuple(_value(each, one) for one in given)
     if each.name in RANKERS and "://" in given:
-        from whyrank.rankers import hide_values, name_and_spec
+        from whyrank.core import split_name
+        from whyrank.rankers import hide_values
 
-        name, spec = name_and_spec(given)
-        return f"{name}={hide_values(spec)}" if name else hide_values(spec)
+        name, call = split_name(given)
+        return f"{name}={hide_values(call)}" if name else hide_values(call)
     return given

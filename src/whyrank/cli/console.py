@@ -16,6 +16,7 @@ SCORES = "scores that were stored are kept"
 TRAINING = "checkpoints of the training are kept"
 BLOCKS = "blocks that are scored are kept"
 Cell = str | tuple[str, str] | Callable[[Any], str] | None
+KEPT = 3  # columns of figures that no terminal is too narrow for
 _left: list[str] = []
 
 
@@ -61,22 +62,33 @@ def word(term: str) -> str:
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> None:
-    """Print a table; the first `left` columns are text, the rest figures. Plain text when not on a terminal."""
+    """Print a table; the first `left` columns are text, the rest figures. Plain text when not on a terminal.
+
+    On a terminal, the last figures are left out where the table would be too wide; figures are never broken.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    head, foot = Text(printable(title), "table.title"), Text(printable(caption), "table.caption")
-    grid = Table(title=head, box=box.SIMPLE, title_justify="left", caption=foot, caption_justify="left")
-    for i, name in enumerate(header):
-        grid.add_column(Text(printable(name)), justify="left" if i < left else "right", overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(printable(cell)) for cell in row))
+    def drawn(columns: int) -> Table:
+        head, foot = Text(printable(title), "table.title"), Text(printable(caption), "table.caption")
+        grid = Table(title=head, box=box.SIMPLE, title_justify="left", caption=foot, caption_justify="left")
+        for i, name in enumerate(header[:columns]):
+            grid.add_column(
+                Text(printable(name)), justify="left" if i < left else "right", overflow="fold", no_wrap=i >= left
+            )
+        for row in rows:
+            grid.add_row(*(Text(printable(cell)) for cell in row[:columns]))
+        return grid
+
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 400
-    console.print(grid)
+    columns = len(header)
+    while columns > left + KEPT and drawn(columns).__rich_measure__(console, console.options).maximum > console.width:
+        columns -= 1
+    console.print(drawn(columns))
 
 
 def show_rows(title: str, rows: Sequence[Any], columns: Mapping[str, Cell], left: int = 1, caption: str = "") -> None:

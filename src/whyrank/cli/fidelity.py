@@ -92,9 +92,8 @@ class FidelityCommand(Scoring, RankerOptions, Input):
 
     def _check(self) -> None:
         """Raise an error for what cannot be done, or cannot be written, before anything is opened."""
-        from whyrank.core import adjust
+        from whyrank.core import adjust, split_name
         from whyrank.evaluation.fidelity import SUFFIXES, check_settings, measures_of
-        from whyrank.rankers import name_and_spec
 
         check_settings(self.k, self.missing)
         adjust([], self.correction)
@@ -103,9 +102,7 @@ class FidelityCommand(Scoring, RankerOptions, Input):
                 raise UnknownName("measure of fidelity", name, measures_of(self.k))
         check_file(self.out, SUFFIXES, "fidelity")
         if self.baseline is not None:
-            known = [
-                each for surrogate in self.surrogate for each in (name_and_spec(surrogate)[0], surrogate) if each
-            ]
+            known = [each for surrogate in self.surrogate for each in (split_name(surrogate)[0], surrogate) if each]
             if self.baseline not in known:
                 raise UnknownName("baseline among the surrogates", self.baseline, known)
         for option in ("target", "surrogate", "collection"):

@@ -138,16 +138,13 @@ def open_rankers(
 ) -> list[Ranker]:
     """Open some rankers, the lexical ones when none are given; `NAME=SPEC` names one, `typed` as in `Setting`."""
     from whyrank.core import UnknownName, WhyrankError
-    from whyrank.rankers import Named, Setting, name_and_spec, open_ranker
+    from whyrank.rankers import Setting, open_ranker
     from whyrank.rankers.neural import PRECISIONS
 
     if precision is not None and precision not in PRECISIONS:
         raise UnknownName("value of --precision", precision, PRECISIONS)
     setting = Setting(collection, analyzer, stats, precision, typed)
-    found: list[Ranker] = []
-    for name, spec in map(name_and_spec, specs or BUNDLED_RANKERS):
-        opened = open_ranker(spec, setting)
-        found.append(Named(name, opened) if name else opened)
+    found = [open_ranker(spec, setting) for spec in specs or BUNDLED_RANKERS]
     names = [ranker.name for ranker in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

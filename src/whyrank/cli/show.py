@@ -168,14 +168,14 @@ def bias(results: Sequence[BiasResult], top: int, alpha: float, correction: str)
     from whyrank.report import dropped_of, is_flat, significant_pairs
 
     columns: dict[str, Cell] = {
-        "study": "study", "ranker": "ranker", "templates": ("n_templates", ","),
-        "independent": ("n_clusters", ","),
+        "study": "study", "ranker": "ranker",
         "range": lambda result: figure(result.range, ".4g") + star(result.p_adjusted, alpha),
-        "deltas": ("range_deltas", ".2f"), "W": ("kendall_w", ".3f"), "p": ("p_value", "p"),
-        "p adj.": ("p_adjusted", "p"),
+        "deltas": ("range_deltas", ".2f"), "highest": "favoured", "lowest": "disfavoured",
+        "templates": ("n_templates", ","), "independent": ("n_clusters", ","),
+        "W": ("kendall_w", ".3f"), "p": ("p_value", "p"), "p adj.": ("p_adjusted", "p"),
         "values": lambda result: f"{len(result.significant(alpha))} of {len(result.values)}",
         "pairs": lambda result: f"{significant_pairs(result, alpha)} of {len(result.pairs)}",
-        "highest": "favoured", "lowest": "disfavoured", **_differences(results, alpha),
+        **_differences(results, alpha),
     }  # fmt: skip
     caption = _BIAS.format(correction=correction, alpha=alpha)
     caption += _BIAS_DIFFERENCE * any(result.difference is not None for result in results)

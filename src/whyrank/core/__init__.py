@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from whyrank.core.lazy import front_door
 
 if TYPE_CHECKING:
-    from whyrank.core.callstrings import Call, format_value, parse_call
+    from whyrank.core.callstrings import Call, format_value, parse_call, split_name
     from whyrank.core.checksums import (
         EMPTY,
         KEY,

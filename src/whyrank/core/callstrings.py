@@ -47,6 +47,12 @@ def parse_call(text: str) -> Call:
     return Call(name, resource if colon else None, arguments)
 
 
+def split_name(text: str) -> tuple[str, str]:
+    """The name that a user chose for a call string, as in `prod=http:...`, and the call string; no name is empty."""
+    name, _, call = text.partition("=")
+    return (name.strip(), call.strip()) if name.strip() and call and not {":", "("} & set(name) else ("", text)
+
+
 def format_value(value: Any) -> str:
     """Write a value so that it parses back: bare where a string needs no quotes, else a literal."""
     bare = isinstance(value, str) and _BARE.fullmatch(value) and value[0] not in _CLOSING

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
-from whyrank.core import Ranker, Registry, WhyrankError, parse_call
+from whyrank.core import Ranker, Registry, WhyrankError, parse_call, split_name
 from whyrank.data import Collection, open_collection
 from whyrank.rankers.http import hide_values
 from whyrank.rankers.lexical import Background
@@ -103,16 +102,39 @@ def is_statistics_file(source: str) -> bool:
 
 
 def open_ranker(spec: str, setting: Setting | None = None) -> Ranker:
-    """Make the ranker that a call string describes, ready to score.
+    """Make the ranker that a call string describes, ready to score; `prod=CALL` gives it the name `prod`.
 
     Example:
         >>> collection = open_collection("sample")
         >>> bm25 = open_ranker("bm25(k1=1.2,b=0.75)", Setting(collection))
         >>> bm25.score(["berlin wall"], ["The wall fell in 1989."])  # doctest: +SKIP
     """
-    setting = setting or Setting()
-    made = rankers.create(spec, **({} if setting.precision is None else {"precision": setting.precision}))
-    return cast(Ranker, made.bind(setting) if hasattr(made, "bind") else made)
+    setting, (name, call) = setting or Setting(), split_name(spec)
+    made = rankers.create(call, **({} if setting.precision is None else {"precision": setting.precision}))
+    bound = cast(Ranker, made.bind(setting) if hasattr(made, "bind") else made)
+    return cast(Ranker, NamedRanker(bound, name)) if name else bound
+
+
+class NamedRanker:
+    """A ranker under a name that somebody chose; in all else, its identity and class included, it is that ranker."""
+
+    def __init__(self, unnamed: Ranker, name: str) -> None:
+        self.unnamed, self.name = unnamed, name
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self.unnamed)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute == "unnamed":  # not there yet, while it is copied
+            raise AttributeError(attribute)
+        return getattr(self.unnamed, attribute)
+
+    def __repr__(self) -> str:
+        return repr(self.unnamed)
+
+    def __reduce__(self) -> tuple[type, tuple[Ranker, str]]:
+        return NamedRanker, (self.unnamed, self.name)
 
 
 @dataclass(frozen=True)
@@ -142,38 +164,6 @@ def as_ranker(given: object, setting: Setting | None = None) -> Ranker:
         ways = "or give a call string, or a function"
         raise WhyrankError(f"ranker {given!r} needs a name and a method score(queries, docs); {ways}")
     return given
-
-
-def name_and_spec(given: str) -> tuple[str, str]:
-    """The name and the call string of `NAME=SPEC`; a call string alone has the name ''."""
-    name, sign, spec = given.partition("=")
-    return (name.strip(), spec) if sign and name.strip() and not {":", "("} & set(name) else ("", given)
-
-
-@dataclass(frozen=True, repr=False)
-class Named:
-    """A ranker under the name that people see; its scores are kept under the identity that it has without it."""
-
-    name: str
-    behind: Ranker
-    how_computed = None  # that of the ranker behind it
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type[Any]:
-        return type(self.behind)
-
-    def __repr__(self) -> str:
-        return repr(self.behind)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Named, (self.name, self.behind)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.behind, name)
-
-    def score(self, queries: Sequence[str], docs: Sequence[str]) -> npt.NDArray[Any]:
-        """The scores of the ranker."""
-        return self.behind.score(queries, docs)
 
 
 def tie_tolerance(ranker: Ranker) -> float:

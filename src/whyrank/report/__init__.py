@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from whyrank.report.arrow import csv_of, encodable, plain, rows_table, values_table
     from whyrank.report.audit import Audit, open_audit, run_plan
     from whyrank.report.card import behaviour_card
-    from whyrank.report.charts import overlap_svg
+    from whyrank.report.charts import overlap_svg, write_figures
     from whyrank.report.comparison import Change, Comparison, compare, compare_audits
     from whyrank.report.folder import (
         ResultWriter,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from whyrank.report.gate import Gate, Rule, check_rules, read_rules
     from whyrank.report.html import render
-    from whyrank.report.sentences import verdicts
+    from whyrank.report.sentences import Headline, headlines
     from whyrank.report.table_page import write_page
     from whyrank.report.tables import from_csv, to_csv, to_json, to_latex, to_markdown
     from whyrank.report.views import (

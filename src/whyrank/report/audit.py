@@ -38,7 +38,7 @@ from whyrank.evaluation.stability import stability
 from whyrank.rankers import Setting, as_ranker
 from whyrank.rankers.neural import lines_of
 from whyrank.report.arrow import plain
-from whyrank.report.examples import Example, choose
+from whyrank.report.examples import SHOWN_EXAMPLES, Example, choose
 from whyrank.report.folder import (
     ResultWriter,
     read_bias_results,
@@ -51,7 +51,8 @@ from whyrank.report.folder import (
     swap_folder,
 )
 from whyrank.report.html import render
-from whyrank.report.sentences import Verdict, verdicts
+from whyrank.report.sentences import Headline, headlines
+from whyrank.report.words import short_names
 from whyrank.scoring import Engine, Failure, ScoreStore
 from whyrank.studies import (
     DEMO_TOLERANCE,
@@ -169,9 +170,14 @@ class Audit:
         return {study["name"] for study in self.record.get("studies", ()) if study.get("symmetric")}
 
     @property
-    def verdicts(self) -> list[Verdict]:
-        """What the findings of each ranker say, in sentences."""
-        return verdicts(self.findings, self.alpha, self.symmetric)
+    def names(self) -> dict[str, str]:
+        """What readers call each ranker."""
+        return short_names(dict.fromkeys(finding.ranker for finding in self.findings))
+
+    @property
+    def headlines(self) -> list[Headline]:
+        """The findings that matter most, in sentences."""
+        return headlines(self.findings, self.alpha, self.symmetric, self.names)
 
     def __getitem__(self, study: str) -> StudyView:
         if study not in self.studies:
@@ -195,8 +201,21 @@ class Audit:
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report, one HTML file."""
         pairs = dict.fromkeys((finding.study, finding.ranker) for finding in self.findings)
-        examples = {pair: choose(*self._read(*pair)) for pair in pairs if self.folder or self.answers}
+        examples = {
+            pair: choose(*self._read(*pair), most=SHOWN_EXAMPLES) for pair in pairs if self.folder or self.answers
+        }
         write_text(Path(path), render(self, examples))
+
+    def plot(self, name: str | None = None) -> Any:
+        """A chart of the report as an Altair chart: by name, such as `word-order`, or the one of the first theme."""
+        from whyrank.report.charts import charts_of
+
+        found = charts_of(self)
+        if name is None and found:
+            return next(iter(found.values()))
+        if name not in found:
+            raise UnknownName("chart of this audit", str(name), list(found))
+        return found[name]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the result folder, from which `open_audit` reads an equal audit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from whyrank.report.audit import Audit
 from whyrank.report.comparison import Comparison
 from whyrank.report.gate import Gate
-from whyrank.report.sentences import verdicts
+from whyrank.report.sentences import headlines
 from whyrank.report.tables import escape_markdown, to_markdown
 from whyrank.report.views import collections_of, rankers_of
 
@@ -26,7 +26,10 @@ def behaviour_card(
         "",
         "## In short",
         "",
-        *(f"- {escape_markdown(str(each))}" for each in verdicts(findings, audit.alpha, audit.symmetric)),
+        *(
+            f"- {escape_markdown(str(each))}"
+            for each in headlines(findings, audit.alpha, audit.symmetric, audit.names)
+        ),
         "",
     ]
     if comparison is not None:

@@ -6,50 +6,65 @@ counterpart, so that one drawing serves both. This module is imported where a ch
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import vl_convert
 from markupsafe import Markup, escape
 
+from whyrank.core import replacing
 from whyrank.evaluation import OverlapRow
-from whyrank.report.arrow import plain
+from whyrank.report.arrow import encodable, plain
+from whyrank.report.themes import THEMES, label_of, theme_of
 from whyrank.report.views import (
     OverlapPanel,
     Row,
     by_effect,
     by_measure,
+    by_study,
     rankers_of,
+    rows_of,
     shares_of,
     significant,
     standing,
     sweeps_of,
 )
-from whyrank.report.words import DASH, one_line
+from whyrank.report.words import DASH, one_line, slug
 from whyrank.studies import MEDIAN, Finding, SweepPoint
 from whyrank.studies.bias import BiasResult
 
-_CURVES = 8  # colours of lines; with 7 patterns of dashes, 56 lines look different
+if TYPE_CHECKING:
+    from whyrank.report.audit import Audit
+
+CURVES = 8  # colours of lines; with 7 patterns of dashes, 56 lines look different
 _DASHES: Any = [[1, 0], [7, 3], [2, 2.5], [9, 3, 2, 3], [14, 4], [4, 5], [9, 3, 2, 3, 2, 3]]
+_ROLES = re.compile(r' (?:role|aria-roledescription)="[^"<>]*"(?=[^<>]*>)')
 _HAS_INTERVAL = "isValid(datum.low) && isValid(datum.high)"
 _WIDTH = 320
 _UNCUT = 6  # characters that fit into any label
 
 
-def forest(rows: Mapping[str, Row], alpha: float) -> Any:
+def forest(rows: Mapping[str, Row], alpha: float, names: Mapping[str, str] | None = None) -> Any:
     """Scores and their 95% intervals: a line per study, a point per ranker, pale where it is not significant.
 
     Of axioms, the share of instances that are satisfied, with a tick where chance lies. `rows` are named by what the
-    axis shows.
+    axis shows, rankers by `names`.
     """
+    named = names or {}
     cells = [(name, finding) for name, row in rows.items() for finding in row.cells.values()]
     axioms = any(finding.conclusion for _, finding in cells)
-    data = [{"study": _label(name), "ranker": _label(f.ranker), **_point(f, alpha)} for name, f in cells]
-    rankers = [_label(ranker) for ranker in rankers_of(finding for _, finding in cells)]
+    data = [
+        {"study": _label(name), "ranker": _label(named.get(f.ranker, f.ranker)), **_point(f, alpha)}
+        for name, f in cells
+    ]
+    rankers = [_label(named.get(ranker, ranker)) for ranker in rankers_of(finding for _, finding in cells)]
     scale = alt.Scale(domain=[0, 1] if axioms else [-1, 1], clamp=True)
     axis: dict[str, Any] = {
         "scale": scale,
@@ -169,6 +184,46 @@ def _values_of_result(result: BiasResult, alpha: float) -> Any:
     return layers.properties(width=_WIDTH, height=17 * len(data), title=title)
 
 
+def charts_of(audit: Audit) -> dict[str, Any]:
+    """The charts that an audit has figures for, by name: one per theme and per bias study, sweep, overlap."""
+    rows = [row for row in rows_of(audit.findings) if row.group is None and row.n and not row.tied]
+    named = {label_of(row.study, full=True): row for row in rows}
+    found: dict[str, Any] = {}
+    for theme in THEMES:
+        own = {label: row for label, row in named.items() if theme_of(row.study) == theme}
+        for kind, axioms in (("", False), (" rules", True)):
+            part = {label: row for label, row in own.items() if bool(row.conclusion) is axioms}
+            drawn = {label: row for label, row in part.items() if all(f.range is None for f in row.cells.values())}
+            if drawn:
+                found[f"{theme}{kind}".lower().replace(" ", "-")] = forest(drawn, audit.alpha, audit.names)
+    for study, results in by_study([result for result in audit.details if result.values]).items():
+        found[study] = bias_chart([replace(r, ranker=audit.names[r.ranker]) for r in results], audit.alpha)
+    if any(sweep.curves for sweep in sweeps_of(audit.sweep).values()):
+        found["sweep"] = sweep_chart(audit.sweep)
+    if audit.overlap:
+        found["overlap"] = overlap_chart(audit.overlap)
+    return found
+
+
+def write_figures(folder: str | os.PathLike[str], audit: Audit) -> list[Path]:
+    """Write every chart of an audit as SVG, PDF and PNG; gives the files."""
+    written = []
+    for name, chart in charts_of(audit).items():
+        stem = name if re.fullmatch(r"[a-z-]+", name) else slug(name)
+        drawing, made = chart.to_dict(validate=False), Path(folder)
+        made.mkdir(parents=True, exist_ok=True)
+        contents = {
+            "svg": encodable(svg_file(chart, name)).encode(),
+            "pdf": vl_convert.vegalite_to_pdf(drawing, allowed_base_urls=[]),
+            "png": vl_convert.vegalite_to_png(drawing, scale=2, allowed_base_urls=[]),
+        }
+        for suffix, content in contents.items():
+            written.append(made / f"{stem}.{suffix}")
+            with replacing(written[-1]) as beside:
+                beside.write_bytes(content)
+    return written
+
+
 # What the definitions share.
 
 
@@ -180,7 +235,7 @@ def _label(text: str) -> str:
 
 def _colour(field: str, names: Sequence[str]) -> Any:
     legend = alt.Legend(orient="top", title=None, labelLimit=400, columns=4, symbolLimit=0)
-    palette = [_colours()[f"curve-{i}"] for i in range(_CURVES)]
+    palette = [_colours()[f"curve-{i}"] for i in range(CURVES)]
     return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(names), range=palette), legend=legend)
 
 
@@ -232,7 +287,8 @@ def dark_style() -> str:
 
 
 def _svg_of(chart: Any) -> str:
-    return vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
+    drawn = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
+    return _ROLES.sub("", drawn)  # roles of marks without names tell nobody anything
 
 
 def picture(chart: Any, label: str) -> Markup:

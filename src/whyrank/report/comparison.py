@@ -18,10 +18,10 @@ from markupsafe import Markup
 from whyrank.core import MissingExtra, Ranker, UnknownName, WhyrankError, adjust
 from whyrank.evaluation import Effectiveness, against
 from whyrank.report.audit import Audit, audit, open_audit
-from whyrank.report.sentences import in_words
 from whyrank.report.tables import escape_markdown
+from whyrank.report.themes import words_for
 from whyrank.report.views import rankers_of
-from whyrank.report.words import DASH, MINUS, axiom_name, bounds, count, instances, p_value, share, signed
+from whyrank.report.words import DASH, MINUS, bounds, count, p_value, share, signed
 from whyrank.studies import DELTAS, SCORE, SHARE, Difference, Finding, Side, difference_of, or_none, value_differences
 
 AnyRanker = str | Ranker | Callable[..., Any]
@@ -334,17 +334,19 @@ def _sentence(found: Difference, new: Finding, old: Finding, labels: tuple[str, 
             said.append(f"{values} by {far:.1f} deltas" if finding.favoured else "favours no value")
         same = (new.favoured, new.disfavoured) == (old.favoured, old.disfavoured) != ("", "")
         return f"{new.study}: {second} {said[0]}, {first} {f'by {found.baseline:.1f}' if same else said[1]}"
-    counted = replace(new, n=found.n, nonfinite=0)
+    about = words_for(new.study)
     if found.unit == SHARE:
         shares, words = (found.figure, found.baseline), "obeys it"
     else:
         moved = [abs(shares[0] - shares[1]) for shares in (found.positive, found.negative)]
-        shares = found.positive if moved[0] >= moved[1] else found.negative
-        words = in_words(replace(counted, score=1.0 if moved[0] >= moved[1] else -1.0))
-    name = axiom_name(new.study) if found.unit == SHARE else new.study
-    return (
-        f"{name}: {second} {words} in {share(shares[0], 0)} of {instances(counted)}, {first} in {share(shares[1], 0)}"
-    )
+        up = moved[0] >= moved[1]
+        shares, meaning = found.positive if up else found.negative, new.meaning or f"agrees with {new.study}"
+        words = meaning if up else f"does the opposite of this: {meaning};"
+        if about is not None:
+            words = f"prefers {about.first if up else about.second}"
+    name = f"{about.theme}, {about.label}" if about else new.study
+    new_share, old_share = (share(each, 0) for each in shares)
+    return f"{name}: {second} {words} in {new_share} of {count(found.n)} pairs, {first} in {old_share}"
 
 
 def _measured(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -13,7 +15,9 @@ from whyrank.core import Floats, Ints
 from whyrank.studies import Categories, Contrasts, Reading
 from whyrank.text import LUCENE
 
-SHOWN = 400  # characters of a text that are shown at once
+SHOWN_EXAMPLES = 2  # at either end, for each study and ranker
+SHOWN = 360  # characters of a text that are shown
+COMPARED = 400  # words of a text that are compared with another
 KEPT = 20_000  # characters of a text that a report holds at most
 _WORD = re.compile(r"\w+")
 
@@ -80,6 +84,30 @@ def marker(query: str) -> Callable[[str], Markup]:
         return Markup("").join([*parts, escape(text[end:])])
 
     return marked
+
+
+class Compared(NamedTuple):
+    """Two texts around their first difference, escaped, with the words that differ marked in both."""
+
+    first: Markup
+    second: Markup
+
+
+def compared(first: str, second: str, before: int = 12, most: int = 60) -> Compared:
+    """Compare two texts word by word; `most` words are shown, `before` of them ahead of the first difference."""
+    words = first.split()[:COMPARED], second.split()[:COMPARED]
+    steps = SequenceMatcher(None, *words, autojunk=False).get_opcodes()
+    start = next((max(0, step[1] - before) for step in steps if step[0] != "equal"), 0)
+    shown = []
+    for text, tag, side in zip(words, ("ins", "del"), (0, 2), strict=True):
+        parts = []
+        for kind, *bounds in steps:
+            low, high = max(bounds[side], start), min(bounds[side + 1], start + most)
+            run = escape(" ".join(text[low:high]))
+            parts += [run if kind == "equal" else Markup(f"<{tag}>{{}}</{tag}>").format(run)] * (low < high)
+        ends = ["…"] * (start > 0), ["…"] * (start + most < len(text))
+        shown.append(Markup(" ").join([*ends[0], *parts, *ends[1]]))
+    return Compared(*shown)
 
 
 def _extreme(values: Floats, reading: Reading, most: int) -> Ints:

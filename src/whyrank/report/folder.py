@@ -62,7 +62,7 @@ from whyrank.report.arrow import (
     strings,
     values_table,
 )
-from whyrank.report.examples import Examples, choose
+from whyrank.report.examples import SHOWN_EXAMPLES, Examples, choose
 from whyrank.report.html import render
 from whyrank.report.table_page import write_page
 from whyrank.report.tables import to_latex, to_markdown
@@ -112,7 +112,7 @@ class ResultWriter:
         facts |= {"fingerprint": contrasts.fingerprint}
         named = table.replace_schema_metadata({name: encodable(fact) for name, fact in facts.items()})
         write_parquet(named, _scores_file(self._folder, *key))
-        self._examples[key] = choose(contrasts, answer.reading)
+        self._examples[key] = choose(contrasts, answer.reading, SHOWN_EXAMPLES)
 
     def finish(self, audit: Audit) -> None:
         """Write everything but the scores; the report links to a page of the audit's term table."""
@@ -148,7 +148,7 @@ class ResultWriter:
             self._write_text("overlap.csv", csv_of(rows_table(audit.overlap, OverlapRow)))
             self._write_text("overlap.svg", overlap_svg(audit.overlap))
         if audit.details:
-            write_figures(self._folder / BIAS, audit.details, settings, audit.alpha)
+            write_bias(self._folder / BIAS, audit.details, settings, audit.alpha)
 
     def _indices(self, texts: Sequence[str]) -> Codes:
         """The numbers of some texts among all texts of the result."""
@@ -161,7 +161,7 @@ class ResultWriter:
         path.write_text(encodable(text), encoding="utf-8", newline="\n")
 
 
-def write_figures(folder: Path, results: Sequence[BiasResult], settings: Mapping[str, Any], alpha: float) -> None:
+def write_bias(folder: Path, results: Sequence[BiasResult], settings: Mapping[str, Any], alpha: float) -> None:
     """Write the figures of bias studies: all of them as JSON, CSV files of their rows, a drawing per study."""
     from whyrank.report.charts import bias_svg
 

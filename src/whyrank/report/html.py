@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,45 +19,40 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from whyrank.report import views, words
 from whyrank.report.arrow import encodable
-from whyrank.report.examples import Examples, marker, shorten
+from whyrank.report.examples import Compared, Example, Examples, compared, marker, shorten
+from whyrank.report.sentences import Headline, headlines
 from whyrank.report.tables import to_json
+from whyrank.report.themes import GLOSSARY, THEMES, Words, label_of, theme_of, words_for
 from whyrank.report.views import Row, StudySweep
 from whyrank.report.words import slug
-from whyrank.studies import LAST
+from whyrank.studies import FEW_QUERIES, LAST, Finding
 from whyrank.studies.bias import BiasResult
 
 if TYPE_CHECKING:
     from whyrank.report.audit import Audit
 
-_FAMILIES = {
-    "matched": ("Matched pairs", "Two texts for one query that agree in one measure and differ in another."),
-    "edited": ("Edited texts", "A text and a copy of it in which one thing was changed."),
-    "transferred": ("Transferred pairs", "Pairs of texts from a data set made for another purpose."),
-    "axiom": ("Retrieval axioms", "Texts of which an axiom says which one must win."),
-    "bias": (
-        "What it favours",
-        "Texts that differ in one value of a class, which should not matter to a query that names none.",
-    ),
-}
 _EMPTY: dict[str, Any] = {
     "settings": {}, "thresholds": {}, "failures": {"count": 0, "first": []},
     "notes": [], "versions": {}, "created": "",
 }  # fmt: skip
+_FORMS = {"rank steps": "rank step", "pairs": "pair", "queries": "query", "prefers": "prefers", "favours": "bias",
+          "the original": "original"}  # fmt: skip
+_TERMS = re.compile(rf"\b(?:{'|'.join(_FORMS)})\b")
+_FEW_PAIRS = 30  # below, a row is pale
 
 
 @dataclass(frozen=True)
 class Section:
-    """All that a report says about one study; `call` is its full call string where the name does not tell all.
-
-    `bias` has the results of a bias study, one per ranker.
-    """
+    """All that a report says about one study; `call` is its full call string, `bias` has a result per ranker."""
 
     anchor: str
-    short: str
+    label: str
+    theme: str
+    about: Words | None
     call: str
     row: Row
     groups: Sequence[Row]
@@ -64,21 +61,21 @@ class Section:
     sweep: StudySweep | None
     bias: Sequence[BiasResult]
 
-
-@dataclass(frozen=True)
-class StudyFamily:
-    """The studies of one family, and charts of their scores."""
-
-    name: str
-    title: str
-    summary: str
-    sections: Sequence[Section]
-    charts: Sequence[Markup]
+    @property
+    def few(self) -> bool:
+        """Whether there are too few pairs or queries to rely on."""
+        return self.row.n < _FEW_PAIRS or self.row.n_queries < FEW_QUERIES
 
     @property
-    def anchor(self) -> str:
-        """Element id of the family's heading."""
-        return f"family-{slug(self.name)}"
+    def answers(self) -> list[float | None]:
+        """A figure per ranker to sort by: the score, or the range of a bias study."""
+        return [f.score if f.range is None else f.range_deltas or f.range for f in self.row.cells.values() if f.n]
+
+    @property
+    def spread(self) -> float:
+        """How far the rankers lie apart."""
+        known = [answer for answer in self.answers if answer is not None]
+        return max(known) - min(known) if known else 0.0
 
 
 def render(
@@ -93,33 +90,32 @@ def render(
     """
     from whyrank.report import charts
 
-    findings, record = audit.findings, _EMPTY | audit.record
-    alpha, rankers, sweeps = audit.alpha, views.rankers_of(findings), views.sweeps_of(audit.sweep)
-    several = views.shared_names(findings)
-    sections = _sections(audit, examples or {}, sweeps, several)
-    families = _families(sections, alpha, several)
+    findings, record, shown = audit.findings, _EMPTY | audit.record, examples or {}
+    rankers, sweeps, several = views.rankers_of(findings), views.sweeps_of(audit.sweep), views.shared_names(findings)
+    names = words.short_names(rankers)
+    sections = _sections(audit, shown, sweeps, several)
+    full = [section for section in sections if section.groups or (section.row.n and not section.row.tied)]
+    said = headlines(findings, audit.alpha, audit.symmetric, names)
     page: dict[str, Any] = {
-        "title": _title(rankers),
+        "title": _title([names[ranker] for ranker in rankers]),
         "collections": views.collections_of(findings),
         "several": several,
-        "rankers": rankers,
+        "names": names,
+        "numbers": {ranker: i % charts.CURVES for i, ranker in enumerate(rankers)},
         "contrasts": sum(section.row.n for section in sections),
-        "sections": [section for family in families for section in family.sections],
-        "families": families,
-        "controlled": any(section.row.controlled for section in sections),
-        "anchors": {(s.row.study, s.row.collection): s.anchor for s in sections},
-        "axioms": any(section.row.conclusion for section in sections),
-        "favours": any(section.bias for section in sections),
-        "directed": any(not section.row.conclusion and not section.bias for section in sections) or not sections,
-        "verdicts": audit.verdicts,
-        "deltas": views.delta_words([f for f in findings if not f.conclusion]),
-        "axiom_deltas": views.delta_words([f for f in findings if f.conclusion]),
-        "scales": {ranker: scale for ranker, scale in views.scales_of(findings).items() if scale},
-        "alpha": alpha,
+        "headlines": [(h, text, _sample(h.finding, shown)) for h, text in zip(said, _explained(said), strict=True)],
+        "anchors": {(s.row.study, s.row.collection): s.anchor for s in full},
+        "themes": [(t, q, own) for t, q in THEMES.items() if (own := [s for s in full if s.theme == t])],
+        "studies": len(sections),
+        "unanswered": [s for s in sections if s not in full and not s.row.n],
+        "tied": [s for s in sections if s not in full and s.row.n],
+        "glossary": GLOSSARY,
+        "alpha": audit.alpha,
         "correction": words.correction_words(audit.correction),
         "by": audit.settings.get("by"),
         "record": record,
-        "findings_json": script_json(to_json(findings)),
+        "command": _command(record["settings"]),
+        "findings_json": script_json(to_json(findings, indent=None)),
         "stability": views.stability_groups(audit.spreads, rankers),
         "overlap": views.by_measure(audit.overlap),
         "table_page": table_page,
@@ -127,12 +123,12 @@ def render(
         "overlap_chart": None,
         "chart_style": Markup(charts.dark_style()),
         "bias_chart": lambda result: charts.picture(
-            charts.bias_chart([result], alpha),
-            f"{result.study}: effect of each value on the scores of {result.ranker}",
+            charts.bias_chart([result], audit.alpha),
+            f"{result.study}: effect of each value on the scores of {names.get(result.ranker, result.ranker)}",
         ),
-    }
+    }  # fmt: skip
     if any(sweep.curves for sweep in sweeps.values()):
-        label = f"Scores of each study by percentile of δ of {', '.join(rankers)}"
+        label = f"Scores of each study by percentile of the rank step of {', '.join(names.values())}"
         page["sweep_chart"] = charts.picture(charts.sweep_chart(audit.sweep), label)
     if audit.overlap:
         runs = ", ".join(dict.fromkeys(row.run for row in audit.overlap))
@@ -172,43 +168,74 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     filters = (
-        words.count, words.figure, words.signed, words.breakable, words.sentence, words.interval, words.share,
-        words.share_interval, words.bias_range, words.per, views.shares_of, views.mean_of, views.interval_of, shorten,
+        words.count, words.figure, words.signed, words.sentence, words.interval, words.share, words.share_interval,
+        words.bias_range, words.listed, views.shares_of, views.mean_of, views.interval_of,
     )  # fmt: skip
     functions = (
-        views.standing, views.lean, views.shade, views.significant, views.family_deviation, views.is_flat,
-        views.by_effect, views.significant_pairs, views.dropped_of, views.largest_differences, words.bounds, marker,
+        views.standing, views.is_clear, views.significant, views.family_deviation, views.is_flat, views.by_effect,
+        views.significant_pairs, views.dropped_of, views.largest_differences, words.bounds, answer, pair_of,
     )  # fmt: skip
     environment.filters |= {function.__name__: function for function in filters} | {
         "p": words.p_value, "dropped": words.dropped_words, "concludes": words.conclusion_words,
-        "agrees": words.agreement_words, "day": _day, "setting": _setting,
+        "agrees": words.agreement_words, "day": _day, "setting": _setting, "slug": slug,
     }  # fmt: skip
     environment.globals |= {function.__name__: function for function in functions} | {
         "marks": views.MARKS,
         "last": LAST,
+        "getattr": getattr,
     }
     return environment
 
 
-def _families(sections: Sequence[Section], alpha: float, several: bool) -> list[StudyFamily]:
-    """The families in the order of the studies, each with a chart of its scores and one of its axioms."""
-    from whyrank.report.charts import forest, picture
+def answer(finding: Finding | None) -> str:
+    """An answer in brief: the share of pairs, an arrow to the text that wins more often; or a range in rank steps."""
+    if finding is None or finding.score is None or finding.n == finding.nonfinite:
+        return words.DASH
+    if finding.range is not None:
+        return words.bias_range(finding, "steps")
+    if not finding.positive and not finding.negative:
+        return "0%"
+    if finding.positive >= finding.negative:
+        return f"{words.share(finding.positive / (finding.n - finding.nonfinite), 0)} ▸"
+    return f"◂ {words.share(finding.negative / (finding.n - finding.nonfinite), 0)}"
 
-    found = []
-    for name in dict.fromkeys(section.row.family for section in sections):
-        title, summary = _FAMILIES.get(name, (name.capitalize(), ""))
-        own = [section for section in sections if section.row.family == name]
-        drawn = []
-        for what, axioms in (("scores", False), ("shares of satisfied instances", True)):
-            rows = {
-                f"{section.short} ({section.row.collection})" if several else section.short: section.row
-                for section in own
-                if bool(section.row.conclusion) is axioms and section.row.charted
-            }
-            if rows:
-                drawn.append(picture(forest(rows, alpha), f"{title}: {what} of each ranker, with 95% intervals"))
-        found.append(StudyFamily(name, title, summary, own, drawn))
-    return found
+
+def pair_of(example: Example, edited: bool, *window: int) -> Compared:
+    """The texts of an example as HTML: what was changed marked word by word, else the words of the query."""
+    first, second = (text.text for text in example.texts[:2])
+    if edited:
+        return compared(first, second, *window)
+    mark = marker(example.query)
+    return Compared(mark(shorten(first)), mark(shorten(second)))
+
+
+def _explained(said: Sequence[Headline]) -> list[Markup]:
+    """The texts of headlines; where a word of the glossary first occurs, it is explained on hover."""
+    seen, texts = set[str](), list[Markup]()
+    for headline in said:
+        parts, end = list[str](), 0
+        for found in _TERMS.finditer(headline.text):
+            word = _FORMS[found[0]]
+            if word not in seen:
+                link = Markup('<a class="term" href="#term-{}" title="{}">{}</a>')
+                parts += [
+                    escape(headline.text[end : found.start()]),
+                    link.format(slug(word), GLOSSARY[word], found[0]),
+                ]
+                seen, end = seen | {word}, found.end()
+        texts.append(Markup("").join([*parts, escape(headline.text[end:])]))
+    return texts
+
+
+def _sample(finding: Finding, examples: Mapping[tuple[str, str], Examples]) -> Compared | None:
+    """A few words of both texts of the clearest example of what a finding says."""
+    found = examples.get((finding.study, finding.ranker), Examples())
+    side, about = found.low if (finding.score or 0.0) < 0 else found.high, words_for(finding.study)
+    if not side or len(side[0].texts) != 2:
+        return None
+    if (about and about.edited) or finding.range is not None:
+        return pair_of(side[0], True, 1, 3)
+    return Compared(*(escape(shorten(text.text, 20)) for text in side[0].texts))
 
 
 def _sections(
@@ -218,17 +245,20 @@ def _sections(
     several: bool,
 ) -> list[Section]:
     rows, bias, symmetric = views.rows_of(audit.findings), views.by_study(audit.details), audit.symmetric
-    bare = _bare([row.study for row in rows])
+    taken = Counter(label_of(row.study) for row in rows if row.group is None)
     found = []
     for (study, collection), parts in groupby(rows, key=lambda row: (row.study, row.collection)):
         whole, *groups = parts
         if whole.group is not None:  # only groups were given
             whole, groups = Row(study, collection, None, whole.meaning), [whole, *groups]
         calls = dict.fromkeys(finding.call for finding in whole.cells.values() if finding.call != study)
+        label = label_of(study, full=taken[label_of(study)] > 1)
         found.append(
             Section(
                 anchor=f"study-{slug(study, collection) if several else slug(study)}",
-                short=bare[study].partition("/")[2] or bare[study],
+                label=f"{label} ({collection})" if several else label,
+                theme=theme_of(study),
+                about=words_for(study),
                 call=", ".join(filter(None, calls)),
                 row=whole,
                 groups=groups,
@@ -241,20 +271,26 @@ def _sections(
     return found
 
 
-def _bare(calls: Sequence[str]) -> dict[str, str]:
-    """Call strings without their arguments, but for those that would look the same."""
-    bare = {call: call.partition("(")[0] for call in calls}
-    taken = Counter(bare.values())
-    return {call: name if taken[name] == 1 else call for call, name in bare.items()}
-
-
-def _title(rankers: Sequence[str]) -> str:
-    if not rankers:
+def _title(names: Sequence[str]) -> str:
+    if not names:
         return "No findings"
-    if len(rankers) > 3:
-        return f"What {len(rankers)} rankers reward"
-    *most, last = _bare(rankers).values()
-    return f"What {', '.join(most)} and {last} reward" if most else f"What {last} rewards"
+    if len(names) > 3:
+        return f"What {len(names)} rankers reward"
+    return f"What {words.listed(names)} {'rewards' if len(names) == 1 else 'reward'}"
+
+
+def _command(settings: Mapping[str, Any]) -> str:
+    """The command that repeats an audit, from the settings that the command line wrote; empty for any other audit."""
+    if settings.get("command") != "audit":
+        return ""
+    left_out = ("command", "formats", "rankers", "studies", "collection_name", "study")
+    parts = ["whyrank", "audit", *settings.get("study", [])]
+    for name, value in settings.items():
+        if name not in left_out and value not in (None, False, []):
+            option = f"--{name.replace('_', '-')}"
+            values = value if isinstance(value, list) else [value]
+            parts += [option] if value is True else [part for each in values for part in (option, str(each))]
+    return shlex.join(parts)
 
 
 def _day(stamp: str) -> str:

@@ -1,137 +1,174 @@
-"""What the findings of a ranker say, in a sentence or two."""
+"""The findings that matter most, in sentences: chosen by difference between rankers and by surprise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from whyrank.report.views import rankers_of, significant, standing
-from whyrank.report.words import axiom_name, bias_range, instances, share, signed
-from whyrank.studies import Finding
+from whyrank.report.themes import OTHER, Words, words_for
+from whyrank.report.views import is_clear, rows_of
+from whyrank.report.words import count, listed, share
+from whyrank.studies import FEW_QUERIES, Finding
+
+MOST = 4
+_WEAK = 0.12  # interest below which a finding says nothing new, where rankers are compared
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One thing that a ranker does, in words; the finding that shows it; the figure that stands in brackets."""
+class Headline:
+    """One finding in words; `finding` is that of the ranker it is about, `interest` what it was chosen by."""
 
+    theme: str
     text: str
     finding: Finding
-    figure: str
+    interest: float
+    trivial: bool = False
 
     def __str__(self) -> str:
-        return f"{self.text} ({self.figure})"
+        return f"{self.theme}. {self.text}"
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The strongest significant findings of one ranker, and axioms that it obeys or breaks; `str` gives sentences.
+def headlines(
+    findings: Sequence[Finding],
+    alpha: float = 0.05,
+    symmetric: Iterable[str] = (),
+    names: Mapping[str, str] | None = None,
+) -> list[Headline]:
+    """At most four sentences, one per theme, the most interesting first; none where nothing is significant.
 
-    `obeyed` has the axioms that are obeyed most clearly more often than by chance, `broken` all that are obeyed less
-    often; `favoured` has a claim for each bias study in which some value differs. `otherwise` is what to say without
-    claims, empty where nothing but axioms or bias studies was studied.
+    The interest of a study is the largest difference between two rankers, plus half the surprise: how far a ranker
+    goes where it should not, less where all of them do. What nobody doubts, such as a text with the query put in
+    front, comes in only where there is nothing else. `symmetric` names studies whose texts have no order, `names`
+    what rankers are called.
     """
+    undirected, found = set(symmetric), list[Headline]()
+    for row in rows_of(f for f in findings if f.group is None):
+        answers = [f for f in row.cells.values() if f.score is not None and f.n_queries >= FEW_QUERIES]
+        clear = [f for f in answers if is_clear(f, alpha) and (f.range is not None or f.score)]
+        if not clear:
+            continue
+        about = words_for(row.study)
+        odd = {f.ranker: _surprise(f, about, alpha) for f in answers}
+        strength = {f.ranker: abs(_strength(f, alpha)) for f in clear}
+        spread = max((_distance(a, b, alpha) for a, b in combinations(answers, 2)), default=0.0)
+        if row.study in undirected and clear[0].range is None:
+            subject = max(answers, key=lambda f: f.score or 0.0)
+        else:
+            subject = max(clear, key=lambda f: (odd[f.ranker] + strength[f.ranker], abs(f.score or 0.0)))
+        others = [f for f in row.cells.values() if f.n and f is not subject]
+        text = _sentence(subject, others, about, alpha, row.study in undirected, names or {})
+        shared = min(odd.values()) if len(odd) > 1 else 0.0
+        interest = spread + max(odd.values()) / 2 - shared / 3 + max(strength.values()) / 10
+        theme, trivial = (about.theme, about.trivial) if about else (OTHER, False)
+        found.append(Headline(theme, text, subject, interest, trivial))
+    best: dict[str, Headline] = {}
+    for headline in sorted(found, key=lambda h: (h.trivial, -h.interest)):
+        best.setdefault(headline.theme, headline)
+    serious = [h for h in best.values() if not h.trivial] or list(best.values())[:1]
+    alone = len({f.ranker for f in findings}) == 1
+    return [h for i, h in enumerate(serious[:MOST]) if alone or not i or h.interest >= _WEAK]
 
-    ranker: str
-    claims: Sequence[Claim]
-    otherwise: str
-    obeyed: Sequence[Claim] = ()
-    broken: Sequence[Claim] = ()
-    favoured: Sequence[Claim] = ()
 
-    @property
-    def sentences(self) -> list[tuple[str, Sequence[Claim]]]:
-        """What is said, in order: the verb of a sentence, where its claims have none, and the claims."""
-        rest = [("obeys", self.obeyed), ("breaks", self.broken), ("favours", self.favoured)]
-        first = ("" if self.claims else self.otherwise, self.claims)
-        return [first] * any(first) + [each for each in rest if each[1]]
+def _strength(finding: Finding, alpha: float) -> float:
+    """How strong an answer is at least, from -1 to 1: the end of its interval that is nearer to 0.
 
-    def __str__(self) -> str:
-        said = [f"{verb} {'; '.join(map(str, claims))}".strip() for verb, claims in self.sentences]
-        return f"{self.ranker} {'. It '.join(said)}."
-
-
-def verdicts(
-    findings: Sequence[Finding], alpha: float = 0.05, symmetric: Iterable[str] = (), most: int = 3
-) -> list[Verdict]:
-    """One verdict per ranker: its strongest significant findings, one per thing preferred, both signs; its axioms.
-
-    Studies named in `symmetric` have no direction and are left out, but for bias studies.
+    A range of one rank step between the favoured and the disfavoured value of a bias study counts one half.
     """
-    undirected, whole = set(symmetric), [f for f in findings if f.group is None]
-    return [
-        _verdict([f for f in whole if f.ranker == name], name, alpha, undirected, most)
-        for name in rankers_of(findings)
-    ]
+    if not is_clear(finding, alpha):
+        return 0.0
+    if finding.range is not None:
+        steps = 1.0 if finding.range_deltas is None else finding.range_deltas
+        return steps / (1 + steps)
+    low, high = finding.ci_low or 0.0, finding.ci_high or 0.0
+    return max(low, 0.0) if (finding.score or 0.0) > 0 else min(high, 0.0)
 
 
-def _verdict(findings: Sequence[Finding], ranker: str, alpha: float, symmetric: set[str], most: int) -> Verdict:
-    biased = [f for f in findings if f.range is not None]
-    directed = [f for f in findings if f.range is None and f.study not in symmetric]
-    axioms, others = ([f for f in directed if bool(f.conclusion) is kind] for kind in (True, False))
-    clear = sorted((f for f in axioms if standing(f, alpha)), key=_clarity)
-    obeyed = [
-        Claim(f"{axiom_name(f.study)} in {_obedience(f)}", f, _chance(f)) for f in clear if standing(f, alpha) > 0
-    ][:most]
-    broken = [
-        Claim(axiom_name(f.study), f, f"obeyed in {_obedience(f)}, {_chance(f)}")
-        for f in clear
-        if standing(f, alpha) < 0
-    ]
-    favoured = [f for f in biased if significant(f, alpha)]
-    favoured.sort(key=lambda f: (-(f.range_deltas or 0.0), -(f.range or 0.0)))
-    nothing = f"shows no significant preference (α = {alpha:g})"
-    if any(f.p_adjusted is not None for f in others):
-        otherwise = nothing
-    elif not others and any(f.satisfied is not None for f in axioms):
-        otherwise = "" if obeyed or broken else "obeys no axiom more often than by chance, and none less often"
+def _distance(a: Finding, b: Finding, alpha: float) -> float:
+    """How far two rankers differ at least: the gap between their intervals; 0 where a test found no difference."""
+    if a.range is not None or b.range is not None:
+        return abs(_strength(a, alpha) - _strength(b, alpha))
+    for one, other in ((a, b), (b, a)):
+        p = getattr(one, "difference_p", None)
+        if getattr(one, "baseline", "") == other.ranker and p is not None and p >= alpha:
+            return 0.0
+    bounds = (a.ci_low, a.ci_high, b.ci_low, b.ci_high)
+    if None in bounds or not (is_clear(a, alpha) or is_clear(b, alpha)):
+        return 0.0
+    low_a, high_a, low_b, high_b = (bound or 0.0 for bound in bounds)
+    return max(low_a - high_b, low_b - high_a, 0.0)
+
+
+def _surprise(finding: Finding, about: Words | None, alpha: float) -> float:
+    """How far an answer goes against what one would expect; 0 where opinions differ."""
+    if about is None or about.expected is None:
+        return 0.0
+    strength = _strength(finding, alpha)
+    return abs(strength) if about.expected == 0 else max(0.0, -about.expected * strength)
+
+
+def _sentence(
+    subject: Finding,
+    others: Sequence[Finding],
+    about: Words | None,
+    alpha: float,
+    undirected: bool,
+    names: Mapping[str, str],
+) -> str:
+    """The answer of one ranker in full, then that of the ranker that differs most, and of all who do the same."""
+    name = names.get(subject.ranker, subject.ranker)
+    said = _answer(subject, about, undirected, name)
+    if others:
+        farthest = max(others, key=lambda f: abs((f.score or 0.0) - (subject.score or 0.0)))
+        one, many = _tail(farthest, subject, about, alpha, undirected)
+        alike = [f for f in others if _tail(f, subject, about, alpha, undirected) == (one, many)]
+        said += f"; {listed([names.get(f.ranker, f.ranker) for f in alike])} {one if len(alike) == 1 else many}"
+    return f"{said[:4].replace('the ', 'The ')}{said[4:]}."
+
+
+def _answer(f: Finding, about: Words | None, undirected: bool, name: str) -> str:
+    where = f"{count(f.n - f.nonfinite)} pairs from {count(f.n_queries)} queries"
+    if f.range is not None:
+        kind = about.setting if about else "name"
+        text = f"With only the {kind} changed, {name} favours {f.favoured} over {f.disfavoured}"
+        steps = "" if f.range_deltas is None else f", by {f.range_deltas:.1f} rank steps"
+        return f"{text}{steps}"
+    wins = _share(f, f.positive if (f.score or 0.0) > 0 else f.negative)
+    if undirected:
+        thing = about.label if about else "two texts that should count the same"
+        return f"{name} scores {thing} differently in {wins} of {where}"
+    if about is None:
+        meaning = f.meaning or f"agrees with {f.study}"
+        does = meaning if (f.score or 0.0) > 0 else f"does the opposite of this: {meaning};"
+        return f"{name} {does} in {wins} of {where}"
+    return f"{about.setting}, {name} prefers {_winner(f, about)} in {wins} of {where}"
+
+
+def _tail(f: Finding, subject: Finding, about: Words | None, alpha: float, undirected: bool) -> tuple[str, str]:
+    """What another ranker does, for one and for several who do the same."""
+    same, wins = (f.score or 0.0) * (subject.score or 0.0) > 0, max(f.positive, f.negative)
+    if f.n == f.nonfinite:
+        said = "has no scores", "have no scores"
+    elif f.range is not None:
+        steps = "" if f.range_deltas is None else f" by {f.range_deltas:.1f}"
+        clear = (f"favours {f.favoured}{steps}",) * 2
+        said = clear if is_clear(f, alpha) else ("makes no difference", "make no difference")
+    elif f.neutral == f.n - f.nonfinite:
+        edited = about is not None and about.edited
+        said = ("never notices", "never notice") if edited else ("sees no difference", "see no difference")
+    elif not undirected and not is_clear(f, alpha):
+        said = "has no clear preference", "have no clear preference"
+    elif same or undirected or about is None:
+        said = (f"{'' if same or undirected else 'does the opposite '}in {_share(f, wins)}",) * 2
     else:
-        otherwise = "could not be tested"
-    if otherwise in ("could not be tested", nothing) and any(f.p_adjusted is not None for f in biased):
-        otherwise = "" if favoured else nothing
-    return Verdict(
-        ranker,
-        _preferences(others, alpha, most),
-        otherwise,
-        obeyed,
-        broken,
-        [Claim(f"{f.favoured} over {f.disfavoured} in {f.study}", f, bias_range(f)) for f in favoured[:most]],
-    )
+        rest = f"{_winner(f, about)} in {_share(f, wins)}"
+        said = f"prefers {rest}", f"prefer {rest}"
+    return said
 
 
-def _preferences(findings: Sequence[Finding], alpha: float, most: int) -> list[Claim]:
-    """The strongest significant findings, one for each thing preferred, whatever was held equal.
-
-    Where all have the same sign, the last of them gives way to the strongest of the other sign.
-    """
-    claims: dict[str, Claim] = {}
-    clear = [f for f in findings if significant(f, alpha) and f.score]
-    for finding in sorted(clear, key=lambda f: -abs(f.score or 0.0)):
-        text = in_words(finding)
-        claims.setdefault(text.partition(",")[0], Claim(text, finding, signed(finding.score)))
-    kept, rest = list(claims.values())[:most], list(claims.values())[most:]
-    signs = {(claim.finding.score or 0.0) > 0 for claim in kept}
-    other = [claim for claim in rest if ((claim.finding.score or 0.0) > 0) not in signs]
-    return [*kept[:-1], other[0]] if other and most > 1 else kept
+def _winner(finding: Finding, about: Words) -> str:
+    return about.first if (finding.score or 0.0) > 0 else about.second
 
 
-def _clarity(finding: Finding) -> tuple[float, int]:
-    """Sorts by the distance from chance in whole percent, then by the number of instances, the largest first."""
-    return -round(100 * abs((finding.satisfied or 0.0) - (finding.chance or 0.0))), -finding.n
-
-
-def _obedience(finding: Finding) -> str:
-    return f"{share(finding.satisfied, 0)} of {instances(finding)}"
-
-
-def _chance(finding: Finding) -> str:
-    return f"chance {share(finding.chance, 0)}"
-
-
-def in_words(finding: Finding) -> str:
-    """What the sign of a score says: the study's own words, or their opposite."""
-    meaning = finding.meaning or f"agrees with {finding.study}"
-    if (finding.score or 0.0) >= 0:
-        return meaning
-    if meaning.startswith("prefers the "):
-        return "disfavours" + meaning.removeprefix("prefers")
-    return f"does the opposite of this: {meaning}"
+def _share(finding: Finding, wins: int) -> str:
+    return share(wins / (finding.n - finding.nonfinite), 0)

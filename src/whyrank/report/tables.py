@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 
 from whyrank.report.arrow import csv_of, findings_of, findings_table, plain, table_of_csv
+from whyrank.report.themes import label_of
 from whyrank.report.views import Row, collections_of, delta_words, rankers_of, rows_of, significant, standing
-from whyrank.report.words import DASH, MINUS, bias_range, correction_words, count, one_line, share, signed
+from whyrank.report.words import (
+    DASH,
+    MINUS,
+    bias_range,
+    correction_words,
+    count,
+    one_line,
+    share,
+    short_names,
+    signed,
+)
 from whyrank.studies import Finding
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~])")
@@ -23,9 +36,9 @@ _FIGURES = ("n", "queries", "agreement")  # columns that are no text
 _STANDING = {1: "†", 0: "", -1: "‡"}
 
 
-def to_json(findings: Sequence[Finding]) -> str:
+def to_json(findings: Sequence[Finding], indent: int | None = 2) -> str:
     """A list of objects, one per finding; an undefined figure is null."""
-    return json.dumps([plain(f.as_dict()) for f in findings], indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps([plain(f.as_dict()) for f in findings], indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def to_csv(findings: Sequence[Finding]) -> str:
@@ -70,40 +83,44 @@ def to_latex(
     caption: str | None = None,
     label: str = "tab:findings",
     correction: str = "",
+    studies: Sequence[str] = ("*",),
 ) -> str:
-    """A booktabs table, one row per study and one column per ranker.
+    """A booktabs table, one row per study and one column per ranker, with short names.
 
-    The largest score of a row is bold; a dagger marks the significant ones. `caption` is plain text that
-    stands before the words on marks and deltas. Axioms have a table of their own, with the share of instances that a
-    ranker satisfies.
+    A dagger marks what is significant; bold is what differs significantly from the baseline, where there is one.
+    `caption` is plain text that stands before the words on marks and deltas. `studies` are the rows: names or shell
+    patterns. Axioms have a table of their own, with the share of instances that a ranker satisfies.
     """
+    chosen = [f for f in findings if any(fnmatchcase(f.study, pattern) for pattern in studies)]
     tables = []
-    for part in _parts(findings):
+    for part in _parts(chosen):
         own = f"{label}-axioms" if part and part[0].conclusion else label
         tables.append(_latex(part, alpha, caption, own, correction))
     return "\n".join(tables)
 
 
 def _latex(findings: Sequence[Finding], alpha: float, caption: str | None, label: str, correction: str) -> str:
-    rankers, rows = rankers_of(findings), rows_of(findings)
-    lead = _lead(rows)
+    rows, names = rows_of(findings), short_names(rankers_of(findings))
+    lead, taken = _lead(rows), Counter(label_of(row.study) for row in rows if row.group is None)
+    first = next(iter(lead))
+    lead[first] = lambda row: label_of(row.study, full=taken[label_of(row.study)] > 1)
     safe = re.sub(r"[^A-Za-z0-9:._-]+", "-", label)
     head = ["$n$" if name == "n" else escape_latex(name.capitalize()) for name in lead]
     words = " ".join(filter(None, [caption, legend(findings, alpha, correction)]))
+    if baseline := next((row.baseline for row in rows if row.baseline), ""):
+        words += f" Bold: differs from {names.get(baseline, baseline)}, p < {alpha:g}."
     compared = _compared(findings)
-    columns = "".join("r" if name in _FIGURES else "l" for name in lead) + "r" * (len(rankers) + len(compared))
+    columns = "".join("r" if name in _FIGURES else "l" for name in lead) + "r" * (len(names) + len(compared))
     body = []
     for row in rows:
-        bold = row.strongest()
-        cells = [_latex_cell(row.cells.get(ranker), ranker in bold, alpha) for ranker in rankers]
+        cells = [_latex_cell(row.cells.get(ranker), alpha) for ranker in names]
         cells += [escape_latex(_difference_cell(row.cells.get(ranker), alpha)) for ranker in compared.values()]
         body.append([*(escape_latex(show(row)) for show in lead.values()), *cells])
-    first, *rest = [
-        " & ".join(cells) + r" \\" for cells in ([*head, *map(escape_latex, [*rankers, *compared])], *body)
-    ]
+    titles = [*head, *map(escape_latex, [*names.values(), *compared])]
+    top, *rest = [" & ".join(cells) + r" \\" for cells in (titles, *body)]
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(words)}}}", rf"\label{{{safe}}}",
-        rf"\begin{{tabular}}{{{columns}}}", r"\toprule", first, r"\midrule", *rest, r"\bottomrule",
+        rf"\begin{{tabular}}{{{columns}}}", r"\toprule", top, r"\midrule", *rest, r"\bottomrule",
         r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
     return "\n".join([*lines, ""])
@@ -196,9 +213,11 @@ def _plain_cell(row: Row, ranker: str, alpha: float) -> str:
     return shown + ("†" if significant(finding, alpha) else "") + control
 
 
-def _latex_cell(finding: Finding | None, bold: bool, alpha: float) -> str:
+def _latex_cell(finding: Finding | None, alpha: float) -> str:
     if finding is None or not finding.n or finding.score is None:
         return "--"
+    p = getattr(finding, "difference_p", None)
+    bold = p is not None and p < alpha
     if finding.conclusion:
         text = escape_latex(share(finding.satisfied) + _STANDING[standing(finding, alpha)])
         return rf"\textbf{{{text}}}" if bold else text

@@ -36,12 +36,6 @@ class Row:
         return max((finding.n_queries for finding in self.cells.values()), default=0)
 
     @property
-    def family(self) -> str:
-        """The part of the study's id before the slash."""
-        head, slash, _ = self.study.partition("(")[0].partition("/")
-        return head if slash else "other"
-
-    @property
     def dropped(self) -> str:
         """How many questions could not be asked, by reason; empty where none were dropped."""
         return next((finding.dropped for finding in self.cells.values() if finding.dropped), "")
@@ -50,6 +44,16 @@ class Row:
     def controlled(self) -> bool:
         """Whether the study has a control with a score."""
         return any(finding.control is not None for finding in self.cells.values())
+
+    @property
+    def available(self) -> int | None:
+        """How many contrasts there were to draw from; None where that is not known."""
+        return next((n for f in self.cells.values() if (n := getattr(f, "available", None)) is not None), None)
+
+    @property
+    def baseline(self) -> str:
+        """The ranker that the others were compared with; empty where none was."""
+        return next((str(b) for f in self.cells.values() if (b := getattr(f, "baseline", ""))), "")
 
     @property
     def conclusion(self) -> str:
@@ -62,22 +66,10 @@ class Row:
         return next((finding for finding in self.cells.values() if finding.with_relevant is not None), None)
 
     @property
-    def charted(self) -> bool:
-        """Whether a chart of scores shows it: bias studies have charts of their own."""
-        return any(f.score is not None and f.n and f.range is None for f in self.cells.values())
-
-    def strongest(self) -> set[str]:
-        """Rankers whose shown score is the furthest from zero, where there are others to compare with.
-
-        For an axiom, those that satisfy it most often; for a bias study, those with the largest range in deltas.
-        """
-        values = {
-            ranker: f.satisfied if f.conclusion else f.score if f.range is None else f.range_deltas
-            for ranker, f in self.cells.items()
-        }
-        shown = {ranker: abs(round(v, 3 if self.conclusion else 2)) for ranker, v in values.items() if v is not None}
-        top = max(shown.values(), default=0.0)
-        return {ranker for ranker, value in shown.items() if value == top > 0} if len(shown) > 1 else set()
+    def tied(self) -> bool:
+        """Whether no ranker that has scores prefers any text; False without contrasts."""
+        known = [f for f in self.cells.values() if f.n > f.nonfinite]
+        return bool(known) and all(f.neutral == f.n - f.nonfinite and not f.range for f in known)
 
 
 def rows_of(findings: Iterable[Finding]) -> list[Row]:
@@ -134,19 +126,9 @@ def standing(finding: Finding, alpha: float) -> int:
     return 0 if doubtful else int(low > 0) - int(high < 0)
 
 
-def lean(finding: Finding) -> float:
-    """How far the share satisfied lies above chance, from -1 (never) over 0 (chance) to +1 (always)."""
-    if finding.satisfied is None or finding.chance is None:
-        return 0.0
-    above = finding.satisfied - finding.chance
-    room = 1 - finding.chance if above > 0 else finding.chance
-    return max(-1.0, min(1.0, above / room)) if room > 0 else 0.0
-
-
-def shade(finding: Finding) -> float:
-    """How dark the cell of a significant bias is, from 0 to 1: one half where the range is one delta, or unknown."""
-    deltas = 1.0 if finding.range_deltas is None else finding.range_deltas
-    return deltas / (1 + deltas)
+def is_clear(finding: Finding, alpha: float) -> bool:
+    """Whether an answer is significant; that of an axiom, whether it lies above or below chance."""
+    return standing(finding, alpha) != 0 if finding.conclusion else significant(finding, alpha)
 
 
 def significant(row: Finding | BiasResult | ValueRow | PairRow, alpha: float) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 
-from markupsafe import Markup
-
+from whyrank.core import Call, WhyrankError, parse_call
 from whyrank.studies import Finding
 
 DASH = "–"
@@ -17,6 +17,8 @@ MINUS = "−"
 _REASON = re.compile(r".+ ([0-9][0-9,]*)", re.DOTALL)
 _NO_QUESTION = re.compile(r"(?:.+: )?(?:words|documents|queries) ", re.DOTALL)  # what semantic axioms count
 _THREE_TEXTS = ("TFC2",)
+_ACRONYMS = ("bm25", "bm25t", "ql", "qlt")
+_BUNDLED = {"cross:bundled": "the neural model"}
 _CORRECTIONS = {"holm": "Holm", "bh": "Benjamini–Hochberg", "bonferroni": "Bonferroni", "none": "no"}
 
 
@@ -75,9 +77,9 @@ def share_interval(finding: Finding) -> str:
     return bounds(finding.satisfied_low, finding.satisfied_high, lambda value: f"{100 * value:.1f}")
 
 
-def bias_range(finding: Finding) -> str:
+def bias_range(finding: Finding, unit: str = "δ") -> str:
     """How far the values of a bias study lie apart: in deltas of the ranker, or in scores where it has none."""
-    return figure(finding.range) if finding.range_deltas is None else f"{finding.range_deltas:.1f} δ"
+    return figure(finding.range) if finding.range_deltas is None else f"{finding.range_deltas:.1f} {unit}"
 
 
 def dropped_words(dropped: str) -> str:
@@ -104,18 +106,8 @@ def correction_words(method: str) -> str:
     return f"{_CORRECTIONS.get(method, method)} correction" if method else "correction for the number of tests"
 
 
-def axiom_name(study: str) -> str:
-    """The name of an axiom without its family."""
-    return study.removeprefix("axiom/")
-
-
-def instances(finding: Finding) -> str:
-    """How many instances of an axiom got finite scores, and of what."""
-    return f"{count(finding.n - finding.nonfinite)} {'triples' if _of_three(finding.study) else 'pairs'}"
-
-
 def _of_three(study: str) -> bool:
-    return axiom_name(study).partition("(")[0] in _THREE_TEXTS
+    return study.removeprefix("axiom/").partition("(")[0] in _THREE_TEXTS
 
 
 def conclusion_words(conclusion: str, study: str = "") -> str:
@@ -142,20 +134,38 @@ def agreement_words(finding: Finding) -> str:
     return f"{first}; relevance decides {decided}, and sides with the axiom in {share(finding.agreement, 0)}."
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names with commas and a last `and`."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def short_names(rankers: Iterable[str]) -> dict[str, str]:
+    """What readers call each ranker: the last part of a path, without how it computes; the call string if not unique.
+
+    A name that the user chose stays as it is.
+    """
+    short = {ranker: _short(ranker) for ranker in rankers}
+    taken = Counter(name.casefold() for name in short.values())
+    return {ranker: name if taken[name.casefold()] == 1 else ranker for ranker, name in short.items()}
+
+
+def _short(ranker: str) -> str:
+    try:
+        call = parse_call(ranker)
+    except WhyrankError:
+        return ranker
+    arguments = {name: value for name, value in call.arguments.items() if name != "precision"}
+    bare = str(Call(call.name, call.resource))
+    parts = re.findall(r"[^/:\\]+", (call.resource or "").partition("?")[0])
+    name = parts[-1] if parts else bare.upper() if bare in _ACRONYMS else bare
+    name = _BUNDLED.get(bare, name)
+    return str(Call(name, None, arguments)) if arguments else name
+
+
 def sentence(text: str) -> str:
     """A note as a sentence: with a capital letter and a full stop."""
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
-
-
-def breakable(call: str) -> Markup:
-    """A call string that may be broken after a colon, slash, bar, comma or sign of equality and before arguments."""
-    return Markup("<wbr>").join(re.split(r"(?<=[:/|,=])|(?=\()", call))
-
-
-def per(number: int, others: int) -> str:
-    """How many there are for each of the others, with a decimal below ten."""
-    value = number / others if others else 0.0
-    return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
 def one_line(text: str) -> str:

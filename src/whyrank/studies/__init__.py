@@ -49,7 +49,15 @@ if TYPE_CHECKING:
     from whyrank.studies.planning import Request, choose_studies, make_plan, unjudged_note
     from whyrank.studies.pools import Pool, Pools, Source
     from whyrank.studies.reading import Context, Reading, reading_of
-    from whyrank.studies.runner import Answer, Plan, answers, few_queries, read_scores, with_adjusted_p
+    from whyrank.studies.runner import (
+        FEW_QUERIES,
+        Answer,
+        Plan,
+        answers,
+        few_queries,
+        read_scores,
+        with_adjusted_p,
+    )
     from whyrank.studies.sampling import Budget, TextStudy, draw_contrasts, drawing_notes
 
 front_door(__name__)

@@ -92,6 +92,7 @@ class Watch:
 
 def lines_of(ranker: object) -> list[str]:
     """How a ranker, and the rankers that it is made of, computed their scores, where not by torch in fp32."""
+    ranker = getattr(ranker, "unnamed", ranker)
     own = getattr(ranker, "how_computed", None)
     held = [getattr(ranker, each.name, None) for each in fields(ranker)] if is_dataclass(ranker) else []
     parts = [part for value in held for part in (value if isinstance(value, tuple) else (value,))]
